@@ -1,7 +1,7 @@
 //! Keys: six number types, ordered as unsigned bits.
 //!
-//! A kernel turns each key into an unsigned integer that compares the same way when it loads it, and turns it back when
-//! it stores it. Between the two there is one order, `<` on `u32` or `u64`, for every type:
+//! A kernel encodes each key, when it loads it, as an unsigned integer that compares the same way, and decodes it when
+//! it stores it. In between, every type has the same order, `<` on `u32` or `u64`:
 //!
 //! ```text
 //!   u32, u64   the bits as they are
@@ -21,13 +21,13 @@ use cuda_std::warp::{FULL_MASK, reduce_max};
 pub trait Key: Copy + Send + Sync + 'static {
     /// Unsigned bits of the same width, in the same order as the keys.
     type Bits: Bits;
-    /// The type's name. That of [`Bits`](Self::Bits) is the suffix of its kernels' names.
+    /// The type's name. The name of [`Bits`](Self::Bits) is the suffix of its kernels' names.
     const NAME: &'static str;
-    /// What [`to_ordered`](Self::to_ordered) does, as numbers.
+    /// The transformation of [`to_ordered`](Self::to_ordered), as numbers.
     fn coding() -> Coding<Self::Bits>;
     /// The key as ordered bits: `a` comes before `b` exactly if `a.to_ordered() < b.to_ordered()`.
     fn to_ordered(self) -> Self::Bits;
-    /// The key that `to_ordered` made `bits` of.
+    /// The inverse of `to_ordered`.
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
@@ -50,22 +50,22 @@ pub trait Bits:
     const MAX: Self;
     /// The top bit alone.
     const TOP: Self;
-    /// All ones if the top bit is set, and else 0.
+    /// All ones if the top bit is set, otherwise 0.
     fn spread_top(self) -> Self;
-    /// The number of bits above the topmost that is 1.
+    /// Number of zero bits above the highest bit that is 1.
     fn leading_zeros(self) -> u32;
-    /// The upper 32 bits of the number shifted up by `shift`, which is less than its number of bits.
+    /// The upper 32 bits of the number shifted up by `shift`, which is below its number of bits.
     fn upper_half_shifted(self, shift: u32) -> u32;
-    /// The product of [`upper_half_shifted`](Self::upper_half_shifted) and `factor`, shifted down by 32, modulo 2^32. The shift loses no
-    /// bit that is set.
+    /// The product of [`upper_half_shifted`](Self::upper_half_shifted) and `factor`, shifted down by 32, modulo 2^32.
+    /// The bits that `shift` moves out of the number are 0.
     fn upper_product(self, shift: u32, factor: u64) -> u32;
     /// The number shifted down by `shift`.
     fn shifted_down(self, shift: u32) -> Self;
     /// The nearest float.
     fn rounded(self) -> f32;
-    /// The difference of the floats that have these bits, and those of `other`.
+    /// The difference of two floats: of the float with these bits and the float with the bits of `other`.
     fn minus_as_floats(self, other: Self) -> f32;
-    /// The greatest of the values that the lanes of the warp passed.
+    /// The greatest value that a lane of the warp passed.
     ///
     /// # Safety
     /// The lanes of one whole warp make this call.
@@ -109,8 +109,8 @@ macro_rules! bits {
             }
             #[inline(always)]
             unsafe fn greatest_of_warp(self) -> Self {
-                // SAFETY: the 32 lanes of one whole warp make this call, as the trait's method demands, and so all make
-                // the next one.
+                // SAFETY: the trait's method requires that the 32 lanes of one whole warp make this call. They also
+                // make the next one.
                 unsafe { $greatest_of_warp(self) }
             }
         }
@@ -118,7 +118,7 @@ macro_rules! bits {
 }
 bits!(u32 as i32, f32, greatest_narrow, upper_product_narrow; u64 as i64, f64, greatest_wide, upper_product_wide;);
 
-/// Shifts the factor instead of the number: that is done once for many.
+/// Shifts the factor instead of the number: this is loop-invariant.
 #[inline(always)]
 fn upper_product_narrow(number: u32, shift: u32, factor: u64) -> u32 {
     let factor = factor << shift;
@@ -137,7 +137,7 @@ unsafe fn greatest_narrow(value: u32) -> u32 {
     unsafe { reduce_max(FULL_MASK, value) }
 }
 
-/// The greatest upper half, and the greatest lower half of those with it.
+/// The greatest upper half, and the greatest lower half of the numbers with that upper half.
 #[inline(always)]
 unsafe fn greatest_wide(value: u64) -> u64 {
     let upper = (value >> 32) as u32;
@@ -149,8 +149,8 @@ unsafe fn greatest_wide(value: u64) -> u64 {
     }
 }
 
-/// How keys become ordered bits, as two numbers instead of a type: kernels that take them as arguments serve all key types
-/// of one width, and both directions.
+/// The transformation of keys to ordered bits, as two numbers instead of a type. Kernels that take them as arguments
+/// serve all key types of one width, and both directions.
 ///
 /// ```text
 ///                         always   when_negative (top bit set)
@@ -169,14 +169,14 @@ unsafe fn greatest_wide(value: u64) -> u64 {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coding<B> {
-    /// The bits to invert in every key.
+    /// Bits to invert in every key.
     pub always: B,
-    /// The bits to invert, besides, in a key with the top bit set. The top bit is not among them.
+    /// Bits to invert, in addition, in a key with the top bit set. The top bit is not one.
     pub when_negative: B,
 }
 
 impl<B: Bits> Coding<B> {
-    /// Bits that are in order already.
+    /// The identity: bits that are in order already.
     pub const NONE: Self = Self { always: B::MIN, when_negative: B::MIN };
 
     /// The coding of keys of type `K`, in ascending or in descending order.
@@ -191,7 +191,7 @@ impl<B: Bits> Coding<B> {
         Self { always: self.always ^ B::MAX, ..self }
     }
 
-    /// Whether the keys are floats, as far as the coding tells.
+    /// Whether the keys are floats. Only the codings of floats treat negative keys differently.
     #[inline(always)]
     pub fn is_of_floats(self) -> bool {
         self.when_negative != B::MIN
@@ -203,7 +203,7 @@ impl<B: Bits> Coding<B> {
         bits ^ (bits.spread_top() & self.when_negative) ^ self.always
     }
 
-    /// The same for all `keys`. There is nothing to do, which the whole block knows, where bits are in order already.
+    /// Encodes all `keys`. The check for bits in order is uniform over the block.
     #[inline(always)]
     pub fn encode_all<const N: usize>(self, keys: &mut [B; N]) {
         if self != Self::NONE {
@@ -213,7 +213,7 @@ impl<B: Bits> Coding<B> {
         }
     }
 
-    /// What [`decode`](Self::decode) does, for all `keys`, as [`encode_all`](Self::encode_all).
+    /// Decodes all `keys`. The check for bits in order is uniform over the block.
     #[inline(always)]
     pub fn decode_all<const N: usize>(self, keys: &mut [B; N]) {
         if self != Self::NONE {
@@ -223,10 +223,10 @@ impl<B: Bits> Coding<B> {
         }
     }
 
-    /// Ordered bits to a key's.
+    /// Ordered bits to a key's bits.
     #[inline(always)]
     pub fn decode(self, ordered: B) -> B {
-        // The top bit is the key's own by now, and tells again what else is to invert.
+        // The top bit is now the key's own, and decides about `when_negative` again.
         let bits = ordered ^ self.always;
         bits ^ (bits.spread_top() & self.when_negative)
     }
@@ -299,7 +299,7 @@ macro_rules! float_key {
 }
 float_key!(f32 as u32, i32; f64 as u64, i64;);
 
-/// A position in a sequence, or a length: `u32` inside a tile, `usize` (64 bits) where it counts a whole array.
+/// An index into a sequence, or a length: `u32` inside a tile, `usize` (64 bits) for a whole array.
 pub trait Position: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
     /// 0
     const ZERO: Self;
@@ -307,7 +307,7 @@ pub trait Position: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
     const ONE: Self;
     /// Half, rounded down.
     fn half(self) -> Self;
-    /// The difference, or 0 where it would be negative.
+    /// The difference, or 0 if it would be negative.
     fn minus_or_zero(self, other: Self) -> Self;
 }
 

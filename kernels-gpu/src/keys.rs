@@ -1,13 +1,13 @@
-//! Arrays of keys in global memory, as a coding orders them: what a merge reads, and what it writes.
+//! Arrays of keys in global memory with a coding: the inputs and outputs of merges.
 //!
 //! ```text
 //!   memory     -1.0     +0.0     2.5         bits as the host left them
 //!              ↓ encode          ↑ decode
-//!   kernel     407f…    8000…    c020…       unsigned numbers, which compare as the keys do
+//!   kernel     407f…    8000…    c020…       unsigned numbers that compare like the keys
 //! ```
 //!
-//! A kernel that reads and writes through these sees one order, `<` on `u32` or `u64`, whatever type the keys are of and
-//! in whichever direction they are merged: [`Coding`] comes with the launch.
+//! A kernel that accesses keys through these types sees one order, `<` on `u32` or `u64`, for every key type and
+//! direction. The [`Coding`] is an argument of the launch.
 
 use crate::key::{Bits, Coding};
 use crate::sequence::Sequence;
@@ -21,17 +21,18 @@ pub struct Keys<B> {
 }
 
 impl<B: Bits> Keys<B> {
-    /// The `len` keys from `first` on.
+    /// The `len` keys from `first`.
     ///
     /// # Safety
-    /// As for [`Global::new`].
+    /// `first` points to `len` keys in global memory that meet the requirements of [`Global::new`].
     #[inline(always)]
     pub unsafe fn new(first: *const B, len: usize, coding: Coding<B>) -> Self {
-        // SAFETY: the caller's promise is that of `Global::new`.
+        // SAFETY: the caller passes `len` keys at `first` that meet the requirements of `Global::new`, which are the
+        // requirements of this function.
         Self::at(unsafe { Global::new(first, len) }, coding)
     }
 
-    /// Those at `bits`.
+    /// The keys at `bits`, in the order of `coding`.
     #[inline(always)]
     pub fn at(bits: Global<B>, coding: Coding<B>) -> Self {
         Self { bits, coding }
@@ -43,13 +44,13 @@ impl<B: Bits> Keys<B> {
         self.bits.len()
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The `len` keys from key `first` on.
+    /// The `len` keys from key `first`.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, first: usize, len: usize) -> Self {
@@ -63,13 +64,13 @@ impl<B: Bits> Keys<B> {
         self.coding.encode(self.bits.get(i))
     }
 
-    /// The keys as they are in memory, for those who load many and [encode them together](Coding::encode_all).
+    /// The keys as they are in memory, for callers that load many and [encode them together](Coding::encode_all).
     #[inline(always)]
     pub fn bits(self) -> Global<B> {
         self.bits
     }
 
-    /// How they are encoded.
+    /// The coding of the keys.
     #[inline(always)]
     pub fn coding(self) -> Coding<B> {
         self.coding
@@ -98,17 +99,18 @@ pub struct KeysMut<B> {
 }
 
 impl<B: Bits> KeysMut<B> {
-    /// Room for `len` keys from `first` on.
+    /// An array for `len` keys from `first`.
     ///
     /// # Safety
-    /// As for [`GlobalMut::new`].
+    /// `first` points to an array of `len` keys in global memory that meets the requirements of [`GlobalMut::new`].
     #[inline(always)]
     pub unsafe fn new(first: *mut B, len: usize, coding: Coding<B>) -> Self {
-        // SAFETY: the caller's promise is that of `GlobalMut::new`.
+        // SAFETY: the caller passes an array of `len` keys at `first` that meets the requirements of `GlobalMut::new`,
+        // which are the requirements of this function.
         Self::at(unsafe { GlobalMut::new(first, len) }, coding)
     }
 
-    /// Those at `bits`.
+    /// The keys at `bits`, in the order of `coding`.
     #[inline(always)]
     pub fn at(bits: GlobalMut<B>, coding: Coding<B>) -> Self {
         Self { bits, coding }
@@ -120,33 +122,33 @@ impl<B: Bits> KeysMut<B> {
         self.bits.len()
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The `len` keys from key `first` on.
+    /// The `len` keys from key `first`.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, first: usize, len: usize) -> Self {
         Self { bits: self.bits.slice(first, len), ..self }
     }
 
-    /// Writes key `i`, of which `ordered` are the ordered bits.
+    /// Writes key `i`; `ordered` is its ordered bits.
     #[inline(always)]
     #[track_caller]
     pub fn set(self, i: usize, ordered: B) {
         self.bits.set(i, self.coding.decode(ordered));
     }
 
-    /// Where the keys are in memory, for those who decode many together.
+    /// The keys as they are in memory, for callers that decode many together.
     #[inline(always)]
     pub fn bits(self) -> GlobalMut<B> {
         self.bits
     }
 
-    /// How they are decoded.
+    /// The coding of the keys.
     #[inline(always)]
     pub fn coding(self) -> Coding<B> {
         self.coding

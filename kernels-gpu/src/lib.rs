@@ -7,22 +7,22 @@
 //!
 //! | layer | contents |
 //! | --- | --- |
-//! | [`key`], [`keys`], [`sequence`] | six number types as ordered bits; arrays of them; what a merge reads from |
-//! | [`textbook`] | the kernels of the textbook and of the course: one figure or algorithm a file |
-//! | [`thread`] | what one thread does: searches, networks |
-//! | [`warp`] | what the lanes of a warp do together: searches |
-//! | [`block`] | what the threads of a block do together: tiles in shared memory |
-//! | [`kernels`] | the kernels that the library launches, one a file |
-//! | [`own`] | kernels for orders of a user's own |
-//! | [`tuning`] | the shapes of tiles |
-//! | [`modules`] | which compiled module holds which kernel |
+//! | [`key`], [`keys`], [`sequence`] | six number types as ordered bits; arrays of keys; the input of merges |
+//! | [`textbook`] | the kernels of the textbook and of the course: one figure or algorithm per file |
+//! | [`thread`] | algorithms of one thread: searches, networks |
+//! | [`warp`] | algorithms of the lanes of a warp: searches, look-back |
+//! | [`block`] | algorithms of the threads of a block: tiles in shared memory |
+//! | [`kernels`] | the kernels that the library launches, one per file |
+//! | [`own`] | kernels for user-defined orders |
+//! | [`tuning`] | tile shapes |
+//! | [`modules`] | the compiled module of each kernel |
 //!
 //! On the host the functions here are plain generic functions. On the GPU, a function marked `#[kernel]` has one entry
 //! point for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Each launch
 //! passes the type and the order of the keys as a [`Coding`](key::Coding).
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-// Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.
+// Loops over register arrays use an index, which shows the strides in shared memory.
 #![allow(clippy::needless_range_loop)]
 
 pub mod block;

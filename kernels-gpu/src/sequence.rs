@@ -1,16 +1,15 @@
-//! What the searches and merges read from: an ascending sequence, wherever it lies.
+//! The input of searches and merges: an ascending sequence in any memory.
 
 use crate::key::{Bits, Key, Position};
 use cuda_std::{Global, GlobalMut, Shared};
 
 /// A sequence of keys, read one at a time as ordered bits.
 ///
-/// The same search runs over global memory, over a tile in shared memory, over a circular buffer and, on the host, over
-/// a slice.
+/// The same search runs over global memory, a tile in shared memory, a circular buffer and, on the host, a slice.
 pub trait Sequence: Copy {
-    /// How positions are counted.
+    /// The type of indices.
     type Index: Position;
-    /// What is read.
+    /// The type of keys, as ordered bits.
     type Item: Ord + Copy;
     /// Length in keys.
     fn length(self) -> Self::Index;

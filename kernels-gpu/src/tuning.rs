@@ -1,9 +1,9 @@
-//! Tile shapes: how many threads a block has and how many keys each of them merges, sorts or moves.
+//! Tile shapes: the threads of a block, and the keys that each thread merges, sorts or moves.
 //!
-//! A [`Row`] has the shapes for one architecture. They are a table, [`ByWidths`]: a line for each kernel, a column for each width of keys
-//! and of values. Kernels are compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure
-//! shapes there with `scripts/tune`, add a row, name it in `ROW` and compile. At how many keys one way of sorting takes the place of another
-//! is a matter of the host: `merge-host/src/gpu/launch/thresholds.rs`.
+//! A [`Row`] has the shapes for one architecture: a line per kernel, and a column per width of keys and values
+//! ([`ByWidths`]). Kernels are compiled with the shapes of one row, [`ROW`], and run with them on all GPUs. To tune for
+//! another GPU, measure shapes there with `scripts/tune`, add a row, name it in `ROW` and compile. The numbers of keys
+//! where one algorithm replaces another are in `merge-host/src/gpu/launch/thresholds.rs`.
 
 use crate::kernels::sort::runs::MAX_RUNS;
 
@@ -12,7 +12,7 @@ use crate::kernels::sort::runs::MAX_RUNS;
 pub struct Tile {
     /// Threads of a block.
     pub threads: usize,
-    /// Keys of a thread. Odd, as threads read shared memory this many words apart, and an odd stride uses all banks.
+    /// Keys per thread. Odd: threads access shared memory at this stride, in words, and an odd stride uses all banks.
     pub items_per_thread: usize,
 }
 
@@ -23,14 +23,14 @@ impl Tile {
     }
 }
 
-/// The shape of a division: tiles of `threads * items_per_thread` keys.
+/// The shape of a distribution pass (a division or a radix sort): tiles of `threads * items_per_thread` keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DivideTile {
     /// Threads of a block.
     pub threads: usize,
-    /// Keys of a thread.
+    /// Keys per thread.
     pub items_per_thread: usize,
-    /// Blocks of a multiprocessor.
+    /// Blocks per multiprocessor.
     pub blocks: usize,
 }
 
@@ -41,26 +41,26 @@ impl DivideTile {
     }
 }
 
-/// The shape of a tile, in the table.
+/// A [`Tile`] in the table.
 const fn tile(threads: usize, items_per_thread: usize) -> Option<Tile> {
     Some(Tile { threads, items_per_thread })
 }
 
-/// The shape of a division or of a sort by all bits, in the table.
+/// A [`DivideTile`] in the table.
 const fn tiles(threads: usize, items_per_thread: usize, blocks: usize) -> Option<DivideTile> {
     Some(DivideTile { threads, items_per_thread, blocks })
 }
 
-/// The shapes of a kernel for keys alone of 4 and of 8 bytes, and for those with values: 4 + 4, 4 + 8, 8 + 4 and 8 + 8 bytes. There is none
-/// where there is no such kernel.
+/// The shapes of a kernel for keys of 4 and of 8 bytes without values, then for keys with values. These have 4 + 4, 4 +
+/// 8, 8 + 4 and 8 + 8 bytes. `None` if there is no such kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct ByWidths<T>([Option<T>; 6]);
 
 impl<T: Copy> ByWidths<T> {
-    /// The shape for keys of `key_bytes` bytes, 4 or 8, with values of `value_bytes` bytes, 4 or 8, or 0.
+    /// The shape for keys of `key_bytes` bytes, 4 or 8, with values of `value_bytes` bytes, 0, 4 or 8.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no shape for these widths.
     pub const fn of(self, key_bytes: usize, value_bytes: usize) -> T {
         let column = match (key_bytes, value_bytes) {
             (4, 0) => 0,
@@ -79,7 +79,7 @@ impl<T: Copy> ByWidths<T> {
 }
 
 impl ByWidths<Tile> {
-    /// The fewest keys of a tile of keys of `key_bytes` bytes, 4 or 8, alone or with values, of the shapes that there are.
+    /// Keys of the smallest tile for keys of `key_bytes` bytes, 4 or 8, over all widths of values.
     pub const fn fewest_keys(self, key_bytes: usize) -> usize {
         let columns = if key_bytes == 4 { [0, 2, 3] } else { [1, 4, 5] };
         let (mut fewest, mut i) = (usize::MAX, 0);
@@ -103,14 +103,15 @@ pub struct Row {
     pub merge: ByWidths<Tile>,
     /// The fused merge.
     pub fused: ByWidths<Tile>,
-    /// Blocks of the fused merge on a multiprocessor, which holds at least this many at once.
+    /// Blocks of the fused merge per multiprocessor, which holds at least this many at once.
     pub fused_blocks: usize,
-    /// Merges that return source indices: of arrays with values, and of batches, which have one shape for keys alone and with any values.
+    /// Merges that return source indices: of arrays with values, and of batches. Batches have one shape, without and
+    /// with values.
     pub indexed: ByWidths<Tile>,
-    /// Ragged batches: one shape for keys alone and with any values.
+    /// Ragged batches: one shape, without and with values.
     pub ragged: ByWidths<Tile>,
 
-    // Operations on sorted keys: at most 31 keys of a thread.
+    // Operations on sorted keys: at most 31 keys per thread.
     /// Set operations.
     pub sets: ByWidths<Tile>,
     /// Unique keys.
@@ -119,41 +120,43 @@ pub struct Row {
     pub run_lengths: ByWidths<Tile>,
     /// Reductions by key.
     pub reduce: ByWidths<Tile>,
-    /// Blocks of set operations for keys of 4 bytes alone on a multiprocessor, which holds at least this many at once.
+    /// Blocks of set operations per multiprocessor, for keys of 4 bytes without values. Each multiprocessor holds at
+    /// least this many at once.
     pub sets_blocks: usize,
-    /// The same of unique keys of 4 bytes alone.
+    /// Blocks per multiprocessor: unique keys of 4 bytes without values.
     pub unique_blocks: usize,
-    /// The same of set operations for keys of 8 bytes alone.
+    /// Blocks per multiprocessor: set operations for keys of 8 bytes without values.
     pub wide_sets_blocks: usize,
-    /// The same of run lengths.
+    /// Blocks per multiprocessor: run lengths.
     pub run_lengths_blocks: usize,
-    /// The same of unique keys with values.
+    /// Blocks per multiprocessor: unique keys with values.
     pub unique_pairs_blocks: usize,
-    /// The same of reductions by key.
+    /// Blocks per multiprocessor: reductions by key.
     pub reduce_blocks: usize,
-    /// How long a tile of a set operation waits before it looks back, in nanoseconds.
+    /// Pause of a set operation's tile before its look-back, in nanoseconds.
     pub sets_pause: u32,
-    /// The same with values, and of keys of a type of the user's own.
+    /// Pause of set operations with values, and of user-defined key types, in nanoseconds.
     pub sets_pairs_pause: u32,
-    /// The same of unique keys alone, run lengths and reductions by key.
+    /// Pause of unique keys without values, run lengths and reductions by key, in nanoseconds.
     pub groups_pause: u32,
-    /// The same of unique keys with values.
+    /// Pause of unique keys with values, in nanoseconds.
     pub unique_pairs_pause: u32,
 
-    // The sort. Names are those of kernels, and of the instances of these.
-    /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
+    // The sort. Fields have the names of kernels and of their instances.
+    /// The first phase of the sort: a block, of a power of two threads, sorts a tile.
     pub block_sort: ByWidths<Tile>,
-    /// The same of few keys, where what counts is how long one block takes.
+    /// The first phase of the sort of few keys, where the latency of one block matters.
     pub block_sort_small: ByWidths<Tile>,
-    /// The same of so few that one pass merges all tiles: the smaller these are, the more blocks share the work.
+    /// The first phase of the sort of very few keys, where one pass merges all tiles. Smaller tiles spread the work
+    /// over more blocks.
     pub block_sort_tiny: ByWidths<Tile>,
-    /// The passes of the sort.
+    /// The merge passes of the sort.
     pub merge_runs: ByWidths<Tile>,
-    /// The passes of the sort of few keys.
+    /// The merge passes of the sort of few keys.
     pub merge_runs_small: ByWidths<Tile>,
-    /// Divisions.
+    /// Distribution passes, which divide keys into buckets.
     pub divide: ByWidths<DivideTile>,
-    /// Divisions of very many keys.
+    /// Distribution passes over very many keys.
     pub divide_many: ByWidths<DivideTile>,
     /// Buckets that one block sorts: a power of two threads.
     pub sort_buckets: ByWidths<Tile>,
@@ -161,55 +164,78 @@ pub struct Row {
     pub sort_long_buckets: ByWidths<Tile>,
     /// Tiles of segments, and runs of long ones: a power of two threads.
     pub sort_segments: ByWidths<Tile>,
-    /// Sorts by all bits.
+    /// Radix sort.
     pub sort_by_radix: ByWidths<DivideTile>,
-    /// The same of few keys.
+    /// Radix sort of few keys.
     pub sort_by_radix_small: ByWidths<DivideTile>,
-    /// The same of some more keys.
+    /// Radix sort of an intermediate number of keys.
     pub sort_by_radix_middle: ByWidths<DivideTile>,
-    /// Divisions of long segments.
+    /// Distribution passes of long segments.
     pub divide_segments: ByWidths<DivideTile>,
 
     // Searches of the sort.
-    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
-    /// tolerance makes searches shorter and tiles smaller.
+    /// In the merge passes of keys without values: how far from its rank, in keys, a tile may begin. A larger tolerance
+    /// makes searches shorter and tiles smaller.
     pub rank_tolerance: u32,
-    /// The same in the sort of few keys, alone or with values.
+    /// The tolerance in the sort of few keys, without and with values.
     pub small_rank_tolerance: u32,
-    /// Warps that find the splits for a pass of the sort: as many as the GPU holds.
+    /// Warps that find the splits for a merge pass: the number that the GPU holds at once.
     pub split_warps: usize,
 }
 
 /// Compute capability 9.0, measured on an H200.
 #[rustfmt::skip]
 pub const SM_90: Row = Row {
-    // Threads and keys of a thread, for these bytes of a key and of a value:
-    //                              4               8               4 + 4           4 + 8           8 + 4           8 + 8
-    merge:                ByWidths([tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
-    fused:                ByWidths([tile(256, 19),  tile(256, 11),  None,           None,           None,           None]),
-    indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
-    ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
-    sets:                 ByWidths([tile(256, 27),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    unique:               ByWidths([tile(256, 29),  tile(256, 17),  tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
-    run_lengths:          ByWidths([tile(256, 29),  tile(256, 15),  None,           None,           None,           None]),
-    reduce:               ByWidths([None,           None,           tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
-    block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
-    block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
-    block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
-    merge_runs:           ByWidths([tile(256, 55),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29)]),
-    merge_runs_small:     ByWidths([tile(256, 5),   tile(256, 9),   None,           None,           None,           None]),
-    sort_buckets:         ByWidths([tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9)]),
-    sort_segments:        ByWidths([tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 7),   tile(512, 7)]),
-    sort_long_buckets:    ByWidths([tile(1024, 15), None,           None,           None,           None,           None]),
+    // Threads and keys per thread, by bytes of a key and of a value.
+    //     4               8               4 + 4           4 + 8           8 + 4           8 + 8
+    merge: ByWidths([
+        tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
+    fused: ByWidths([
+        tile(256, 19),  tile(256, 11),  None,           None,           None,           None]),
+    indexed: ByWidths([
+        tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
+    ragged: ByWidths([
+        tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
+    sets: ByWidths([
+        tile(256, 27),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
+    unique: ByWidths([
+        tile(256, 29),  tile(256, 17),  tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
+    run_lengths: ByWidths([
+        tile(256, 29),  tile(256, 15),  None,           None,           None,           None]),
+    reduce: ByWidths([
+        None,           None,           tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
+    block_sort: ByWidths([
+        tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
+    block_sort_small: ByWidths([
+        tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
+    block_sort_tiny: ByWidths([
+        tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
+    merge_runs: ByWidths([
+        tile(256, 55),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29)]),
+    merge_runs_small: ByWidths([
+        tile(256, 5),   tile(256, 9),   None,           None,           None,           None]),
+    sort_buckets: ByWidths([
+        tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9)]),
+    sort_segments: ByWidths([
+        tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 7),   tile(512, 7)]),
+    sort_long_buckets: ByWidths([
+        tile(1024, 15), None,           None,           None,           None,           None]),
 
-    // Threads, keys of a thread, and blocks of a multiprocessor:
-    //                              4                  8                  4 + 4              4 + 8              8 + 4              8 + 8
-    divide:               ByWidths([tiles(512, 16, 3), tiles(384, 16, 3), tiles(384, 32, 2), tiles(384, 22, 2), tiles(384, 22, 2), tiles(384, 16, 2)]),
-    divide_many:          ByWidths([tiles(512, 24, 2), None,              None,              None,              None,              None]),
-    sort_by_radix:        ByWidths([tiles(512, 33, 2), None,              tiles(384, 30, 2), tiles(512, 15, 2), None,              None]),
-    sort_by_radix_small:  ByWidths([tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
-    sort_by_radix_middle: ByWidths([tiles(512, 17, 2), None,              None,              None,              None,              None]),
-    divide_segments:      ByWidths([tiles(512, 24, 2), tiles(512, 12, 2), tiles(384, 32, 2), tiles(384, 22, 2), None,              None]),
+    // Threads, keys per thread, and blocks per multiprocessor.
+    //     4                  8                  4 + 4              4 + 8              8 + 4              8 + 8
+    divide: ByWidths([
+        tiles(512, 16, 3), tiles(384, 16, 3), tiles(384, 32, 2), tiles(384, 22, 2), tiles(384, 22, 2), tiles(384, 16, 2)
+    ]),
+    divide_many: ByWidths([
+        tiles(512, 24, 2), None,              None,              None,              None,              None]),
+    sort_by_radix: ByWidths([
+        tiles(512, 33, 2), None,              tiles(384, 30, 2), tiles(512, 15, 2), None,              None]),
+    sort_by_radix_small: ByWidths([
+        tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
+    sort_by_radix_middle: ByWidths([
+        tiles(512, 17, 2), None,              None,              None,              None,              None]),
+    divide_segments: ByWidths([
+        tiles(512, 24, 2), tiles(512, 12, 2), tiles(384, 32, 2), tiles(384, 22, 2), None,              None]),
 
     fused_blocks: 4,
     sets_blocks: 6,
@@ -227,7 +253,7 @@ pub const SM_90: Row = Row {
     split_warps: 5280,
 };
 
-/// The row that kernels are compiled with.
+/// The row of the compiled kernels.
 pub const ROW: Row = SM_90;
 
 /// The shape for the merge of keys of `bytes` bytes, 4 or 8.
@@ -260,11 +286,11 @@ pub const fn runs(bytes: usize) -> Tile {
     ROW.merge_runs.of(bytes, 0)
 }
 
-/// The shape for the first phase of the sort of `n` keys of `bytes` bytes, 4 or 8, which are few, and how the names of the kernels end that are
-/// compiled with it.
+/// The shape for the first phase of the sort of few keys, and the suffix of the kernels that are compiled with it. The
+/// sort has `n` keys of `bytes` bytes, 4 or 8.
 pub const fn small_block(bytes: usize, n: usize) -> (Tile, &'static str) {
     let (small, tiny) = (ROW.block_sort_small.of(bytes, 0), ROW.block_sort_tiny.of(bytes, 0));
-    // One larger block sorts all keys sooner than several do.
+    // Up to `small.keys()` keys, one block with a larger tile is faster than several blocks with smaller tiles.
     let is_one_pass = n > small.keys() && n <= tiny.keys() * MAX_RUNS as usize;
     if n <= tiny.keys() || is_one_pass { (tiny, "tiny") } else { (small, "small") }
 }

@@ -1,4 +1,4 @@
-//! The input with many bank conflicts: a model of shared memory counts them, against those of random keys.
+//! The input that provokes bank conflicts: a model of shared memory counts them and compares with random keys.
 
 #[path = "../../tests/src/bank_conflicts.rs"]
 mod bank_conflicts;
@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-/// Reads of warps, and how many of them had to come one after the other.
+/// Reads by warps, and the wavefronts that serve them.
 #[derive(Clone, Copy, Default)]
 struct Count {
     reads: usize,
@@ -28,10 +28,10 @@ impl Count {
         self.wavefronts += other.wavefronts;
     }
 
-    /// Of the reads of threads, which all read in step: for each thread the slots, in order.
+    /// Counts the reads of threads in lockstep. `threads` has the slots that each thread reads, in order.
     fn of(threads: &[Vec<usize>], across: usize) -> Self {
         let mut count = Self::default();
-        // As many lanes as there can be served at once.
+        // The number of lanes that one wavefront can serve.
         for lanes in threads.chunks(across) {
             for step in 0..lanes[0].len() {
                 let mut slots: Vec<usize> = lanes.iter().map(|lane| lane[step]).collect();
@@ -47,8 +47,8 @@ impl Count {
     }
 }
 
-/// The slots that a thread reads as `tile::merge_to_registers` does, from where the diagonal has been found on, and
-/// what it merges. `runs` are the slots of the list, which begins at slot `begin`.
+/// The slots that a thread reads in `tile::merge_to_registers` after the diagonal search, and the keys that it merges.
+/// `runs` has the keys of the list, which begins at slot `begin`.
 fn merge(runs: &[u32], begin: usize, a_count: usize, diagonal: usize, values: usize) -> (Vec<usize>, Vec<u32>) {
     let (a_keys, b_keys) = runs.split_at(a_count);
     let low = diagonal.saturating_sub(b_keys.len());
@@ -72,7 +72,7 @@ fn merge(runs: &[u32], begin: usize, a_count: usize, diagonal: usize, values: us
     (slots.iter().map(|slot| begin + slot).collect(), keys)
 }
 
-/// Merges a tile's segments by rounds, and counts for each round. Gives the merged keys too.
+/// Merges a tile's segments by rounds. Returns the count of each round, and the merged keys.
 fn rounds(segments: Vec<Vec<u32>>, values: usize, across: usize) -> (Vec<Count>, Vec<u32>) {
     let segments: Vec<Vec<u32>> = segments.into_iter().filter(|segment| !segment.is_empty()).collect();
     let lengths: Vec<usize> = segments.iter().map(Vec::len).collect();
@@ -86,7 +86,7 @@ fn rounds(segments: Vec<Vec<u32>>, values: usize, across: usize) -> (Vec<Count>,
         for (i, list) in lists.chunks(2).enumerate() {
             let (begin, end) = (slot(i * of_list), slot((i + 1) * of_list));
             let real = |list: &Vec<u32>| list.iter().filter(|&&key| key < u32::MAX).count();
-            // A upwards, B downwards, and between them what is not there.
+            // A in order, B reversed, and padding between the two.
             let mut runs = vec![u32::MAX; end - begin];
             let (a, b) = (&list[0], list.get(1));
             runs[..real(a)].copy_from_slice(&a[..real(a)]);
@@ -109,7 +109,7 @@ fn rounds(segments: Vec<Vec<u32>>, values: usize, across: usize) -> (Vec<Count>,
     (counts, keys)
 }
 
-/// The rounds of the first phase in a tile.
+/// The counts of the first phase's rounds in a tile.
 fn of_block(tile: &[u32], shape: Tile, across: usize) -> Vec<Count> {
     let thread = |t: usize| {
         let mut keys: Vec<u32> = tile.iter().skip(t).step_by(shape.threads).copied().collect();
@@ -121,7 +121,7 @@ fn of_block(tile: &[u32], shape: Tile, across: usize) -> Vec<Count> {
     counts
 }
 
-/// The rounds of a pass over runs of `run` keys, which are sorted here first, in each tile.
+/// The counts of a pass's rounds over runs of `run` keys, for each tile. Sorts the runs first.
 fn of_pass(keys: &mut [u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<Vec<Count>> {
     let runs = runs_in_tiles(keys.len(), run, k, shape, ROW.rank_tolerance);
     keys.chunks_mut(run).for_each(<[u32]>::sort);
@@ -149,7 +149,7 @@ fn random(n: usize) -> (Vec<u32>, u64) {
     (keys, seed)
 }
 
-/// Wavefronts a read over all rounds, and the same for random keys; and prints those of each round.
+/// Wavefronts per read over all rounds, for `bad` and for random keys. Prints the figures of each round.
 fn compare(what: &str, bad: &[Vec<Count>], random: &[Vec<Count>]) -> (f64, f64) {
     let total = |counts: &[Vec<Count>], round: Option<usize>| {
         let mut total = Count::default();
@@ -166,12 +166,12 @@ fn compare(what: &str, bad: &[Vec<Count>], random: &[Vec<Count>]) -> (f64, f64) 
     (total(bad, None), total(random, None))
 }
 
-/// The shapes, the size of a key, and how many times the wavefronts of random keys there are at least: in the first
-/// phase and in the passes.
+/// The shapes of the first phase and of the passes, the size of a key, and two lower bounds. These are the least ratios
+/// of wavefronts to the wavefronts of random keys, in the first phase and in the passes.
 const SHAPES: [(Tile, Tile, usize, f64, f64); 4] = [
     (ROW.block_sort.of(4, 0), ROW.merge_runs.of(4, 0), 4, 5.0, 4.0),
     (ROW.block_sort.of(8, 0), ROW.merge_runs.of(8, 0), 8, 3.0, 2.5),
-    // A thread has so few keys that lanes begin at four banks or two, not at one; with five keys each they hardly meet at all.
+    // With few keys per thread, lanes begin at two or four banks instead of one; with five keys they hardly conflict.
     (ROW.block_sort_small.of(4, 0), ROW.merge_runs_small.of(4, 0), 4, 1.5, 1.05),
     (ROW.block_sort_small.of(8, 0), ROW.merge_runs_small.of(8, 0), 8, 1.8, 2.0),
 ];
@@ -200,7 +200,7 @@ fn conflicts_of_two_passes() {
     conflicts_of_passes(48);
 }
 
-/// Those of all passes over these tiles.
+/// Checks the conflicts of all passes over `tiles` tiles.
 fn conflicts_of_passes(tiles: usize) {
     for (block, runs, bytes, _, least) in SHAPES {
         let n = tiles * block.keys();

@@ -5,22 +5,22 @@
 //! The course's question 4. A thread's number in its block is divided by d with remainder:
 //!
 //! ```text
-//!   tidx = threadIdx % d                   which key of a merged pair, so which diagonal
-//!   qt   = (threadIdx - tidx) / d          which pair of the block's
-//!   gbx  = qt + blockIdx * (blockDim / d)  which pair of all
+//!   tidx = threadIdx % d                   index of the key in its merged pair, and of its diagonal
+//!   qt   = (threadIdx - tidx) / d          index of the pair in the block
+//!   gbx  = qt + blockIdx * (blockDim / d)  index of the pair in the batch
 //! ```
 //!
-//! `blockDim / d` is rounded down, and `qt` counts a last pair that has fewer than d threads, if d does not divide the block. With
-//! blocks of 256 threads and d = 100 that is pair 2 of a block, with 56 threads:
+//! `blockDim / d` is rounded down. If d does not divide the block, `qt` also counts a last pair with fewer than d
+//! threads. With blocks of 256 threads and d = 100, that is pair 2 of a block, with 56 threads:
 //!
-//! - `gbx` gives it the number of the next block's first pair: two blocks write the same keys. If each
-//!   thread loads one key to shared memory, the first of the two blocks has only 56 keys of the pair.
-//! - A kernel that leaves it out, as the one here does, has 56 idle threads in each block. A grid of as many threads as there
-//!   are keys is then too small: its last pairs are never merged.
-//! - A block of fewer than d threads has no pair at all.
+//! - `gbx` gives it the number of the next block's first pair: two blocks write the same keys. If each thread loads one
+//!   key to shared memory, the first of the two blocks has only 56 keys of the pair.
+//! - A kernel that skips it, like the one here, has 56 idle threads in each block. A grid with one thread per key is
+//!   then too small: its last pairs are never merged.
+//! - A block of fewer than d threads has no pair.
 //!
-//! So `threadsPerBlock` is a multiple of d, and d is at most 1024. `merge-host` launches the greatest multiple that
-//! is at most 256, or d threads.
+//! `threadsPerBlock` is therefore a multiple of d, and d is at most 1024. `merge-host` launches blocks of the greatest
+//! multiple of d up to 256, or of d threads if d is above 256.
 
 mod common;
 use common::*;
@@ -49,7 +49,9 @@ fn run_grid<K: TestKey>(
         grid,
         block,
         merge_small_batch::shared_bytes::<K::Bits>(block),
-        // SAFETY: the arguments are those that the kernel's documentation asks for.
+        // SAFETY: `a` has `pairs * a_len` keys, `b` has `pairs * (d - a_len)`, and `c` has capacity for `pairs * d`.
+        // The launch has the shared memory of `block` threads. The emulator reports every access outside of the
+        // buffers.
         || unsafe {
             merge_small_batch::<K::Bits>(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len, K::coding())
         },
@@ -82,7 +84,7 @@ fn every_d_with_several_pairs_a_block() {
         for d in (1..=33).chain([63, 64, 65, 100, 127, 128]) {
             let block = (128 / d).max(1) * d;
             for a_len in [0, 1, d / 2, d - d / 3, d] {
-                // As many pairs as a block takes, one less and one more, and one alone.
+                // The number of pairs of a full block, one less, one more, and one pair.
                 let full = (block / d) as usize;
                 for pairs in [1, full - full.min(2) + 1, full, 2 * full + 1] {
                     check::<K>(pairs, d, a_len, block);
@@ -113,7 +115,7 @@ fn pairs_of_runs(seed: u64, pairs: usize, d: usize, a_len: usize) -> (Vec<u32>, 
     (all(a_len, 1), all(d - a_len, 2), expected)
 }
 
-/// The block and the thread of it that have key `tidx` of pair `gbx`, by the course's indices.
+/// The blocks and threads of key `tidx` of pair `gbx`, by the course's indices.
 fn threads_of_key(gbx: u32, tidx: u32, d: u32, grid: u32, block: u32) -> Vec<(u32, u32)> {
     let all = (0..grid).flat_map(|index| (0..block).map(move |thread| (index, thread)));
     all.filter(|(index, thread)| (thread % d, (thread - thread % d) / d + index * (block / d)) == (tidx, gbx)).collect()
@@ -128,14 +130,14 @@ fn each_key_has_one_thread_if_d_divides_the_block() {
             assert_eq!(threads_of_key(gbx, tidx, d, 4, block), [expected], "key {tidx} of pair {gbx}, d {d}");
         }
     }
-    // The first 56 keys of a pair that begins a block have two threads, and the others one.
+    // The first 56 keys of a pair that begins a block have two threads, the other keys one.
     assert_eq!(threads_of_key(2, 0, 100, 4, 256), [(0, 200), (1, 0)]);
     assert_eq!(threads_of_key(2, 55, 100, 4, 256), [(0, 255), (1, 55)]);
     assert_eq!(threads_of_key(2, 56, 100, 4, 256), [(1, 56)]);
     assert_eq!(threads_of_key(3, 0, 100, 4, 256), [(1, 100)]);
 }
 
-/// The course's indices alone, each thread with the key of its diagonal, from global memory.
+/// The course's indices without a kernel: each thread merges the key of its diagonal in global memory.
 #[test]
 fn two_blocks_write_one_pair_if_d_does_not_divide_the_block() {
     let (seed, pairs, d, a_len) = (fresh_seed(), 8, 100, 40);
@@ -144,7 +146,7 @@ fn two_blocks_write_one_pair_if_d_does_not_divide_the_block() {
         let mut emulator = Emulator::new(seed);
         let (on_a, on_b, c) = (emulator.buffer(&a), emulator.buffer(&b), emulator.uninit::<u32>(pairs * d));
         let grid = pairs.div_ceil(block as usize / d) as u32;
-        // SAFETY: the views are the whole buffers.
+        // SAFETY: the views cover the buffers: `a`, `b` and `c` have `a.len()`, `b.len()` and `expected.len()` keys.
         emulator.launch("the course's indices", grid, block, 0, || unsafe {
             let (a, b) = (Global::new(on_a.as_ptr(), a.len()), Global::new(on_b.as_ptr(), b.len()));
             let c = GlobalMut::new(c.as_mut_ptr(), expected.len());
@@ -173,13 +175,13 @@ fn pairs_are_left_out_if_d_does_not_divide_the_block() {
     let (a, b, expected) = pairs_of_runs(seed, pairs, d, a_len);
     let threads = (pairs * d) as u32;
     let merge = |grid, block| run_grid(seed, &a, &b, (pairs, d as u32, a_len as u32), grid, block);
-    // Blocks of 256 threads, as many threads as keys at least: 7 blocks with 2 pairs each, of 16. Nothing writes pair 14.
+    // 7 blocks of 256 threads are at least one thread per key, but merge 2 pairs each, of 16. No block writes pair 14.
     let fault = merge(threads.div_ceil(256), 256).unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 5600, .. }), "{fault}, seed {seed}");
-    // Of fewer than d threads: no pair is merged.
+    // Blocks of fewer than d threads merge no pair.
     let fault = merge(threads.div_ceil(64), 64).unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 0, .. }), "{fault}, seed {seed}");
-    // Multiples of d: as many threads as keys are enough.
+    // Blocks of a multiple of d threads: one thread per key suffices.
     for block in [100, 200, 400, 800] {
         assert_eq!(merge(threads / block, block).unwrap(), expected, "block {block}, seed {seed}");
     }

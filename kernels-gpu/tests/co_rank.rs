@@ -1,4 +1,4 @@
-//! The searches: co-rank and diagonal against counting, and in the emulator.
+//! Co-rank and diagonal search, compared with counting, and in the emulator.
 
 mod common;
 use common::*;
@@ -8,7 +8,7 @@ use kernels_gpu::textbook::co_rank::{clamp_split, co_rank, co_rank_splits};
 use kernels_gpu::thread::diagonal::{diagonal_search, search_near};
 use std::cell::RefCell;
 
-/// How many of the first k keys of the stable merge come from A, by merging keys that remember where they are from.
+/// For each k, the number of A's keys among the first k keys of the stable merge, by merging keys with their origin.
 fn counted<K: TestKey>(a: &[K], b: &[K]) -> Vec<usize> {
     let mut both: Vec<(K, bool)> = a.iter().map(|&x| (x, true)).chain(b.iter().map(|&y| (y, false))).collect();
     both.sort_by(|x, y| x.0.compare(&y.0));
@@ -83,7 +83,8 @@ fn the_kernel_finds_the_splits_of_a_grid() {
             let (a, b) = (load(&mut emulator, &a), load(&mut emulator, &b));
             let splits = emulator.uninit::<usize>(count);
             emulator
-                // SAFETY: the arguments are those that the kernel's documentation asks for.
+                // SAFETY: `a` and `b` have `m` and `n` keys, and `splits` has capacity for `count` indices. The
+                // emulator reports every access outside of the buffers.
                 .launch("co_rank_splits", count.div_ceil(8) as u32, 8, 0, || unsafe {
                     let (a, b, splits) = (a.as_ptr(), b.as_ptr(), splits.as_mut_ptr());
                     co_rank_splits::<K::Bits>(a, m, b, n, step, splits, count, K::coding())
@@ -100,10 +101,10 @@ fn the_kernel_finds_the_splits_of_a_grid() {
 /// A state of the search: `i`, `j`, `i_low` and `j_low`.
 type State = [usize; 4];
 
-/// The states of [`co_rank`] from iteration to iteration, by the keys that it reads.
+/// The states of [`co_rank`] in each iteration, derived from the keys that it reads.
 ///
-/// A comparison reads A[i - 1] and then B[j], or B[j - 1] and then A[i], which tells `i` and `j`. Where `i` has decreased since
-/// the last one, `j_low` is the `j` of then; where it has increased, `i_low` is the `i` of then.
+/// A comparison reads A[i - 1] and then B[j], or B[j - 1] and then A[i], which determines `i` and `j`. If `i` has
+/// decreased since the last state, `j_low` is the last `j`; if it has increased, `i_low` is the last `i`.
 fn trace(k: usize, a: &[u32], b: &[u32]) -> Vec<State> {
     #[derive(Clone, Copy)]
     struct Logged<'a> {
@@ -149,16 +150,17 @@ fn trace(k: usize, a: &[u32], b: &[u32]) -> Vec<State> {
     states
 }
 
-/// The lecture notes' example: of the first 2 keys one is from A and one from B.
+/// The lecture notes' example: one of the first 2 keys is from A and one from B.
 #[test]
 fn the_search_for_k_2_of_the_notes() {
     let (a, b) = ([1, 3, 5, 7], [2, 4, 6, 8]);
-    // A[1] = 3 > B[0] = 2: one key less of A. Then A[0] = 1 <= B[1] = 4, and B[0] = 2 < A[1] = 3.
+    // A[1] = 3 > B[0] = 2: one key of A fewer. Then A[0] = 1 <= B[1] = 4, and B[0] = 2 < A[1] = 3.
     assert_eq!(trace(2, &a, &b), [[2, 0, 0, 0], [1, 1, 0, 0]]);
 }
 
-/// The textbook's example, in which three threads merge 3 keys each: figure 12.4, and figures 12.6 to 12.8 for the three
-/// iterations of thread 1. The caption of figure 12.8 has them end with one of thread 0, which searches for k = 0 and has none.
+/// The textbook's example, where three threads merge 3 keys each: figure 12.4, and figures 12.6 to 12.8 for the three
+/// iterations of thread 1. The caption of figure 12.8 mentions an iteration of thread 0. Thread 0 searches for k = 0
+/// and has none.
 #[test]
 fn the_searches_of_the_textbooks_threads() {
     let (a, b) = ([1, 7, 8, 9, 10], [7, 10, 10, 12]);
@@ -172,9 +174,9 @@ fn the_searches_of_the_textbooks_threads() {
         [2, 1, 1, 0],
     ];
     assert_eq!(trace(3, &a, &b), thread_1);
-    // Thread 2 has its split at once: A[4] = 10 <= B[1] = 10, and nothing of A is left.
+    // Thread 2 has its split at once: A[4] = 10 <= B[1] = 10, and A is exhausted.
     assert_eq!(trace(6, &a, &b), [[5, 1, 2, 1]]);
-    // The segments of the threads are those of figure 12.4.
+    // The segments of the threads match figure 12.4.
     let expected = merged(&a, &b);
     for k in [0, 3, 6] {
         let (i, next) = (co_rank(k, &a[..], &b[..]), co_rank(k + 3, &a[..], &b[..]));
@@ -182,8 +184,8 @@ fn the_searches_of_the_textbooks_threads() {
     }
 }
 
-/// In every search i stays at or above `i_low` and j at or above `j_low`, both bounds only increase, and a step halves the range that is
-/// left on its side.
+/// In every search, i is at least `i_low` and j at least `j_low`, and neither bound decreases. Each step halves the
+/// range on its side.
 #[test]
 fn every_step_of_the_search_halves_a_range() {
     let seed = fresh_seed();

@@ -1,17 +1,18 @@
 //! The course's sort in the emulator, against the standard library's stable sort.
 //!
-//! Question 3 of the course asks for a sort that loops over calls of `pathBig_k` and `mergeBig_k`. A pass merges sibling runs,
-//! first of 1 key, then of 2, 4 and so on, from one array to another:
+//! Question 3 of the course asks for a sort that loops over calls of `pathBig_k` and `mergeBig_k`. A pass merges
+//! sibling runs from one array to another, first of 1 key, then of 2, 4 and so on:
 //!
 //! ```text
-//!   run 1   5│2│9│1│7│3│8       path_big and merge_big for each two siblings
-//!   run 2   2 5│1 9│3 7│8       a last run without a sibling is merged with an empty one, which copies it
+//!   run 1   5│2│9│1│7│3│8       path_big and merge_big for each pair of siblings
+//!   run 2   2 5│1 9│3 7│8       a last run without a sibling is merged with an empty run, which copies it
 //!   run 4   1 2 5 9│3 7 8
 //!           1 2 3 5 7 8 9       d keys: ceil(log2 d) passes
 //! ```
 //!
-//! The kernels are those of one merge, so each two siblings take two launches. `cargo bench -p benches --bench sort`
-//! measures the same passes on a GPU, as rows `u32-course`, beside the sort in use.
+//! The kernels merge one pair each, so that every pair of siblings takes two launches.
+//! `cargo bench -p benches --bench sort` measures the same passes on a GPU, as rows `u32-course`, beside the sort in
+//! use.
 
 mod common;
 use common::*;
@@ -23,7 +24,7 @@ use kernels_gpu::kernels::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_bi
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::textbook::merge_small_batch::{self, merge_small_batch};
 
-/// Sibling runs: A begins and ends, and B begins there and ends, at these indices.
+/// The indices of two sibling runs: A is `begin .. middle`, and B is `middle .. end`.
 #[derive(Clone, Copy)]
 struct Siblings {
     begin: usize,
@@ -31,8 +32,8 @@ struct Siblings {
     end: usize,
 }
 
-/// The passes over `d` keys in runs of `run` keys. Calls `merge` for each two siblings, with whether they are in the second
-/// of the two arrays. Returns whether the sorted keys are.
+/// The passes over `d` keys in runs of `run` keys. Calls `merge` for each pair of siblings, with whether they are in
+/// the second of the two arrays. Returns whether the sorted keys are in the second array.
 fn passes(
     d: usize,
     mut run: usize,
@@ -50,7 +51,7 @@ fn passes(
     Ok(in_second)
 }
 
-/// Runs `path_big` for the merge of two runs, which are given by their addresses and lengths.
+/// Runs `path_big` for the merge of two runs, given by their addresses and lengths.
 fn find_splits<B: Bits>(
     emulator: &mut Emulator,
     (a, m): (*const B, usize),
@@ -61,7 +62,8 @@ fn find_splits<B: Bits>(
 ) -> Result<(), Fault> {
     let tiles = (m + n).div_ceil(tile_keys);
     let blocks = tiles.div_ceil(PATH_THREADS as usize) as u32;
-    // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and capacity for `tiles` indices in `splits`. The launch
+    // has one thread per tile, rounded up to whole blocks.
     emulator.launch("path_big", blocks, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
         path_big::<B>(a, m, b, n, splits.as_mut_ptr(), tiles, tile_keys, coding)
     })
@@ -82,7 +84,8 @@ fn sort_runs<K: TestKey, const NT: usize, const VT: usize>(
         let (m, n, c) = (middle - begin, end - middle, c.wrapping_add(begin));
         let tiles = (m + n).div_ceil(tile_keys);
         find_splits(emulator, (a, m), (b, n), splits, tile_keys, K::coding())?;
-        // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
+        // SAFETY: A, B and C are ranges of `m`, `n` and `m + n` keys of the two arrays, and `find_splits` has written
+        // `splits`. The launch has one block of `NT` threads per tile.
         emulator.launch("merge_big", tiles as u32, NT as u32, tile::shared_bytes::<K::Bits>(tile_keys), || unsafe {
             merge_big::<K::Bits, NT, VT>(a, m, b, n, c, splits.as_ptr(), K::coding())
         })
@@ -96,7 +99,7 @@ fn sort<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> 
     sort_runs::<K, NT, VT>(&mut emulator, arrays, 1, false)
 }
 
-/// The same passes with `merge_pairs` in the place of `merge_big`: each key takes its index along.
+/// The same passes with `merge_pairs` instead of `merge_big`: the values are the keys' indices.
 fn sort_pairs<K: TestKey, const NT: usize, const VT: usize>(
     seed: u64,
     keys: &[K],
@@ -117,7 +120,8 @@ fn sort_pairs<K: TestKey, const NT: usize, const VT: usize>(
         let tiles = (m + n).div_ceil(tile_keys);
         find_splits(&mut emulator, (a, m), (b, n), splits, tile_keys, K::coding())?;
         let bytes = indexed_merge::shared_bytes::<K::Bits>(tile_keys, VT);
-        // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
+        // SAFETY: A, B and C are ranges of `m`, `n` and `m + n` keys and values of the two arrays, and `find_splits`
+        // has written `splits`. The launch has one block of `NT` threads per tile.
         emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
             merge_pairs::<K::Bits, u32, NT, VT>(
                 a,
@@ -139,8 +143,8 @@ fn sort_pairs<K: TestKey, const NT: usize, const VT: usize>(
 
 /// Sorts a power of two of keys: runs of up to 1024 keys by the batch kernel of question 5, and then by [`sort_runs`].
 ///
-/// The batch kernel takes all A from one array and all B from another, so the siblings are run i of the first half and run
-/// i of the second. That changes the order of equal keys, which for keys without values shows nowhere.
+/// The batch kernel takes all A from one array and all B from another. Run i of the first half and run i of the second
+/// are therefore siblings. This changes the order of equal keys, which is not observable for keys without values.
 fn sort_by_batches<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
     let d = keys.len();
     let mut emulator = Emulator::new(seed);
@@ -153,7 +157,8 @@ fn sort_by_batches<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys
         let block = merged.max(64);
         let grid = (pairs as u32).div_ceil(block / merged);
         let bytes = merge_small_batch::shared_bytes::<K::Bits>(block);
-        // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
+        // SAFETY: A and B are the two halves of an array of `d` keys, `pairs * run` each, and C has `d` keys. `block`
+        // is a multiple of `merged`, and the launch has its shared memory.
         emulator.launch("merge_small_batch", grid, block, bytes, || unsafe {
             merge_small_batch::<K::Bits>(a, b, c, pairs, merged, run as u32, K::coding())
         })?;
@@ -182,7 +187,7 @@ fn keys_are_sorted() {
     for_all_types!(check(fresh_seed()));
 }
 
-/// Several blocks of `path_big`, each of which finds the splits of 64 tiles; and keys that are in order already.
+/// Several blocks of `path_big`, where each finds the splits of 64 tiles, and keys that are already in order.
 #[test]
 fn many_tiles_are_sorted() {
     let seed = fresh_seed();
@@ -208,7 +213,7 @@ fn nans_and_zeros_are_in_total_order() {
     assert_eq!(bits(&emulated_sort(fresh_seed(), &keys)), bits(&order));
 }
 
-/// Seen with values: equal keys keep the order of their indices.
+/// With indices as values: equal keys keep the order of their indices.
 #[test]
 fn the_sort_is_stable() {
     fn check<K: TestKey>(seed: u64) {
@@ -244,14 +249,14 @@ fn batches_sort_the_first_runs() {
     }
 }
 
-/// ceil(log2 d) passes, each of which covers all keys.
+/// ceil(log2 d) passes; each pass covers all keys.
 #[test]
 fn each_pass_merges_all_keys() {
     for d in 0..=200usize {
         let mut by_pass: Vec<Vec<Siblings>> = vec![];
         passes(d, 1, false, |in_second, siblings| {
             if by_pass.is_empty() || by_pass.len().is_multiple_of(2) != in_second {
-                // The arrays take turns: another one is the next pass.
+                // The arrays alternate: a change of the source array is the next pass.
                 by_pass.push(vec![]);
             }
             by_pass.last_mut().unwrap().push(siblings);

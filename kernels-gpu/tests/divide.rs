@@ -1,7 +1,7 @@
-//! The kernels of the sort that divides, in the emulator, against the standard library's stable sort: with blocks and buckets so small that few keys
-//! take every path, and told to divide whatever a sample says.
+//! The kernels of the dividing sort, in the emulator, against the standard library's stable sort. Blocks and buckets
+//! are so small that few keys take every path, and the kernels are told to divide regardless of the sample.
 //!
-//! Whole sorts, by the launches that a GPU gets, are in `merge-host/src/gpu/launch/emulated/sort.rs`.
+//! Whole sorts, with the launches of a GPU, are tested in `merge-host/src/gpu/launch/emulated/sort.rs`.
 
 mod common;
 use common::*;
@@ -30,28 +30,27 @@ use kernels_gpu::key::{Bits, Coding};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Threads of all blocks that divide and sort, keys of each in a tile, in a bucket.
+/// Threads of all blocks that divide and sort, and their keys per thread in a tile and in a bucket.
 const NT: usize = 32;
 const TILE_VT: usize = 6;
 const VT: usize = 7;
 const TILE: usize = NT * TILE_VT;
-/// Tiles of a part, where it is of several.
+/// Tiles per part, in plans with several tiles per part.
 const TILES: u32 = 3;
 const BUCKET: usize = NT * VT;
-/// Keys of a thread in a long bucket.
+/// Keys per thread in a long bucket.
 const LONG_VT: usize = 15;
-/// Keys of a thread in a bucket, and in a long one, that are not half full.
+/// Keys per thread in a bucket that is at most half full, and in such a long bucket.
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
-/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, and how many long buckets
-/// there were.
+/// Sorted keys and five counts: rests, failures, digits to count twice, digits not to count twice, and long buckets.
 type Sorted<K> = (Vec<K>, [u32; 5]);
 
-/// The same, and where each key was.
+/// A sorted array and, for each key, its original index.
 type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
 
-/// How many keys there are, how often they are divided, the tiles of a part, and whether equal keys stay in order.
+/// The plan for `n` keys: number of divisions, tiles per part, and whether equal keys stay in order.
 fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
     Plan {
         n: n as u32,
@@ -65,10 +64,10 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
     }
 }
 
-/// How key `i` of an array is drawn.
+/// Draws key `i` of an array.
 type Draw = fn(&mut StdRng, u32) -> u32;
 
-/// The steps of a division that move nothing, as the host launches them.
+/// The steps of a division that move no keys, launched as on the host.
 fn choose_and_place<B: Bits>(
     emulator: &mut Emulator,
     job: Job,
@@ -80,32 +79,33 @@ fn choose_and_place<B: Bits>(
 ) -> Result<(), Fault> {
     let decodes = u32::from(coding != Coding::NONE);
     let coding = if level == 0 { coding } else { Coding::NONE };
-    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    // SAFETY: `job` describes the lists of a plan for `n` keys, and both arrays have `n` keys. The launches here and
+    // below have the documented shapes and shared memory. The emulator reports every access outside of the buffers.
     emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
         choose_digits(job, sampled, level, coding, single, random, 0, divides)
     })?;
-    // SAFETY: as above.
     if level == 0 && job.plan.twice != 0 {
-        // SAFETY: as above.
+        // SAFETY: `keys` has the `n` keys of `job`; the launch has `TWICE_SHARED_BYTES`.
         emulator.launch("count_twice", 2, NT as u32, TWICE_SHARED_BYTES, || unsafe {
             count_twice::<_, NT>(job, keys, coding)
         })?;
     }
-    // SAFETY: as above.
+    // SAFETY: `keys` has the `n` keys of `job`; the launch has `COUNT_SHARED_BYTES`.
     emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
         count_digits::<_, NT>(job, keys, level, coding)
     })?;
     if job.plan.in_order != 0 {
-        // SAFETY: as above.
+        // SAFETY: `job` has the lists that `count_digits` has written; the launch has blocks of `PARTS_THREADS`.
         emulator.launch("place_parts", 3, PARTS_THREADS, 0, || unsafe { place_parts::<B>(job, level) })?;
     }
-    // SAFETY: as above.
+    // SAFETY: `job` has the lists that the kernels before have written; the launch has `PLACE_SHARED_BYTES`.
     emulator.launch("place_buckets", 1 + level.min(1), PLACE_THREADS, PLACE_SHARED_BYTES, || unsafe {
         place_buckets::<B>(job, level, decodes)
     })
 }
 
-/// The sort of few keys that one division is enough for, as the host launches it. Where keys are not divided, tiles go to the other side.
+/// The sort of few keys with one division, launched as on the host. If keys are not divided, tiles go to the other
+/// side.
 fn sort_in_three_launches<B: Bits>(
     emulator: &mut Emulator,
     job: Job,
@@ -117,22 +117,25 @@ fn sort_in_three_launches<B: Bits>(
 ) -> Result<(), Fault> {
     let (first, count) = job.at.once(&job.plan);
     let words = words.as_mut_ptr();
-    // SAFETY: the lists have these words.
+    // SAFETY: the lists have `first + count` words, and the launch is one thread.
     emulator.launch("clear", 1, 1, 0, || unsafe {
         let words = GlobalMut::new(words, first + count);
         (first..first + count).for_each(|word| words.set(word, 0));
     })?;
-    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    // SAFETY: `job` describes lists that are cleared, and both sides have its `n` keys. The launch has the documented
+    // shape and shared memory.
     emulator.launch("count_once", 2, COUNT_THREADS as u32, COUNT_ONCE_SHARED_BYTES, || unsafe {
         count_once(job, from, coding, random, divides)
     })?;
     let (blocks, shared_bytes) = (job.plan.parts(job.plan.n) + 1, once::shared_bytes(TILE, size_of::<B>()));
     let decodes = u32::from(coding != Coding::NONE);
-    // SAFETY: as above.
+    // SAFETY: both sides have the `n` keys of `job`, which `count_once` has counted. The launch has one block per part
+    // and one more, with the shared memory of a tile.
     emulator.launch("divide_once", blocks, NT as u32, shared_bytes, || unsafe {
         divide_once::<_, NT, TILE_VT, { own_digits_capacity(NT) }>(job, from, to, coding, decodes)
     })?;
-    // SAFETY: as above.
+    // SAFETY: both sides have the `n` keys of `job`, which `divide_once` has divided. The launch has the shared memory
+    // of a bucket of `NT * VT` keys.
     emulator.launch("sort_once", 4, NT as u32, once::sort_shared_bytes(NT, VT, size_of::<B>()), || unsafe {
         sort_once::<_, NT, VT, FEW>(job, from, to, coding, to, Coding::NONE, random, 1)
     })
@@ -145,8 +148,8 @@ fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
 
-/// The sort as the host launches it, and how many rests and failures there were. `None` where the kernels have left the keys to
-/// the passes of merges, which get them as they were.
+/// The sort as launched on the host, with the numbers of rests and failures. `None` if the kernels have left the keys
+/// to the merge passes. These then get the keys unchanged.
 fn run<K: TestKey>(
     seed: u64,
     keys: &[K],
@@ -160,7 +163,7 @@ where
     run_sampled(seed, keys, keys, descending, levels, single)
 }
 
-/// The same, where the digits of the first level are chosen by other keys.
+/// Like [`run`], with the digits of the first level chosen by other keys.
 fn run_sampled<K: TestKey>(
     seed: u64,
     sampled: &[K],
@@ -208,7 +211,7 @@ where
     Ok(Some((sorted, left)))
 }
 
-/// The sort that divides several times, as the host launches it.
+/// The sort with several divisions, launched as on the host.
 fn sort_in_levels<B: Bits>(
     emulator: &mut Emulator,
     job: Job,
@@ -224,37 +227,43 @@ fn sort_in_levels<B: Bits>(
         choose_and_place(emulator, job, (sampled, from), level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
         let shared_bytes = divide::shared_bytes(TILE, size_of::<B>());
-        // SAFETY: as above.
+        // SAFETY: both sides have the `n` keys of `job`, which the kernels before have counted and placed. The launch
+        // has the shared memory of a tile.
         emulator.launch("divide", 5, NT as u32, shared_bytes, || unsafe {
             divide::<_, NT, TILE_VT>(job, from, to, level, coding)
         })?;
     }
     let [at_keys, at_scratch] = sides;
     if size_of::<B>() == 4 {
-        // SAFETY: as above.
+        // SAFETY: both sides have the `n` keys of `job`, divided into buckets. The launch has the shared memory of a
+        // bucket of `NT * VT` keys.
         emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<B>(NT, VT), || unsafe {
             sort_buckets::<_, NT, VT, FEW>(job, at_keys, at_scratch, coding)
         })?;
         let shared_bytes = sort_buckets::shared_bytes::<B>(NT, LONG_VT);
-        // SAFETY: as above.
+        // SAFETY: both sides have the `n` keys of `job`, divided into buckets. The launch has the shared memory of a
+        // bucket of `NT * LONG_VT` keys.
         emulator.launch("sort_long_buckets", 2, NT as u32, shared_bytes, || unsafe {
             sort_long_buckets::<_, NT, LONG_VT, LONG_FEW>(job, at_keys, at_scratch, coding)
         })?;
     } else {
         let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<B>(), 0);
-        // SAFETY: as above.
+        // SAFETY: both sides have the `n` keys of `job`, divided into buckets. The launch has the shared memory of a
+        // bucket of `NT * VT` keys.
         emulator.launch("sort_wide_buckets", 4, NT as u32, shared_bytes, || unsafe {
             sort_wide_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
         })?;
     }
-    // SAFETY: as above.
+    // SAFETY: both sides have the `n` keys of `job`, divided and sorted except for the rests. The launch has the shared
+    // memory of `NT * VT` keys.
     emulator.launch("sort_rest", 2, NT as u32, sort_rest::shared_bytes::<B>(NT * VT), || unsafe {
         sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
     })?;
     Ok(())
 }
 
-/// The same for keys with values `V`, which are their indices if this `indexes`: sorted keys, and where each was.
+/// Like [`run`], for keys with values `V`, which are the keys' indices if `indexes`. Returns sorted keys with their
+/// original indices.
 fn run_with_values<K: TestKey, V: Word>(
     seed: u64,
     keys: &[K],
@@ -289,18 +298,21 @@ where
         }
         let coding = if level == 0 { coding } else { Coding::NONE };
         let shared_bytes = tile_in_order::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
-        // SAFETY: as above.
+        // SAFETY: both sides have the `n` keys and values of `job`, which the kernels before have counted and placed.
+        // The launch has the shared memory of a tile.
         emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
             divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
         })?;
     }
     let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
-    // SAFETY: as above.
+    // SAFETY: both sides have the `n` keys and values of `job`, divided into buckets. The launch has the shared memory
+    // of a bucket of `NT * VT` keys.
     emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
         sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
     })?;
     let bytes = sort_rest_with_values::shared_bytes(NT * VT);
-    // SAFETY: as above.
+    // SAFETY: both sides have the `n` keys and values of `job`, divided and sorted except for the rests. The launch has
+    // the shared memory of `NT * VT` keys.
     emulator.launch("sort_rest_with_values", 2, NT as u32, bytes, || unsafe {
         sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
     })?;
@@ -315,7 +327,7 @@ where
     Ok(Some(((sorted, left), from)))
 }
 
-/// Sorts and compares; gives the numbers of rests and failures, or `None` where keys are not divided.
+/// Sorts and compares. Returns the numbers of rests and failures, or `None` if keys are not divided.
 fn check<K: TestKey>(keys: &[K], seed: u64, levels: u32, single: u32, what: &str) -> Option<[u32; 2]>
 where
     K::Bits: Bits,
@@ -331,7 +343,7 @@ where
     Some([left[0], left[1]])
 }
 
-/// Sorts with values, or with indices if this `indexes`, and compares, with a stable sort; gives what `check` does.
+/// Sorts with values, or with indices if `indexes`, and compares with a stable sort. Returns the same as [`check`].
 fn check_with_values<K: TestKey, V: Word>(
     keys: &[K],
     indexes: bool,
@@ -377,13 +389,15 @@ fn equal_keys_are_not_divided_further() {
 fn the_last_division_makes_buckets_of_what_the_first_one_left_uneven() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // Floats about normal: most keys are between two powers of two of very many, so that the first division leaves long segments.
+    // Normally distributed floats: most keys are between two powers of two, so that the first division leaves long
+    // segments.
     let keys: Vec<f32> = (0..6000)
         .map(|_| (0..12).map(|_| random.random::<f32>()).sum::<f32>() - 6.0)
         .filter(|x| x.abs() > 0.01)
         .collect();
     let what = "about normal";
-    // By chance some are a little too long in the end. It would be ten if the last division left anything to another one.
+    // By chance, some buckets are slightly too long at the end. There would be ten if the last division left keys to
+    // another one.
     let [rests, _] = check_with_values::<f32, u32>(&keys, false, seed, 2, 4, what).expect("keys are divided");
     assert!(rests < 8, "{rests}, seed {seed}");
     let [rests, _] = check(&keys, seed, 2, 4, what).expect("keys are divided");
@@ -394,7 +408,7 @@ fn the_last_division_makes_buckets_of_what_the_first_one_left_uneven() {
 fn equal_keys_of_a_bucket_keep_their_order() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // No equal keys in a bucket, some, and almost nothing else.
+    // No equal keys in a bucket, some equal keys, and almost only equal keys.
     for bits in [22, 16, 12, 10, 8] {
         let keys: Vec<u32> = (0..3000).map(|_| random.random::<u32>() >> (32 - bits)).collect();
         let what = format!("keys of {bits} bits");
@@ -410,7 +424,7 @@ fn equal_keys_of_a_bucket_keep_their_order() {
 fn keys_with_values_that_numbers_do_not_tell_apart_are_merged_in_the_end() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // Too many keys that differ in nothing but the bits for which their numbers have no room.
+    // Too many keys that differ only in bits that do not fit into their numbers.
     let keys: Vec<u32> = (0..200).map(|i| if i == 7 { u32::MAX } else { random.random_range(0..200) }).collect();
     let [_, failures] =
         check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "all alike but one").expect("keys are divided");
@@ -428,10 +442,10 @@ fn keys_that_differ_in_what_numbers_have_no_room_for_are_put_in_order() {
         let keys: Vec<u64> = keys.into_iter().map(|key| (key as u64) << 32 | random.random_range(0..9)).collect();
         check_with_values::<u64, u32>(&keys, false, seed, 1, 8, &format!("{alike} alike of 8 bytes"));
     }
-    // Equal keys are in order already, however many there are.
+    // Any number of equal keys is in order already.
     let keys: Vec<u32> = (0..200).map(|i| if i % 3 == 0 { random.random() } else { 1 << 30 }).collect();
     check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "many equal");
-    // Some are, and others are put in order.
+    // Some keys are equal, and others are put in order.
     let equal = |i: u32| if i.is_multiple_of(15) { 45 << 25 } else { (i / 3) << 25 | random.random_range(0..200) };
     let keys: Vec<u32> = (0..120).map(equal).collect();
     assert_eq!(check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "some equal"), Some([0, 0]), "seed {seed}");
@@ -441,7 +455,8 @@ fn keys_that_differ_in_what_numbers_have_no_room_for_are_put_in_order() {
 fn digits_are_counted_once_more_where_counters_were_too_small() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // The sample is of other keys, which are spread evenly. Of these more are equal than a counter of 16 bits holds.
+    // The sample is of other keys, which are evenly distributed. More of the sorted keys are equal than a counter of 16
+    // bits can hold.
     let sampled: Vec<u32> = (0..140_000).map(|_| random.random()).collect();
     let keys: Vec<u32> = (0..140_000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
     let (sorted, [_, _, twice, not_twice, _]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
@@ -479,7 +494,8 @@ fn full_bins_are_made_finer_and_merged_in_the_end() {
         let draw = |i: u32| match i {
             0 => u32::MAX,
             1..100 => i << 25,
-            // Of few numbers, about equally many of each: else one in a hundred arrays has bins that cannot be made finer.
+            // Few distinct keys with about equal frequencies: otherwise one in a hundred arrays has bins that cannot be
+            // made finer.
             _ if below <= 8 => from + i % below,
             _ => from + random.random_range(0..below),
         };
@@ -490,7 +506,7 @@ fn full_bins_are_made_finer_and_merged_in_the_end() {
     assert_eq!(check_half(7, 1 << 20), 0, "made finer once, seed {seed}");
     assert_eq!(check_half(7, 1 << 12), 0, "made finer twice, seed {seed}");
     assert_eq!(check_half(7, 8), 0, "made finer three times, seed {seed}");
-    // Places have 32 bits, and are a little closer than these keys: one in 256 has that of the next one.
+    // Places have 32 bits and are slightly closer than these keys: one in 256 keys shares the place of the next one.
     assert!((0..300).any(|from| check_half(from, 2) > 0), "seed {seed}");
 }
 
@@ -517,7 +533,7 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     );
     assert!(!is_divided("ascending but for some", |random, i| if i % 7 == 0 { random.random() } else { i << 20 }));
     assert!(!is_divided("in descending runs", |_, i| (29 - i % 30) << 27 | i));
-    // Uneven keys are, if there are levels enough, unless they are too uneven.
+    // Skewed keys are divided if there are enough levels, unless they are too skewed.
     let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
     assert!(divided("bits of three words ANDed", bits_anded, 4));
     assert!(!divided("bits of three words ANDed, divided three times", bits_anded, 3));
@@ -537,7 +553,7 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(!divided("bits of five words ANDed, or ORed", at_both_ends, 4));
 }
 
-/// Keys whose bits are those of `words` random words ANDed.
+/// Keys that are the AND of `words` random words each.
 fn bits_anded(words: u32, len: usize, random: &mut StdRng) -> Vec<u32> {
     (0..len).map(|_| (0..words).fold(u32::MAX, |bits, _| bits & random.random::<u32>())).collect()
 }
@@ -573,11 +589,11 @@ fn keys_that_one_division_is_enough_for_may_be_in_order() {
         for out_of_order in [false, true] {
             let mut keys: Vec<u32> = (0..n as u32).map(|i| i * 7).collect();
             if out_of_order {
-                // Of the last tile; or across the boundary of two.
+                // A key of the last tile, or keys across the boundary of two tiles.
                 let at = if n == TILE + 1 { TILE } else { n - 1 };
                 keys.swap(at - 1, at);
             }
-            // Where keys are not divided `run` checks that they are in order, or sorted by tiles.
+            // If keys are not divided, `run` checks that they are in order or sorted by tiles.
             for descending in [false, true] {
                 let result = run(seed, &keys, descending, 1, (8, 0));
                 result.unwrap_or_else(|fault| panic!("n = {n}, out of order: {out_of_order}, seed {seed}: {fault}"));
@@ -595,7 +611,7 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
     let mut out_of_order = ascending.clone();
     out_of_order.swap(4998, 4999);
     let uneven = bits_anded(3, 5000, &mut random);
-    // Whether there are many descents, and whether there is an ascent, of keys that are not divided.
+    // Whether keys that are not divided have many descents, and whether they have an ascent.
     let many = |keys: &[u32]| {
         let mut emulator = Emulator::new(seed);
         let plan = plan(keys.len(), 2, 1, false);
@@ -604,11 +620,12 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
         let starts = emulator.uninit::<usize>(MAX_RUNS as usize);
         let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
         let (none, random) = (Coding::NONE, seed);
-        // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+        // SAFETY: `job` describes the lists of a plan for the 5000 keys. The launch has `CHOOSE_SHARED_BYTES`.
         emulator.launch("choose_digits", 1, CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
             choose_digits(job, keys.as_mut_ptr(), 0, none, 8, random, 0, 0)
         })?;
-        // SAFETY: as above.
+        // SAFETY: `keys` has 5000 keys, `found` has `DETECTION_WORDS` words, and `starts` has capacity for `MAX_RUNS`
+        // indices. The launch has `DETECTION_SHARED_BYTES`.
         emulator.launch("detect_runs", 2, 64, DETECTION_SHARED_BYTES, || unsafe {
             detect_runs::<u32>(keys.as_ptr(), 5000, Coding::NONE, 0, 0, found.as_mut_ptr(), starts.as_mut_ptr())
         })?;

@@ -1,5 +1,5 @@
-//! Look-backs over tiles of which few or none have been summed up: what they find on a GPU that runs many blocks at once. The emulator
-//! runs one block after another, so that a launch of a whole operation finds the tile before it finished each time.
+//! Look-backs over tiles with few or no published prefixes, as on a GPU that runs many blocks at once. The emulator
+//! runs one block after another, so that in a launch of a whole operation every earlier tile is finished.
 
 use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator};
@@ -17,7 +17,7 @@ const TILES: usize = 200;
 /// The emulator does not pause.
 const PAUSE: u32 = 1000;
 
-/// Has one warp do `work` and returns what each of its lanes has got.
+/// Runs `work` in one warp and returns its result, which must be equal in all lanes.
 fn of_warp(emulator: &mut Emulator, work: impl Fn() -> u64) -> u64 {
     let lanes: [AtomicU64; 32] = std::array::from_fn(|_| AtomicU64::new(0));
     emulator
@@ -36,7 +36,7 @@ fn counts_are_added_up_over_any_number_of_tiles() {
     let sums: Vec<u32> = (0..TILES).map(|_| random.random_range(0..9000)).collect();
     for finished in [0, 1, 3, 10, TILES] {
         let words: Buffer<u64> = emulator.buffer(&vec![0; look_back::words(TILES)]);
-        // SAFETY: there are as many words, all 0, and this is all that uses them.
+        // SAFETY: `words` has `look_back::words(TILES)` words, all 0, and nothing else uses them.
         let tiles = || unsafe { Tiles::new(words.as_mut_ptr(), TILES) };
         for (tile, &sum) in sums.iter().enumerate() {
             of_warp(&mut emulator, || {
@@ -47,7 +47,7 @@ fn counts_are_added_up_over_any_number_of_tiles() {
             });
         }
         let mut check = |tile: usize| {
-            // SAFETY: all lanes of the warp make this call.
+            // SAFETY: the launch is one warp, and all its 32 lanes make this call with the same arguments.
             let found = of_warp(&mut emulator, || unsafe { tiles().sum_before(tile as u32, sums[tile], PAUSE) });
             assert_eq!(found, sums[..tile].iter().map(|&sum| sum as u64).sum::<u64>(), "tile {tile}, seed {seed}");
         };
@@ -59,7 +59,7 @@ fn counts_are_added_up_over_any_number_of_tiles() {
     }
 }
 
-/// Tiles of which one in `heads` has a head, and of whose carries `finished` have been found.
+/// Checks tiles where one in `heads` has a head, after the carries of `finished` tiles have been found.
 fn check_carries<R: Reduction>(heads: usize, finished: usize, value: fn(&mut StdRng) -> R::Value) {
     let seed: u64 = rand::random();
     let mut random = StdRng::seed_from_u64(seed);
@@ -69,7 +69,7 @@ fn check_carries<R: Reduction>(heads: usize, finished: usize, value: fn(&mut Std
         .collect();
     let bytes = size_of::<R::Value>();
     let words: Buffer<u64> = emulator.buffer(&vec![0; carry::words(TILES, bytes)]);
-    // SAFETY: there are as many words, all 0, and this is all that uses them.
+    // SAFETY: `words` has `carry::words(TILES, bytes)` words, all 0, and nothing else uses them.
     let carries = || unsafe { Carries::new(words.as_mut_ptr(), TILES, bytes) };
     let publish = |emulator: &mut Emulator, tile: usize, tail: Tail<R::Value>| {
         of_warp(emulator, || {
@@ -88,7 +88,8 @@ fn check_carries<R: Reduction>(heads: usize, finished: usize, value: fn(&mut Std
     };
     for round in 0..finished + 2 {
         let tile = if round < finished { random.random_range(1..TILES) } else { TILES - 1 - 60 * (round - finished) };
-        // SAFETY: all lanes of the warp make this call.
+        // SAFETY: the launch is one warp, and all its 32 lanes make this call with the same arguments. `tile` is at
+        // least 1.
         let found = of_warp(&mut emulator, || unsafe { carries().carried::<R>(tile as u32, PAUSE) }.to_register());
         assert_eq!(found, carried(tile).to_register(), "tile {tile}, one head in {heads}, seed {seed}");
         publish(&mut emulator, tile, Tail { has_head: true, value: carried(tile + 1) });
@@ -101,7 +102,7 @@ fn what_is_carried_is_combined_in_order() {
         for finished in [0, 1, 5, 40] {
             check_carries::<Sum<u32>>(heads, finished, StdRng::random);
             check_carries::<Sum<u64>>(heads, finished, StdRng::random);
-            // Their sum has other bits in another order.
+            // The bits of a sum of floats depend on the order.
             check_carries::<FloatSum<u32>>(heads, finished, |random| random.random::<f32>().to_bits());
             check_carries::<FloatSum<u64>>(heads, finished, |random| random.random::<f64>().to_bits());
         }

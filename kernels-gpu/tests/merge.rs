@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use kernels_gpu::tuning;
 
-/// Lengths of A and B around the edges of tiles of `tile` keys, and with one side empty or short.
+/// Lengths of A and B around multiples of tiles of `tile` keys, and with one side empty or short.
 fn shapes(tile: usize) -> Vec<(usize, usize)> {
     let mut shapes =
         vec![(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (0, 3 * tile), (3 * tile, 0), (1, 2 * tile), (2 * tile, 1)];
@@ -58,7 +58,8 @@ fn basic() {
 #[test]
 fn tiled() {
     fn all<K: TestKey>() {
-        // Tiles that are and are not multiples of the block, smaller than the block, and of one key.
+        // Tiles that are multiples of the block and tiles that are not, tiles shorter than the block, and tiles of one
+        // key.
         for (grid, block, tile) in [(1, 1, 8), (1, 32, 64), (3, 32, 50), (2, 64, 48), (4, 40, 129), (2, 32, 1)] {
             let name = format!("merge_tiled on {grid} x {block}, tiles of {tile}");
             check::<K>(&name, &shapes(tile.max(24) as usize), |s, a, b| run::tiled(s, a, b, grid, block, tile));
@@ -97,7 +98,7 @@ fn big_in_small_tiles() {
         check::<K>("merge_big, 32 x 1", &shapes(32), run::big::<K, 32, 1>);
         check::<K>("merge_big, 32 x 5", &shapes(160), run::big::<K, 32, 5>);
         check::<K>("merge_big, 64 x 7", &shapes(448), run::big::<K, 64, 7>);
-        // More tiles than a block of path_big takes.
+        // More tiles than one block of `path_big` handles.
         check::<K>("merge_big, 32 x 1", &[(3000, 2500), (5000, 3), (0, 2080), (2048, 2049)], run::big::<K, 32, 1>);
     }
     for_all_types!(all());
@@ -129,7 +130,7 @@ fn fused_in_small_tiles() {
             check::<K>(&name(32), &shapes(32), |s, a, b| run::fused::<K, 32, 1>(s, a, b, grid));
             check::<K>(&name(192), &shapes(192), |s, a, b| run::fused::<K, 64, 3>(s, a, b, grid));
         }
-        // Stretches of many tiles.
+        // Ranges of many tiles per block.
         check::<K>("merge_fused on 2 blocks", &[(900, 1000), (3000, 7), (40, 4000)], |s, a, b| {
             run::fused::<K, 32, 3>(s, a, b, 2)
         });
@@ -155,7 +156,7 @@ fn fused_in_the_tiles_that_ship() {
     all::<f64, { W8.threads }, { W8.items_per_thread }>();
 }
 
-/// The merge kernels promise no order for unsorted input, but to stay inside their arrays: the emulator sees to that.
+/// For unsorted input, the merge kernels promise no order, but stay inside their arrays. The emulator checks this.
 #[test]
 fn unsorted_input_stays_in_bounds() {
     for round in 0..40 {

@@ -1,7 +1,7 @@
-//! What the sources print wrong: for each mistake, the printed form fails on an input on which the kernels here are right.
+//! Misprints in the sources: for each mistake, the printed form fails on an input where the kernels here are right.
 //!
-//! The printed forms are in the module `printed`. Where a function there can also leave out its mistake, the test shows that the
-//! failure is due to the mistake: without it the result is right.
+//! The printed forms are in the module `printed`. If a function there can also omit its mistake, the test shows that
+//! the mistake causes the failure: without it the result is right.
 
 mod common;
 mod printed;
@@ -19,25 +19,25 @@ fn two_runs(m: usize, n: usize) -> (u64, Vec<u32>, Vec<u32>) {
     (seed, Keys::Any.ascending(m, seed), Keys::Any.ascending(n, seed ^ 1))
 }
 
-/// Figures 12.9, 12.11 and 12.12 divide integers before they round up, and the first two let late threads and blocks start
+/// Figures 12.9, 12.11 and 12.12 divide integers before they round up. The first two let late threads and blocks start
 /// beyond m + n.
 #[test]
 fn the_last_keys_are_merged_and_late_threads_have_none() {
-    // 10 keys for 4 threads or blocks: the printed form gives each 2 and writes nothing to the last 2 of C.
+    // 10 keys for 4 threads or blocks: the printed form gives each 2 keys and does not write the last 2 of C.
     let (_, a, b) = two_runs(5, 5);
     let c = printed::merge_in_parts(&a, &b, 4, Rounding::Down).unwrap();
     let expected: Vec<Option<u32>> = merged(&a, &b).into_iter().map(Some).collect();
     assert_eq!((&c[..8], &c[8..]), (&expected[..8], &[None, None][..]));
-    // In tiles of 4 keys there are 2 rounds by line 21, for 8 keys.
+    // For tiles of 4 keys, line 21 computes 2 rounds, for 8 keys.
     let [rounds_down, rounds_up] = [Rounding::Down, Rounding::Up]
         .map(|rounds| printed::merge_tiled(&a, &b, 4, Tiled { rounds, tiles_are_full: false }).unwrap().0);
     assert_eq!((&rounds_down[..], &rounds_up[..]), (&merged(&a, &b)[..8], &merged(&a, &b)[..]));
 
-    // 5 keys for 4 threads: rounded up they get 2 each, and the last thread would start at key 6. It is the share of B from
-    // its key 4 to its key 3.
+    // 5 keys for 4 threads: rounded up, each gets 2, and the last thread would start at key 6. Its share of B would be
+    // from key 4 to key 3.
     let (_, a, b) = two_runs(2, 3);
     assert_eq!(printed::merge_in_parts(&a, &b, 4, Rounding::Up), Err(Failure::Subarray("B", 4, 3)));
-    // Where the division has no remainder, both are right.
+    // If the division has no remainder, both forms are right.
     let (_, a, b) = two_runs(5, 3);
     for rounding in [Rounding::Down, Rounding::Up] {
         let c: Vec<u32> = printed::merge_in_parts(&a, &b, 4, rounding).unwrap().into_iter().flatten().collect();
@@ -56,13 +56,13 @@ fn the_last_keys_are_merged_and_late_threads_have_none() {
     }
 }
 
-/// Figure 12.12 tests of a load only whether the input has the key, not whether the tile has the slot.
+/// Figure 12.12 tests only whether the input has the key to load, not whether the tile has the slot.
 #[test]
 fn loads_stay_inside_a_tile_that_is_no_multiple_of_the_block() {
     let (tile, block, n) = (50, 32, 1000);
     let mut emulator = Emulator::new(fresh_seed());
     let input = emulator.buffer(&Keys::Any.ascending::<u32>(n, 1));
-    // SAFETY: the view is the whole buffer, and the shared memory is as long as the launch gives it.
+    // SAFETY: `from` covers the buffer of `n` keys, and `to` covers the `tile` keys of the launch's shared memory.
     let fault = emulator.launch("printed load", 1, block, tile * 4, || unsafe {
         let (from, to) = (Global::new(input.as_ptr(), n), Shared::<u32>::dynamic(0, tile));
         let mut i = thread::thread_idx_x();
@@ -80,23 +80,23 @@ fn loads_stay_inside_a_tile_that_is_no_multiple_of_the_block() {
     assert_eq!(run::circular(seed, &a, &b, 1, block, tile).unwrap(), merged(&a, &b), "seed {seed}");
 }
 
-/// Figure 12.13, line 53, takes both tiles for full in the last rounds, and counts keys that are left from before. The
-/// line before it lets `C_completed` pass the end of C.
+/// Figure 12.13, line 53, assumes full tiles in the last rounds, and counts stale keys of earlier rounds. The line
+/// before it lets `C_completed` pass the end of C.
 #[test]
 fn stale_keys_at_the_end_are_not_counted() {
     let [full, loaded] = [true, false].map(|tiles_are_full| Tiled { rounds: Rounding::Up, tiles_are_full });
-    // The second round loads one key of A. The tile's other three are smaller, and left from the first round. They count as
+    // The second round loads one key of A. The other three keys of the tile are stale and smaller. They count as
     // consumed: 8 keys of A, which has 5.
     let (a, b) = ([1, 2, 3, 4, 90], [5, 6, 7, 8, 9, 10, 11, 12]);
     assert_eq!(printed::merge_tiled(&a, &b, 4, full), Err(Failure::Index("B_S", 4)));
     assert_eq!(printed::merge_tiled(&a, &b, 4, loaded), Ok((merged(&a, &b), 13)));
     assert_eq!(run::tiled(fresh_seed(), &a, &b, 1, 4, 4).unwrap(), merged(&a, &b));
-    // In the first round there are no keys yet where A has none.
+    // In the first round, the slots of A have no keys where A has none.
     let (a, b) = ([3, 4], [5, 6, 7, 8, 9, 10, 11, 12]);
     assert_eq!(printed::merge_tiled(&a, &b, 4, full), Err(Failure::NoKey("A_S", 3)));
     assert_eq!(printed::merge_tiled(&a, &b, 4, loaded), Ok((merged(&a, &b), 10)));
     assert_eq!(run::tiled(fresh_seed(), &a, &b, 1, 4, 4).unwrap(), merged(&a, &b));
-    // Where no stale key counts, the keys are right and `C_completed` is not: 12 of 10.
+    // If no stale key counts, the keys are right and `C_completed` is not: 12 of 10.
     let (a, b) = ([1, 3, 5, 7, 9], [2, 4, 6, 8, 10]);
     assert_eq!(printed::merge_tiled(&a, &b, 4, full), Ok((merged(&a, &b), 12)));
     assert_eq!(printed::merge_tiled(&a, &b, 4, loaded), Ok((merged(&a, &b), 10)));
@@ -108,7 +108,7 @@ fn stale_keys_at_the_end_are_not_counted() {
     }
 }
 
-/// Asserts that the circular-buffer merge fails in this form, and neither as meant nor in the emulator.
+/// Asserts that the circular-buffer merge fails in this form, and that the corrected form and the kernel succeed.
 #[track_caller]
 fn circular_fails(a: &[u32], b: &[u32], tile: u32, threads: u32, form: Circular, expected: Result<Vec<u32>, Failure>) {
     let merge = |form| printed::merge_circular(a, b, tile.into(), threads.into(), form);
@@ -118,16 +118,16 @@ fn circular_fails(a: &[u32], b: &[u32], tile: u32, threads: u32, form: Circular,
     assert_eq!(run::circular(fresh_seed(), a, b, 1, threads, tile).unwrap(), merged(a, b));
 }
 
-/// Figure 12.16, line 37, puts keys of B behind as many slots as A has kept.
+/// Figure 12.16, line 37, places keys of B by the number of slots that A has kept.
 #[test]
 fn each_buffer_is_refilled_by_what_was_taken_from_it() {
-    // The first round takes 3 keys of A and 1 of B. The next key of B, 8, belongs to the slot of the 4, behind 5, 6 and 7. It
-    // goes to the slot of the 6.
+    // The first round takes 3 keys of A and 1 of B. The next key of B, 8, belongs to the slot of the 4, behind 5, 6 and
+    // 7. It goes to the slot of the 6.
     let (a, b) = ([1, 2, 3, 20, 21, 22, 23, 24], [4, 5, 6, 7, 8, 9, 10, 11]);
     let form = Circular { b_goes_where_a_does: true, ..Circular::MEANT };
     circular_fails(&a, &b, 4, 2, form, Ok(vec![1, 2, 3, 4, 5, 8, 4, 7, 9, 10, 11, 20, 21, 22, 23, 24]));
 
-    // All from one side in the first rounds, and sides of random keys.
+    // All keys from one side in the first rounds, and sides of random keys.
     let (seed, both, _) = two_runs(300, 0);
     let (low, high) = both.split_at(140);
     let (_, a, b) = two_runs(200, 170);
@@ -137,16 +137,16 @@ fn each_buffer_is_refilled_by_what_was_taken_from_it() {
     }
 }
 
-/// Figure 12.16, lines 32 and 37, load again from `A_consumed` and `B_consumed` on what the buffers still hold.
+/// Figure 12.16, lines 32 and 37, load from `A_consumed` and `B_consumed`: these keys are still in the buffers.
 #[test]
 fn a_refill_begins_behind_the_keys_that_the_buffer_holds() {
     let (a, b) = ([1, 3, 5, 7, 9, 11], [2, 4, 6, 8, 10, 12]);
     let form = Circular { loads_from_consumed: true, ..Circular::MEANT };
-    // The first round takes 1 to 4. Behind the 5 and 7 of A come not 9 and 11, but 5 and 7 again, and so in B.
+    // The first round takes 1 to 4. The 5 and 7 of A are followed not by 9 and 11, but by 5 and 7 again; likewise in B.
     circular_fails(&a, &b, 4, 2, form, Ok(vec![1, 2, 3, 4, 5, 6, 6, 8, 5, 7, 7, 8]));
 }
 
-/// Figure 12.19 computes B's index of the key before j from i.
+/// Figure 12.19 computes the index of B's key before j from i.
 #[test]
 fn the_circular_search_reads_the_key_before_j() {
     #[derive(Clone, Copy)]
@@ -161,7 +161,7 @@ fn the_circular_search_reads_the_key_before_j() {
             self.0[((self.1 + i) % 4) as usize]
         }
     }
-    // Buffers of 4 that start at 2 and 0.
+    // Buffers of 4 slots that start at 2 and 0.
     let (a, b) = (Ring([3, 5, 1, 2], 2), Ring([0, 4, 6, 7], 0));
     let (a_s, b_s) = (a.0.map(Some), b.0.map(Some));
     let on_a = Buffer { name: "A_S", keys: &a_s, start: a.1.into() };
@@ -177,7 +177,7 @@ fn the_circular_search_reads_the_key_before_j() {
             failures.push((k, printed));
         }
     }
-    // With i = 0 the index is -1, which the remainder of C leaves as it is.
+    // With i = 0 the index is -1, and the remainder of C leaves it negative.
     let (before, endless) = (Err(Failure::Index("B_S", -1)), Err(Failure::Endless));
     assert_eq!(failures, [(1, before), (3, Ok(1)), (4, endless), (5, endless)]);
 
@@ -187,7 +187,7 @@ fn the_circular_search_reads_the_key_before_j() {
     assert_eq!(run::circular(seed, &a, &b, 1, 16, 33).unwrap(), merged(&a, &b), "seed {seed}");
 }
 
-/// Key i is 2 i + shift: no memory is needed for a sequence of any length.
+/// Key i is 2 i + shift: a sequence of any length needs no memory.
 #[derive(Clone, Copy)]
 struct Ramp(usize, u64);
 
@@ -205,14 +205,15 @@ impl Sequence for Ramp {
 /// All counts are printed as `int`.
 #[test]
 fn counts_above_32_bits_do_not_wrap() {
-    // Two arrays whose lengths are `int`, but not their sum. The segments of all 2^20 threads begin and end below 0.
+    // Two arrays with lengths that fit into `int`, but a total that does not. The segments of all 2^20 threads begin
+    // and end below 0.
     let n = 3 << 29;
     let threads = 1 << 20;
     for thread in [1, threads / 2, threads - 1] {
         let (curr, next) = printed::bounds_int(thread, threads, (n, n));
         assert!(curr < 0 && next < 0, "thread {thread}: {curr} to {next}");
     }
-    // The co-rank of the first k that is no `int` is a negative index, and that of k modulo 2^32 is one of another k.
+    // The co-rank of the first k beyond `int` is a negative index, and k modulo 2^32 is another k.
     let ramp = |shift| move |i: i32| u64::try_from(i).map(|i| 2 * i + shift).map_err(|_| Failure::Index("", i.into()));
     let printed = |k: usize| printed::co_rank_int(k as u32 as i32, (n, n), ramp(0), ramp(1));
     let (a, b) = (Ramp(n as usize, 0), Ramp(n as usize, 1));
@@ -233,25 +234,25 @@ fn counts_above_32_bits_do_not_wrap() {
     assert_eq!((co_rank(end, a, b), diagonal_search(end, a, b)), (5 << 32, 5 << 32));
 }
 
-/// The course's Algorithm 1 takes B first on equal keys.
+/// The course's Algorithm 1 takes B first among equal keys.
 #[test]
 fn equal_keys_come_from_a_first() {
     let (a, b) = ([7u32; 3], [7u32; 4]);
     assert_eq!(printed::algorithm_1(&a, &b), [false, false, false, false, true, true, true]);
-    // The co-rank of k is how many of the first k keys come from A: as many as there are. (More on order in
-    // tests/stability.rs.)
+    // The co-rank of k is the number of A's keys among the first k. From k = 3 on, these are all keys of A. (More on
+    // order in tests/stability.rs.)
     for (k, i) in [0, 1, 2, 3, 3, 3, 3, 3].into_iter().enumerate() {
         assert_eq!(co_rank(k, &a[..], &b[..]), i, "co_rank of {k}");
         assert_eq!(diagonal_search(k, &a[..], &b[..]), i, "diagonal_search of {k}");
     }
-    // Among keys that are all different the two agree.
+    // For distinct keys the two agree.
     let (a, b) = ([1u32, 4, 5, 9], [2u32, 3, 7]);
     let from_a: Vec<bool> = (0..7).map(|k| co_rank(k + 1, &a[..], &b[..]) > co_rank(k, &a[..], &b[..])).collect();
     assert_eq!(printed::algorithm_1(&a, &b), from_a);
 }
 
-/// The course's Algorithm 2 compares `Q_x` with B instead of its length. A diagonal of the grid that is extended to a square
-/// has points to the right of B.
+/// The course's Algorithm 2 compares `Q_x` with B instead of its length. The diagonals of a grid that is extended to a
+/// square have points to the right of B.
 #[test]
 fn the_small_merge_reads_nothing_past_b() {
     // The search for key 4 begins at (2, 2), and compares with B[1].
@@ -272,13 +273,14 @@ fn the_small_merge_reads_nothing_past_b() {
     }
 }
 
-/// The course asks for blocks of fewer than 1024 threads, a multiple of d: d = 1024 needs all of them, and d need not be
-/// a power of two.
+/// The course asks for blocks of fewer than 1024 threads, a multiple of d. However, d = 1024 needs 1024 threads, and d
+/// need not be a power of two.
 #[test]
 fn a_block_may_have_1024_threads_and_d_may_be_any_number() {
     use kernels_gpu::key::Coding;
     use kernels_gpu::textbook::merge_small_batch::{merge_small_batch, shared_bytes};
-    // No block has as many threads as d = 1024 needs. For other d there are some, and none is a power of two unless d is.
+    // No such block has the 1024 threads that d = 1024 needs. For other d there are blocks, and none is a power of two
+    // unless d is.
     assert_eq!(printed::blocks_of_course(1024), []);
     assert_eq!(printed::blocks_of_course(512), [512]);
     assert_eq!(printed::blocks_of_course(341), [341, 682, 1023]);
@@ -295,7 +297,8 @@ fn a_block_may_have_1024_threads_and_d_may_be_any_number() {
         let c = emulator.uninit::<u32>(pairs * d as usize);
         let grid = pairs.div_ceil((block / d) as usize) as u32;
         emulator
-            // SAFETY: the arguments are those that the kernel's documentation asks for.
+            // SAFETY: `a` has `pairs * a_len` keys, `b` has `pairs * (d - a_len)`, and `c` has capacity for
+            // `pairs * d`. `block` is a multiple of `d`, and the launch has its shared memory.
             .launch("merge_small_batch", grid, block, shared_bytes::<u32>(block), || unsafe {
                 merge_small_batch::<u32>(on_a.as_ptr(), on_b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len, Coding::NONE)
             })
@@ -308,16 +311,17 @@ fn a_block_may_have_1024_threads_and_d_may_be_any_number() {
     }
 }
 
-/// Modern GPU's serial merge reads the key after the last one of B, for which there must be a slot.
+/// Modern GPU's serial merge reads the key after the last key of B, which needs a slot.
 #[test]
 fn the_serial_merge_reads_nothing_past_its_tile() {
-    // One thread that merges a tile of two runs of 4 keys, and fetches a cursor's next key when it has taken one.
+    // One thread merges a tile of two runs of 4 keys, and loads a cursor's next key when it has taken one.
     let (keys, a_end) = ([1u32, 3, 5, 7, 2, 4, 6, 8], 4);
     let end = keys.len() as u32;
     let serial_merge = |slots: u32| {
         let mut emulator = Emulator::new(fresh_seed());
         let out = emulator.uninit::<u32>(keys.len());
-        // SAFETY: the views are the whole buffer and the shared memory that the launch has.
+        // SAFETY: `out` covers its buffer of `keys.len()` keys, and `tile` covers the `slots` keys of the launch's
+        // shared memory.
         emulator.launch("printed serial merge", 1, 1, slots * 4, || unsafe {
             let (tile, out) = (Shared::<u32>::dynamic(0, slots), GlobalMut::new(out.as_mut_ptr(), keys.len()));
             (0..slots).for_each(|slot| tile.set(slot, keys.get(slot as usize).copied().unwrap_or(0)));
@@ -341,7 +345,7 @@ fn the_serial_merge_reads_nothing_past_its_tile() {
     assert!(matches!(fault.kind, FaultKind::OutOfView { start: 8, .. }), "{fault}");
     assert_eq!(serial_merge(end + 1).unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
 
-    // The merge here runs in shared memory of exactly a tile, whichever side is used up first.
+    // The merge here runs in shared memory of exactly one tile, whichever side is exhausted first.
     let (a, b) = keys.split_at(a_end as usize);
     assert_eq!(run::big::<u32, 1, 8>(fresh_seed(), a, b).unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
     let (seed, both, _) = two_runs(32 * 5, 0);
@@ -355,7 +359,7 @@ fn the_serial_merge_reads_nothing_past_its_tile() {
 /// The lecture notes' co-rank never raises `i_low` and `j_low`.
 #[test]
 fn the_search_ends() {
-    // It goes back and forth between two splits, on both sides of the right one.
+    // It alternates between two splits, one on each side of the right one.
     let (a, b) = ([0u32, 0, 0, 2, 2, 2, 2], [1u32, 1, 1, 1, 3, 3, 3]);
     assert_eq!(printed::co_rank_of_notes(7, &a, &b), Err(Failure::Endless));
     assert_eq!(co_rank(7, &a[..], &b[..]), 3);

@@ -1,4 +1,4 @@
-//! The selection over many runs against counting, by one warp in the emulator.
+//! The selection over many runs, by one warp in the emulator, compared with counting.
 
 mod common;
 use common::*;
@@ -14,14 +14,14 @@ use std::fmt::Debug;
 
 const LANES: usize = WARP_SIZE as usize;
 
-/// A run a lane, ascending; those of lanes beyond are empty.
+/// One ascending run per lane. Lanes beyond the last run have an empty one.
 type Runs<B> = Vec<Vec<B>>;
 
-/// A number of keys of each run.
+/// A number of keys for each run.
 type Counts = [u32; LANES];
 
-/// How many of the first `rank` keys of the stable merge come from each run, by merging keys that remember where they
-/// are from.
+/// For each rank, the number of keys of each run among the first `rank` keys of the stable merge, by merging keys with
+/// their origin.
 fn counted<B: Bits>(runs: &Runs<B>, ranks: &[usize]) -> Vec<Counts> {
     let mut all: Vec<(B, usize)> =
         runs.iter().enumerate().flat_map(|(lane, run)| run.iter().map(move |&key| (key, lane))).collect();
@@ -37,7 +37,7 @@ fn counted<B: Bits>(runs: &Runs<B>, ranks: &[usize]) -> Vec<Counts> {
     found
 }
 
-/// What the lanes of a warp find for each of `ranks`, give or take `rank_tolerance`, in the ranges that go with it.
+/// The results of a warp's lanes for each of `ranks`, within `rank_tolerance`, in the range given for each rank.
 fn found<B: Bits>(
     seed: u64,
     runs: &Runs<B>,
@@ -51,14 +51,15 @@ fn found<B: Bits>(
     let (keys, out) = (emulator.buffer(&runs.concat()), emulator.uninit::<u32>(ranks.len() * LANES));
     emulator
         .launch("multiway_co_rank", 1, WARP_SIZE, 0, || {
-            // SAFETY: views of the buffers, and ranges that hold the answer; the emulator checks accesses.
+            // SAFETY: `keys` and `out` cover their buffers; lane `l` alone writes elements `i * LANES + l` of `out`.
             let (keys, out) =
                 unsafe { (Global::new(keys.as_ptr(), keys.len()), GlobalMut::new(out.as_mut_ptr(), out.len())) };
             let lane = warp::lane_id() as usize;
             let run = keys.slice(starts[lane], lengths[lane]);
             for (i, (&rank, (low, high))) in ranks.iter().zip(ranges).enumerate() {
                 let range = Range { run, low: low[lane], high: high[lane] };
-                // SAFETY: all lanes have the same rank and tolerance.
+                // SAFETY: the launch is one warp, and all its lanes pass the same `rank` and `rank_tolerance`. The test
+                // passes ranges that contain the answer.
                 let count = unsafe { multiway_co_rank(range, rank as u64, rank_tolerance) };
                 out.set(i * LANES + lane, count);
             }
@@ -68,7 +69,7 @@ fn found<B: Bits>(
     counts.chunks(LANES).map(|counts| counts.try_into().unwrap()).collect()
 }
 
-/// Ranges that hold `answer`: whole runs, ends that are a little or anything off, and nothing but the answer.
+/// Ranges that contain `answer`: whole runs, ends that are off by little or by any distance, and the answer alone.
 fn narrowed(random: &mut StdRng, answer: &Counts, lengths: &Counts) -> Vec<(Counts, Counts)> {
     let mut off = |most: u32| {
         let reach = |random: &mut StdRng, room: u32| random.random_range(0..=room.min(most));
@@ -77,11 +78,11 @@ fn narrowed(random: &mut StdRng, answer: &Counts, lengths: &Counts) -> Vec<(Coun
         (low, high)
     };
     let (near, far, one) = (off(5), off(u32::MAX), off(1));
-    // As `split_runs` narrows them: from below only.
+    // As narrowed by `split_runs`: from below only.
     vec![([0; LANES], *lengths), near, far, one, (far.0, *lengths), ([0; LANES], far.1), (*answer, *answer)]
 }
 
-/// Compares with the oracle at each of `ranks`, in ranges of several kinds.
+/// Compares with the oracle at each of `ranks`, in several kinds of ranges.
 fn check_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usize]) {
     let random = &mut StdRng::seed_from_u64(seed);
     let lengths: Counts = std::array::from_fn(|lane| runs.get(lane).map_or(0, Vec::len) as u32);
@@ -103,8 +104,8 @@ fn check_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usi
     }
 }
 
-/// Checks at each of `ranks` that what is found with some tolerance is what there is at a rank near by: from whole runs, and as
-/// `split_runs` narrows them from what it has found before.
+/// Checks, at each of `ranks`, that a result with tolerance is the answer for a rank nearby. The ranges are whole runs,
+/// and ranges that `split_runs` narrows from its last result.
 fn check_tolerance_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usize]) {
     const TOLERANCES: [u32; 3] = [1, 7, 64];
     let lengths: Counts = std::array::from_fn(|lane| runs.get(lane).map_or(0, Vec::len) as u32);
@@ -133,7 +134,7 @@ fn check_tolerance_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ra
     }
 }
 
-/// At all ranks if there are few keys, and else at both ends and some between.
+/// Checks all ranks of few keys, and otherwise both ends and some ranks between.
 fn check<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>) {
     assert!(runs.iter().all(|run| run.is_sorted()));
     let total = runs.iter().map(Vec::len).sum::<usize>();
@@ -149,7 +150,7 @@ fn check<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>) {
     check_tolerance_at(what, seed, runs, &ranks);
 }
 
-/// A distribution of keys: its name, and random bits of which a type takes the lowest.
+/// A distribution of keys: its name, and random bits. A type takes its lowest bits.
 type Distribution = (&'static str, fn(&mut StdRng) -> u64);
 
 const DISTRIBUTIONS: [Distribution; 9] = [
@@ -159,10 +160,10 @@ const DISTRIBUTIONS: [Distribution; 9] = [
     ("2 values", |random| random.random_range(7..9)),
     ("the least and the greatest", |random| if random.random() { 0 } else { u64::MAX }),
     ("16 values", |random| random.random_range(0..16) << 28 | 0xdead << 40),
-    // Words above are the same in all, and the words below are not small.
+    // The upper halves are equal, and the lower halves are not small.
     ("equal upper halves", |random| 0x1234_5678 << 32 | random.random::<u32>() as u64),
     ("2 upper halves", |random| random.random_range(5..7) << 32 | random.random::<u32>() as u64),
-    // Far from evenly spread.
+    // Far from evenly distributed.
     ("any widths", |random| random.random::<u64>() >> random.random_range(0..64)),
 ];
 
@@ -175,7 +176,7 @@ fn runs_of<B: Bits>(random: &mut StdRng, lengths: &[usize], key: fn(&mut StdRng)
     lengths.iter().map(run).collect()
 }
 
-/// Checks runs of `lengths`, which are made anew for each distribution.
+/// Checks runs of `lengths`, generated for each distribution.
 fn check_lengths(what: &str, lengths: impl Fn(&mut StdRng) -> Vec<usize>) {
     for (keys, key) in DISTRIBUTIONS {
         let seed = fresh_seed();
@@ -206,7 +207,7 @@ fn runs_of_random_lengths() {
     for _ in 0..5 {
         check_lengths("random lengths", |random| {
             let (runs, most) = (random.random_range(1..=32), 1 << random.random_range(1..12));
-            // One of four is empty.
+            // One run in four is empty.
             let length = |random: &mut StdRng| random.random_range(0..most) * usize::from(random.random_ratio(3, 4));
             (0..runs).map(|_| length(random)).collect()
         });
@@ -240,7 +241,7 @@ fn runs_of_very_different_lengths() {
     check_lengths("one long run", |_| vec![1, 100_000]);
 }
 
-/// All keys of a run are below those of the next, or above them: the division is in one run.
+/// All keys of a run are below the keys of the next, or above them: the division is in one run.
 #[test]
 fn runs_that_do_not_overlap() {
     fn check_both<B: Bits + Debug>() {
@@ -250,7 +251,7 @@ fn runs_that_do_not_overlap() {
                 let random = &mut StdRng::seed_from_u64(seed);
                 let mut keys: Vec<u64> = (0..lengths.iter().sum()).map(|_| random.random_range(0..1 << 19)).collect();
                 keys.sort();
-                // Keys at the ends of neighbours may be equal.
+                // Keys at the ends of neighbouring runs may be equal.
                 let mut rest = &keys[..];
                 let mut runs: Runs<B> = Vec::new();
                 for &length in &lengths {
@@ -268,7 +269,7 @@ fn runs_that_do_not_overlap() {
     check_both::<u64>();
 }
 
-/// Where a guess by shares is as wrong as it can be: runs whose keys lie together at one end, and one that differs.
+/// The worst case for a guess by fractions: runs with all keys but one together at one end.
 #[test]
 fn runs_that_are_not_alike() {
     fn check_one<B: Bits + Debug>() {
@@ -279,7 +280,7 @@ fn runs_that_are_not_alike() {
             .map(|lane| {
                 let length = length(random);
                 let mut run: Vec<u64> = match lane % 4 {
-                    // Low ones and a great one; great ones and a low one; powers of two; all the same.
+                    // Low keys and a great one; great keys and a low one; powers of two; equal keys.
                     0 => (0..length).map(|i| if i == 0 { u64::MAX } else { random.random_range(0..50) }).collect(),
                     1 => (0..length).map(|i| if i == 0 { 0 } else { u64::MAX - random.random_range(0..50) }).collect(),
                     2 => (0..length).map(|_| 1 << random.random_range(0..B::MAX.to_register().count_ones())).collect(),
@@ -298,7 +299,7 @@ fn runs_that_are_not_alike() {
     }
 }
 
-/// A run whose keys are computed when they are read, so that its length is not bounded by memory.
+/// A run with computed keys, so that memory does not limit its length.
 #[derive(Clone, Copy)]
 struct ComputedRun<B> {
     length: u32,
@@ -317,7 +318,7 @@ impl<B: Bits> Sequence for ComputedRun<B> {
     }
 }
 
-/// What the lanes of a warp find at `rank` in the whole of `runs`.
+/// The results of a warp's lanes at `rank`, in the whole of `runs`.
 fn found_in_computed<B: Bits>(runs: &[ComputedRun<B>], rank: u64, rank_tolerance: u32) -> Counts {
     let mut emulator = Emulator::new(rank);
     let out = emulator.uninit::<u32>(LANES);
@@ -325,9 +326,10 @@ fn found_in_computed<B: Bits>(runs: &[ComputedRun<B>], rank: u64, rank_tolerance
         .launch("multiway_co_rank", 1, WARP_SIZE, 0, || {
             let lane = warp::lane_id() as usize;
             let run = runs.get(lane).copied().unwrap_or(ComputedRun { length: 0, key: |_| B::MAX });
-            // SAFETY: all lanes have the same rank and tolerance, and a whole run holds the answer.
+            // SAFETY: the launch is one warp, and all its lanes pass the same `rank` and `rank_tolerance`. A whole run
+            // contains the answer.
             let count = unsafe { multiway_co_rank(Range { run, low: 0, high: run.length }, rank, rank_tolerance) };
-            // SAFETY: a view of the buffer; the emulator checks accesses.
+            // SAFETY: the view covers the buffer of `LANES` numbers, and lane `l` alone writes number `l`.
             unsafe { GlobalMut::new(out.as_mut_ptr(), out.len()) }.set(lane, count);
         })
         .unwrap_or_else(|fault| panic!("rank {rank}: {fault}"));
@@ -352,7 +354,7 @@ fn assert_divides<B: Bits + Debug>(runs: &[ComputedRun<B>], rank: u64, rank_tole
     }
 }
 
-/// Checks at both ends, at the ends of each run, at 9 ranks between, and at random ones.
+/// Checks both ends, the ends of each run, 9 ranks between, and random ranks.
 fn check_computed<B: Bits + Debug>(runs: &[ComputedRun<B>]) {
     let total: u64 = runs.iter().map(|run| run.length as u64).sum();
     let mut random = StdRng::seed_from_u64(total);
@@ -367,13 +369,13 @@ fn check_computed<B: Bits + Debug>(runs: &[ComputedRun<B>]) {
     }
 }
 
-/// Three runs of 10^9 keys in all, in one of which the search from the expected index steps beyond 2^32.
+/// Three runs of 10^9 keys in all. In one run, the search from the expected index steps beyond 2^32.
 #[test]
 fn a_long_run_below_two_others() {
     let above: ComputedRun<u32> = ComputedRun { length: 50_000_000, key: |i| 3_100_000_000 + i };
     let runs = [ComputedRun { length: 900_000_000, key: |i| i }, above, above];
     check_computed(&runs);
-    // The others share what is beyond the first run; of equal keys, that of the earlier run goes first.
+    // The other runs share the ranks beyond the first run. Among equal keys, the key of the earlier run comes first.
     let counts = found_in_computed(&runs, 900_000_000 + 70_000_001, 0);
     assert_eq!(counts[..4], [900_000_000, 35_000_001, 35_000_000, 0]);
 }
@@ -384,7 +386,7 @@ fn runs_of_almost_2_to_the_32_keys() {
     let square = |i: u32| ((i as u64 * i as u64) >> 32) as u32;
     check_computed::<u32>(&[ComputedRun { length: LONGEST, key: |i| i }, ComputedRun { length: 10, key: |_| 1 << 31 }]);
     check_computed(&[ComputedRun { length: LONGEST, key: square }, ComputedRun { length: LONGEST, key: |i| i }]);
-    // All keys are equal, or lie together at one end.
+    // All keys are equal, or together at one end.
     check_computed::<u32>(&[ComputedRun { length: LONGEST, key: |_| 5 }; 3]);
     let low: ComputedRun<u64> = ComputedRun { length: LONGEST, key: |i| i as u64 };
     let high = ComputedRun { length: LONGEST, key: |i| u64::MAX - (u32::MAX - i) as u64 };

@@ -1,6 +1,6 @@
 //! Merges with values, and batches of any lengths, in the emulator against the standard library's stable sort.
 //!
-//! Most tests take smaller tiles than those that ship, so that small inputs make many: 32 or 96 threads of 3 keys.
+//! Most tests use smaller tiles than the library, so that small inputs have many tiles: 32 or 96 threads of 3 keys.
 
 mod common;
 use common::*;
@@ -15,7 +15,7 @@ use kernels_gpu::kernels::merge_ragged::{merge_ragged as merge_ragged_keys, merg
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// A value type; `numbered` makes each value of a test another.
+/// A value type. `numbered` gives each value of a test a number of its own.
 trait Value: Word + PartialEq + std::fmt::Debug {
     fn numbered(i: usize) -> Self;
 }
@@ -30,7 +30,7 @@ impl Value for u64 {
     }
 }
 
-/// Keys with values, or many pairs of them behind each other.
+/// Keys with values: one run, or many contiguous runs.
 #[derive(Clone)]
 struct Input<K, V> {
     keys: Vec<K>,
@@ -55,7 +55,7 @@ impl<K: TestKey, V: Value> Input<K, V> {
     }
 }
 
-/// The oracle: each pair's A and B behind each other, sorted stably by key.
+/// The oracle: A followed by B of each pair, sorted stably by key.
 fn expected<K: TestKey, V: Value>(a: &Input<K, V>, b: &Input<K, V>) -> (Vec<K>, Vec<V>) {
     let pairs = (0..a.offsets.len() - 1).flat_map(|p| {
         let mut both: Vec<(K, V)> = a.run(p).chain(b.run(p)).collect();
@@ -83,12 +83,14 @@ fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     let (ck, cv, splits) =
         (emulator.uninit::<K::Bits>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(tiles));
     if tiles > 0 {
-        // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+        // SAFETY: the buffers have `m` and `n` keys, and `splits` has capacity for `tiles` indices. The launch has one
+        // thread per tile, rounded up to whole blocks.
         emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
             path_big::<K::Bits>(ak.as_ptr(), m, bk.as_ptr(), n, splits.as_mut_ptr(), tiles, tile_keys, K::coding())
         })?;
         let bytes = indexed_merge::shared_bytes::<K::Bits>(tile_keys, VT);
-        // SAFETY: as above.
+        // SAFETY: the buffers have `m` and `n` keys and values, and capacity for `total`; `path_big` has written
+        // `splits`. The launch has one block of `NT` threads per tile, with the shared memory of a tile.
         emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
             merge_pairs::<K::Bits, V, NT, VT>(
                 ak.as_ptr(),
@@ -107,7 +109,7 @@ fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     Ok((store(&mut emulator, ck)?, emulator.read(cv)?))
 }
 
-/// Fixed lengths, with values if `with_values`; else the values are returned as they should be.
+/// A batch of fixed lengths, with values if `with_values`. Otherwise the expected values are returned.
 fn run_batch<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     seed: u64,
     a: &Input<K, V>,
@@ -125,7 +127,8 @@ fn run_batch<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     let (ck, cv) = (emulator.uninit::<K::Bits>(pairs * d), emulator.uninit::<V>(pairs * d));
     let grid = pairs.div_ceil(pairs_per_block(NT * VT, d)) as u32;
     let bytes = indexed_merge::shared_bytes::<K::Bits>(NT * VT, VT);
-    // SAFETY: as above.
+    // SAFETY: the buffers have `pairs * a_len` and `pairs * (d - a_len)` keys and values, and capacity for `pairs * d`.
+    // The launch has the shared memory of a tile.
     emulator.launch("merge_batch", grid, NT as u32, bytes, || unsafe {
         if with_values {
             merge_batch_pairs::<K::Bits, V, NT, VT>(
@@ -162,7 +165,8 @@ fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     let (ck, cv, splits) =
         (emulator.uninit::<K::Bits>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(2 * tiles));
     if tiles > 0 {
-        // SAFETY: as above.
+        // SAFETY: the buffers have `pairs + 1` offsets, the numbers of keys as the last offsets, and capacity for
+        // `2 * tiles` numbers. The launch has one thread per tile, rounded up to whole blocks.
         emulator.launch("path_ragged", tiles.div_ceil(32) as u32, 32, 0, || unsafe {
             path_ragged::<K::Bits>(
                 ak.as_ptr(),
@@ -177,7 +181,9 @@ fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
             )
         })?;
         let bytes = merge_ragged::shared_bytes::<K::Bits>(tile_keys, VT, with_values);
-        // SAFETY: as above.
+        // SAFETY: the buffers have `pairs + 1` offsets, keys and values up to the last offsets, and capacity for
+        // `total`; `path_ragged` has written `splits`. The launch has one block of `NT` threads per tile, with its
+        // shared memory.
         emulator.launch("merge_ragged", tiles as u32, NT as u32, bytes, || unsafe {
             if with_values {
                 merge_ragged_pairs::<K::Bits, V, NT, VT>(
@@ -276,7 +282,7 @@ fn ragged_batches() {
             (vec![7], vec![0]),
             (vec![0, 0, 0, 5, 0, 0], vec![0, 0, 0, 0, 0, 3]),
             (vec![300, 0, 1], vec![400, 0, 1]),
-            // Thousands of empty pairs between two.
+            // Thousands of empty pairs between two long ones.
             ([vec![40], vec![0; 3000], vec![70]].concat(), [vec![50], vec![0; 3000], vec![60]].concat()),
             (vec![96; 5], vec![96; 5]),
             (vec![1; 200], vec![0; 200]),
@@ -338,7 +344,7 @@ fn the_tiles_that_ship() {
                 let found = run_batch::<_, _, NT, VT>(seed, &a, &b, (pairs, d, a_len), true);
                 verify(&format!("d {d}, {what}"), found, expected(&a, &b));
             }
-            // More pairs than a tile lists, few, and a long one.
+            // More pairs than a tile lists, few pairs, and a long pair.
             for (a_lengths, b_lengths) in
                 [(vec![1; 3000], vec![2; 3000]), (vec![70; 90], vec![40; 90]), (vec![0, 9000, 3], vec![4, 5000, 0])]
             {

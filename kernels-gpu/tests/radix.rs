@@ -1,5 +1,5 @@
-//! The kernel that sorts by all bits, in the emulator, against the standard library's stable sort: in tiles so small that there are more of them than
-//! a group of the look-back has.
+//! The radix sort kernel in the emulator, against the standard library's stable sort. Tiles are so small that there are
+//! more tiles than a group of the look-back has.
 
 mod common;
 use common::*;
@@ -15,30 +15,30 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::LazyLock;
 
-/// Threads of all blocks, and keys of each.
+/// Threads of all blocks, and keys per thread.
 const NT: usize = 128;
 const VT: usize = 5;
 const TILE: usize = NT * VT;
 
-/// What is known of the keys, in the words of a detection: that they are in no order, or that they are divided.
+/// Words of a detection: keys that are in no order, and keys that are divided.
 const IN_NO_ORDER: [u32; DETECTION_WORDS] = [0, 1, 1, 0];
 const DIVIDED: [u32; DETECTION_WORDS] = [0, 1, 1, 1];
 
-/// How values begin.
+/// The initial values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
-    /// There are none.
+    /// No values.
     None,
-    /// Three times the index of the key, so that the indices would be other values.
+    /// Three times the index of the key, so that indices would be different values.
     Given,
-    /// Not at all: the sort makes them the indices of the keys.
+    /// Uninitialized: the sort writes the indices of the keys.
     Indices,
 }
 
 /// Sorted keys with their values.
 type Sorted<K> = (Vec<K>, Vec<u64>);
 
-/// The sort as the host launches it.
+/// The sort as launched on the host.
 fn run<K: TestKey<Bits = u32>, V: Word>(
     seed: u64,
     keys: &[K],
@@ -58,7 +58,7 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
     };
     let values_scratch = emulator.uninit::<V>(of_values);
     let words = emulator.buffer(&[0; CLEARED_WORDS]);
-    // Words of 8 bytes, which are at an address for these. What is in them before does not count.
+    // 8-byte words provide the alignment. Their initial contents do not matter.
     let published = emulator.buffer(&vec![u64::MAX; published_words(n, TILE).div_ceil(2)]);
     let order = emulator.buffer(&known);
     let side =
@@ -75,9 +75,10 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
     let coding = Coding::<u32>::of::<K>(descending);
     let shared_bytes = sweep::shared_bytes(NT, VT, size_of::<u32>(), size_of::<V>());
     let indexes = u32::from(values == Values::Indices);
-    // One block for all tiles, or one for each.
+    // 4 blocks for all tiles, or one block per tile.
     let blocks = if seed.is_multiple_of(2) { 4 } else { n.div_ceil(TILE) as u32 };
-    // SAFETY: the arguments are those that the kernel's documentation asks for.
+    // SAFETY: `job` has `CLEARED_WORDS` words, which are 0, and `published_words` words aligned to 8 bytes. Both sides
+    // have capacity for `n` keys and values. The launch has the shared memory of tiles of `NT * VT` keys.
     emulator.launch("sort_by_radix", blocks, NT as u32, shared_bytes, || unsafe {
         sort_by_radix::<u32, V, NT, VT, { own_tiles(NT) }>(job, at, scratch, coding, indexes)
     })?;
@@ -110,7 +111,7 @@ fn check<K: TestKey<Bits = u32>, V: Word>(keys: &[K], seed: u64, values: Values,
     }
 }
 
-/// Keys alone, with values of each size, and with indices.
+/// Checks keys without values, with values of each size, and with indices.
 fn check_all<K: TestKey<Bits = u32>>(keys: &[K], seed: u64, what: &str) {
     check::<K, ()>(keys, seed, Values::None, what);
     check::<K, u32>(keys, seed, Values::Given, what);
@@ -118,10 +119,11 @@ fn check_all<K: TestKey<Bits = u32>>(keys: &[K], seed: u64, what: &str) {
     check::<K, u64>(keys, seed, Values::Given, what);
 }
 
-/// Lengths around those of tiles, and for more than two groups of 32 tiles.
+/// Lengths around multiples of tiles, and for more than two groups of 32 tiles.
 const LENGTHS: [usize; 6] = [1, TILE - 1, TILE, TILE + 1, 33 * TILE + 1, 66 * TILE - 1];
 
-/// Each of three types at small lengths, and one of them at each large one: another one at the next, and in the next run.
+/// Checks each of three types at short lengths, and one type at each long length. The type rotates with the lengths and
+/// with the runs.
 fn check_distributions<K: TestKey<Bits = u32>>(which: u64) {
     static FIRST: LazyLock<u64> = LazyLock::new(fresh_seed);
     let seed = fresh_seed();
@@ -155,7 +157,7 @@ fn keys_with_one_digit_in_some_sweeps_are_sorted() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
     for shift in [0, 8, 16, 24] {
-        // All keys of a tile have one digit in three sweeps, and in the other one nearly all have.
+        // All keys of a tile have one digit in three passes, and nearly all keys in the other pass.
         let mut key = |i: u32| if i.is_multiple_of(40) { random.random_range(0..256) << shift } else { 7 << shift };
         let keys: Vec<u32> = (0..3 * TILE as u32).map(&mut key).collect();
         check_all(&keys, seed, &format!("digits at bit {shift}"));
@@ -166,7 +168,7 @@ fn keys_with_one_digit_in_some_sweeps_are_sorted() {
 fn what_is_divided_or_in_order_is_left_as_it_is() {
     let seed = fresh_seed();
     let keys: Vec<u32> = Keys::Any.random(5 * TILE, seed);
-    // Nothing has many descents, or nothing has an ascent.
+    // Either there are not many descents, or there is no ascent.
     for known in [DIVIDED, [0, 0, 1, 0], [0, 1, 0, 0]] {
         let (left, _) =
             run::<u32, ()>(seed, &keys, false, Values::None, known).unwrap_or_else(|fault| panic!("{fault}"));

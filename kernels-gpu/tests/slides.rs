@@ -1,8 +1,8 @@
-//! The slides' example, 9 keys and 7 keys, and the path that its 16 threads find.
+//! The slides' example, with 9 keys and 7 keys, and the path that its 16 threads find.
 //!
 //! `cargo test -p kernels-gpu --test slides -- --nocapture` prints it.
 
-// The grid has a row and a column more than there are keys.
+// The grid has one row and one column more than there are keys.
 #![allow(clippy::needless_range_loop)]
 
 mod common;
@@ -49,8 +49,8 @@ fn the_path_is_the_slides_path() {
         println!("thread {thread:>2}: Q = ({x}, {y}), M[{thread}] = {name}[{index}] = {key}");
         assert_eq!(key, MERGED[thread], "thread {thread} at Q = ({x}, {y})");
     }
-    // The threads that the slides trace. They stop thread 9 at (4, 5), where A[5] = 9 is not above B[3] = 10: the path
-    // does not pass there, and the key would be 12.
+    // The threads that the slides trace. The slides stop thread 9 at (4, 5), where A[5] = 9 is not above B[3] = 10. The
+    // path does not pass there, and the key would be 12.
     assert_eq!(path[..3], [(0, 0), (0, 1), (0, 2)]);
     assert_eq!(path[9], (3, 6));
     // Every step goes right or down, and the last point is the corner.

@@ -1,6 +1,7 @@
-//! Single kernels of the merge sort in the emulator, in what the host does not ask of them or only of many keys; and its device functions.
+//! Single kernels of the merge sort in the emulator, in cases that the host never launches or launches for many keys
+//! only; and device functions.
 //!
-//! Whole sorts, by the launches that a GPU gets, are in `merge-host/src/gpu/launch/emulated/sort.rs`.
+//! Whole sorts, with the launches of a GPU, are tested in `merge-host/src/gpu/launch/emulated/sort.rs`.
 
 mod common;
 use common::*;
@@ -21,21 +22,21 @@ use kernels_gpu::tuning::Tile;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// How a pass is launched.
+/// The launch of a pass.
 #[derive(Clone, Copy, Debug)]
 struct Launch {
-    /// Runs that are merged at a time.
+    /// Number of runs that are merged at once.
     k: u32,
     rank_tolerance: u32,
-    /// A block for each tile, or so many.
+    /// The number of blocks, or one block per tile.
     blocks: Option<usize>,
-    /// Tiles for which a warp of `split_runs` finds the splits; or else the blocks find them themselves.
+    /// Number of tiles for each warp of `split_runs`. If `None`, the blocks find their splits.
     split_by_warp: Option<u32>,
     shuffle: Shuffle,
     descending: bool,
 }
 
-/// One pass over runs of `NT * VT` keys. Values are the indices before, if there are any.
+/// One pass over runs of `NT * VT` keys. The values, if any, are the original indices.
 fn pass<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, const VT: usize>(
     seed: u64,
     keys: &[K::Bits],
@@ -54,14 +55,16 @@ fn pass<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, co
     let splits_at = if split_by_warp.is_some() { splits.as_mut_ptr() } else { std::ptr::null_mut() };
     if let Some(per_warp) = split_by_warp {
         let blocks = tiles.div_ceil(2 * per_warp as usize) as u32;
-        // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+        // SAFETY: `from` has the `n` keys of `runs`, and `splits` has capacity for `k` splits per tile. `order` is
+        // null. The launch has one warp per `per_warp` tiles, rounded up to whole blocks.
         emulator.launch("split_runs", blocks, 64, 0, || unsafe {
             split_runs(from.0.as_ptr(), runs, splits_at, per_warp, order)
         })?;
     }
     let blocks = blocks.unwrap_or(tiles) as u32;
     let shared_bytes = merge_runs::shared_bytes(size_of::<K>(), size_of::<V>(), NT * VT);
-    // SAFETY: as above.
+    // SAFETY: `from` and `to` have `n` keys and values, and `splits` is null or the result of `split_runs`. The launch
+    // has blocks of `NT` threads, with the shared memory of a tile.
     emulator.launch("merge_runs", blocks, NT as u32, shared_bytes, || unsafe {
         let from = Elements { keys: from.0.as_mut_ptr(), values: from.1.as_mut_ptr() };
         let to = Elements { keys: to.0.as_mut_ptr(), values: to.1.as_mut_ptr() };
@@ -71,7 +74,7 @@ fn pass<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, co
     Ok((store(&mut emulator, to.0)?, values))
 }
 
-/// Merges runs by each way to launch a pass, and compares with a stable sort of each group of runs.
+/// Merges runs by each kind of launch of a pass, and compares with a stable sort of each group of runs.
 fn check_passes<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, const VT: usize>() {
     let run = NT * VT;
     for k in [2, 8, MAX_RUNS] {
@@ -93,7 +96,7 @@ fn check_passes<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: u
                         rank_tolerance: if random.random() { most } else { 0 },
                         blocks: random.random::<bool>().then(|| random.random_range(1..=3)),
                         split_by_warp,
-                        // All runs of the only group, of which the last one may be shorter.
+                        // All runs of the only group; the last one may be shorter.
                         shuffle: if is_shuffled {
                             Shuffle { runs: (n / run) as u32, random: random.random() }
                         } else {
@@ -117,8 +120,8 @@ fn check_passes<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: u
     }
 }
 
-/// By a block for each tile or by few that take several; with the splits of another kernel, whose warps find one or several, or without; with
-/// tolerance and without; and with runs in any order.
+/// With one block per tile or with few blocks for several tiles each. With the splits of another kernel, for one or
+/// several tiles per warp, or without. With and without tolerance, and with runs in any order.
 #[test]
 fn a_pass_merges_runs_of_keys_however_it_is_launched() {
     fn keys_alone<K: TestKey>() {
@@ -137,12 +140,12 @@ fn a_pass_merges_runs_with_values_however_it_is_launched() {
     check_passes::<f64, u64, Packed, 64, 3>();
 }
 
-/// A warp that finds the splits of several tiles begins each search where the one before has ended.
+/// A warp that finds the splits of several tiles begins each search at the result of the last one.
 #[test]
 fn splits_of_long_runs_are_the_same_however_many_a_warp_finds() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // Without equal keys each tile has one split.
+    // Without equal keys, each tile has exactly one split.
     let mut keys: Vec<u32> = (0..5000).collect();
     rand::seq::SliceRandom::shuffle(&mut keys[..], &mut random);
     let mut starts = vec![0, 1, 900, 1000, 4000];
@@ -153,11 +156,12 @@ fn splits_of_long_runs_are_the_same_however_many_a_warp_finds() {
     let splits = |per_warp: u32| {
         emulated(seed, |emulator| {
             let (from, starts) = (emulator.buffer(&keys), emulator.buffer(&starts));
-            // Four runs begin after the first one; keys are in no order, and not divided.
+            // Four runs follow the first one; keys are in no order, and not divided.
             let order = emulator.buffer(&[4u32, 0, 1, 0]);
             let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
             let blocks = tiles.div_ceil(2 * per_warp as usize) as u32;
-            // SAFETY: the arguments are those that the kernel's documentation asks for.
+            // SAFETY: `from` has `keys.len()` keys, `starts` has `MAX_RUNS + 1` indices, and `splits` has capacity for
+            // `MAX_RUNS` per tile. The launch has one warp per `per_warp` tiles, rounded up to whole blocks.
             emulator.launch("split_long_runs", blocks, 64, 0, || unsafe {
                 let (from, splits, starts) = (from.as_ptr(), splits.as_mut_ptr(), starts.as_ptr());
                 split_long_runs(from, keys.len(), tile_keys, splits, starts, per_warp, order.as_mut_ptr())
@@ -211,7 +215,7 @@ fn a_shuffle_takes_each_run_once() {
             taken.sort_unstable();
             assert!(taken.into_iter().eq(0..runs), "{runs} runs, seed {seed}");
         }
-        // One of all runs can be expected to.
+        // On average, one run of all stays in place.
         assert!(runs < 100 || stay < 16 * runs / 4, "{stay} of {runs} runs stay in 16 tries, seed {seed}");
     }
 }

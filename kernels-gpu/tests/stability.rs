@@ -1,4 +1,4 @@
-//! Of equal keys A's go first: seen with keys that carry where they are from, which the comparison ignores.
+//! Stability: among equal keys, A's keys come first. The keys carry their origin, which comparisons ignore.
 
 mod common;
 use common::*;
@@ -10,7 +10,7 @@ use kernels_gpu::thread::diagonal::diagonal_search;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// A key with its origin. Compares by the key alone.
+/// A key with its origin. Compares by the key only.
 #[derive(Clone, Copy, Debug)]
 struct Tagged {
     key: u8,

@@ -1,10 +1,10 @@
-//! The elements of a tile that are kept, side by side with those of all tiles before.
+//! Stream compaction: writes the elements of a tile that are kept behind the elements that earlier tiles keep.
 //!
 //! ```text
-//!   tile       │ a b c d e f g h │        a thread has some of them in registers: b, d, e and h are kept
-//!   shared     │ b d e h │                a scan over the block tells each thread where its own go
-//!   output     … x y z b d e h …          a look-back tells where the tile's begin
-//!                └ 3 ┘                    kept in all tiles before
+//!   tile       │ a b c d e f g h │        a thread holds some of the elements in registers; b, d, e and h are kept
+//!   shared     │ b d e h │                a scan over the block gives each thread the slot of its first kept element
+//!   output     … x y z b d e h …          a look-back gives the index of the tile's first kept element
+//!                └ 3 ┘                    kept by earlier tiles
 //! ```
 
 use super::LINE;
@@ -22,22 +22,22 @@ shared_memory! {
         scan: [u32; BLOCK_WORDS],
         /// The number of the tile.
         tile: [u32; 1],
-        /// How many elements the tiles before it keep.
+        /// Number of elements that earlier tiles keep.
         before: [u64; 1],
     }
 }
 
-/// How many elements are kept, before a barrier for those of other tiles.
+/// Numbers of kept elements, known before the look-back over earlier tiles.
 #[derive(Clone, Copy)]
 pub struct Kept {
-    /// By the threads before this one.
+    /// Kept by the threads before this one.
     pub before_thread: u32,
-    /// By the block.
+    /// Kept by the block.
     pub of_tile: u32,
 }
 
 impl CompactionMemory {
-    /// The next tile, for the whole block. Ends with a barrier.
+    /// Takes the next tile for the whole block. Ends with a barrier.
     #[inline(always)]
     #[track_caller]
     pub fn take(self, tiles: Tiles) -> u32 {
@@ -48,15 +48,16 @@ impl CompactionMemory {
         self.tile.get(0)
     }
 
-    /// Counts what the block keeps of `tile`, of which `own` are this thread's, and publishes it. There is a barrier between what threads
-    /// do before and what they do after this.
+    /// Counts the elements that the block keeps of `tile` and publishes the sum. This thread keeps `own` elements.
+    /// Contains a barrier.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are whole warps, for the tile that has been [taken](Self::take).
+    /// All threads of the block, which are whole warps, make this call for the tile that has been [taken](Self::take).
     #[inline(always)]
     #[track_caller]
     pub unsafe fn count(self, tiles: Tiles, tile: u32, own: u32) -> Kept {
-        // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`.
+        // SAFETY: all threads of the block, which are whole warps, make this call. `scan` is a part of this memory that
+        // only this function uses.
         let (before_thread, of_tile) = unsafe { sum_before(own, self.scan) };
         if thread::thread_idx_x() == 0 {
             tiles.publish(tile, of_tile);
@@ -64,18 +65,20 @@ impl CompactionMemory {
         Kept { before_thread, of_tile }
     }
 
-    /// Has the first warp add up what the tiles before this one keep, after a pause of so many nanoseconds. After a barrier it is [there](Self::kept_before). A tile that keeps
-    /// nothing [need not know](Tiles::may_skip), and is told 0.
+    /// The first warp adds up the elements that earlier tiles keep, after a pause of `pause` nanoseconds. The sum is
+    /// available from [`kept_before`](Self::kept_before) after the next barrier. A tile that keeps nothing may
+    /// [skip](Tiles::may_skip) the look-back; its sum is then 0.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are whole warps, after [`count`](Self::count).
+    /// All threads of the block, which are whole warps, make this call after [`count`](Self::count).
     #[inline(always)]
     #[track_caller]
     pub unsafe fn look_back(self, tiles: Tiles, tile: u32, of_tile: u32, pause: u32) {
         if thread::thread_idx_x() < WARP_SIZE {
             let mut before = 0;
             if of_tile > 0 || !tiles.may_skip(tile) {
-                // SAFETY: the whole first warp is here, with the block's tile.
+                // SAFETY: the block is whole warps, and the conditions are equal in all threads. The 32 lanes of the
+                // first warp make this call with the same arguments.
                 before = unsafe { tiles.sum_before(tile, of_tile, pause) };
             }
             if thread::thread_idx_x() == 0 {
@@ -84,7 +87,7 @@ impl CompactionMemory {
         }
     }
 
-    /// How many elements all tiles before this one keep.
+    /// Number of elements that all earlier tiles keep.
     #[inline(always)]
     #[track_caller]
     pub fn kept_before(self) -> usize {
@@ -92,7 +95,8 @@ impl CompactionMemory {
     }
 }
 
-/// Has elements `first .. end`, as far as there are any, brought to the L2 cache: a line by each thread of the block, and no more lines than it has threads.
+/// Prefetches elements `first .. end`, clipped to the array, into the L2 cache. Each thread of the block prefetches at
+/// most one line of 128 bytes.
 #[inline(always)]
 #[track_caller]
 pub fn prefetch_lines<T: Word>(elements: Global<T>, first: usize, end: usize) {
@@ -102,7 +106,8 @@ pub fn prefetch_lines<T: Word>(elements: Global<T>, first: usize, end: usize) {
     }
 }
 
-/// Registers to shared: those of a thread's elements that it keeps, of which `kept` has a bit for each, from slot `first` on.
+/// Registers to shared memory: stores the thread's kept elements from slot `first`. Bit i of `kept` tells whether
+/// element i is kept.
 #[inline(always)]
 #[track_caller]
 pub fn scatter<T: Word, const VT: usize>(kept: u32, first: u32, elements: impl Fn(usize) -> T, to: Shared<T>) {
@@ -112,16 +117,16 @@ pub fn scatter<T: Word, const VT: usize>(kept: u32, first: u32, elements: impl F
     }
 }
 
-/// Every so many rows of a tile that is not full the block asks whether all that follow are empty.
+/// In a partial tile, the block checks once in this many rows whether all further rows are empty.
 const ROWS: usize = 8;
 
-/// Whether row `row` and all that follow have none of `len` elements, if this is a row at which to ask.
+/// Whether row `row` and all further rows are empty in a tile of `len` elements. False in rows that make no check.
 #[inline(always)]
 pub const fn is_behind<const NT: usize>(row: usize, len: usize) -> bool {
     row.is_multiple_of(ROWS) && (row * NT) as u32 >= len as u32
 }
 
-/// Shared to global, strided: the first `to.len()` words, which are at most a tile, as `coding` decodes them.
+/// Shared to global memory, striped: decodes the first `to.len()` words, at most a tile, by `coding`.
 #[inline(always)]
 #[track_caller]
 pub fn write<B: Bits, const NT: usize, const VT: usize>(from: Shared<B>, to: GlobalMut<B>, coding: Coding<B>) {
@@ -130,11 +135,11 @@ pub fn write<B: Bits, const NT: usize, const VT: usize>(from: Shared<B>, to: Glo
     put::<B, NT, VT>(own, to);
 }
 
-/// Elements `0 .. len`, at most a tile, to registers, strided. `element` loads each.
+/// Loads elements `0 .. len`, at most a tile, to registers, striped. `element` loads one element.
 #[inline(always)]
 pub fn load_each<T: Word, const NT: usize, const VT: usize>(len: usize, element: impl Fn(u32) -> T) -> [T; VT] {
     let thread = recomputed(thread::thread_idx_x());
-    // Each kind of tile has moves of its own, so that those of a full one are nothing else.
+    // Full and partial tiles have separate code, so that full tiles need no bounds checks.
     let mut own = [T::from_register(0); VT];
     if len == NT * VT {
         for i in 0..VT {
@@ -154,7 +159,7 @@ pub fn load_each<T: Word, const NT: usize, const VT: usize>(len: usize, element:
     own
 }
 
-/// Registers to global, strided: what [`load_each`] has loaded, of as many elements.
+/// Registers to global memory, striped: stores `to.len()` elements from [`load_each`].
 #[inline(always)]
 #[track_caller]
 pub fn put<T: Word, const NT: usize, const VT: usize>(own: [T; VT], to: GlobalMut<T>) {
@@ -164,7 +169,7 @@ pub fn put<T: Word, const NT: usize, const VT: usize>(own: [T; VT], to: GlobalMu
             break;
         }
         if thread + ((i * NT) as u32) < to.len() as u32 {
-            // As an index of 64 bits, which is a distance from one address.
+            // A 64-bit index lets the compiler address all rows relative to one address.
             to.set(thread as usize + i * NT, own[i]);
         }
     }

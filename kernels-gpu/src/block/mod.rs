@@ -1,14 +1,14 @@
-//! What the threads of a block do together, in shared memory.
+//! Algorithms of the threads of a block, in shared memory.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | [`shared_memory`] | shared memory of a kernel, declared once for the kernel and the host |
 //! | [`tile`] | moving and merging the keys of a tile |
-//! | [`swizzled`] | keys in shared memory that lanes read by rows or by columns without conflicts of banks |
+//! | [`swizzled`] | keys in shared memory that lanes read by rows or by columns without bank conflicts |
 //! | [`indexed_merge`] | a merge of a tile that returns source indices |
-//! | [`compaction`] | what is kept of a tile, side by side with what is kept of the tiles before |
+//! | [`compaction`] | writing the kept elements of a tile behind the kept elements of earlier tiles |
 //! | [`scan`] | sums over the threads of a block |
-//! | [`segmented`] | sums over the threads of a block that begin anew at each head |
+//! | [`segmented`] | segmented reductions over the threads of a block |
 //! | `sort_tile` | a tile sorted in registers and then in shared memory |
 
 pub mod compaction;
@@ -20,5 +20,5 @@ pub(crate) mod sort_tile;
 pub mod swizzled;
 pub mod tile;
 
-/// Bytes of a line of memory.
+/// Bytes of a cache line.
 pub(crate) const LINE: usize = 128;

@@ -4,10 +4,10 @@ use crate::key::Bits;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add, shuffle_up};
 
-/// Words of shared memory for these functions: four for each warp of a block.
+/// Words of shared memory that these functions use: four per warp of a block of 1024 threads.
 pub const BLOCK_WORDS: u32 = 4 * WARP_SIZE;
 
-/// The sum over the lanes up to this one.
+/// Inclusive sum: the sum over the lanes up to this one.
 ///
 /// # Safety
 /// The lanes of one whole warp make this call.
@@ -15,8 +15,8 @@ pub const BLOCK_WORDS: u32 = 4 * WARP_SIZE;
 pub unsafe fn sum_up_to(value: u32) -> u32 {
     let (lane, mut sum, mut distance) = (warp::lane_id(), value, 1);
     while distance < WARP_SIZE {
-        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together, and the loop has the same
-        // five rounds for each.
+        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together. The loop has the same five
+        // rounds in each. A lane without a lane `distance` below gets its own value.
         let before = unsafe { shuffle_up(FULL_MASK, sum, distance) };
         if lane >= distance {
             sum += before;
@@ -26,38 +26,39 @@ pub unsafe fn sum_up_to(value: u32) -> u32 {
     sum
 }
 
-/// The sum over the threads before this one, and that over all.
+/// The sums over the threads before this one and over all threads.
 ///
 /// # Safety
-/// All threads of the block make this call, which are whole warps; `words` has [`BLOCK_WORDS`], which nothing else uses between
-/// the barriers before and after it.
+/// All threads of the block, which are whole warps, make this call. `words` has [`BLOCK_WORDS`] words, and nothing else
+/// uses them between the barriers before and after the call.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn sum_before(value: u32, words: Shared<u32>) -> (u32, u32) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
     let warps = thread::block_dim_x() / WARP_SIZE;
-    // SAFETY: the block is whole warps, and all its threads are here: so are the 32 lanes of each warp.
+    // SAFETY: the block is whole warps and all its threads make this call, so that the 32 lanes of each warp do.
     let sum = unsafe { sum_up_to(value) };
     if lane == WARP_SIZE - 1 {
         words.set(warp, sum);
     }
     thread::sync_threads();
     let of_warp = if lane < warps { words.get(lane) } else { 0 };
-    // SAFETY: as above; both sums are outside of any branch.
+    // SAFETY: no branch surrounds the two reductions, so that the 32 lanes of each warp make both.
     let (before, all) =
         unsafe { (reduce_add(FULL_MASK, if lane < warp { of_warp } else { 0 }), reduce_add(FULL_MASK, of_warp)) };
     (before + sum - value, all)
 }
 
-/// The least and the greatest of the threads' values.
+/// The least and the greatest value of all threads.
 ///
 /// # Safety
-/// As for [`sum_before`]. Ends with a barrier.
+/// All threads of the block, which are whole warps, make this call. `words` has [`BLOCK_WORDS`] words, and nothing else
+/// uses them between the barrier before the call and the barrier at its end.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) -> (B, B) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
-    // SAFETY: the block is whole warps, and all its threads are here: so are the 32 lanes of each warp.
+    // SAFETY: the block is whole warps and all its threads make this call, so that the 32 lanes of each warp do.
     let (inverted, greatest) = unsafe { ((least ^ B::MAX).greatest_of_warp(), greatest.greatest_of_warp()) };
     let word = |of: u32, half: u32| (of * 2 + half) * WARP_SIZE;
     let set = |of: u32, value: u64| {
@@ -82,6 +83,6 @@ pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) ->
     };
     let (inverted, greatest) = (of_warp(0), of_warp(1));
     thread::sync_threads();
-    // SAFETY: as above: no thread has returned since.
+    // SAFETY: no branch surrounds these calls and no thread has returned, so that the 32 lanes of each warp make them.
     unsafe { (inverted.greatest_of_warp() ^ B::MAX, greatest.greatest_of_warp()) }
 }

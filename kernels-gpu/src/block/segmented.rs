@@ -1,13 +1,13 @@
-//! Reductions over the threads of a block that begin anew at each head.
+//! Segmented reductions over the threads of a block: each head starts a new segment.
 //!
 //! ```text
 //!   thread    0     1     2     3     4
 //!   heads     no    yes   no    no    yes
-//!   tail      5     2     3     4     1          what the thread has from its last head on, or all it has
-//!   carry     –     5     2     5     9          over the threads before, from the last head on
+//!   tail      5     2     3     4     1          the thread's reduction since its last head, or of all its values
+//!   carry     –     5     2     5     9          the reduction of earlier threads since their last head
 //! ```
 //!
-//! Tails are combined in an order that the shape of the block decides: the sum of floats is the same each time.
+//! The shape of the block determines the order of the operands, so that sums of floats are reproducible.
 
 use super::shared_memory::shared_memory;
 use crate::kernels::groups::reduction::Reduction;
@@ -18,24 +18,24 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
 shared_memory! {
     /// Shared memory of a block that reduces.
     pub struct SegmentedMemory<V: Word>() {
-        /// What each warp has from its last head on.
+        /// The tail of each warp: its reduction since its last head.
         tails: [V; WARP_SIZE],
-        /// Whether it has a head.
+        /// 1 for a warp with a head, otherwise 0.
         heads: [u32; WARP_SIZE],
     }
 }
 
-/// What is carried from one thread, or tile, to the next.
+/// A partial reduction that one thread, warp or tile carries to the next.
 #[derive(Clone, Copy)]
 pub struct Tail<V> {
     /// Whether there is a head.
     pub has_head: bool,
-    /// The reduction from the last head on, or of all if there is none.
+    /// The reduction since the last head, or of all values if there is no head.
     pub value: V,
 }
 
 impl<V: Bits> Tail<V> {
-    /// This one, and then `next`.
+    /// Combines this tail with the tail `next` that follows it.
     #[inline(always)]
     pub fn then<R: Reduction<Value = V>>(self, next: Self) -> Self {
         let value = if next.has_head { next.value } else { R::combine(self.value, next.value) };
@@ -43,14 +43,15 @@ impl<V: Bits> Tail<V> {
     }
 }
 
-/// The bits of the value that lane `from` passed.
+/// The value that lane `from` passed.
 ///
 /// # Safety
-/// All lanes of one whole warp make the same call; `from` is one of them.
+/// All 32 lanes of the warp make this call, and `from` is below 32.
 #[inline(always)]
 pub unsafe fn shuffle_bits<V: Bits>(value: V, from: u32) -> V {
     let bits = value.to_register();
-    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together.
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make both calls together: the branch depends on the
+    // size of `V`. The caller passes `from < 32`.
     unsafe {
         let low = shuffle_idx(FULL_MASK, bits as u32, from) as u64;
         if const { size_of::<V>() == 4 } {
@@ -60,17 +61,17 @@ pub unsafe fn shuffle_bits<V: Bits>(value: V, from: u32) -> V {
     }
 }
 
-/// The tails of the lanes of a warp, each combined with those before it, back to the last head.
+/// The tails of the lanes of a warp, each combined with the tails before it since the last head.
 #[derive(Clone, Copy)]
 struct WarpTails<V> {
-    /// A bit for each lane that has a head.
+    /// A bit for each lane with a head.
     heads: u32,
-    /// What the lanes up to this one have from the last head on.
+    /// The reduction over the lanes up to this one since the last head.
     value: V,
 }
 
 impl<V: Bits> WarpTails<V> {
-    /// Those of the lanes' `own`.
+    /// Combines the tails `own` of the lanes.
     ///
     /// # Safety
     /// All lanes of one whole warp make the same call.
@@ -79,12 +80,14 @@ impl<V: Bits> WarpTails<V> {
         let lane = warp::lane_id();
         // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together.
         let heads = unsafe { ballot(FULL_MASK, own.has_head) };
-        // How far the lanes reach back from which this one's value is: to the last head up to this lane, or to all before it.
+        // The number of earlier lanes that belong to this lane's value: back to the last head up to this lane, or to
+        // lane 0.
         let up_to = heads & (u32::MAX >> (WARP_SIZE - 1 - lane));
         let reach = if up_to == 0 { lane } else { lane - (WARP_SIZE - 1 - up_to.leading_zeros()) };
         let (mut value, mut distance) = (own.value, 1);
         while distance < WARP_SIZE {
-            // SAFETY: as above; the loop has the same five rounds for each lane. Lanes that reach less far pass a lane, too.
+            // SAFETY: the loop has the same five rounds in all 32 lanes, and the shuffle is outside the branch on
+            // `reach`. A number modulo 32 is a lane.
             let before = unsafe { shuffle_bits(value, lane.wrapping_sub(distance) % WARP_SIZE) };
             if distance <= reach {
                 value = R::combine(before, value);
@@ -94,13 +97,13 @@ impl<V: Bits> WarpTails<V> {
         Self { heads, value }
     }
 
-    /// What the lanes before `lane` have, which may be one more than there are.
+    /// The tail of the lanes before `lane`, which is 0 to 32.
     ///
     /// # Safety
-    /// All lanes of one whole warp make the same call, with a lane each.
+    /// All 32 lanes of the warp make this call, each with its own `lane`.
     #[inline(always)]
     unsafe fn before<R: Reduction<Value = V>>(self, lane: u32) -> Tail<V> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller makes this call with all 32 lanes of the warp. A number modulo 32 is a lane.
         let value = unsafe { shuffle_bits(self.value, lane.wrapping_sub(1) % WARP_SIZE) };
         let before = if lane < WARP_SIZE { (1 << lane) - 1 } else { u32::MAX };
         Tail { has_head: self.heads & before != 0, value: if lane == 0 { R::IDENTITY } else { value } }
@@ -108,29 +111,31 @@ impl<V: Bits> WarpTails<V> {
 }
 
 impl<V: Bits> SegmentedMemory<V> {
-    /// The first half of a reduction, before a barrier: what the lanes before this one carry to it.
+    /// The first half of a reduction, before a barrier: returns the carry to this lane from earlier lanes of its warp.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are whole warps, and nothing else uses this memory between the barriers before and
-    /// after both halves.
+    /// All threads of the block, which are whole warps, make this call. Nothing else uses this memory from the barrier
+    /// before this half to the barrier after the second half.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn put<R: Reduction<Value = V>>(self, own: Tail<V>) -> Tail<V> {
         let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
-        // SAFETY: the block is whole warps, and all its threads are here: so are the 32 lanes of each warp. Here and below.
+        // SAFETY: the block is whole warps and all its threads make this call, so that the 32 lanes of each warp do.
         let lanes = unsafe { WarpTails::of::<R>(own) };
         if lane == WARP_SIZE - 1 {
             self.tails.set(warp, lanes.value);
             self.heads.set(warp, (lanes.heads != 0) as u32);
         }
-        // SAFETY: as above.
+        // SAFETY: the branch on `lane` ends before this call, so that the 32 lanes of each warp make it.
         unsafe { lanes.before::<R>(lane) }
     }
 
-    /// The second half, after the barrier: what the threads before this one carry to it, and what the whole block has.
+    /// The second half, after the barrier: returns the carry to this thread from all earlier threads, and the tail of
+    /// the whole block.
     ///
     /// # Safety
-    /// As for [`put`](Self::put), which has given `in_warp`.
+    /// All threads of the block, which are whole warps, make this call with the result `in_warp` of [`put`](Self::put).
+    /// A barrier comes between the two calls.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn carry_before<R: Reduction<Value = V>>(self, in_warp: Tail<V>) -> (Tail<V>, Tail<V>) {
@@ -140,7 +145,8 @@ impl<V: Bits> SegmentedMemory<V> {
         if lane < warps {
             of_warp = Tail { has_head: self.heads.get(lane) != 0, value: self.tails.get(lane) };
         }
-        // SAFETY: as for `put`. A block has 32 warps at most.
+        // SAFETY: the block is whole warps and all its threads make this call, so that the 32 lanes of each warp do. A
+        // block has at most 32 warps, so that `warp < 32` and `warps <= 32`.
         unsafe {
             let of_warps = WarpTails::of::<R>(of_warp);
             (of_warps.before::<R>(warp).then::<R>(in_warp), of_warps.before::<R>(warps))

@@ -1,20 +1,22 @@
-//! Shared memory of a kernel, declared once: what the kernel uses and what the host launches it with are made of the same declaration.
+//! Shared memory of a kernel, declared once: the kernel's views and the bytes of the host's launch come from the same
+//! declaration.
 //!
-//! A `struct` has its parts one after another, and a `union` has them in turn at the same place. A part is an array of a number of elements, or
-//! another such memory, which may depend on arguments.
+//! A `struct` holds its parts one after another; the parts of a `union` share the same bytes. A part is an array or
+//! another declared memory, and its length may depend on arguments.
 //!
 //! ```text
-//!   struct Tile(slots)  { keys: [u32; slots], values: [u64; slots] }     │ keys … │░│ values …         │     ░ to the next aligned byte
+//!   struct Tile(slots)  { keys: [u32; slots], values: [u64; slots] }     │ keys … │░│ values …         │  ░ padding
 //!   union Either(slots) { keys: [u32; slots], values: [u64; slots] }     │ keys …   │
-//!                                                                        │ values …         │     as long as the longest part
+//!                                                                        │ values …         │  longest part
 //! ```
 //!
-//! [`shared_memory!`] makes a struct whose fields are views of the parts, and of these functions, all for the compiler to compute:
+//! [`shared_memory!`] makes a struct with a view of each part as its fields. Its functions are evaluated at compile
+//! time:
 //!
-//! - `bytes(slots)`, how many bytes it has from the start of the block's shared memory on: what the host launches the kernel with,
-//! - `end(at, slots)`, the byte at which it ends if it begins at byte `at`, or at the next one that is aligned,
-//! - `at_start(slots)` and `at(at, slots)`, the views. They are unsafe: the launch must have the bytes, and barriers must order accesses as
-//!   their documentation says.
+//! - `bytes(slots)`: number of bytes from the start of the block's shared memory, for the host's launch,
+//! - `end(at, slots)`: end of the memory, in bytes, if it begins at byte `at` or the next aligned byte,
+//! - `at_start(slots)` and `at(at, slots)`: the views. They are unsafe: the launch must have the bytes, and barriers
+//!   must order accesses as the functions document.
 //!
 //! ```
 //! # use kernels_gpu::block::shared_memory::shared_memory;
@@ -38,41 +40,44 @@
 
 use cuda_std::prelude::*;
 
-/// The most bytes of shared memory of a block, on GPUs of compute capability 9.0 and 10.0.
+/// Maximum bytes of shared memory of a block on GPUs of compute capability 9.0 and 10.0.
 pub const MOST_BYTES: u32 = 227 << 10;
 
-/// Stops the compiler if a block cannot have `bytes` bytes of shared memory: kernels call it in a `const` block.
+/// Checks that a block can have `bytes` bytes of shared memory. Kernels call it in a `const` block, so that the
+/// compiler reports the error.
 ///
 /// # Panics
-/// If these are more than [`MOST_BYTES`].
+/// If `bytes` is above [`MOST_BYTES`].
 pub const fn check(bytes: u32) {
     assert!(bytes <= MOST_BYTES, "a block has up to 227 KiB of shared memory");
 }
 
-/// The first byte from `at` on that an array of `T` can begin at.
+/// The first byte from `at` that is aligned for `T`.
 #[doc(hidden)]
 #[inline(always)]
 pub const fn begin<T>(at: u32) -> u32 {
     at.next_multiple_of(align_of::<T>() as u32)
 }
 
-/// The byte at which an array of `len` elements ends.
+/// The end, in bytes, of an array of `len` elements that begins at byte `at` or the next aligned byte.
 #[doc(hidden)]
 #[inline(always)]
 pub const fn end<T>(at: u32, len: u32) -> u32 {
     begin::<T>(at) + len * size_of::<T>() as u32
 }
 
-/// The array.
+/// The view of the array of `len` elements that begins at byte `at` or the next aligned byte.
 ///
 /// # Safety
-/// The launch has bytes of dynamic shared memory up to [`end`], and barriers come between the accesses to an element of which one writes it.
+/// The launch has bytes of dynamic shared memory up to [`end`]. A barrier separates any two accesses to an element if
+/// one of the two is a write.
 #[doc(hidden)]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn array<T: Word>(at: u32, len: u32) -> Shared<T> {
-    // SAFETY: the array begins at a multiple of the alignment of `T`, which is its size for all words, and its `len`
-    // elements end at `end`, as far as the caller promises memory. It promises the barriers, too.
+    // SAFETY: the array begins at a multiple of the alignment of `T`, which is its size for all words. Its `len`
+    // elements end at `end`, and the caller's launch has the bytes up to there. The caller also places the barriers
+    // between accesses.
     unsafe { Shared::dynamic(begin::<T>(at), len) }
 }
 
@@ -97,13 +102,15 @@ macro_rules! __shared_memory {
         }
     };
 
-    // Each part becomes a group: its attributes, its visibility, its name, the type of its view, and what it is.
+    // Each part becomes a group: attributes, visibility, name, type of the view, and kind.
     (
         @parse $head:tt [$($done:tt)*]
         $(#[$meta:meta])* $vis:vis $part:ident: [$element:ty; $len:expr], $($rest:tt)*
     ) => {
         $crate::__shared_memory! {
-            @parse $head [$($done)* { [$(#[$meta])*] [$vis] $part [::cuda_std::Shared<$element>] (array [$element] [$len]) }] $($rest)*
+            @parse $head
+            [$($done)* { [$(#[$meta])*] [$vis] $part [::cuda_std::Shared<$element>] (array [$element] [$len]) }]
+            $($rest)*
         }
     };
     (
@@ -130,7 +137,7 @@ macro_rules! __shared_memory {
 
         #[allow(dead_code, reason = "of few memories all functions are called")]
         impl<$($g: $bound),*> $name<$($g),*> {
-            /// The byte at which it ends if it begins at byte `at`, or at the next one that is aligned.
+            /// The end, in bytes, of the memory if it begins at byte `at` or the next aligned byte.
             #[inline(always)]
             $vis const fn end(at: u32, $($arg: $arg_type),*) -> u32 {
                 let (begin, mut end) = (at, at);
@@ -143,18 +150,18 @@ macro_rules! __shared_memory {
                 end
             }
 
-            /// Bytes from the start of the block's shared memory on.
+            /// Number of bytes from the start of the block's shared memory.
             #[inline(always)]
             $vis const fn bytes($($arg: $arg_type),*) -> u32 {
                 Self::end(0, $($arg),*)
             }
 
-            /// What begins at byte `at`, or at the next one that is aligned.
+            /// The views of the memory that begins at byte `at` or the next aligned byte.
             ///
             /// # Safety
-            /// The launch has bytes of dynamic shared memory up to the [`end`](Self::end), which nothing else uses meanwhile. Barriers come
-            /// between the accesses to an element of which one writes it, and where this or a part of it is a union, between the last access
-            /// to what has been used and the first one to what is used next.
+            /// The launch has bytes of dynamic shared memory up to the [`end`](Self::end), and nothing else uses them
+            /// meanwhile. A barrier separates any two accesses to an element if one of the two is a write. In a union,
+            /// a barrier also comes between the last access to one part and the first access to another.
             #[inline(always)]
             #[track_caller]
             #[allow(unused_assignments, reason = "nothing begins where the last part ends")]
@@ -165,22 +172,25 @@ macro_rules! __shared_memory {
                     $($part: {
                         let at = $crate::__shared_memory!(@begin $kind begin end);
                         end = $crate::__shared_memory!(@end at $what);
-                        // SAFETY: the part ends at `end`, which is no more than that of all parts, up to which the
-                        // caller promises memory. Parts of a struct begin where the one before ends. For those of a
-                        // union, and for elements, the caller promises barriers.
+                        // SAFETY: the part ends at or before `Self::end`, and the caller's launch has all bytes below
+                        // that. Parts of a struct are disjoint, since each begins at or after the end of the one
+                        // before. The caller places the barriers between parts of a union and between accesses to an
+                        // element.
                         unsafe { $crate::__shared_memory!(@view at $what) }
                     },)*
                 }
             }
 
-            /// What begins at the start of the block's shared memory.
+            /// The views of the memory at the start of the block's shared memory.
             ///
             /// # Safety
-            /// As for [`at`](Self::at), with [`bytes`](Self::bytes) of dynamic shared memory.
+            /// The launch has [`bytes`](Self::bytes) of dynamic shared memory. All other requirements are the same as
+            /// in [`at`](Self::at).
             #[inline(always)]
             #[track_caller]
             $vis unsafe fn at_start($($arg: $arg_type),*) -> Self {
-                // SAFETY: the contract is the same: `bytes` is the end of what begins at byte 0.
+                // SAFETY: `bytes` is `end(0, …)`, so that the launch has the bytes up to the end of the memory at byte
+                // 0. The caller places the barriers that `at` requires.
                 unsafe { Self::at(0, $($arg),*) }
             }
         }
@@ -202,8 +212,8 @@ macro_rules! __shared_memory {
 
 pub use __shared_memory as shared_memory;
 
-/// Calls a function of a memory that is generic over keys and values, for keys of `$key_bytes` bytes, 4 or 8, and values of `$value_bytes`, 0,
-/// 4 or 8: what the host knows of them.
+/// Calls a function of a memory that is generic over keys and values, for widths that the host knows at run time. Keys
+/// have `$key_bytes` bytes, 4 or 8, and values `$value_bytes` bytes, 0, 4 or 8.
 macro_rules! of_widths {
     ($key_bytes:expr, $value_bytes:expr, $memory:ident::$function:ident($($arg:expr),*)) => {
         match ($key_bytes, $value_bytes) {

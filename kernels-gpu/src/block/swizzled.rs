@@ -1,13 +1,15 @@
-//! Keys in shared memory of which any 32 neighbours lie in different banks, and any 32 that are a multiple of 32 apart, too.
+//! Keys in shared memory without bank conflicts: any 32 neighbouring keys are in different banks, and any 32 keys at a
+//! stride of 32, too.
 //!
 //! ```text
 //!   row     key  0  1  2  3 …
-//!    0      │  0  1  2  3 …        the column of a key is exclusive-or'ed with the number of its row, modulo 32:
-//!    1      │ 33 32 35 34 …        lanes that each read a row of 32 keys read from different columns
+//!    0      │  0  1  2  3 …        a key's column is XORed with its row number modulo 32:
+//!    1      │ 33 32 35 34 …        lanes that each read a row of 32 keys access different columns
 //!    2      │ 66 67 64 65 …
 //! ```
 //!
-//! In contrast to padding, the slot of a key takes two instructions more wherever the key is, so that merges can read from any place.
+//! In contrast to padding, two more instructions find the slot of a key at any index, so that merges can start
+//! anywhere.
 
 use crate::block::tile::Slots;
 use crate::key::Bits;
@@ -15,10 +17,10 @@ use crate::sequence::Sequence;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// Keys of a row.
+/// Keys per row.
 pub const ROW_KEYS: usize = WARP_SIZE as usize;
 
-/// Some neighbouring keys of an array of whole rows in shared memory.
+/// A range of keys of an array of whole rows in shared memory.
 #[derive(Clone, Copy)]
 pub struct Swizzled<B> {
     rows: Shared<B>,
@@ -27,13 +29,13 @@ pub struct Swizzled<B> {
 }
 
 impl<B: Bits> Swizzled<B> {
-    /// All keys of `rows`, which are as many as whole rows have.
+    /// All keys of `rows`, a multiple of [`ROW_KEYS`].
     #[inline(always)]
     pub fn new(rows: Shared<B>) -> Self {
         Self { rows, first: 0, len: rows.len() }
     }
 
-    /// The address of the key at `place`, which is counted in bytes from the first row on.
+    /// The address of the key at `place`, in bytes from the first row.
     #[inline(always)]
     fn address(self, place: u32) -> u32 {
         let column = (place / WARP_SIZE) & const { (WARP_SIZE - 1) * size_of::<B>() as u32 };
@@ -47,22 +49,22 @@ impl<B: Bits> Swizzled<B> {
         self.at_place(self.place(i))
     }
 
-    /// Makes key `i` be `key`.
+    /// Sets key `i` to `key`.
     #[inline(always)]
     #[track_caller]
     pub fn set(self, i: u32, key: B) {
         self.rows.set_at(self.address(self.place(i)), key);
     }
 
-    /// Starts copying element `j` of `from` to be key `i`, as [`Shared::copy_async_mut`] does.
+    /// Starts an asynchronous copy of element `j` of `from` to key `i`, like [`Shared::copy_async_mut`].
     #[inline(always)]
     #[track_caller]
     pub fn copy_async_mut(self, i: u32, from: GlobalMut<B>, j: usize) {
         self.rows.copy_async_mut(self.rows.index(self.address(self.place(i))), from, j);
     }
 
-    /// Calls `access` for each key of the row whose first one is key `i`, a multiple of 32, with its number in the row and its address; in the opposite
-    /// direction, from the last key of the row on, if it is `reversed`.
+    /// Calls `access` for each key of the row at key `i`, a multiple of 32, with the key's number in the row and its
+    /// address. If `reversed`, the numbers count from the last key of the row.
     #[inline(always)]
     fn for_row(self, i: u32, reversed: bool, mut access: impl FnMut(usize, u32)) {
         let size = size_of::<B>() as u32;
@@ -74,7 +76,7 @@ impl<B: Bits> Swizzled<B> {
         }
     }
 
-    /// The keys of the row whose first one is key `i`, a multiple of 32.
+    /// The keys of the row that begins at key `i`, a multiple of 32.
     #[inline(always)]
     #[track_caller]
     pub fn row(self, i: u32) -> [B; ROW_KEYS] {
@@ -83,7 +85,7 @@ impl<B: Bits> Swizzled<B> {
         keys
     }
 
-    /// The first `len` keys of such a row, and `other` for the others.
+    /// The first `len` keys of the row at key `i`, a multiple of 32, padded with `other`.
     #[inline(always)]
     #[track_caller]
     pub fn part_of_row(self, i: u32, len: u32, other: B) -> [B; ROW_KEYS] {
@@ -96,7 +98,7 @@ impl<B: Bits> Swizzled<B> {
         keys
     }
 
-    /// Makes the keys of such a row be `keys`, in the opposite direction if it is `reversed`.
+    /// Sets the keys of the row at key `i`, a multiple of 32, to `keys`, in reverse order if `reversed`.
     #[inline(always)]
     #[track_caller]
     pub fn set_row(self, i: u32, reversed: bool, keys: &[B; ROW_KEYS]) {

@@ -1,20 +1,20 @@
-//! Moving and merging the keys of a tile: global memory, shared memory, registers.
+//! Moves and merges the keys of a tile: global memory, shared memory, registers.
 //!
-//! A tile is `NT * VT` keys: `NT` threads, `VT` keys each. Between memories keys move *strided*, thread `t` taking keys
-//! `t, t + NT, t + 2 NT, …`, so that neighbouring threads touch neighbouring addresses. A merge leaves them in *thread
-//! order*, thread `t` holding keys `t * VT` to `t * VT + VT - 1`; shared memory turns the one into the other.
+//! A tile is `NT * VT` keys: `NT` threads, `VT` keys each. Moves between memories are *striped*: thread `t` moves keys
+//! `t, t + NT, t + 2 NT, …`, so that neighbouring threads access neighbouring addresses. A merge leaves keys *blocked*:
+//! thread `t` holds keys `t * VT` to `t * VT + VT - 1`. Shared memory converts between the two arrangements.
 //!
-//! Two runs that are to be merged lie in shared memory with their ends together, A upwards and B downwards:
+//! The two runs of a merge are stored in shared memory with their ends together, A in order and B reversed:
 //!
 //! ```text
 //!   │ a0 a1 a2 a3 … │ … b3 b2 b1 b0 │
 //!     a →                       ← b
 //! ```
 //!
-//! A merge takes the lesser of the two outer keys, again and again. What is left is always one stretch between two
-//! cursors, and its least key is at one of its ends even when one run is used up: so there are no bounds to check.
+//! Each step of a merge takes the lesser of the two outer keys. The remaining keys are always one range between two
+//! cursors. Its least key is at one of its ends, even when a run is exhausted, so that no bounds are checked.
 //!
-//! Loops over registers count to `VT` with a constant step and are unrolled: an array that is indexed by constants only
+//! Loops over registers count to `VT` with a constant step and are unrolled: only an array that is indexed by constants
 //! stays in registers.
 
 use crate::key::{Bits, Coding};
@@ -30,29 +30,30 @@ pub const fn shared_bytes<B>(keys: usize) -> u32 {
     (keys * size_of::<B>()) as u32
 }
 
-/// The number of orders in which the threads of a block take the keys of a row.
+/// Number of row patterns after which the assignment of columns to threads repeats.
 const TURNS: usize = 8;
 
-/// The column in which this thread has its key of row `row`, if blocks have `NT` threads, a power of two.
+/// The column of this thread's key in row `row`, for blocks of `NT` threads, a power of two.
 ///
-/// Eight times `random` tells which bits of its number a thread inverts to have its column in every eighth row. Which
-/// keys a thread takes cannot be predicted.
+/// The column is the thread's number XOR bits of `random`, from bit `8 * (row % TURNS)`, modulo `NT`. The keys of a
+/// thread are therefore unpredictable.
 ///
 /// ```text
-///   row 0    t0 t1 t2 t3      inverted: none
-///   row 1    t2 t3 t0 t1                the upper bit
-///   row 2    t1 t0 t3 t2                the lower bit
+///   row 0    t0 t1 t2 t3      XOR 0
+///   row 1    t2 t3 t0 t1      XOR 2
+///   row 2    t1 t0 t3 t2      XOR 1
 /// ```
 #[inline(always)]
 pub fn column<const NT: usize>(row: usize, random: u64) -> u32 {
     thread::thread_idx_x() ^ ((random >> (8 * (row % TURNS))) as u32 & (NT as u32 - 1))
 }
 
-/// Global to registers: keys `0 .. from.len()` of a tile as `coding` encodes them, and the greatest key beyond.
+/// Global memory to registers: loads keys `0 .. from.len()` of a tile, encoded by `coding`, and pads with the greatest
+/// key.
 ///
-/// The padding makes every tile a full one: it sorts to the end, where it is not stored.
+/// The padding makes every tile a full one. It sorts to the end of the tile, which is not stored.
 ///
-/// Strided, but not each thread in a column of its own: see [`column()`]. `NT` is a power of two.
+/// Striped, with the columns of each row assigned by [`column()`]. `NT` is a power of two.
 #[inline(always)]
 #[track_caller]
 pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
@@ -64,7 +65,7 @@ pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
     let count = from.len();
     let column = |turn: usize| column::<NT>(turn, random) as usize;
     let mut keys = [coding.decode(B::MAX); VT];
-    // Each kind of tile has loads of its own, so that those of a full one are nothing else.
+    // Full and partial tiles have separate code, so that full tiles need no bounds checks.
     if count == NT * VT {
         for turn in 0..TURNS {
             let rows = from.slice(column(turn), count - column(turn));
@@ -84,8 +85,8 @@ pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
     keys
 }
 
-/// Global to registers, strided: A for the slots upwards from the first, B for those downwards from the last, and the
-/// greatest key for those between them where the two do not fill the tile.
+/// Global memory to registers, striped: A for the first slots in order, B for the last slots in reverse order. If the
+/// two do not fill the tile, the slots between them get the greatest key.
 #[inline(always)]
 #[track_caller]
 pub fn ends_to_registers<B: Bits, const NT: usize, const VT: usize>(a: Keys<B>, b: Keys<B>) -> [B; VT] {
@@ -116,7 +117,7 @@ pub fn ends_to_registers<B: Bits, const NT: usize, const VT: usize>(a: Keys<B>, 
     keys
 }
 
-/// Registers to shared, strided.
+/// Registers to shared memory, striped.
 #[inline(always)]
 #[track_caller]
 pub fn store_striped<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], shared: Shared<B>) {
@@ -125,7 +126,7 @@ pub fn store_striped<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], s
     }
 }
 
-/// Registers to shared: a thread's keys upwards from slot `first`.
+/// Registers to shared memory, blocked: stores a thread's keys in order from slot `first`.
 #[inline(always)]
 #[track_caller]
 pub fn store_blocked<T: Word, const VT: usize>(keys: [T; VT], first: u32, shared: Shared<T>) {
@@ -134,13 +135,13 @@ pub fn store_blocked<T: Word, const VT: usize>(keys: [T; VT], first: u32, shared
     }
 }
 
-/// Registers to shared: a thread's keys from slot `first` on, in order or reversed.
+/// Registers to shared memory, blocked: stores a thread's keys from slot `first`, in order or reversed.
 ///
-/// Where threads of a warp go different ways, all write the same slots in the same steps, so that they do not wait for each
-/// other.
+/// If lanes of a warp differ in direction, all lanes write the same offsets in the same steps, so that the warp does
+/// not diverge.
 ///
 /// # Safety
-/// The lanes of whole warps make this call.
+/// All 32 lanes of a warp make this call.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store_blocked_or_reversed<T: Word, const VT: usize>(
@@ -149,8 +150,7 @@ pub unsafe fn store_blocked_or_reversed<T: Word, const VT: usize>(
     upwards: bool,
     shared: Shared<T>,
 ) {
-    // SAFETY: `FULL_MASK` names the 32 lanes of a warp. The lanes of whole warps make this call, so that all of them
-    // vote.
+    // SAFETY: `FULL_MASK` names the 32 lanes of a warp, which all make this call, as `# Safety` requires.
     let lanes = unsafe { warp::ballot(FULL_MASK, upwards) };
     if lanes == FULL_MASK {
         store_blocked(keys, first, shared);
@@ -165,7 +165,7 @@ pub unsafe fn store_blocked_or_reversed<T: Word, const VT: usize>(
     }
 }
 
-/// Shared to global, strided: keys `0 .. to.len()` of a tile, which is at most the tile.
+/// Shared to global memory, striped: stores keys `0 .. to.len()`, at most a tile.
 #[inline(always)]
 #[track_caller]
 pub fn shared_to_global<B: Bits, const NT: usize, const VT: usize>(shared: Shared<B>, to: KeysMut<B>) {
@@ -178,15 +178,15 @@ pub fn shared_to_global<B: Bits, const NT: usize, const VT: usize>(shared: Share
             }
         }
     };
-    // Bits that are in order already, which the whole block knows, have a loop of their own.
+    // Keys without a coding have a loop of their own. The branch is uniform over the block.
     if coding == Coding::NONE { each(|_, key| key) } else { each(Coding::decode) }
 }
 
-/// Shared to global, strided, as `coding` decodes them: the first `to.len()` keys. The thread begins with key `first`, another
-/// one for each.
+/// Shared to global memory, decoded by `coding`: stores the first `to.len()` keys. The thread stores keys `first`,
+/// `first + NT`, `first + 2 NT`, …; each thread of the block passes another `first` below `NT`.
 ///
-/// In a loop that stays one, which takes fewer registers than [`shared_to_global`]: a kernel that has many in use for
-/// other things can have more threads.
+/// The loop is not unrolled and takes fewer registers than [`shared_to_global`], so that kernels with many live
+/// registers reach a higher occupancy.
 #[inline(always)]
 #[track_caller]
 pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalMut<B>, coding: Coding<B>, first: u32) {
@@ -200,13 +200,13 @@ pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalM
     if coding == Coding::NONE { each(|_, key| key) } else { each(Coding::decode) }
 }
 
-/// Keys in shared memory, each of which has a place, in bytes: those of two neighbours differ by the size of a key.
+/// Keys in shared memory, addressed by places in bytes: the places of two neighbours differ by the size of a key.
 pub trait Slots<B: Bits>: Sequence<Index = u32, Item = B> {
-    /// The `len` keys from `start` on.
+    /// The `len` keys from key `start`.
     fn part(self, start: u32, len: u32) -> Self;
-    /// The place of key `i`, which need not be below the length.
+    /// The place of key `i`, which may be at or beyond the length.
     fn place(self, i: u32) -> u32;
-    /// The key at a place that is that of one of these.
+    /// The key at `place`, which is the place of a key of this sequence.
     fn at_place(self, place: u32) -> B;
 }
 
@@ -227,7 +227,7 @@ impl<B: Bits> Slots<B> for Shared<B> {
     }
 }
 
-/// A run that lies downwards in shared memory: key `j` is the last but `j`.
+/// A run in shared memory read backwards: key `j` is the key at `length - 1 - j`.
 #[derive(Clone, Copy)]
 struct Downwards<S>(S);
 
@@ -245,9 +245,10 @@ impl<S: Sequence<Index = u32>> Sequence for Downwards<S> {
     }
 }
 
-/// How many of the first `diagonal` keys of the merge of the two runs in `runs` are of A, which is the first `a_count`.
+/// The number of A's keys among the first `diagonal` keys of the merge of the two runs in `runs`. A is the first
+/// `a_count` keys.
 ///
-/// Looks first where the path would be if it were straight, and as far around as it usually is.
+/// The search starts where a straight path would cross, within the window that random keys need.
 #[inline(always)]
 #[track_caller]
 fn a_taken<B: Bits>(runs: impl Slots<B>, a_count: u32, diagonal: u32) -> u32 {
@@ -258,32 +259,32 @@ fn a_taken<B: Bits>(runs: impl Slots<B>, a_count: u32, diagonal: u32) -> u32 {
     search_near(diagonal, a, b, bounds, guess, likely_window(len))
 }
 
-/// Shared to registers: keys `diagonal .. diagonal + VT` of the merge of the two runs in `runs`, of which there are as
-/// many. A is the first `a_count` keys, upwards; B the others, downwards.
+/// Shared memory to registers: keys `diagonal .. diagonal + VT` of the merge of the two runs in `runs`. A is the first
+/// `a_count` keys, in order; B is the other keys, reversed. `diagonal + VT` is at most `runs.length()`.
 ///
-/// Finds by the diagonal where the thread's share begins and merges serially from there, reading one key a step: the
-/// one that follows the key just taken, on the same side.
+/// Finds the start of the thread's keys by the diagonal and merges sequentially from there. Each step reads one key:
+/// the successor of the key just taken, in the same run.
 ///
 /// ```text
 ///   │ a0 a1 a2 a3 a4 … b4 b3 b2 b1 b0 │
-///           a →   reach   ← b                b = a + reach; a step moves one of them, so reach is 1 less after each
+///           a →   reach   ← b                b = a + reach; each step moves one cursor, so that reach shrinks by 1
 /// ```
 #[inline(always)]
 #[track_caller]
 pub fn merge_to_registers<B: Bits, const VT: usize>(runs: impl Slots<B>, a_count: u32, diagonal: u32) -> [B; VT] {
     let end = runs.length();
     let a_taken = a_taken(runs, a_count, diagonal);
-    // In bytes, as the places are.
+    // In bytes, like the places.
     let size = size_of::<B>() as u32;
     let mut a = runs.place(a_taken);
     let reach = (end - 1 - diagonal) * size;
-    // The key just read, which side it is from, and the one that the other side offers.
+    // The key just read, whether it is from A, and the other run's next key.
     let (mut key, mut of_a, mut other) = (runs.at_place(a), true, runs.at_place(a + reach));
     let mut keys = [B::MAX; VT];
     for i in 0..VT {
         keys[i] = key.min(other);
         if i + 1 < VT {
-            // Of equal keys either will do: they are the same bits.
+            // Equal keys have the same bits, so that either may be taken.
             let take_a = (key <= other) == of_a;
             other = key.max(other);
             a = select_unpredictable(take_a, a + size, a);
@@ -295,8 +296,8 @@ pub fn merge_to_registers<B: Bits, const VT: usize>(runs: impl Slots<B>, a_count
     keys
 }
 
-/// As [`merge_to_registers`], with the values of the keys, which are in the same slots of `values` and of the same size.
-/// Stable: of equal keys A's go first.
+/// Like [`merge_to_registers`], with the values of the keys, which have the size of a key and are in the same slots of
+/// `values`. Stable: among equal keys, A's come first.
 #[inline(always)]
 #[track_caller]
 pub fn merge_pairs_to_registers<B: Bits, const VT: usize>(
@@ -311,7 +312,7 @@ pub fn merge_pairs_to_registers<B: Bits, const VT: usize>(
     let (mut a_key, mut b_key) = (runs.get_at(a), runs.get_at(a + reach));
     let (mut keys, mut merged) = ([B::MAX; VT], [B::MIN; VT]);
     for i in 0..VT {
-        // Where A is used up, its cursor is at the last key of B, which must not be taken before others that equal it.
+        // If A is exhausted, its cursor is at the last key of B, which must not be taken before equal keys of B.
         let take_a = (a < a_end) & (a_key <= b_key);
         let b = a + reach - i as u32 * size;
         let from = select_unpredictable(take_a, a, b);

@@ -1,14 +1,15 @@
-//! A sort by ordered bits, in three phases: `code_items` codes, the library's sort of numbers sorts the bits with indices, `gather_items` gathers.
+//! A sort by ordered bits, in three phases: `code_items` computes the bits, the library sorts them with their indices,
+//! and `gather_items` gathers the items.
 //!
 //! ```text
 //!   items      │ d │ a │ c │ b │
-//!   copy       │ d │ a │ c │ b │      code_items: where the items are, the sorted ones will be
+//!   copy       │ d │ a │ c │ b │      code_items: the items are copied, since the sorted items replace them
 //!   bits       │ 9 │ 2 │ 7 │ 2 │
-//!   order      │ 1 │ 3 │ 2 │ 0 │      the indices of the bits, which are sorted with these
+//!   order      │ 1 │ 3 │ 2 │ 0 │      the indices of the sorted bits
 //!   items      │ a │ b │ c │ d │      gather_items: item `order[i]` of the copy
 //! ```
 //!
-//! The kernels of an order without bits do nothing, and are not launched.
+//! For an order without ordered bits, these kernels are empty and not launched.
 
 use super::items::{Items, ItemsMut};
 use super::order::Compare;
@@ -16,13 +17,14 @@ use super::tile::{Pairs, THREADS, tile_items};
 use bytemuck::Pod;
 use cuda_std::prelude::*;
 
-/// Kernel: copies the items of `from` to `copy`, with their values, and writes the [ordered bits](Compare::ordered_bits) of each to `bits`. One block a
-/// [tile](tile_items).
+/// Kernel: copies the items of `from`, with their values, to `copy`, and writes the [ordered
+/// bits](Compare::ordered_bits) of each item to `bits`. One block per [tile](tile_items).
 ///
 /// # Safety
-/// All arrays have `n` elements, in global memory, aligned to 4 bytes, and `bits` as many numbers of [`Compare::ORDERED_BYTES`], aligned to these;
-/// what is written overlaps nothing else. Blocks are of [`THREADS`] threads, one for each tile, with [`shared_bytes`](super::tile::shared_bytes) of
-/// dynamic shared memory.
+/// All arrays have `n` elements, in global memory, aligned to 4 bytes. `bits` has `n` numbers of
+/// [`Compare::ORDERED_BYTES`] bytes, aligned to their size. The output arrays do not overlap any other array. There is
+/// one block per tile, of [`THREADS`] threads, with [`shared_bytes`](super::tile::shared_bytes) of dynamic shared
+/// memory.
 #[inline(always)]
 pub unsafe fn code_items<C: Compare, V: Pod>(
     from: *const C::Item,
@@ -38,8 +40,9 @@ pub unsafe fn code_items<C: Compare, V: Pod>(
     let tile = const { tile_items::<C::Item, V>() };
     let start = thread::block_idx_x() as usize * tile;
     let count = (n - start).min(tile);
-    // SAFETY: all arrays have `n` elements, and there is one block for each tile, so that `start < n`. A block writes `start .. start + count`, which no
-    // other block does. The launch has the bytes of a tile; a barrier comes between the writes and the reads of its slots.
+    // SAFETY: all arrays have `n` elements, and there is one block per tile, so that `start < n`. A block writes
+    // `start .. start + count`, and the ranges of two blocks are disjoint. The launch has the bytes of a tile; a
+    // barrier comes between the writes and the reads of its slots.
     let (from, from_values, copy, copy_values, shared) = unsafe {
         (
             Items::<C::Item>::new(from, n).slice(start, count),
@@ -57,7 +60,8 @@ pub unsafe fn code_items<C: Compare, V: Pod>(
     let mut slot = thread::thread_idx_x();
     while slot < count as u32 {
         let (i, ordered) = (start + slot as usize, C::ordered_bits(&shared.items.get(slot)));
-        // SAFETY: there are `n` numbers of so many bytes, and this thread alone writes number `i`.
+        // SAFETY: the caller passes `n` numbers of `ORDERED_BYTES` bytes at `bits`, and this thread alone writes number
+        // `i < n`.
         unsafe {
             if const { C::ORDERED_BYTES == 4 } {
                 GlobalMut::<u32>::new(bits.cast(), n).set(i, ordered as u32);
@@ -69,11 +73,11 @@ pub unsafe fn code_items<C: Compare, V: Pod>(
     }
 }
 
-/// Kernel: makes item `i` of `to` be item `order[i]` of `from`, with their values. One block a [tile](tile_items).
+/// Kernel: sets item `i` of `to`, with its value, to item `order[i]` of `from`. One block per [tile](tile_items).
 ///
 /// # Safety
-/// All arrays have `n` elements, in global memory, aligned to 4 bytes; those of `order` are below `n`; what is written overlaps nothing else. Blocks are
-/// of [`THREADS`] threads, one for each tile.
+/// All arrays have `n` elements, in global memory, aligned to 4 bytes, and the numbers in `order` are below `n`. The
+/// output arrays do not overlap any other array. There is one block per tile, of [`THREADS`] threads.
 #[inline(always)]
 pub unsafe fn gather_items<C: Compare, V: Pod>(
     from: *const C::Item,
@@ -89,8 +93,8 @@ pub unsafe fn gather_items<C: Compare, V: Pod>(
     let tile = const { tile_items::<C::Item, V>() };
     let start = thread::block_idx_x() as usize * tile;
     let count = (n - start).min(tile);
-    // SAFETY: all arrays have `n` elements, and there is one block for each tile, so that `start < n`. A block writes `start .. start + count`, which no
-    // other block does.
+    // SAFETY: all arrays have `n` elements, and there is one block per tile, so that `start < n`. A block writes
+    // `start .. start + count`, and the ranges of two blocks are disjoint.
     let (from, from_values, order, to, to_values) = unsafe {
         (
             Items::<C::Item>::new(from, n),

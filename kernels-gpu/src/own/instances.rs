@@ -1,25 +1,26 @@
-//! Which kernels of a user's order a crate has in its PTX, and what the host launches them with.
+//! The kernels of user-defined orders in a crate's PTX, and the arguments that the host launches them with.
 
 use super::merge_groups::Groups;
 use super::order::Compare;
 use bytemuck::Pod;
 
-/// An order whose kernels [`kernels!`](super::kernels) has named, alone or for items with values of type `V`.
+/// An order with kernels that [`kernels!`](super::kernels) has named, for items without values or with values of type
+/// `V`.
 ///
 /// # Safety
-/// The macro implements it: entry points of that name take arguments for this order and values.
+/// Implemented by the macro only: entry points with this suffix take arguments for this order and values.
 #[diagnostic::on_unimplemented(
     message = "there are no kernels for the order `{Self}` with values of type `{V}`",
     label = "no kernels of this order",
     note = "name them in the kernel crate: `kernels! {{ a_name: {Self}; }}`, or with values `kernels! {{ a_name: {Self}, values {V}; }}`"
 )]
 pub unsafe trait Kernels<V: Pod + Send + Sync = ()>: Compare {
-    /// How the names of the entry points end.
+    /// The suffix of the entry points' names.
     const SUFFIX: &'static str;
 }
 
-/// Names the kernels that a crate has for its orders, each with a name of your choice, which no other order has: for items alone, or
-/// with values of a type.
+/// Names the kernels of a crate's orders, for items without values or with values of a type. You choose the names; each
+/// is used once.
 ///
 /// ```
 /// # use kernels_gpu::own::{Compare, kernels};
@@ -37,8 +38,8 @@ pub unsafe trait Kernels<V: Pod + Send + Sync = ()>: Compare {
 /// }
 /// ```
 ///
-/// A crate that is compiled for the GPU needs `#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]`. An item or a value of another size
-/// than these kernels move is an error there and on the host:
+/// A crate that is compiled for the GPU needs `#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]`. An item or a
+/// value of an unsupported size is an error, on the GPU and on the host:
 ///
 /// ```compile_fail,E0080
 /// # use kernels_gpu::own::{Compare, kernels};
@@ -67,14 +68,14 @@ macro_rules! own_kernels {
         $crate::own_kernels!($($rest)*);
     };
     (@ $name:ident, $order:ty, $value:ty) => {
-        // SAFETY: these are the entry points, below.
+        // SAFETY: the entry points with this suffix, below, take arguments for `$order` and `$value`.
         unsafe impl $crate::own::Kernels<$value> for $order {
             const SUFFIX: &'static str = ::core::stringify!($name);
         }
 
         const _: () = {
             type Item = <$order as $crate::own::Compare>::Item;
-            // The compiler refuses other sizes here, and not where they are used first.
+            // The compiler checks sizes here, and not only where the kernels are used.
             const _: () = $crate::own::items::check_size::<Item>();
             const _: () = $crate::own::items::check_size::<$value>();
 
@@ -87,7 +88,8 @@ macro_rules! own_kernels {
                 to_values: *mut $value,
                 n: usize,
             ) {
-                // SAFETY: the host passes what the kernel's documentation asks for, here and below.
+                // SAFETY: the host passes arguments that meet the kernel's `# Safety` section, here and in the entry
+                // points below.
                 unsafe {
                     $crate::own::sort_tiles::sort_tiles::<$order, $value>(from, from_values, to, to_values, n)
                 }
@@ -240,7 +242,7 @@ macro_rules! own_kernels {
     };
 }
 
-/// Declares what a kernel is launched with, for each order and type of values.
+/// Declares the arguments of a kernel's launch, for each order and type of values.
 macro_rules! arguments {
     ($(#[$doc:meta])* $name:ident as $entry:literal runs $kernel:path { $($field:ident: $type:ty,)* }) => {
         $(#[$doc])*
@@ -248,7 +250,7 @@ macro_rules! arguments {
         #[allow(missing_docs)]
         pub struct $name<C: Kernels<V>, V: Pod + Send + Sync> {
             $(pub $field: $type,)*
-            /// The values, of which not all arguments are.
+            /// The type of the values, which some arguments do not have.
             pub values: core::marker::PhantomData<V>,
         }
 
@@ -269,8 +271,8 @@ macro_rules! arguments {
                 instances: &[cuda_std::launch::Instance::new(
                     C::SUFFIX,
                     || core::any::TypeId::of::<Self>(),
-                    // SAFETY: the caller passes pointers to all arguments, of these types, which are what the kernel's documentation
-                    // asks for.
+                    // SAFETY: the caller passes pointers to all arguments, in this order and with the declared types.
+                    // The arguments meet the kernel's `# Safety` section.
                     cuda_std::__emulated!(|pointers: *const *mut core::ffi::c_void| unsafe {
                         arguments!(@run pointers, $kernel, ($($field: $type),*))
                     }),

@@ -1,7 +1,7 @@
 //! Items of several words, in global and in shared memory.
 //!
-//! An item is read and written word by word, 4 bytes each. Threads that move a whole tile move its words, without regard to
-//! items, so that neighbouring threads use neighbouring words:
+//! An item is read and written word by word, 4 bytes each. Threads move the words of a whole tile, independent of
+//! items, so that neighbouring threads access neighbouring words:
 //!
 //! ```text
 //!   items    │ 0       │ 1       │ 2       │ …
@@ -14,10 +14,10 @@ use bytemuck::Pod;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// The most bytes of an item, and of a value.
+/// Maximum bytes of an item, and of a value.
 pub const MOST_BYTES: usize = 64;
 
-/// The words of an item of type `T`, which the compiler refuses if it has another size than an item can have.
+/// Number of words of an item of type `T`. Fails to compile for an unsupported size.
 pub const fn words<T>() -> usize {
     const {
         check_size::<T>();
@@ -25,36 +25,36 @@ pub const fn words<T>() -> usize {
     }
 }
 
-/// Stops the compiler where it computes this for a type of another size than an item can have.
+/// Checks the size of `T` at compile time.
 ///
 /// # Panics
-/// If `T` has no multiple of 4 bytes, or more than [`MOST_BYTES`].
+/// If the size of `T` is not a multiple of 4 bytes, or is above [`MOST_BYTES`].
 pub const fn check_size<T>() {
     assert!(size_of::<T>().is_multiple_of(4), "an item or a value has a multiple of 4 bytes");
     assert!(size_of::<T>() <= MOST_BYTES, "an item or a value has at most 64 bytes: sort the indices of longer ones");
 }
 
-/// The item whose words `word` gives.
+/// The item with the words that `word` returns.
 #[inline(always)]
 fn of_words<T: Pod>(word: impl Fn(usize) -> u32) -> T {
     let mut item = T::zeroed();
     let first = (&raw mut item).cast::<u32>();
     let mut i = 0;
     while i < const { words::<T>() } {
-        // SAFETY: the item has so many words, and any bytes are an item.
+        // SAFETY: `i` is below the number of words of the item, and `T: Pod` is valid for any bytes.
         unsafe { first.add(i).write_unaligned(word(i)) };
         i += 1;
     }
     item
 }
 
-/// Calls `put` with the words of an item and their numbers.
+/// Calls `put` with the index and the value of each word of an item.
 #[inline(always)]
 fn to_words<T: Pod>(item: &T, put: impl Fn(usize, u32)) {
     let first = (&raw const *item).cast::<u32>();
     let mut i = 0;
     while i < const { words::<T>() } {
-        // SAFETY: the item has so many words, all of whose bytes are initialized.
+        // SAFETY: `i` is below the number of words of the item, and `T: Pod` has no uninitialized bytes.
         put(i, unsafe { first.add(i).read_unaligned() });
         i += 1;
     }
@@ -69,13 +69,15 @@ pub struct Items<T> {
 }
 
 impl<T: Pod> Items<T> {
-    /// The `len` items from `first` on.
+    /// The `len` items from `first`.
     ///
     /// # Safety
-    /// As for [`Global::new`], but that `first` is aligned to 4 bytes.
+    /// `first` points to `len` items in global memory that meet the requirements of [`Global::new`]. An alignment of 4
+    /// bytes is sufficient.
     #[inline(always)]
     pub unsafe fn new(first: *const T, len: usize) -> Self {
-        // SAFETY: an item is so many words; the caller's promise for the rest.
+        // SAFETY: `len` items are `len * words` words of 4 bytes, which the caller passes at an address aligned to 4
+        // bytes.
         Self { words: unsafe { Global::new(first.cast(), len * words::<T>()) }, len, of: PhantomData }
     }
 
@@ -85,7 +87,7 @@ impl<T: Pod> Items<T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -98,7 +100,7 @@ impl<T: Pod> Items<T> {
         of_words(|word| self.words.get(i * words::<T>() + word))
     }
 
-    /// The `len` items from `start` on.
+    /// The `len` items from item `start`.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, start: usize, len: usize) -> Self {
@@ -114,28 +116,30 @@ pub struct ItemsMut<T> {
 }
 
 impl<T: Pod> ItemsMut<T> {
-    /// The `len` items from `first` on.
+    /// The `len` items from `first`.
     ///
     /// # Safety
-    /// As for [`GlobalMut::new`], but that `first` is aligned to 4 bytes.
+    /// `first` points to `len` items in global memory that meet the requirements of [`GlobalMut::new`]. An alignment of
+    /// 4 bytes is sufficient.
     #[inline(always)]
     pub unsafe fn new(first: *mut T, len: usize) -> Self {
-        // SAFETY: an item is so many words; the caller's promise for the rest.
+        // SAFETY: `len` items are `len * words` words of 4 bytes, which the caller passes at an address aligned to 4
+        // bytes.
         Self { words: unsafe { GlobalMut::new(first.cast(), len * words::<T>()) }, of: PhantomData }
     }
 
-    /// The `len` items from `start` on.
+    /// The `len` items from item `start`.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, start: usize, len: usize) -> Self {
         Self { words: self.words.slice(start * words::<T>(), len * words::<T>()), of: PhantomData }
     }
 
-    /// Makes each of these items, which are at most a tile, the one of `from` whose index `source` says, with all `threads` threads of the block.
+    /// Sets each item `i`, at most a tile, to item `source(i)` of `from`, with all `threads` threads of the block.
     #[inline(always)]
     #[track_caller]
     pub fn gather(self, from: Items<T>, source: impl Fn(usize) -> usize, threads: u32) {
-        // Of no words there are none to divide, but the compiler would keep the code of a panic.
+        // Types without words need no division, but a divisor of 0 would compile to code that can panic.
         let each = const { if words::<T>() == 0 { 1 } else { words::<T>() as u32 } };
         for_each_word(self.words.len(), threads, |word| {
             let (i, of_item) = (word as u32 / each, word as u32 % each);
@@ -153,14 +157,15 @@ pub struct Tile<T> {
 }
 
 impl<T: Pod> Tile<T> {
-    /// Room for `len` items, `byte_offset` bytes into the dynamic shared memory of the launch.
+    /// An array of `len` items, `byte_offset` bytes into the dynamic shared memory of the launch.
     ///
     /// # Safety
-    /// As for [`Shared::dynamic`], of as many words.
+    /// The words of `len` items meet the requirements of [`Shared::dynamic`].
     #[inline(always)]
     #[track_caller]
     pub unsafe fn dynamic(byte_offset: u32, len: u32) -> Self {
-        // SAFETY: an item is so many words; the caller's promise for the rest.
+        // SAFETY: `len` items are `len * words` words, which meet the requirements of `Shared::dynamic`, as the caller
+        // ensures.
         Self { words: unsafe { Shared::dynamic(byte_offset, len * words::<T>() as u32) }, len, of: PhantomData }
     }
 
@@ -171,14 +176,14 @@ impl<T: Pod> Tile<T> {
         of_words(|word| self.words.get(i * words::<T>() as u32 + word as u32))
     }
 
-    /// Makes item `i` be `item`.
+    /// Sets item `i` to `item`.
     #[inline(always)]
     #[track_caller]
     pub fn set(self, i: u32, item: T) {
         to_words(&item, |word, value| self.words.set(i * words::<T>() as u32 + word as u32, value));
     }
 
-    /// The `len` items from `start` on.
+    /// The `len` items from item `start`.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, start: u32, len: u32) -> Self {
@@ -192,14 +197,14 @@ impl<T: Pod> Tile<T> {
         for_each_word(from.words.len(), threads, |word| self.words.set(word as u32, from.words.get(word)));
     }
 
-    /// The same from an array that this launch writes.
+    /// Like [`fill`](Self::fill), from an array that this launch writes.
     #[inline(always)]
     #[track_caller]
     pub fn fill_mut(self, from: ItemsMut<T>, threads: u32) {
         for_each_word(from.words.len(), threads, |word| self.words.set(word as u32, from.words.get(word)));
     }
 
-    /// Copies as many of the first items as `to` has to it.
+    /// Copies the first items to all of `to`, with all `threads` threads of the block.
     #[inline(always)]
     #[track_caller]
     pub fn copy_to(self, to: ItemsMut<T>, threads: u32) {
@@ -207,7 +212,7 @@ impl<T: Pod> Tile<T> {
     }
 }
 
-/// Calls `work` with the numbers of `count` words, shared among the `threads` threads of the block.
+/// Calls `work` with the indices of `count` words, striped over the `threads` threads of the block.
 #[inline(always)]
 #[track_caller]
 fn for_each_word(count: usize, threads: u32, work: impl Fn(usize)) {
@@ -218,7 +223,7 @@ fn for_each_word(count: usize, threads: u32, work: impl Fn(usize)) {
     }
 }
 
-/// Items as a sequence in an order.
+/// Items as a sequence in the order `C`.
 pub(super) struct InOrder<C: Compare, S>(pub S, PhantomData<fn() -> C>);
 
 impl<C: Compare, S> InOrder<C, S> {

@@ -1,13 +1,13 @@
-//! Many pairs of runs, each merged into one, in two phases: `split_groups` divides, `merge_groups` merges.
+//! Merges many pairs of runs, in two phases: `split_groups` divides, `merge_groups` merges.
 //!
 //! ```text
-//!   a, b     │ run 0 │ run 1 │ run 2 │ run 3 │ run 4 │      a pass of a sort: runs of one array, two by two
+//!   a, b     │ run 0 │ run 1 │ run 2 │ run 3 │ run 4 │      a merge pass of a sort: pairs of runs of one array
 //!   to       │ group 0       │ group 1       │ group 2 │
 //!
 //!   a        │ A             │      b  │ B      │          two arrays: one group
 //!   to       │ group 0                │
 //!
-//!   a        │ A₀ │ A₁ │ A₂ │       b  │ B₀  │ B₁  │ B₂  │      a batch: a group each
+//!   a        │ A₀ │ A₁ │ A₂ │       b  │ B₀  │ B₁  │ B₂  │      a batch: one group per pair
 //!   to       │ group 0  │ group 1  │ group 2  │
 //! ```
 
@@ -19,19 +19,19 @@ use crate::thread::diagonal::diagonal_search;
 use bytemuck::Pod;
 use cuda_std::prelude::*;
 
-/// Where the runs of each group are. Lengths are in items.
+/// The positions of the runs of each group. Lengths are in items.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Groups {
-    /// The merged items of all groups.
+    /// Number of merged items of all groups.
     pub total: usize,
-    /// Those of a group, at least 1, but for the last group, which may have fewer.
+    /// Number of items of a group, at least 1. The last group may have fewer.
     pub group: usize,
-    /// The items of a group's first run; those that are left, if the last group has fewer.
+    /// Number of items of a group's first run. The first run of a short last group may have fewer.
     pub first: usize,
-    /// How far apart first runs begin.
+    /// Distance between the starts of first runs.
     pub a_stride: usize,
-    /// How far apart second runs begin.
+    /// Distance between the starts of second runs.
     pub b_stride: usize,
 }
 
@@ -40,7 +40,7 @@ pub struct Groups {
 struct TileOfGroup {
     /// The number of the group.
     number: usize,
-    /// The items of its first run, and of its second one.
+    /// The lengths of the group's first and second run.
     lengths: [usize; 2],
     /// Items of the group before the tile.
     rank: usize,
@@ -55,18 +55,19 @@ impl Groups {
         Self { total, group: if total == 0 { 1 } else { total }, first: m, a_stride: m, b_stride: n }
     }
 
-    /// The pairs of neighbouring runs of `run` items in an array of `n`. The second runs are those from item `run` on.
+    /// The pairs of neighbouring runs of `run` items in an array of `n`. The second runs are in the array from item
+    /// `run`.
     pub const fn of_runs(n: usize, run: usize) -> Self {
         Self { total: n, group: 2 * run, first: run, a_stride: 2 * run, b_stride: 2 * run }
     }
 
-    /// `count` pairs of runs of `m` and of `n` items, which lie one after the other in two arrays.
+    /// `count` pairs of runs of `m` and of `n` items, contiguous in two arrays.
     pub const fn of_batch(count: usize, m: usize, n: usize) -> Self {
         let group = if m + n == 0 { 1 } else { m + n };
         Self { total: count * (m + n), group, first: m, a_stride: m, b_stride: n }
     }
 
-    /// How many tiles of `tile` items there are: a group has tiles of its own.
+    /// Number of tiles of `tile` items. Each group begins with a new tile.
     pub const fn tiles(self, tile: usize) -> usize {
         let (group, tile) = if self.group == 0 || tile == 0 { (1, 1) } else { (self.group, tile) };
         self.total / group * group.div_ceil(tile) + (self.total % group).div_ceil(tile)
@@ -74,7 +75,7 @@ impl Groups {
 
     #[inline(always)]
     fn tile(self, t: usize, tile: usize) -> TileOfGroup {
-        // Both are at least 1 anyway, but a division by 0 would bring in the code of a panic.
+        // Both are at least 1, but without `max` the divisions would compile to code that can panic.
         let tiles_of_group = self.group.div_ceil(tile.max(1)).max(1);
         let (number, rank) = (t / tiles_of_group, t % tiles_of_group * tile);
         let length = (self.total - number * self.group).min(self.group);
@@ -83,12 +84,12 @@ impl Groups {
     }
 }
 
-/// Kernel: writes to `splits[t]` how many items of the first run of its group the merge takes before tile `t` of `tile` items, for all
-/// [tiles](Groups::tiles). One thread a tile.
+/// Kernel: divides all groups into [tiles](Groups::tiles) of `tile` items. `splits[t]` becomes the number of items that
+/// the merge takes from the group's first run before tile `t`. One thread per tile.
 ///
 /// # Safety
-/// `a` and `b` are arrays of `m` and `n` items, in global memory, aligned to 4 bytes, in which `groups` finds its runs. `splits` has capacity for
-/// all tiles, and there are at least as many threads.
+/// `a` and `b` are arrays of `m` and `n` items, in global memory, aligned to 4 bytes, and contain the runs of `groups`.
+/// `splits` has capacity for all tiles, and the grid has at least one thread per tile.
 #[inline(always)]
 pub unsafe fn split_groups<C: Compare>(
     a: *const C::Item,
@@ -103,7 +104,8 @@ pub unsafe fn split_groups<C: Compare>(
     if t >= tiles {
         return;
     }
-    // SAFETY: the arrays have `m`, `n` and `tiles` elements; this thread alone writes `splits[t]`.
+    // SAFETY: the caller passes `m` items at `a`, `n` at `b` and room for `tiles` splits. This thread alone writes
+    // `splits[t]`, `t < tiles`.
     let (a, b, splits) = unsafe { (Items::new(a, m), Items::new(b, n), GlobalMut::new(splits, tiles)) };
     let TileOfGroup { number, lengths, rank, .. } = groups.tile(t, tile);
     let a = InOrder::<C, _>::new(a.slice(number * groups.a_stride, lengths[0]));
@@ -111,11 +113,12 @@ pub unsafe fn split_groups<C: Compare>(
     splits.set(t, diagonal_search(rank, a, b));
 }
 
-/// Kernel: merges the runs of each group to `to`, with their values, one block a [tile](tile_items).
+/// Kernel: merges the runs of each group into `to`, with their values. One block per [tile](tile_items).
 ///
 /// # Safety
-/// As for [`split_groups`], whose splits for such tiles `splits` are; `to` has room for all merged items and overlaps no other array, and values are as
-/// many as items. Blocks are of [`THREADS`] threads, one for each tile, with [`shared_bytes`](super::tile::shared_bytes) of dynamic shared memory.
+/// The arrays meet the requirements of [`split_groups`], and `splits` is its result for tiles of [`tile_items`]. There
+/// is one value per item. `to` has capacity for all merged items and does not overlap any other array. There is one
+/// block per tile, of [`THREADS`] threads, with [`shared_bytes`](super::tile::shared_bytes) of dynamic shared memory.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_groups<C: Compare, V: Pod>(
@@ -132,8 +135,9 @@ pub unsafe fn merge_groups<C: Compare, V: Pod>(
 ) {
     let (t, tile) = (thread::block_idx_x() as usize, const { tile_items::<C::Item, V>() });
     let TileOfGroup { number, lengths, rank, count } = groups.tile(t, tile);
-    // SAFETY: the arrays have `m`, `n` and `groups.total` elements, and there is a split for each tile. A block writes its tile's items, which no
-    // other block does. The launch has the bytes of a tile; barriers are between writes and reads of other threads' slots.
+    // SAFETY: the arrays have `m`, `n` and `groups.total` elements, and there is a split per tile. A block writes the
+    // items of its own tile. The launch has the bytes of a tile; barriers separate a slot's writes from reads by other
+    // threads.
     let (a, a_values, b, b_values, to, to_values, splits, shared) = unsafe {
         (
             Items::<C::Item>::new(a, m),
@@ -149,10 +153,10 @@ pub unsafe fn merge_groups<C: Compare, V: Pod>(
     let begin = splits.get(t);
     let is_last = rank + count == lengths[0] + lengths[1];
     let end = if is_last { lengths[0] } else { splits.get(t + 1) };
-    // Where runs are not sorted, splits may be out of order.
+    // For unsorted runs, splits may be out of order.
     let of_a = clamp_split(begin, end, count) - begin;
     let of_b = count - of_a;
-    // A last group without a second run would have that behind the end.
+    // Without its second run, the last group may have `b_first` beyond the end.
     let (a_first, b_first) = (number * groups.a_stride + begin, (number * groups.b_stride + rank - begin).min(n));
     shared.fill(
         (a.slice(a_first, of_a), a_values.slice(a_first, of_a)),

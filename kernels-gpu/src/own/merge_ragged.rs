@@ -1,8 +1,9 @@
-//! Pairs of runs of any lengths, each merged into one, in two phases: `split_ragged` divides, `merge_ragged` merges.
+//! Merges pairs of runs of any lengths, in two phases: `split_ragged` divides, `merge_ragged` merges.
 //!
-//! Tiles pay no heed to where pairs begin and end, as those of the library's own [`merge_ragged`](crate::kernels::merge_ragged): a tile is a part of A
-//! and a part of B, of as many items as any other, whatever pairs are in it. A thread finds the pair of its first item, and goes on to the next pair
-//! where one ends.
+//! Tiles are independent of the boundaries of pairs, as in the library's own
+//! [`merge_ragged`](crate::kernels::merge_ragged). All tiles have the same number of items, in a part of A and a part
+//! of B. A tile may contain any number of pairs. A thread finds the pair of its first item, and goes on to the next
+//! pair at the end of each.
 
 use super::items::{InOrder, Items, ItemsMut};
 use super::order::Compare;
@@ -13,13 +14,14 @@ use crate::thread::diagonal::diagonal_search;
 use bytemuck::{Pod, Zeroable};
 use cuda_std::prelude::*;
 
-/// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many items of A come before it. One thread a
-/// tile.
+/// Kernel: divides the merged pairs into tiles. `splits[2 t]` becomes the pair at the start of tile `t`, and
+/// `splits[2 t + 1]` the number of A's items before it. One thread per tile.
 ///
 /// # Safety
-/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as many items as the last ones
-/// say, in global memory, aligned to 4 bytes; `splits` has capacity for `2 tiles`, where `tiles` is the number of tiles of `tile` items that all of these
-/// take, and there are at least as many threads.
+/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, and `pairs` is at least 1. The last
+/// offsets are the lengths of `a` and `b`, in global memory, aligned to 4 bytes. `tiles` is the total number of items
+/// divided by `tile`, rounded up. `splits` has capacity for `2 * tiles` numbers, and the grid has at least `tiles`
+/// threads.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn split_ragged<C: Compare>(
@@ -36,12 +38,13 @@ pub unsafe fn split_ragged<C: Compare>(
     if t >= tiles {
         return;
     }
-    // SAFETY: the caller promises the offsets, and `2 * tiles` words at `splits`, of which this thread alone writes words `2 * t` and `2 * t + 1`.
+    // SAFETY: the caller passes `pairs + 1` offsets per array and room for `2 * tiles` numbers at `splits`. This thread
+    // alone writes numbers `2 * t` and `2 * t + 1`, `t < tiles`.
     let (offsets, splits) = unsafe { (Offsets::new(a_offsets, b_offsets, pairs), GlobalMut::new(splits, 2 * tiles)) };
     let run = |from: *const C::Item| {
         move |start: usize, end: usize| {
-            // SAFETY: a pair is `start .. end` of an array that has as many items as the last offset says; offsets ascend, so that `start <= end`, and
-            // `end` is not above the last.
+            // SAFETY: a run is `start .. end` of an array that has the last offset as its length. Offsets ascend, so
+            // that `start <= end` and `end` is at most the last offset.
             InOrder::<C, _>::new(unsafe { Items::new(from.wrapping_add(start), end - start) })
         }
     };
@@ -50,12 +53,13 @@ pub unsafe fn split_ragged<C: Compare>(
     splits.set(2 * t + 1, offsets.a.get(pair) + taken);
 }
 
-/// Kernel: merges pairs of any lengths to `to`, with their values, one block a [tile](tile_items).
+/// Kernel: merges pairs of any lengths into `to`, with their values. One block per [tile](tile_items).
 ///
 /// # Safety
-/// As for [`split_ragged`], whose splits for such tiles `splits` are; `to` has capacity for `total` items, which is how many there are, and overlaps no
-/// other array; values are as many as items. Blocks are of [`THREADS`] threads, one for each tile, with
-/// [`shared_bytes`](super::tile::shared_bytes) of dynamic shared memory.
+/// The arrays meet the requirements of [`split_ragged`], and `splits` is its result for tiles of [`tile_items`]. There
+/// is one value per item. `to` has capacity for `total` items, the number of all items, and does not overlap any other
+/// array. There is one block per tile, of [`THREADS`] threads, with [`shared_bytes`](super::tile::shared_bytes) of
+/// dynamic shared memory.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_ragged<C: Compare, V: Pod>(
@@ -72,16 +76,17 @@ pub unsafe fn merge_ragged<C: Compare, V: Pod>(
     splits: *const usize,
 ) {
     let slots = const { tile_items::<C::Item, V>() };
-    // SAFETY: the caller promises the offsets, `pairs != 0`, and the splits of these tiles. Ends of a tile are in order, and inside of the arrays, as
-    // `Tile` says. A block writes its tile's items, which no other block does. The launch has the bytes of a tile; barriers are between writes and
-    // reads of other threads' slots.
+    // SAFETY: the caller passes `pairs + 1` offsets per array, `pairs >= 1`, and a split per tile. The launch has the
+    // bytes of a tile; barriers separate a slot's writes from reads by other threads.
     let (tile, shared) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
         (Tile::new(offsets, pairs, splits, total, slots), Pairs::<C, V>::dynamic(slots))
     };
     let (of_a, of_b) = (tile.a_next - tile.a_curr, tile.b_next - tile.b_curr);
     let (start, count) = (tile.a_curr + tile.b_curr, of_a + of_b);
-    // SAFETY: as above.
+    // SAFETY: `Tile` keeps the ends of a tile in order and inside the arrays: `a_curr + of_a` and `b_curr + of_b` are
+    // at most the last offsets. A block writes `start .. start + count` of `to`, and the ranges of two blocks are
+    // disjoint.
     let (of_a_global, of_b_global, to, to_values) = unsafe {
         (
             (Items::new(a.wrapping_add(tile.a_curr), of_a), Items::new(a_values.wrapping_add(tile.a_curr), of_a)),
@@ -103,7 +108,8 @@ pub unsafe fn merge_ragged<C: Compare, V: Pod>(
     shared.values.copy_to(to_values, THREADS as u32);
 }
 
-/// Shared memory to registers: items `slot .. slot + VT` of the merges of a tile of `count` items, of which `of_a` are of A, as far as there are so many.
+/// Shared memory to registers: items `slot .. slot + VT` of the merged tile, clipped to its `count` items. The first
+/// `of_a` items of the tile are from A.
 #[inline(always)]
 #[track_caller]
 fn merge_share<C: Compare, V: Pod, const VT: usize>(
@@ -120,7 +126,7 @@ fn merge_share<C: Compare, V: Pod, const VT: usize>(
     let (mut pair, mut end) = pair_of(tile, slot, 0);
     let begin = if pair > 0 { tile.end(pair - 1) } else { Ends { a: 0, b: 0 } };
     let run = |first: u32, end: u32| InOrder::<C, _>::new(shared.items.slice(first, end - first));
-    // Where runs are not sorted the last pair may end before the tile.
+    // For unsorted runs, the last pair may end before the tile.
     let rank = slot.min(end.key()) - begin.key();
     let taken = diagonal_search(rank, run(begin.a, end.a), run(of_a + begin.b, of_a + end.b));
     let (mut i, mut j) = (begin.a + taken, of_a + begin.b + rank - taken);
@@ -131,7 +137,7 @@ fn merge_share<C: Compare, V: Pod, const VT: usize>(
         let at = slot + s as u32;
         if at < count {
             if at == end.key() {
-                // Empty pairs may follow, and maybe thousands.
+                // Empty pairs may follow, perhaps thousands: hence a binary search.
                 (pair, end) = pair_of(tile, at, pair);
             }
             let take_a = i < end.a && (j >= of_a + end.b || x <= y);
@@ -150,7 +156,8 @@ fn merge_share<C: Compare, V: Pod, const VT: usize>(
     registers
 }
 
-/// The first pair of the tile, from pair `low` on, that ends behind item `k` of the merged tile, and where it ends: the pair of that item.
+/// The pair of item `k` of the merged tile, and the pair's end: the first pair, from pair `low`, that ends behind item
+/// `k`.
 #[inline(always)]
 #[track_caller]
 fn pair_of(tile: Tile, k: u32, low: usize) -> (usize, Ends) {

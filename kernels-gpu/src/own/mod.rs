@@ -1,6 +1,6 @@
-//! Kernels for a user's own order: of structs by some of their fields, of strings, of numbers in another order.
+//! Kernels for user-defined orders: of structs by some of their fields, of strings, of numbers in another order.
 //!
-//! A kernel crate that depends on this one says what is compared and how, and which kernels it wants in its PTX:
+//! A kernel crate that depends on this one defines an order and names the kernels for its PTX:
 //!
 //! ```
 //! use kernels_gpu::own::{Compare, kernels};
@@ -25,7 +25,7 @@
 //!     }
 //! }
 //!
-//! // Alone, and with values of 4 bytes.
+//! // Without values, and with values of 4 bytes.
 //! kernels! {
 //!     by_distance: ByDistance;
 //!     by_distance_u32: ByDistance, values u32;
@@ -34,18 +34,19 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`order`] | what comes before what, by a comparison or by ordered bits |
+//! | [`order`] | an order, defined by a comparison or by ordered bits |
 //! | [`items`] | items of several words, in global and in shared memory |
 //! | `tile` | items of a block, sorted or merged in shared memory |
-//! | [`sort_tiles`] | the tiles of an array, sorted |
-//! | [`by_bits`] | items to ordered bits, which the library sorts, and back |
-//! | [`merge_groups`] | many pairs of runs, merged: a pass of a sort, two arrays, a batch |
-//! | [`merge_ragged`] | pairs of runs of any lengths, merged |
+//! | [`sort_tiles`] | sorts the tiles of an array |
+//! | [`by_bits`] | converts items to ordered bits, which the library sorts, and gathers the items |
+//! | [`merge_groups`] | merges many pairs of runs: a pass of a sort, two arrays, a batch |
+//! | [`merge_ragged`] | merges pairs of runs of any lengths |
 //! | [`set_operation`] | unions, intersections and differences of two multisets |
-//! | [`instances`] | which kernels a crate has |
+//! | [`instances`] | the kernels of a crate |
 //!
-//! Nothing here is an entry point of this crate. Kernels compare, and do not compute with what they compare, so that they are right for every
-//! order, and slower than those for numbers. Only a sort of many [keys](Key) goes by their bits, if these are 4 or 8 bytes.
+//! This crate exports no entry points for such orders. The kernels only compare and move items, so that they work for
+//! every order. They are slower than the kernels for numbers. Only a sort of many [keys](Key) sorts their bits, if
+//! these have 4 or 8 bytes.
 
 pub mod by_bits;
 pub mod instances;

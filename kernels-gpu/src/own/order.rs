@@ -1,4 +1,4 @@
-//! What comes before what: a comparison, or a coding to bits that compare as the keys do.
+//! User-defined orders: by a comparison, or by bits that compare like the keys.
 
 use bytemuck::Pod;
 use core::cmp::Ordering;
@@ -11,36 +11,37 @@ use core::cmp::Ordering;
     note = "implement `kernels_gpu::own::Compare` for it, or `kernels_gpu::own::Key` if some bits compare as it does"
 )]
 pub trait Compare: Copy + Send + Sync + 'static {
-    /// What is compared.
+    /// The type of the items.
     type Item: Pod + Send + Sync;
 
     /// Whether `a` comes before `b`.
     ///
-    /// This is a strict weak order, as `<` is: no item is before itself; if `a` is before `b` and `b` before `c`, then `a` is before
-    /// `c`; and items of which neither is before the other are equal to the same items. Where it is not, what a sort or merge gives is
-    /// unspecified: some items may be missing, and others there twice.
+    /// A strict weak order, like `<`: no item is before itself, and the relation is transitive. Two items are equal if
+    /// neither is before the other, and this equality is transitive, too. Otherwise the result of a sort or merge is
+    /// unspecified: items may be missing or duplicated.
     fn is_before(a: &Self::Item, b: &Self::Item) -> bool;
 
-    /// Bytes of [`ordered_bits`](Self::ordered_bits): 4 or 8, or 0 if only the comparison tells the order.
+    /// Bytes of [`ordered_bits`](Self::ordered_bits): 4 or 8, or 0 if the order is defined by the comparison only.
     #[doc(hidden)]
     const ORDERED_BYTES: usize = 0;
 
-    /// Bits in the order of the items, in the low [`ORDERED_BYTES`](Self::ORDERED_BYTES), by which arrays that are not short are sorted.
+    /// Bits in the order of the items, in the low [`ORDERED_BYTES`](Self::ORDERED_BYTES) bytes. Longer arrays are
+    /// sorted by them.
     #[doc(hidden)]
     fn ordered_bits(_: &Self::Item) -> u64 {
         0
     }
 }
 
-/// A key whose order is that of some bits. Keys are an [order](Compare) themselves, by these.
+/// A key that some bits order. Keys are an [order](Compare) themselves, by these bits.
 ///
-/// If the bits are 4 or 8 bytes, a sort of many keys sorts these with indices, and moves each key twice, where a sort by comparisons moves it in each
-/// pass.
+/// If the bits have 4 or 8 bytes, a sort of many keys sorts the bits with indices and moves each key twice. A sort by
+/// comparisons moves each key in every pass.
 ///
 /// ```
 /// use kernels_gpu::own::{Compare, Key};
 ///
-/// /// Decimals: tens before units.
+/// /// Decimal digits, the most significant first.
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 /// #[repr(C)]
 /// struct Digits([u8; 4]);
@@ -110,7 +111,7 @@ impl<K: Key> Compare for K {
     }
 }
 
-/// An item that compares as an order says, so that the searches for numbers find it.
+/// An item that compares by an order, for the generic searches.
 pub(super) struct Ordered<C: Compare>(pub C::Item);
 
 impl<C: Compare> Clone for Ordered<C> {
@@ -137,7 +138,7 @@ impl<C: Compare> PartialOrd for Ordered<C> {
         Some(self.cmp(other))
     }
 
-    /// One comparison instead of two.
+    /// One call of `is_before` instead of two.
     #[inline(always)]
     fn le(&self, other: &Self) -> bool {
         !C::is_before(&other.0, &self.0)

@@ -1,16 +1,18 @@
-//! Set operations on two sorted multisets of items, in two phases: `balance_sets` divides, `combine_sets` keeps.
+//! Set operations on two sorted multisets of items, in two phases: `balance_sets` divides, `combine_sets` computes the
+//! result.
 //!
 //! ```text
-//!   balance_sets   A  1 1 2│2 2 2 5│6      the balanced path, divided into tiles: no pair of equal items is divided
+//!   balance_sets   A  1 1 2│2 2 2 5│6      the balanced path, divided into tiles between pairs of equal items
 //!                  B  1 2  │2 2 3  │8 9
-//!   combine_sets      1 1 2│2 2 3 5│…      each tile in shared memory: a thread walks its part of the path, and counts what it keeps
-//!                     └ 3 ┘└── 7 ──        how many items the tiles before it keep: a look-back over these
-//!                  C  1 1 2 2 2 3 5 …      what is kept, side by side
+//!   combine_sets      1 1 2│2 2 3 5│…      each tile in shared memory: a thread walks its part and counts kept items
+//!                     └ 3 ┘└── 7 ──        numbers of kept items, which a look-back adds up over earlier tiles
+//!                  C  1 1 2 2 2 3 5 …      the kept items, without gaps
 //! ```
 //!
-//! Items are equal if neither is before the other. The k-th of equal items of A and the k-th of B are a pair, of which the one of A is kept;
-//! so of m equal items of A and n of B a union has those of A and the last n − m of B, an intersection the first min(m, n) of A, and a
-//! difference the last m − n of A, as C++'s `std::set_union` and its siblings have.
+//! Items are equal if neither is before the other. The k-th copy of an item in A and the k-th copy in B are a pair, and
+//! A's item is kept. For m equal items in A and n in B, a union has A's items and the last n − m of B. An intersection
+//! has the first min(m, n) of A, and a difference the last m − n of A. These are the rules of C++'s `std::set_union`,
+//! `std::set_intersection` and `std::set_difference`.
 
 use super::items::{InOrder, Items, ItemsMut};
 use super::order::Compare;
@@ -27,7 +29,8 @@ use bytemuck::{Pod, Zeroable};
 use core::cmp::Ordering;
 use cuda_std::prelude::*;
 
-/// Items of a tile, with values of type `V`: one fewer than it has slots, since a tile that begins in the middle of a pair has the whole pair.
+/// Items per tile, with values of type `V`: one fewer than slots, since a tile that begins inside a pair takes both
+/// items.
 pub const fn set_tile_items<T, V>() -> usize {
     tile_items::<T, V>() - 1
 }
@@ -37,12 +40,13 @@ pub const fn shared_bytes<T, V>() -> u32 {
     CompactionMemory::end(tile::shared_bytes::<T, V>())
 }
 
-/// Kernel: writes to `splits[2 t]` and `splits[2 t + 1]` how many items of A and of B the balanced path takes before tile `t` of `tile` items, for
-/// `tiles` tiles. One thread a tile.
+/// Kernel: divides the balanced path into `tiles` tiles of `tile` items. `splits[2 t]` becomes the number of A's items
+/// before tile `t`, and `splits[2 t + 1]` the number of B's items. One thread per tile.
 ///
 /// # Safety
-/// `a` and `b` are arrays of `m` and `n` items, in global memory, aligned to 4 bytes; every tile begins at an item of these, `(tiles - 1) * tile < m + n`.
-/// `splits` has capacity for `2 tiles` numbers, and there are at least as many threads as tiles.
+/// `a` and `b` are arrays of `m` and `n` items, in global memory, aligned to 4 bytes. Every tile begins at an item:
+/// `(tiles - 1) * tile < m + n`. `splits` has capacity for `2 * tiles` numbers, and the grid has at least `tiles`
+/// threads.
 #[inline(always)]
 pub unsafe fn balance_sets<C: Compare>(
     a: *const C::Item,
@@ -57,7 +61,8 @@ pub unsafe fn balance_sets<C: Compare>(
     if t >= tiles {
         return;
     }
-    // SAFETY: the arrays have `m`, `n` and `2 * tiles` elements; this thread alone writes `splits[2 * t]` and the next one.
+    // SAFETY: the caller passes `m` items at `a`, `n` at `b` and room for `2 * tiles` numbers at `splits`. This thread
+    // alone writes numbers `2 * t` and `2 * t + 1`, `t < tiles`.
     let (a, b, splits) = unsafe { (Items::new(a, m), Items::new(b, n), GlobalMut::new(splits, 2 * tiles)) };
     let (a, b) = (InOrder::<C, _>::new(a), InOrder::<C, _>::new(b));
     let k = t * tile;
@@ -66,14 +71,15 @@ pub unsafe fn balance_sets<C: Compare>(
     splits.set(2 * t + 1, point.rank(k) - point.a);
 }
 
-/// Kernel: writes the items that `kept` keeps of `a` and `b` to `to`, sorted, with their values, and how many these are to `count`. One block a
-/// tile.
+/// Kernel: writes the items of `a` and `b` that `kept` keeps to `to`, sorted, with their values, and their number to
+/// `count`. One block per tile.
 ///
 /// # Safety
-/// As for [`balance_sets`], whose splits for tiles of [`set_tile_items`] `splits` are; values are as many as items, one of `m` and `n` is not 0.
-/// `to` has capacity for `capacity` items and values, `count` for one number; `tiles` are the [`words`](crate::warp::look_back::words) of as many
-/// tiles, which are 0. What is written overlaps nothing that is read. Blocks are of [`THREADS`] threads, one for each tile, with [`shared_bytes`] of
-/// dynamic shared memory.
+/// The arrays meet the requirements of [`balance_sets`], and `splits` is its result for tiles of [`set_tile_items`].
+/// There is one value per item, and `m + n` is above 0. `to` has capacity for `capacity` items and values, and `count`
+/// for one number. `tiles` points to the [`words`](crate::warp::look_back::words) of all tiles, which are 0. The output
+/// arrays do not overlap the input arrays. There is one block per tile, of [`THREADS`] threads, with [`shared_bytes`]
+/// of dynamic shared memory.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn combine_sets<C: Compare, V: Pod>(
@@ -92,9 +98,10 @@ pub unsafe fn combine_sets<C: Compare, V: Pod>(
     kept: u32,
 ) {
     let number = (m + n).div_ceil(const { set_tile_items::<C::Item, V>() });
-    // SAFETY: the arrays have as many elements as the caller promises: two splits and a word of the look-back for each tile, which nothing else uses.
-    // A block writes what it keeps behind what all blocks before it keep. The launch has the bytes of a tile and of the compaction; barriers are
-    // between writes and reads of other threads' slots.
+    // SAFETY: the caller passes `m` and `n` items and values, room for `capacity` of each, and `2 * number` splits. It
+    // passes the look-back's words, which nothing else uses. A block writes its kept items behind the kept items of
+    // earlier tiles. The launch has the bytes of a tile and of the compaction; barriers separate a slot's writes from
+    // reads by other threads.
     let (a, a_values, b, b_values, to, to_values, splits, tiles, shared, compaction) = unsafe {
         (
             Items::<C::Item>::new(a, m),
@@ -112,9 +119,9 @@ pub unsafe fn combine_sets<C: Compare, V: Pod>(
     let t = compaction.take(tiles);
     let split = |t: usize| if t < number { (splits.get(2 * t), splits.get(2 * t + 1)) } else { (m, n) };
     let (begin, end) = (split(t as usize), split(t as usize + 1));
-    // A whole tile at most: more than its share only if it begins in the middle of a pair.
+    // At most a whole tile: one item more than `set_tile_items` only if it begins between the two items of a pair.
     let total = end.0 + end.1 - begin.0 - begin.1;
-    // Where items are not sorted, splits may be out of order.
+    // For unsorted items, splits may be out of order.
     let of_a = clamp_split(begin.0, end.0, total) - begin.0;
     let of_b = total - of_a;
     shared.fill(
@@ -124,35 +131,37 @@ pub unsafe fn combine_sets<C: Compare, V: Pod>(
     thread::sync_threads();
     let of_tile = for_items_per_thread!(C::Item, V, VT => {
         let walked = walk::<C, V, VT>(shared, of_a as u32, total as u32, Kept(kept));
-        // SAFETY: all threads of the block are here, whole warps. The items of the tile have been read by all: there is a barrier in this.
+        // SAFETY: all threads of the block, which are whole warps, make this call. It contains a barrier, so that all
+        // threads have read the tile before `store` overwrites it.
         let counted = unsafe { compaction.count(tiles, t, walked.kept.count_ones()) };
         walked.store(shared, counted.before_thread);
         counted.of_tile
     });
-    // SAFETY: as above.
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, t, of_tile, ROW.sets_pairs_pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if t as usize + 1 == number && thread::thread_idx_x() == 0 {
-        // SAFETY: `count` is one number, which the block of the last tile alone writes.
+        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
         unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
     }
-    // Where items are not sorted there may be more than of sorted ones.
+    // For unsorted items, there may be more than `capacity`.
     let first = before.min(capacity);
     let len = (of_tile as usize).min(capacity - first);
     shared.items.copy_to(to.slice(first, len), THREADS as u32);
     shared.values.copy_to(to_values.slice(first, len), THREADS as u32);
 }
 
-/// What a thread finds on its part of the path: the item of each step, and its value where the item is kept.
+/// The steps of a thread on its part of the path: the item of each step, and the value of each kept item.
 struct Walked<C: Compare, V, const VT: usize> {
     registers: Registers<C, V, VT>,
-    /// A bit for each step, of whether its item is kept.
+    /// Bit i: whether the item of step i is kept.
     kept: u32,
 }
 
-/// Walks the part of this thread of the path of a tile of `count` items, of which `m` are of A: from the last point up to its diagonal to the last
-/// point up to the next thread's. These are `VT` steps at most: `VT` items, and one more if it begins one item before the diagonal, with a pair.
+/// Walks this thread's part of the path of a tile of `count` items, the first `m` from A. The part is from the last
+/// point up to its diagonal to the last point up to the next thread's diagonal. It has at most `VT` steps: `VT` items,
+/// or `VT + 1` if it begins one item before the diagonal, with a pair.
 #[inline(always)]
 #[track_caller]
 fn walk<C: Compare, V: Pod, const VT: usize>(shared: Pairs<C, V>, m: u32, count: u32, kept: Kept) -> Walked<C, V, VT> {
@@ -167,7 +176,7 @@ fn walk<C: Compare, V: Pod, const VT: usize>(shared: Pairs<C, V>, m: u32, count:
     let whole = InOrder::<C, _>::new(whole);
     let mut step = 0;
     while step < VT {
-        // Of a run that is used up any item will do.
+        // An exhausted run may give any item.
         let (x, y) = (whole.at(i.min(count - 1)), whole.at((m + j).min(count - 1)));
         let order = if i == m {
             Ordering::Greater
@@ -177,7 +186,7 @@ fn walk<C: Compare, V: Pod, const VT: usize>(shared: Pairs<C, V>, m: u32, count:
             x.cmp(&y)
         };
         let (of_a, of_b) = (order.is_le(), order.is_ge());
-        // A pair that the next thread's diagonal divides is the next thread's.
+        // A pair that the next thread's diagonal divides belongs to the next thread.
         if i + j + of_a as u32 + of_b as u32 <= end {
             if kept.keeps(of_a, of_b) {
                 walked.registers.items[step] = if of_a { x.0 } else { y.0 };
@@ -193,7 +202,7 @@ fn walk<C: Compare, V: Pod, const VT: usize>(shared: Pairs<C, V>, m: u32, count:
 }
 
 impl<C: Compare, V: Pod, const VT: usize> Walked<C, V, VT> {
-    /// Registers to shared memory: what is kept, from slot `first` on.
+    /// Registers to shared memory: stores the kept items from slot `first`.
     #[inline(always)]
     #[track_caller]
     fn store(self, shared: Pairs<C, V>, first: u32) {

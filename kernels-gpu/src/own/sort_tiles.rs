@@ -1,4 +1,4 @@
-//! The tiles of an array, each sorted by one block: what the passes of merges begin with.
+//! Sorts the tiles of an array, one block each: the start of a merge sort.
 
 use super::items::ItemsMut;
 use super::order::Compare;
@@ -6,11 +6,13 @@ use super::tile::{Pairs, THREADS, for_items_per_thread, tile_items};
 use bytemuck::Pod;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts each [tile](tile_items) of `from`, with their values, to the same indices of `to`, which may be the same arrays.
+/// Kernel: sorts each [tile](tile_items) of `from`, with its values, to the same indices of `to`, which may be the same
+/// arrays.
 ///
 /// # Safety
-/// All arrays have `n` elements, in global memory, aligned to 4 bytes; those of `to` are those of `from` or do not overlap them. Blocks are of
-/// [`THREADS`] threads, one for each tile, with [`shared_bytes`](super::tile::shared_bytes) of dynamic shared memory.
+/// All arrays have `n` elements, in global memory, aligned to 4 bytes. The arrays of `to` are the arrays of `from` or
+/// do not overlap them. There is one block per tile, of [`THREADS`] threads, with
+/// [`shared_bytes`](super::tile::shared_bytes) of dynamic shared memory.
 #[inline(always)]
 pub unsafe fn sort_tiles<C: Compare, V: Pod>(
     from: *mut C::Item,
@@ -22,8 +24,9 @@ pub unsafe fn sort_tiles<C: Compare, V: Pod>(
     let tile = const { tile_items::<C::Item, V>() };
     let start = thread::block_idx_x() as usize * tile;
     let count = (n - start).min(tile);
-    // SAFETY: all arrays have `n` elements, and there is one block for each tile, so that `start < n`. A block uses `start .. start + count` of them,
-    // which no other block does; barriers come between the reads and the writes. The launch has the bytes of a tile.
+    // SAFETY: all arrays have `n` elements, and there is one block per tile, so that `start < n`. A block accesses
+    // `start .. start + count` only, and the ranges of two blocks are disjoint; barriers separate reads from writes.
+    // The launch has the bytes of a tile.
     let (from, from_values, to, to_values, shared) = unsafe {
         (
             ItemsMut::<C::Item>::new(from, n).slice(start, count),
@@ -37,7 +40,7 @@ pub unsafe fn sort_tiles<C: Compare, V: Pod>(
     shared.values.fill_mut(from_values, THREADS as u32);
     thread::sync_threads();
     for_items_per_thread!(C::Item, V, VT => {
-        // Each thread reads and writes its own slots until the first barrier of the sort.
+        // Each thread accesses its own slots until the first barrier of the sort.
         let registers = shared.load::<VT>(thread::thread_idx_x() * VT as u32, count as u32);
         shared.sort(registers, count as u32);
     });

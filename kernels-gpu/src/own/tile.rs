@@ -1,6 +1,7 @@
 //! The items of a block, with their values, in registers and in shared memory.
 //!
-//! A thread has `VT` neighbouring items of the tile. Tiles may be short at the end of an array: only the first `count` slots hold items.
+//! A thread has `VT` neighbouring items of the tile. The last tile of an array may be short: only the first `count`
+//! slots hold items.
 
 use super::items::{InOrder, Items, Tile, words};
 use super::order::{Compare, Ordered};
@@ -12,8 +13,8 @@ use cuda_std::prelude::*;
 /// Threads of a block.
 pub const THREADS: usize = 128;
 
-/// Items of a thread, for an item and its value of so many bytes together: an odd number, for which the banks of shared memory have
-/// fewer conflicts. A tile takes 32 KiB at most.
+/// Items per thread, where an item and its value have `bytes` bytes together. An odd number reduces bank conflicts in
+/// shared memory. A tile takes at most 32 KiB.
 pub const fn items_per_thread(bytes: usize) -> usize {
     match bytes {
         0..=16 => 7,
@@ -23,7 +24,7 @@ pub const fn items_per_thread(bytes: usize) -> usize {
     }
 }
 
-/// Runs code with a constant of that name, the [items of a thread](items_per_thread) for these types.
+/// Runs code with a constant `$name`, the [items per thread](items_per_thread) for these types.
 macro_rules! for_items_per_thread {
     ($item:ty, $value:ty, $name:ident => $work:expr) => {
         match const { $crate::own::tile::items_per_thread(size_of::<$item>() + size_of::<$value>()) } {
@@ -40,17 +41,17 @@ macro_rules! for_items_per_thread {
 }
 pub(super) use for_items_per_thread;
 
-/// Items of a tile, with values of type `V`.
+/// Items per tile, with values of type `V`.
 pub const fn tile_items<T, V>() -> usize {
     THREADS * items_per_thread(size_of::<T>() + size_of::<V>())
 }
 
-/// Bytes of dynamic shared memory of a tile.
+/// Bytes of dynamic shared memory per tile.
 pub const fn shared_bytes<T, V>() -> u32 {
     (tile_items::<T, V>() * (size_of::<T>() + size_of::<V>())) as u32
 }
 
-/// A block's items and their values, in shared memory.
+/// Items and their values in shared memory.
 pub(super) struct Pairs<C: Compare, V> {
     pub items: Tile<C::Item>,
     pub values: Tile<V>,
@@ -66,14 +67,16 @@ impl<C: Compare, V: Pod> Clone for Pairs<C, V> {
 impl<C: Compare, V: Pod> Copy for Pairs<C, V> {}
 
 impl<C: Compare, V: Pod> Pairs<C, V> {
-    /// Those of `slots` slots.
+    /// The memory of a tile of `slots` slots.
     ///
     /// # Safety
-    /// The launch has [`shared_bytes`] for so many, and barriers order the accesses of threads to one slot.
+    /// The launch has [`shared_bytes`], for a tile of `slots` items. Barriers order the accesses of threads to one
+    /// slot.
     #[inline(always)]
     pub unsafe fn dynamic(slots: usize) -> Self {
         let values_at = (slots * words::<C::Item>() * 4) as u32;
-        // SAFETY: items and then values are the bytes of the launch.
+        // SAFETY: `slots` items from byte 0 and `slots` values after them end at `shared_bytes`. Both have a multiple
+        // of 4 bytes, so that both arrays are aligned.
         unsafe { Self { items: Tile::dynamic(0, slots as u32), values: Tile::dynamic(values_at, slots as u32) } }
     }
 
@@ -82,7 +85,8 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
         Self { items: self.items.slice(start, len), values: self.values.slice(start, len) }
     }
 
-    /// Global to shared memory: items with their values, those of `a` and then those of `b`, with all threads of the block.
+    /// Global to shared memory, with all threads of the block: loads the items of `a` and then of `b`, with their
+    /// values.
     #[inline(always)]
     #[track_caller]
     pub fn fill(self, a: (Items<C::Item>, Items<V>), b: (Items<C::Item>, Items<V>)) {
@@ -93,7 +97,7 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
         self.values.slice(of_a, of_b).fill(b.1, THREADS as u32);
     }
 
-    /// Shared memory to registers: `VT` items from `slot` on, as far as there are `count`.
+    /// Shared memory to registers: loads items `slot .. slot + VT`, clipped to `count`.
     #[inline(always)]
     #[track_caller]
     pub fn load<const VT: usize>(self, slot: u32, count: u32) -> Registers<C, V, VT> {
@@ -109,7 +113,7 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
         registers
     }
 
-    /// Registers to shared memory, the other way round.
+    /// Registers to shared memory: stores items `slot .. slot + VT`, clipped to `count`.
     #[inline(always)]
     #[track_caller]
     pub fn store<const VT: usize>(self, registers: Registers<C, V, VT>, slot: u32, count: u32) {
@@ -123,8 +127,9 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
         }
     }
 
-    /// Merges two neighbouring runs, of `m` slots and of the rest: items `slot .. slot + VT` of the merge to registers, as far as there are so
-    /// many. Of equal items, those of the first run go first.
+    /// Shared memory to registers: merges two neighbouring runs, the first `m` items and the rest of `count` items.
+    /// Returns items `slot .. slot + VT` of the merge, clipped to `count`. Stable: equal items of the first run come
+    /// first.
     #[inline(always)]
     #[track_caller]
     pub fn merge<const VT: usize>(self, m: u32, slot: u32, count: u32) -> Registers<C, V, VT> {
@@ -157,11 +162,11 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
         registers
     }
 
-    /// Sorts the `count` items of the tile, of which each thread of the block has `VT` in registers.
+    /// Sorts the `count` items of the tile. Each thread of the block has `VT` items in registers. Stable.
     ///
     /// ```text
-    ///   registers   VT items a thread, sorted by exchanges of neighbours
-    ///   shared      runs of VT → 2 VT → 4 VT → …         a round a doubling
+    ///   registers   VT items per thread, sorted by odd-even transposition
+    ///   shared      runs of VT → 2 VT → 4 VT → …         each round doubles the runs
     /// ```
     #[inline(always)]
     #[track_caller]
@@ -185,7 +190,7 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
     }
 }
 
-/// `VT` items of a thread.
+/// `VT` items of a thread, with their values.
 pub(super) struct Registers<C: Compare, V, const VT: usize> {
     pub items: [C::Item; VT],
     pub values: [V; VT],
@@ -201,8 +206,8 @@ impl<C: Compare, V: Pod, const VT: usize> Clone for Registers<C, V, VT> {
 impl<C: Compare, V: Pod, const VT: usize> Copy for Registers<C, V, VT> {}
 
 impl<C: Compare, V: Pod, const VT: usize> Registers<C, V, VT> {
-    /// Sorts the first `valid` items by exchanges of neighbours, every other pair in turn (odd-even transposition), which keeps equal
-    /// ones in their order.
+    /// Sorts the first `valid` items by odd-even transposition: rounds compare and exchange alternate pairs of
+    /// neighbours. Stable.
     #[inline(always)]
     fn sort(&mut self, valid: u32) {
         let mut round = 0;
@@ -219,7 +224,7 @@ impl<C: Compare, V: Pod, const VT: usize> Registers<C, V, VT> {
     }
 }
 
-/// Both, exchanged or not.
+/// `[b, a]` if `exchange`, otherwise `[a, b]`.
 #[inline(always)]
 fn exchanged<T>(exchange: bool, a: T, b: T) -> [T; 2] {
     if exchange { [b, a] } else { [a, b] }

@@ -1,4 +1,4 @@
-//! A block's segment of a merge: which part of C it writes, and which parts of A and B that takes (figure 12.11).
+//! A block's segment of a merge: the part of C that it writes, and the parts of A and B that it reads (figure 12.11).
 
 use crate::key::Bits;
 use crate::keys::{Keys, KeysMut};
@@ -15,14 +15,14 @@ pub struct Segment<B> {
     pub a: Keys<B>,
     /// The keys of B to merge.
     pub b: Keys<B>,
-    /// Where they go; as long as the two together.
+    /// The destination, of `a.len() + b.len()` keys.
     pub c: KeysMut<B>,
 }
 
 /// Divides C evenly over the blocks of the grid and finds this block's segment.
 ///
-/// Two threads search, one for each end, and tell the others through shared memory. All threads of the block have to
-/// call this.
+/// Threads 0 and `block_dim - 1` each search for one end of the segment and publish it in shared memory. Every thread
+/// of the block must make this call, which contains a barrier.
 ///
 /// # Safety
 /// The launch has at least [`SPLITS_BYTES`] of dynamic shared memory.
@@ -33,13 +33,14 @@ pub unsafe fn block_segment<B: Bits>(a: Keys<B>, b: Keys<B>, c: KeysMut<B>) -> S
     let c_curr = (thread::block_idx_x() as usize * keys_per_block).min(total);
     let c_next = (c_curr + keys_per_block).min(total);
 
-    // SAFETY: 2 words of 8 bytes are the `SPLITS_BYTES` of the launch. Words 0 and 1 are each written by one thread,
-    // before the barrier, and read only after it; the region is not used for anything else.
+    // SAFETY: `SPLITS_BYTES` of the launch's dynamic shared memory are 2 words of 8 bytes. Word 0 is written by thread
+    // 0 alone and word 1 by the last thread alone. The barrier separates these writes from the reads, and nothing else
+    // uses the words.
     let splits = unsafe { Shared::<usize>::dynamic(0, 2) };
     if thread::thread_idx_x() == 0 {
         splits.set(0, co_rank(c_curr, a, b));
     }
-    // The last thread, which in a block of one thread is the first again.
+    // In a block of one thread, the last thread is also the first.
     if thread::thread_idx_x() == thread::block_dim_x() - 1 {
         splits.set(1, co_rank(c_next, a, b));
     }

@@ -1,18 +1,18 @@
 //! Co-rank: where the first `k` keys of a merge come from (figure 12.5; observations of figure 12.3).
 //!
-//! The first `k` keys of the merge of A and B are the first `i` of A and the first `j` of B, with `i + j = k`. `i` is
-//! the co-rank of `k`: the one split with
+//! The first `k` keys of the merge of A and B are `i` keys of A and `j = k - i` of B. `i` is the co-rank of `k`: the
+//! one split with
 //!
 //! ```text
 //!            i                          j
 //!   A ├──────┼────────────┤    B ├──────┼────────────┤
 //!       A[i-1]  A[i]              B[j-1]  B[j]
 //!
-//!   A[i-1] <= B[j]     nothing taken from A belongs after what is left of B
-//!   B[j-1] <  A[i]     nothing taken from B belongs after, or ties with, what is left of A
+//!   A[i-1] <= B[j]     no key taken from A belongs after the remaining keys of B
+//!   B[j-1] <  A[i]     no key taken from B belongs after, or ties with, the remaining keys of A
 //! ```
 //!
-//! The `<` is what makes the merge stable: of equal keys, A's go first.
+//! The strict `<` makes the merge stable: among equal keys, those from A come first.
 
 use crate::key::{Bits, Coding, Position};
 use crate::keys::Keys;
@@ -35,16 +35,17 @@ where
     let mut i_low = k.minus_or_zero(n);
     let mut j_low = k.minus_or_zero(m);
     loop {
-        // Above its lower bound i is not 0 and j is below n, so these two keys exist; likewise below. The figure tests
-        // against 0 and n, which for ascending inputs is the same; this way the search also ends for any other.
+        // `i > i_low >= 0` and `j < n`, so that both keys exist; likewise in the other branch. The figure tests against
+        // 0 and n instead, which is equivalent for ascending inputs. With these bounds the search also ends for
+        // unsorted inputs.
         if i > i_low && a.at(i - I::ONE) > b.at(j) {
-            // Too many of A: go half of the way back to i_low, rounded up.
+            // Too many keys from A: move half of the distance back to `i_low`, rounded up.
             let delta = (i - i_low + I::ONE).half();
             j_low = j;
             i = i - delta;
             j = j + delta;
         } else if j > j_low && b.at(j - I::ONE) >= a.at(i) {
-            // Too many of B.
+            // Too many keys from B.
             let delta = (j - j_low + I::ONE).half();
             i_low = i;
             i = i + delta;
@@ -55,21 +56,22 @@ where
     }
 }
 
-/// Keeps the co-rank `i_next`, at the end of a segment of `length` keys that begins at co-rank `i_curr`, in step with it:
-/// the segment takes at least none and at most all of its keys from A.
+/// Clamps the co-rank `i_next` at the end of a segment. The segment has `length` keys, begins at co-rank `i_curr`, and
+/// takes 0 to `length` keys from A.
 ///
-/// For ascending inputs that holds anyway. For others this is what keeps a merge inside its arrays: the result is then
-/// in no particular order, but nothing is read or written out of bounds.
+/// Co-ranks of ascending inputs already satisfy this. For unsorted inputs the clamp keeps every access in bounds,
+/// although the order of the result is then unspecified.
 #[inline(always)]
 pub fn clamp_split<I: Position>(i_curr: I, i_next: I, length: I) -> I {
     i_next.max(i_curr).min(i_curr + length)
 }
 
-/// Kernel: thread `t` of the grid finds the co-rank of `min(t * step, m + n)`, in the order of `coding`, and writes it to
+/// Kernel: thread `t` of the grid writes the co-rank of `min(t * step, m + n)`, in the order of `coding`, to
 /// `splits[t]`.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `count` positions, in global memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `count` indices, in global
+/// memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn co_rank_splits<B: Bits>(
@@ -82,9 +84,8 @@ pub unsafe fn co_rank_splits<B: Bits>(
     count: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `count` elements, as the caller promises. `co_rank` is called
-    // with `k <= m + n` and reads indices below `m` and `n`. Only thread `t` of the grid writes `splits[t]`, and only
-    // if `t < count`.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `count` indices at `splits`. `co_rank` gets
+    // `k <= m + n` and reads indices below `m` and `n` only. Thread `t < count` alone writes `splits[t]`.
     let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, count)) };
     let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     if t < count {

@@ -1,12 +1,12 @@
-//! Basic merge: every thread merges its own segment of the output, straight from global memory (figure 12.9).
+//! Basic merge: every thread merges its own segment of the output directly in global memory (figure 12.9).
 //!
 //! ```text
-//!   C  ├────────┼────────┼────────┼─────┤     ceil((m+n) / threads) keys a thread
+//!   C  ├────────┼────────┼────────┼─────┤     ceil((m+n) / threads) keys per thread
 //!       thread 0 thread 1 thread 2 …
 //! ```
 //!
-//! Each thread finds by co-rank where its segment of C begins and ends in A and in B, and merges the two sequentially.
-//! Neighbouring threads read and write far apart, so hardly any access is coalesced.
+//! Each thread finds the ends of its segment in A and in B by co-rank and merges the two parts sequentially.
+//! Neighbouring threads access distant addresses, so that hardly any access is coalesced.
 
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
@@ -14,22 +14,23 @@ use crate::textbook::co_rank::{clamp_split, co_rank};
 use crate::textbook::sequential::merge_sequential;
 use cuda_std::prelude::*;
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`. Any grid and block size will do; no shared memory.
+/// Kernel: merges `a` and `b` into `c` in the order of `coding`. The grid and the blocks may have any size. Uses no
+/// shared memory.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
-/// neither of them.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c`
+/// does not overlap `a` or `b`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn merge_basic<B: Bits>(a: *const B, m: usize, b: *const B, n: usize, c: *mut B, coding: Coding<B>) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. For any keys
-    // `k - n <= co_rank(k) <= min(k, m)`, and `clamp_split` keeps both segments' ends in order, so that
-    // `i_curr <= i_next <= m` and `j_curr <= j_next <= n`. A thread writes `k_curr .. k_next`, which ends by `m + n`
-    // and overlaps no other thread's.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `m + n` at `c`. For any keys
+    // `k - n <= co_rank(k) <= min(k, m)`. `clamp_split` keeps the ends in order: `i_curr <= i_next <= m` and
+    // `j_curr <= j_next <= n`. A thread writes `k_curr .. k_next` with `k_next <= m + n`; the ranges of two threads are
+    // disjoint.
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     let threads = thread::block_dim_x() as usize * thread::grid_dim_x() as usize;
     let tid = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     let keys_per_thread = (m + n).div_ceil(threads);
-    // Where threads are many, the last ones have nothing to do: both ends stop at m + n.
+    // With more threads than keys, both ends of the last threads' segments are m + n: these are empty.
     let k_curr = (tid * keys_per_thread).min(m + n);
     let k_next = (k_curr + keys_per_thread).min(m + n);
     let i_curr = co_rank(k_curr, a, b);

@@ -1,14 +1,15 @@
-//! Circular-buffer merge: as the tiled merge, but a round loads only what the last one used up (figures 12.15 to 12.20).
+//! Circular-buffer merge: a tiled merge where a round replaces only the keys that the last round consumed (figures
+//! 12.15 to 12.20).
 //!
 //! ```text
 //!   A_S before   │ a4 a5 a6 a7 a0 a1 a2 a3 │      start = 4: the sequence is a0 … a7, wrapped around the end
 //!                              ↑ start
-//!   a round takes a0 a1 a2; three new keys go where they were
+//!   a round consumes a0 a1 a2; three new keys take their slots
 //!   A_S after    │ a4 a5 a6 a7 a8 a9 aA a3 │
 //!                                       ↑ start
 //! ```
 //!
-//! Every key is loaded once. The price is that each access wraps its position around the buffer's end.
+//! Every key is loaded once. In return, each access must wrap its index at the end of the buffer.
 
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
@@ -19,17 +20,18 @@ use crate::textbook::merge_tiled;
 use crate::textbook::sequential::merge_sequential;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for buffers of `tile_size` keys: as many as the tiled merge takes.
+/// Bytes of dynamic shared memory for two buffers of `tile_size` keys each, equal to [`merge_tiled::shared_bytes`].
 pub const fn shared_bytes<B>(tile_size: u32) -> u32 {
     merge_tiled::shared_bytes::<B>(tile_size)
 }
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, through circular buffers of `tile_size` keys. Any grid and block size will do.
+/// Kernel: merges `a` and `b` into `c` in the order of `coding`, through circular buffers of `tile_size` keys. The grid
+/// and the blocks may have any size.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
-/// neither of them.
-/// `tile_size` is not 0, and the launch has [`shared_bytes`] of dynamic shared memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c`
+/// does not overlap `a` or `b`. `tile_size` is at least 1, and the launch has [`shared_bytes`] of dynamic shared
+/// memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn merge_circular<B: Bits>(
     a: *const B,
@@ -40,17 +42,18 @@ pub unsafe fn merge_circular<B: Bits>(
     tile_size: u32,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. `co_rank` reads indices
-    // below `m` and `n`; everything else is in this block's segments, and those of C of two blocks do not overlap.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `m + n` at `c`. `co_rank` reads indices below
+    // `m` and `n`; all other accesses are inside this block's segments, and the segments of C of two blocks are
+    // disjoint.
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
-    // SAFETY: the first `SPLITS_BYTES` of dynamic shared memory are a part of the `shared_bytes` of the launch; all
-    // threads of the block are here.
+    // SAFETY: `shared_bytes` is `SPLITS_BYTES + 2 * tile_bytes`, so that the launch has `SPLITS_BYTES` at offset 0. No
+    // branch precedes the call, so every thread of the block reaches its barrier.
     let segment = unsafe { block_segment(a, b, c) };
-    // SAFETY: `a_s` is bytes `SPLITS_BYTES ..` and `b_s` the `tile_bytes` after it, together
-    // `SPLITS_BYTES + 2 * tile_bytes`, which is what `shared_bytes` says; neither overlaps the splits, and both are
-    // aligned, as `SPLITS_BYTES` is 16. `wrap` gives a slot below `tile_size` for any position up to `tile_size`, as
-    // `start < tile_size`. `refill` writes only slots behind the window, one thread each. One barrier of a round comes
-    // between these writes and the reads, the other between the reads and the next round's writes.
+    // SAFETY: `a_s` is bytes `SPLITS_BYTES .. SPLITS_BYTES + tile_bytes`, and `b_s` the next `tile_bytes`: both end
+    // within `shared_bytes`, do not overlap the splits, and are aligned, since `SPLITS_BYTES` is 16. `wrap` maps an
+    // index up to `tile_size` to a slot below `tile_size`, since `start < tile_size`. `refill` writes slots behind the
+    // window only, each by one thread. In a round, the first barrier separates these writes from the reads, and the
+    // second separates the reads from the next round's writes.
     let (a_s, b_s) = unsafe {
         let tile_bytes = tile_size * size_of::<B>() as u32;
         (Shared::<B>::dynamic(SPLITS_BYTES, tile_size), Shared::<B>::dynamic(SPLITS_BYTES + tile_bytes, tile_size))
@@ -97,14 +100,14 @@ struct Circular<B> {
 }
 
 impl<B: Bits> Circular<B> {
-    /// The buffer's index of position `i`, which is at most the buffer's length: no division is needed to wrap it.
+    /// The slot of index `i`, which is at most the buffer's length: one subtraction wraps it, without a division.
     #[inline(always)]
     fn wrap(self, i: u32) -> u32 {
         let i = self.start + i;
         if i >= self.buffer.len() { i - self.buffer.len() } else { i }
     }
 
-    /// The `length` keys from `first` on.
+    /// The `length` keys from index `first`.
     #[inline(always)]
     fn slice(self, first: u32, length: u32) -> Self {
         Self { start: self.wrap(first), length, ..self }
@@ -125,18 +128,19 @@ impl<B: Bits> Sequence for Circular<B> {
     }
 }
 
-/// One input of the merge: what is in global memory, and the window of it that is in shared memory.
+/// One input of the merge: its keys in global memory, and the window in shared memory.
 struct Side<B: Bits> {
     from: Keys<B>,
     buffer: Shared<B>,
     /// Keys of `from` that have been loaded.
     loaded: usize,
-    /// Those of them that have not been consumed.
+    /// The loaded keys that have not been consumed.
     window: Circular<B>,
 }
 
 impl<B: Bits> Side<B> {
-    /// Global to shared, all threads together: loads keys behind the window until the buffer or the input ends.
+    /// Global to shared memory, by all threads of the block: loads keys behind the window until the buffer is full or
+    /// the input ends.
     #[inline(always)]
     fn refill(&mut self) {
         let window = self.window;

@@ -1,7 +1,7 @@
-//! Small merge: one block, one thread a key (the course's `mergeSmall_k` and its Algorithm 2).
+//! Small merge: one block, one thread per key (the course's `mergeSmall_k` and its Algorithm 2).
 //!
-//! Thread `i` owns diagonal `i` of the Merge Path grid. It searches for the point Q where the path crosses it, between
-//! the diagonal's low point K and its high point P, and writes the one key that the path takes there.
+//! Thread `i` owns diagonal `i` of the Merge Path grid. It searches from the diagonal's low point K to its high point P
+//! for the point Q on the path. It writes the key that the path takes at Q.
 //!
 //! ```text
 //!              x (B) →
@@ -17,7 +17,7 @@ use crate::keys::{Keys, KeysMut};
 use crate::sequence::Sequence;
 use cuda_std::prelude::*;
 
-/// The most keys that one block merges.
+/// Maximum number of keys that one block merges.
 pub const MAX_KEYS: usize = 1024;
 
 /// Bytes of dynamic shared memory for `keys` keys.
@@ -25,19 +25,19 @@ pub const fn shared_bytes<B>(keys: u32) -> u32 {
     keys * size_of::<B>() as u32
 }
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c` with one block of at least `m + n` threads.
+/// Kernel: merges `a` and `b` into `c` in the order of `coding`, with one block of at least `m + n` threads.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys, together at most [`MAX_KEYS`], and `c` has capacity for `m + n` keys, in
-/// global memory. The launch is one block of at least `m + n` threads with [`shared_bytes`] of dynamic shared memory.
-/// `c` overlaps neither `a` nor `b`.
+/// `a` and `b` are ascending arrays of `m` and `n` keys in global memory. `m + n` is at most [`MAX_KEYS`], and `c` has
+/// capacity for `m + n` keys. The launch is one block of at least `m + n` threads with [`shared_bytes`] of dynamic
+/// shared memory. `c` does not overlap `a` or `b`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn merge_small<B: Bits>(a: *const B, m: usize, b: *const B, n: usize, c: *mut B, coding: Coding<B>) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Thread `i` reads `a[i]` if
-    // `i < m`, else `b[i - m]` if `i < m + n`, and is the only one to write `c[i]`, `i < m + n`.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `m + n` at `c`. Thread `i` reads `a[i]` only
+    // if `i < m` and `b[i - m]` only if `m <= i < m + n`. For `i < m + n` it alone writes `c[i]`.
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
-    // SAFETY: `m + n` keys are the `shared_bytes` of the launch. Thread `i < m + n` writes slot `i`; the barrier comes
-    // before all reads, which are of slots `0 .. m` and `m .. m + n`.
+    // SAFETY: the `shared_bytes` of the launch hold `m + n` keys. Thread `i < m + n` alone writes slot `i`. The barrier
+    // comes before the reads, which are of slots `0 .. m` and `m .. m + n`.
     let keys = unsafe { Shared::<B>::dynamic(0, (m + n) as u32) };
     let i = thread::thread_idx_x();
     if (i as usize) < m {
@@ -52,7 +52,7 @@ pub unsafe fn merge_small<B: Bits>(a: *const B, m: usize, b: *const B, n: usize,
     }
 }
 
-/// The key that the merge of `a` and `b` has at position `i`, which is below the sum of their lengths (Algorithm 2).
+/// The key at index `i < a.length() + b.length()` of the merge of `a` and `b` (Algorithm 2).
 #[inline(always)]
 #[track_caller]
 pub fn key_on_diagonal<S>(i: u32, a: S, b: S) -> S::Item
@@ -60,20 +60,20 @@ where
     S: Sequence<Index = u32>,
 {
     let (m, n) = (a.length(), b.length());
-    // A point is (x, y): x keys of B and y keys of A, with x + y = i, so y tells it. K and P are the ends of the part of
-    // the diagonal that lies inside the grid.
+    // A point is (x, y): x keys of B and y keys of A. On diagonal i, x + y = i, so that y determines the point. K and P
+    // are the ends of the diagonal inside the grid.
     let (mut k_y, mut p_y) = (i.min(m), i.saturating_sub(n));
     loop {
         let q_y = k_y - (k_y - p_y) / 2;
         let q_x = i - q_y;
         if q_y < m && q_x > 0 && a.at(q_y) <= b.at(q_x - 1) {
-            // The key of B left of Q belongs after A[y], or ties with it: Q is too far right.
+            // B[x-1] belongs after A[y], or ties with it: Q is too far right.
             p_y = q_y + 1;
         } else if q_x < n && q_y > 0 && a.at(q_y - 1) > b.at(q_x) {
-            // The key of A above Q belongs after B[x]: Q is too low.
+            // A[y-1] belongs after B[x]: Q is too low.
             k_y = q_y - 1;
         } else {
-            // The path passes through Q. It goes on down, by a key of A, or right, by a key of B.
+            // The path passes through Q and continues down, by a key of A, or right, by a key of B.
             return if q_y < m && (q_x == n || a.at(q_y) <= b.at(q_x)) { a.at(q_y) } else { b.at(q_x) };
         }
     }

@@ -1,16 +1,16 @@
-//! Tiled merge: a block stages its inputs in shared memory, a tile of each at a time (figures 12.10 to 12.13).
+//! Tiled merge: a block stages its inputs in shared memory, one tile of each at a time (figures 12.10 to 12.13).
 //!
 //! ```text
 //!   global    A ├───────▒▒▒▒▒▒▒▒────────┤     B ├─────▒▒▒▒▒▒▒▒──────────┤
 //!                       │ up to tile_size             │ up to tile_size
 //!   shared    A_S ├▒▒▒▒▒▒▒▒┤                  B_S ├▒▒▒▒▒▒▒▒┤
 //!                        └────────────┬──────────────┘
-//!   global    C ├──────────────────▒▒▒▒▒▒▒▒───────────┤     tile_size keys a round
+//!   global    C ├──────────────────▒▒▒▒▒▒▒▒───────────┤     tile_size keys per round
 //! ```
 //!
-//! The tile of A and the tile of B together always hold the next `tile_size` keys of C, whichever of the two they come
-//! from. So a round uses half of what it loaded, and the next round loads the other half again: the circular buffer of
-//! `merge_circular` saves that.
+//! The next `tile_size` keys of C always come from the tile of A and the tile of B, in any proportion. A round
+//! therefore consumes half of the keys that it loads, and the next round loads the other half again. `merge_circular`
+//! avoids the second load.
 
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
@@ -19,17 +19,18 @@ use crate::textbook::co_rank::{clamp_split, co_rank};
 use crate::textbook::sequential::merge_sequential;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for tiles of `tile_size` keys.
+/// Bytes of dynamic shared memory for two tiles of `tile_size` keys each.
 pub const fn shared_bytes<B>(tile_size: u32) -> u32 {
     SPLITS_BYTES + 2 * tile_size * size_of::<B>() as u32
 }
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, in tiles of `tile_size` keys. Any grid and block size will do.
+/// Kernel: merges `a` and `b` into `c` in the order of `coding`, in tiles of `tile_size` keys. The grid and the blocks
+/// may have any size.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
-/// neither of them.
-/// `tile_size` is not 0, and the launch has [`shared_bytes`] of dynamic shared memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c`
+/// does not overlap `a` or `b`. `tile_size` is at least 1, and the launch has [`shared_bytes`] of dynamic shared
+/// memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn merge_tiled<B: Bits>(
     a: *const B,
@@ -40,17 +41,17 @@ pub unsafe fn merge_tiled<B: Bits>(
     tile_size: u32,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. `co_rank` reads indices
-    // below `m` and `n`; everything else is in this block's segments, and those of C of two blocks do not overlap.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `m + n` at `c`. `co_rank` reads indices below
+    // `m` and `n`; all other accesses are inside this block's segments, and the segments of C of two blocks are
+    // disjoint.
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
-    // SAFETY: the first `SPLITS_BYTES` of dynamic shared memory are a part of the `shared_bytes` of the launch; all
-    // threads of the block are here.
+    // SAFETY: `shared_bytes` is `SPLITS_BYTES + 2 * tile_bytes`, so that the launch has `SPLITS_BYTES` at offset 0. No
+    // branch precedes the call, so every thread of the block reaches its barrier.
     let segment = unsafe { block_segment(a, b, c) };
-    // SAFETY: `a_s` is bytes `SPLITS_BYTES ..` and `b_s` the `tile_bytes` after it, together
-    // `SPLITS_BYTES + 2 * tile_bytes`, which is what `shared_bytes` says; neither overlaps the splits, and both are
-    // aligned, as `SPLITS_BYTES` is 16. `load_tile` writes slots `i < length <= tile_size`, one thread each. One
-    // barrier of a round comes between these writes and the reads, the other between the reads and the next round's
-    // writes.
+    // SAFETY: `a_s` is bytes `SPLITS_BYTES .. SPLITS_BYTES + tile_bytes`, and `b_s` the next `tile_bytes`: both end
+    // within `shared_bytes`, do not overlap the splits, and are aligned, since `SPLITS_BYTES` is 16. `load_tile` writes
+    // slots `i < length <= tile_size`, each by one thread. In a round, the first barrier separates these writes from
+    // the reads, and the second separates the reads from the next round's writes.
     let (a_s, b_s) = unsafe {
         let tile_bytes = tile_size * size_of::<B>() as u32;
         (Shared::<B>::dynamic(SPLITS_BYTES, tile_size), Shared::<B>::dynamic(SPLITS_BYTES + tile_bytes, tile_size))
@@ -64,7 +65,7 @@ pub unsafe fn merge_tiled<B: Bits>(
         let b_tile = load_tile(segment.b, b_consumed, b_s);
         thread::sync_threads();
 
-        // This round writes a tile of C, or what is left of it. Where a thread's share begins beyond that, it has none.
+        // The round writes one tile of C, or the rest of it. The share of a thread beyond `c_length` is empty.
         let c_length = (segment.c.len() - c_completed).min(tile_size as usize) as u32;
         let c_curr = (thread::thread_idx_x() * keys_per_thread).min(c_length);
         let c_next = (c_curr + keys_per_thread).min(c_length);
@@ -81,7 +82,8 @@ pub unsafe fn merge_tiled<B: Bits>(
     }
 }
 
-/// Global to shared, all threads together: the keys of `from` that follow the first `consumed`, as many as fit.
+/// Global to shared memory, by all threads of the block: skips `consumed` keys of `from` and fills `tile` with the next
+/// ones.
 #[inline(always)]
 fn load_tile<B: Bits>(from: Keys<B>, consumed: usize, tile: Shared<B>) -> Shared<B> {
     let length = (from.len() - consumed).min(tile.len() as usize) as u32;

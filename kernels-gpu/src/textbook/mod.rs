@@ -8,7 +8,7 @@
 //! | [`block_segment`] | every block finds its own segment |
 //! | [`merge_tiled`] | … and stages it in shared memory, a tile at a time |
 //! | [`merge_circular`] | … through buffers that load each key once |
-//! | [`merge_small`] | one block, one thread a key: the Merge Path search |
+//! | [`merge_small`] | one block, one thread per key: the Merge Path search |
 //! | [`merge_small_batch`] | many pairs of short runs |
 
 pub mod block_segment;

@@ -5,7 +5,8 @@ use crate::keys::{Keys, KeysMut};
 use crate::sequence::Sequence;
 use cuda_std::prelude::*;
 
-/// Merges all of `a` and `b`, calling `emit` with position and key, in order. Stable: of equal keys, `a`'s go first.
+/// Merges all of `a` and `b`, calling `emit` with the index and the key, in order. Stable: among equal keys, those from
+/// `a` come first.
 #[inline(always)]
 #[track_caller]
 pub fn merge_sequential<I: Position, S, T>(a: S, b: T, mut emit: impl FnMut(I, S::Item))
@@ -25,7 +26,7 @@ where
             j = j + I::ONE;
         }
     }
-    // One of the two is used up: the rest of the other follows.
+    // One input is exhausted: copy the rest of the other.
     while i < m {
         emit(i + j, a.at(i));
         i = i + I::ONE;
@@ -36,15 +37,15 @@ where
     }
 }
 
-/// Kernel: one thread merges all of `a` and `b`, as `coding` orders their keys. Launch with one block of one thread.
+/// Kernel: one thread merges all of `a` and `b` in the order of `coding`. Launch with one block of one thread.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
-/// neither of them.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c`
+/// does not overlap `a` or `b`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn merge_one_thread<B: Bits>(a: *const B, m: usize, b: *const B, n: usize, c: *mut B, coding: Coding<B>) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Keys are read at `i < m` and
-    // `j < n`, and key `i + j < m + n` is written, by the only thread of the grid.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `m + n` at `c`. The only thread of the grid
+    // reads keys `i < m` and `j < n` and writes keys `i + j < m + n`.
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     merge_sequential(a, b, |k, key| c.set(k, key));
 }

@@ -1,9 +1,9 @@
-//! The balanced path: where a diagonal crosses the merge of two multisets if equal keys are taken in pairs.
+//! The balanced path: where a diagonal crosses the merge of two multisets that takes equal keys in pairs.
 //!
-//! A merge takes all keys of A that are equal before those of B. A set operation pairs them: the k-th copy of a key in A with the
-//! k-th copy in B. On the balanced path a group of equal keys is a staircase, one key of A and one of B at a time, and then what the
-//! longer side has left. A point of the path that is between two such steps divides the work of a set operation: both keys of
-//! a pair are on the same side of it, however long the group is (Baxter, "Modern GPU", 2013).
+//! A merge takes all equal keys of A before B's copies. A set operation pairs them: the k-th copy of a key in A with
+//! the k-th copy in B. On the balanced path a group of equal keys is a staircase of pairs, each a key of A and a key of
+//! B. The remaining copies of the longer side follow. A set operation can be divided at any point between two steps,
+//! since this separates no pair (Baxter, "Modern GPU", 2013).
 //!
 //! ```text
 //!            B   2   2   2   5
@@ -21,23 +21,26 @@ use core::hint::select_unpredictable;
 /// A point of the balanced path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balanced<I> {
-    /// Keys of A before it.
+    /// Keys of A before the point.
     pub a: I,
-    /// Whether the diagonal is in the middle of a pair: the point is then one key before the diagonal, and the next step is that pair.
+    /// Whether the diagonal divides a pair: the point is then one key before the diagonal, and the pair is the next
+    /// step.
     pub is_short: bool,
 }
 
 impl<I: Position> Balanced<I> {
-    /// Keys before the point, if it was found for diagonal `k`.
+    /// Number of keys before the point, if it was found for diagonal `k`.
     #[inline(always)]
     pub fn rank(self, k: I) -> I {
         if self.is_short { k - I::ONE } else { k }
     }
 }
 
-/// The last point of the balanced path of `a` and `b` up to diagonal `k`, of which the merge path has `i` keys of `a`.
+/// The last point of the balanced path of `a` and `b` up to diagonal `k`, where the merge path has taken `i` keys of
+/// `a`.
 ///
-/// Reads two keys, and O(log g) more if the diagonal is in a group of g equal keys that both sequences have. The point is inside of both sequences even if these are not ascending: it has at most `i` keys of `a`.
+/// Reads two keys, and O(log g) more if the diagonal is in a group of g equal keys that occur in both sequences. The
+/// point has at most `i` keys of `a` and is inside both sequences even if they are not ascending.
 #[inline(always)]
 #[track_caller]
 pub fn balance<I: Position, S, T>(k: I, i: I, a: S, b: T) -> Balanced<I>
@@ -50,7 +53,8 @@ where
     if i == I::ZERO {
         return unchanged;
     }
-    // The merge takes A's keys first: unless the last one of these is equal to the next key of B, no pair can be divided.
+    // The merge takes A's keys first: a pair can be divided only if A's last key before the diagonal equals B's next
+    // key.
     let key = a.at(i - I::ONE);
     if j == b.length() || b.at(j) != key {
         return unchanged;
@@ -59,18 +63,20 @@ where
     let (a_equal, b_equal) = (i - a_first, j - b_first);
     let before = a_equal + b_equal;
     let most = before - before.half();
-    // Both sides have as many copies as pairs begin before the diagonal: it is between two pairs, or in one.
+    // If both sides have a copy for each pair that begins before the diagonal, the diagonal is between two pairs or in
+    // one.
     let b_end = b.length().min(b_first + most);
     let b_copies = if b_equal >= most { most } else { end_of_equal(key, b, j, b_end) - b_first };
     if a_equal >= most && b_copies >= most {
         let pairs = before.half();
         return Balanced { a: a_first + pairs, is_short: pairs < most };
     }
-    // All copies of one side are in pairs. What the other side has left follows them.
+    // All copies of one side are in pairs. The remaining copies of the other side follow.
     Balanced { a: a_first + if b_copies < most { before - b_copies } else { a_equal }, is_short: false }
 }
 
-/// Where the group of keys equal to `key` begins in `keys`, if `last` is in it. The steps grow, as most groups are short.
+/// The start of the group of keys equal to `key` in `keys`, where `last` is in the group. Steps double, since most
+/// groups are short.
 #[inline(always)]
 #[track_caller]
 fn first_equal<S: Sequence>(key: S::Item, keys: S, last: S::Index) -> S::Index {
@@ -88,14 +94,15 @@ fn first_equal<S: Sequence>(key: S::Item, keys: S, last: S::Index) -> S::Index {
     search(low, equal - low, |at| keys.at(at) != key)
 }
 
-/// Where the group of keys equal to `key` ends in `keys`, from `first` on and up to `end`.
+/// The end of the group of keys equal to `key` in `keys`, between `first` and `end`.
 #[inline(always)]
 #[track_caller]
 fn end_of_equal<S: Sequence>(key: S::Item, keys: S, first: S::Index, end: S::Index) -> S::Index {
     search(first, end.minus_or_zero(first), |at| keys.at(at) == key)
 }
 
-/// The first index from `low` on, of `range` ones, that is not `before`, if these come first; or the one after all of them.
+/// The first of the `range` indices from `low` where `before` is false, or `low + range` if there is none. `before`
+/// must be true for a prefix of the indices.
 #[inline(always)]
 fn search<I: Position>(low: I, range: I, before: impl Fn(I) -> bool) -> I {
     let (mut low, mut range) = (low, range);
@@ -113,7 +120,7 @@ mod tests {
     use super::*;
     use crate::thread::diagonal::diagonal_search;
 
-    /// The points of the balanced path, as numbers of keys of A and of B, by walking it.
+    /// The points of the balanced path, as numbers of keys of A and of B, found by walking the path.
     fn walk(a: &[u32], b: &[u32]) -> [(usize, usize); 64] {
         let (mut points, mut at, mut count) = ([(0, 0); 64], (0, 0), 1);
         while at.0 < a.len() || at.1 < b.len() {
@@ -129,7 +136,7 @@ mod tests {
 
     #[test]
     fn each_diagonal_has_the_last_point_of_the_path_before_it() {
-        // All pairs of multisets of 1, 2 and 3 in which each key occurs up to three times.
+        // All pairs of multisets of 1, 2 and 3 with up to three copies of each key.
         let mut keys = [0; 9];
         let mut multiset = |mut code: usize| {
             let mut len = 0;

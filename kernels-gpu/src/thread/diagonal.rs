@@ -1,8 +1,8 @@
 //! The Merge Path search: where a diagonal crosses the path (Green, McColl and Bader, "GPU Merge Path", 2012).
 //!
-//! Draw A downwards and B to the right. The merge is a path from the top left corner to the bottom right: one step down
-//! takes a key of A, one step right takes a key of B. After `k` steps the path is somewhere on diagonal `k`; a binary
-//! search along the diagonal finds where. That point is the co-rank of `k`, found with one comparison a step.
+//! Draw A downwards and B to the right. The merge is a path from the top left corner to the bottom right. A step down
+//! takes a key of A; a step right takes a key of B. After `k` steps the path is on diagonal `k`. A binary search along
+//! the diagonal finds the point, which is the co-rank of `k`, with one comparison per step.
 //!
 //! ```text
 //!            B[0] B[1] B[2]
@@ -17,7 +17,8 @@ use crate::key::Position;
 use crate::sequence::Sequence;
 use core::hint::select_unpredictable;
 
-/// How many of the first `k` keys of the merge of `a` and `b` come from `a`; of equal keys, `a`'s go first.
+/// The number of keys of `a` among the first `k` keys of the merge of `a` and `b`. Stable: equal keys of `a` come
+/// first.
 ///
 /// `k` is at most `a.length() + b.length()`. Reads O(log min(k, |a|, |b|)) keys of each.
 #[inline(always)]
@@ -31,7 +32,7 @@ where
     search_between(k, a, b, low, k.min(a.length()))
 }
 
-/// As [`diagonal_search`], if the answer is known to be `low` to `high`, both possible on the diagonal.
+/// Like [`diagonal_search`], where the answer is known to be from `low` to `high`, both valid on the diagonal.
 #[inline(always)]
 #[track_caller]
 fn search_between<I: Position, S, T>(k: I, a: S, b: T, low: I, high: I) -> I
@@ -41,7 +42,7 @@ where
 {
     let (mut low, mut range) = (low, high - low);
     while range > I::ZERO {
-        // The answer is one of `range + 1` numbers from `low` on. The key in the middle decides for a half.
+        // The answer is one of the `range + 1` numbers from `low`. The comparison in the middle halves them.
         let half = range.half();
         let middle = low + half;
         let above = a.at(middle) <= b.at(k - I::ONE - middle);
@@ -51,11 +52,11 @@ where
     low
 }
 
-/// As [`diagonal_search`], if the answer is known to be `low` to `high`, both possible on the diagonal, and likely to be
-/// within `window` of `guess`.
+/// Like [`diagonal_search`], where the answer is known to be from `low` to `high` and likely to be within `window` of
+/// `guess`. Both bounds are valid on the diagonal.
 ///
-/// A good guess saves reads that are far apart, which is where a search spends its time: two reads, at the guess and as far
-/// from it as the window is wide, and a search of few steps between them. A bad one costs those two reads.
+/// Distant reads dominate the time of a search. A good guess saves them: the search reads at the guess and at `window`
+/// from it, and then takes few steps between the two. A bad guess costs these two reads.
 #[inline(always)]
 #[track_caller]
 pub fn search_near<I: Position, S, T>(k: I, a: S, b: T, (mut low, mut high): (I, I), guess: I, window: I) -> I
@@ -64,7 +65,7 @@ where
     T: Sequence<Index = I, Item = S::Item>,
 {
     let mut probe = |index: I| {
-        // Indices from `low` to `high - 1` tell on which side the answer is.
+        // Only indices from `low` to `high - 1` narrow the range.
         let inside = low <= index && index < high;
         let above = inside && a.at(index) <= b.at(k - I::ONE - index);
         low = select_unpredictable(above, index + I::ONE, low);
@@ -76,9 +77,9 @@ where
     search_between(k, a, b, low, high)
 }
 
-/// How far from the straight path the crossing of two runs of random keys, `total` in all, can be expected to be: in the
-/// middle the deviation is sqrt(total) / 4, and this is 3.5 times as much, so that hardly a lane of a warp has to search
-/// further.
+/// A likely bound on the distance between the crossing of two runs of random keys, `total` in all, and the straight
+/// path. The standard deviation in the middle is sqrt(total) / 4. The bound is 3.5 times that, so that hardly a lane of
+/// a warp has to search further.
 #[inline(always)]
 pub fn likely_window(total: u32) -> u32 {
     // One step of Heron's method from a power of two.

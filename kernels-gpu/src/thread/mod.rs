@@ -1,9 +1,9 @@
-//! What one thread does by itself.
+//! Algorithms that one thread runs by itself.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`diagonal`] | the Merge Path search with one comparison a step |
-//! | [`balanced_path`] | the same where equal keys are taken in pairs |
+//! | [`diagonal`] | the Merge Path search with one comparison per step |
+//! | [`balanced_path`] | the same search, where equal keys are taken in pairs |
 //! | [`network`] | keys in registers, sorted by a network |
 //! | [`indexed_key`] | a key with a small index, as one number |
 

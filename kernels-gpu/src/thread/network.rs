@@ -1,20 +1,20 @@
-//! Sorting `N` keys in registers with Batcher's odd-even merge network.
+//! Sorts `N` keys in registers with Batcher's odd-even merge network.
 //!
-//! A network compares at fixed indices, independent of the data, so each comparison is one minimum and one maximum of two
-//! registers, with no branch. Batcher's takes 63 of them for 16 keys (Knuth, volume 3, section 5.3.4). Here each half of the
-//! keys is sorted for itself, however many they are: 207 comparisons for 33 keys, where the network for 64 without the wires
-//! that nothing is on would take 246.
+//! A network compares at fixed indices, independent of the data: each comparison is one minimum and one maximum of two
+//! registers, without a branch. Batcher's network for 16 keys has 63 comparisons (Knuth, volume 3, section 5.3.4). Here
+//! any number of keys is divided into two halves, which are sorted separately and merged. This takes 207 comparisons
+//! for 33 keys; the network for 64 keys, with its unused wires removed, would take 246.
 //!
 //! ```text
 //!   0 ──●─────●──●─────  …
 //!   1 ──●──●──│──●──●──
-//!   2 ──●──│──●──●──●──      ● ─ ● the lesser to the upper wire
+//!   2 ──●──│──●──●──●──      ● ─ ● the lesser key goes to the upper wire
 //!   3 ──●──●─────●─────
 //! ```
 
-/// What the wires of a network carry.
+/// A value on a wire of a network.
 pub trait Wire: Copy {
-    /// The lesser of the two and the greater.
+    /// The lesser and the greater of the two.
     fn in_order(self, other: Self) -> (Self, Self);
 }
 
@@ -32,13 +32,13 @@ impl Wire for u64 {
     }
 }
 
-/// Most keys that a network sorts.
+/// Maximum number of keys of a network.
 const MOST: usize = 72;
 
-/// Room for the comparisons of the largest network.
+/// Capacity for the comparisons of the largest network.
 const CAPACITY: usize = 1024;
 
-/// Numbers of wires.
+/// A list of wires, by number.
 #[derive(Clone, Copy)]
 struct Wires {
     numbers: [u8; MOST],
@@ -53,7 +53,7 @@ impl Wires {
         self.len += 1;
     }
 
-    /// Every other one from `first` on.
+    /// Every second wire, from index `first`.
     const fn every_other(&self, first: usize) -> Self {
         let (mut wires, mut i) = (Self::NONE, first);
         while i < self.len {
@@ -64,14 +64,14 @@ impl Wires {
     }
 }
 
-/// Comparisons in order: of the keys on two wires, the lesser goes to the first.
+/// Comparisons in order of execution: the lesser key goes to the first wire of each.
 struct Comparisons {
     list: [(u8, u8); CAPACITY],
     count: usize,
 }
 
 impl Comparisons {
-    /// Sorts the keys on wires `first .. end`: the halves, then a merge. Gives the wires in the order of their keys.
+    /// Sorts the keys on wires `first .. end`: both halves, then a merge. Returns the wires in the order of their keys.
     const fn sort(&mut self, first: usize, end: usize) -> Wires {
         if end - first == 1 {
             let mut one = Wires::NONE;
@@ -83,8 +83,9 @@ impl Comparisons {
         self.merge(&a, &b)
     }
 
-    /// Merges the keys on the wires of `a` and `b`, which are in order: the first, third, … of both, the second, fourth, …
-    /// of both, and then each of the latter with the one of the former that may have to be swapped with it.
+    /// Merges the sorted keys on the wires of `a` and `b`. The keys at odd positions (first, third, …) of both are
+    /// merged, and so are the keys at even positions. Each key of the even merge is then compared with its one
+    /// neighbour in the odd merge.
     const fn merge(&mut self, a: &Wires, b: &Wires) -> Wires {
         if a.len == 0 {
             return *b;
@@ -112,12 +113,12 @@ impl Comparisons {
         merged
     }
 
-    /// The same in layers: first all comparisons that need none before them, then all that need these, and so on.
+    /// The same comparisons in layers: layer 1 depends on no other comparison, and layer k on layer k - 1.
     const fn by_layers(&self) -> Self {
         let mut layered = Self { list: [(0, 0); CAPACITY], count: 0 };
         let mut layer = 1;
         while layered.count < self.count {
-            // Comparisons behind a wire so far.
+            // The depth of each wire: the number of layers before its next comparison.
             let (mut depths, mut i) = ([0; MOST], 0);
             while i < self.count {
                 let (a, b) = (self.list[i].0 as usize, self.list[i].1 as usize);
@@ -134,7 +135,7 @@ impl Comparisons {
         layered
     }
 
-    /// Compares the keys on two wires, which then come next in order.
+    /// Compares the keys on two wires, which are the next two in `order`.
     const fn compare(&mut self, lesser: u8, greater: u8, order: &mut Wires) {
         self.list[self.count] = (lesser, greater);
         self.count += 1;
@@ -147,7 +148,7 @@ impl Comparisons {
 struct Network<const N: usize>;
 
 impl<const N: usize> Network<N> {
-    /// The comparisons, and the wires in order of their keys after these.
+    /// The comparisons, and the wires in the order of their sorted keys.
     const PARTS: (Comparisons, Wires) = {
         let mut comparisons = Comparisons { list: [(0, 0); CAPACITY], count: 0 };
         let order = comparisons.sort(0, N);
@@ -155,13 +156,14 @@ impl<const N: usize> Network<N> {
     };
 }
 
-/// Sorts `keys`.
+/// Sorts `keys` in ascending order. Not stable.
 #[inline(always)]
 pub fn sort_registers<W: Wire, const N: usize>(keys: &mut [W; N]) {
     sort_registers_by(keys, |_, key, other| key.in_order(other));
 }
 
-/// Sorts `keys` by a function that returns the lesser of two and the greater, given the number of the comparison as well.
+/// Sorts `keys` with `in_order`, which returns the lesser and the greater of two keys. Its first argument is the number
+/// of the comparison.
 #[inline(always)]
 pub fn sort_registers_by<W: Copy, const N: usize>(keys: &mut [W; N], in_order: impl Fn(usize, W, W) -> (W, W)) {
     let mut at = 0;

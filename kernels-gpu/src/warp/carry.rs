@@ -1,15 +1,16 @@
-//! What tiles carry to the next ones: the reduction of the group that a tile ends in, back to where it begins in one of the tiles
-//! before.
+//! Values that tiles carry to later tiles: the reduction of a tile's last group, from the start of the group in an
+//! earlier tile.
 //!
 //! ```text
 //!   tile      0        1        2        3        4
 //!   groups    │aaa bbbb│bbbbbbbb│bbb cccc│cccccccc│cc …
-//!   word      final b  own b    final c  own c             tile 4 goes back to tile 2, the last one that knows where its group begins
+//!   word      final b  own b    final c  own c             tile 4 goes back to tile 2, a final one
 //! ```
 //!
-//! This is a [look-back](crate::warp::look_back) as that over counts. A tile in which a group begins knows at once what it carries.
-//! Others publish what they have, and when they know what has been carried to them, the whole. Where the order makes a difference, what is found is combined
-//! from the first tile to the last one, whichever of them has been final by then: the sum of floats is the same each time.
+//! This is a decoupled look-back (see [`look_back`](crate::warp::look_back)) over reductions instead of counts. A tile
+//! with the start of a group knows at once what it carries and publishes it as final. Any other tile first publishes
+//! its own reduction, and later the final one. If the order of the operands matters, as in sums of floats, tiles are
+//! combined from first to last, whichever are final: results are reproducible.
 
 use crate::block::segmented::{Tail, shuffle_bits};
 use crate::kernels::groups::reduction::Reduction;
@@ -18,34 +19,38 @@ use crate::warp::look_back::Pauses;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot};
 
-/// What a word has, above 32 bits of a value: what the tile has of its own group's, or what it carries.
+/// The state of a word, above 32 bits of a value: the tile's own reduction (`OWN`), or the value that it carries
+/// (`FINAL`).
 const OWN: u64 = 1 << 32;
 const FINAL: u64 = 1 << 33;
 
-/// The words of 8 bytes for `tiles` tiles and values of `value_bytes` bytes, 4 or 8. Each has half of a value of 8 bytes, and both tell
-/// what it is: a reader that finds two that differ reads again.
+/// Number of 8-byte words for `tiles` tiles and values of `value_bytes` bytes, 4 or 8. A word holds 4 bytes of a value
+/// and the state. A reader of an 8-byte value reads again if the states of its two words differ.
 pub const fn words(tiles: usize, value_bytes: usize) -> usize {
     tiles * (value_bytes / 4)
 }
 
-/// What the tiles of a launch carry.
+/// The carries of all tiles of a launch.
 #[derive(Clone, Copy)]
 pub struct Carries {
     words: GlobalMut<u64>,
 }
 
 impl Carries {
-    /// Those of `tiles` tiles, for values of `value_bytes` bytes, whose words are from `first` on.
+    /// The carries of `tiles` tiles, for values of `value_bytes` bytes, in the words from `first`.
     ///
     /// # Safety
-    /// There are as many as [`words`] says, which were 0 before the launch, and which nothing else uses during it.
+    /// `first` points to [`words`] words in global memory, which were 0 before the launch and which nothing else uses
+    /// during it.
     #[inline(always)]
     pub unsafe fn new(first: *mut u64, tiles: usize, value_bytes: usize) -> Self {
-        // SAFETY: the caller promises the words.
+        // SAFETY: the caller passes `words(tiles, value_bytes)` words at `first`, which nothing else uses. All accesses
+        // are relaxed loads and stores.
         Self { words: unsafe { GlobalMut::new(first, words(tiles, value_bytes)) } }
     }
 
-    /// Publishes what `tile` has of the group that it ends in, and all of it if `tail` has a head. One thread does.
+    /// Publishes the reduction of the group that `tile` ends in, as final if `tail` has the start of that group. One
+    /// thread makes this call.
     #[inline(always)]
     #[track_caller]
     pub fn publish<V: Bits>(self, tile: u32, tail: Tail<V>) {
@@ -57,7 +62,7 @@ impl Carries {
         }
     }
 
-    /// What `tile` has published, which this waits for.
+    /// Waits for the words of `tile` and returns the reduction that they hold.
     #[inline(always)]
     #[track_caller]
     fn published<V: Bits>(self, tile: u32, pauses: &Pauses) -> Tail<V> {
@@ -75,7 +80,8 @@ impl Carries {
         }
     }
 
-    /// What is carried to `tile`, which is not the first one, after a pause of so many nanoseconds. A group begins in the first tile.
+    /// The value carried to `tile`, which is not the first one, after a pause of `pause` nanoseconds. The first tile is
+    /// always final.
     ///
     /// # Safety
     /// All lanes of one whole warp make the same call.
@@ -84,10 +90,11 @@ impl Carries {
     pub unsafe fn carried<R: Reduction>(self, tile: u32, pause: u32) -> R::Value {
         let (lane, pauses) = (warp::lane_id(), Pauses::begin(tile, pause));
         let read = |end: u32| {
-            // Lanes that have no tile read the first one, which is none of those that count.
+            // Lanes without a tile read tile 0, which is final. A lower lane also reads tile 0, and the search ends
+            // there.
             let tail: Tail<R::Value> = self.published((end - 1).saturating_sub(lane), &pauses);
-            // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together, with the same `end`: it changes
-            // by what all lanes have learnt.
+            // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together. `end` is equal in all
+            // lanes: it starts as `tile`, and ballots alone change it.
             (tail, unsafe { ballot(FULL_MASK, tail.has_head) })
         };
         let mut end = tile;
@@ -96,7 +103,8 @@ impl Carries {
             loop {
                 let (tail, finals) = read(end);
                 let value = if lane <= finals.trailing_zeros() { tail.value } else { R::IDENTITY };
-                // SAFETY: as above; the loop goes on by what all lanes have learnt.
+                // SAFETY: all 32 lanes run the same rounds, since `finals` is the result of a ballot and therefore
+                // equal in all lanes.
                 carried = R::combine(unsafe { combine_lanes::<R>(value) }, carried);
                 if finals != 0 {
                     return carried;
@@ -105,7 +113,7 @@ impl Carries {
             }
         }
         let (mut tail, mut finals) = read(end);
-        // The first tile is final, so that this ends there.
+        // Tile 0 is final, so that the loop ends.
         while finals == 0 {
             end -= WARP_SIZE;
             (tail, finals) = read(end);
@@ -113,7 +121,8 @@ impl Carries {
         let (mut carried, mut last) = (R::IDENTITY, finals.trailing_zeros());
         loop {
             loop {
-                // SAFETY: as above; `last` is a lane, and the same for all.
+                // SAFETY: all 32 lanes make this call: `last` and `finals` come from ballots and are equal in all
+                // lanes. `last` is below 32.
                 let value = unsafe { shuffle_bits(tail.value, last) };
                 let is_final = finals >> last & 1 != 0;
                 carried = if is_final { value } else { R::combine(carried, value) };
@@ -126,14 +135,15 @@ impl Carries {
                 return carried;
             }
             end += WARP_SIZE;
-            // Some of these may be final by now, which is what is carried up to them as well.
+            // Tiles that have become final since the first read hold the carry up to their end, which replaces the
+            // partial result.
             (tail, finals) = read(end);
             last = WARP_SIZE - 1;
         }
     }
 }
 
-/// The values of all lanes, combined.
+/// The combined values of all lanes.
 ///
 /// # Safety
 /// All lanes of one whole warp make the same call.
@@ -141,7 +151,8 @@ impl Carries {
 unsafe fn combine_lanes<R: Reduction>(mut value: R::Value) -> R::Value {
     let mut distance = WARP_SIZE / 2;
     while distance > 0 {
-        // SAFETY: the caller's promise; the loop has the same rounds for each lane.
+        // SAFETY: the caller makes this call with all 32 lanes of the warp, and the loop has five rounds for each.
+        // `lane ^ distance` is below 32.
         value = R::combine(value, unsafe { shuffle_bits(value, warp::lane_id() ^ distance) });
         distance /= 2;
     }

@@ -1,10 +1,10 @@
-//! What the lanes of a warp do together.
+//! Algorithms of the 32 lanes of a warp.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`carry`] | what tiles carry to the next ones, in one pass |
-//! | [`diagonal_search`] | the Merge Path search: 32 points of a diagonal at once |
-//! | [`look_back`] | the sum over all tiles before one, in one pass |
+//! | [`carry`] | reductions that tiles carry to later tiles, in one pass |
+//! | [`diagonal_search`] | the Merge Path search: 32 points of a diagonal per step |
+//! | [`look_back`] | the sum over all tiles before a tile, in one pass |
 //! | [`multiway_co_rank`] | a co-rank over up to 32 runs, one lane each |
 //! | [`sort_lanes`] | sorting the keys that neighbouring lanes hold in registers |
 

@@ -1,4 +1,4 @@
-//! Inputs, the oracle, and each kernel run in the emulator.
+//! Inputs, the oracle, and functions that run each kernel in the emulator.
 #![allow(dead_code)]
 
 use cuda_std::Word;
@@ -9,15 +9,15 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Debug;
 
-/// The six key types, in both orders, with what the tests need of them.
+/// The six key types, in both orders, with the functions that tests need.
 pub trait TestKey: Key + Debug + PartialEq {
     /// The key's bits.
     fn to_raw(self) -> Self::Bits;
     /// The key with these bits.
     fn from_raw(bits: Self::Bits) -> Self;
-    /// Any bit pattern: for floats that includes NaNs of both signs.
+    /// Any bit pattern, including NaNs of both signs.
     fn any(random: &mut StdRng) -> Self;
-    /// One of a few values, among them the type's special ones.
+    /// One of a few values, including the type's special values.
     fn few(random: &mut StdRng) -> Self;
     /// The standard library's total order.
     fn compare(&self, other: &Self) -> std::cmp::Ordering;
@@ -70,7 +70,7 @@ macro_rules! float_keys {
 }
 float_keys!(f32 f64);
 
-/// A key of which the greater ones come first.
+/// A key in descending order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Descending<K>(K);
 
@@ -106,7 +106,7 @@ impl<K: TestKey> TestKey for Descending<K> {
     }
 }
 
-/// Calls a generic test for each key type, and for one of each width in descending order.
+/// Calls a generic test for each key type, and for one descending type of each width.
 #[macro_export]
 macro_rules! for_all_types {
     ($function:ident($($argument:expr),* $(,)?)) => {{
@@ -121,7 +121,7 @@ macro_rules! for_all_types {
     }};
 }
 
-/// A seed that is new in each run. Tests name it when they fail.
+/// A new seed for each run. A failing test prints its seed.
 pub fn fresh_seed() -> u64 {
     rand::random()
 }
@@ -165,28 +165,28 @@ pub fn merged<K: TestKey>(a: &[K], b: &[K]) -> Vec<K> {
     sorted([a, b].concat())
 }
 
-/// Bits, because a NaN is not equal to itself and -0.0 is equal to 0.0.
+/// The bits of keys: unlike floats, they compare equal for a NaN, and unequal for -0.0 and 0.0.
 pub fn bits<K: TestKey>(keys: &[K]) -> Vec<u64> {
     keys.iter().map(|key| key.to_raw().to_register()).collect()
 }
 
-/// Keys in the emulator's memory.
+/// Copies keys to the emulator's memory.
 pub fn load<K: TestKey>(emulator: &mut Emulator, keys: &[K]) -> Buffer<K::Bits> {
     emulator.buffer(&keys.iter().map(|key| key.to_raw()).collect::<Vec<_>>())
 }
 
-/// Keys from there.
+/// Copies keys from the emulator's memory.
 pub fn store<K: TestKey>(emulator: &mut Emulator, from: Buffer<K::Bits>) -> Result<Vec<K>, Fault> {
     Ok(emulator.read(from)?.into_iter().map(K::from_raw).collect())
 }
 
-/// Runs `work` on a fresh emulator; a fault fails the test with its own words.
+/// Runs `work` on a fresh emulator. A fault fails the test with the fault's message.
 pub fn emulated<T>(seed: u64, work: impl FnOnce(&mut Emulator) -> Result<T, Fault>) -> T {
     work(&mut Emulator::new(seed)).unwrap_or_else(|fault| panic!("{fault} (emulator seed {seed})"))
 }
 
 pub mod run {
-    //! Each merge as the host launches it, for any grid.
+    //! Each merge, launched as on the host, with any grid.
     use super::*;
     use kernels_gpu::block::tile;
     use kernels_gpu::kernels::merge_fused::{self, merge_fused};
@@ -200,7 +200,8 @@ pub mod run {
     pub fn one_thread<K: TestKey>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
         let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
-        // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
+        // SAFETY: `a` and `b` have the lengths that are passed, and `c` has capacity for both. The launch is one
+        // thread. The emulator reports every access outside of the buffers.
         emulator.launch("merge_one_thread", 1, 1, 0, || unsafe {
             merge_one_thread::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
@@ -210,7 +211,8 @@ pub mod run {
     pub fn basic<K: TestKey>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
         let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
-        // SAFETY: as above.
+        // SAFETY: `a` and `b` have the lengths that are passed, and `c` has capacity for both. The emulator reports
+        // every access outside of the buffers.
         emulator.launch("merge_basic", grid, block, 0, || unsafe {
             merge_basic::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
@@ -220,7 +222,8 @@ pub mod run {
     pub fn tiled<K: TestKey>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32, tile: u32) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
         let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
-        // SAFETY: as above.
+        // SAFETY: `a` and `b` have the lengths that are passed, and `c` has capacity for both. The launch has the
+        // shared memory of tiles of `tile >= 1` keys.
         emulator.launch("merge_tiled", grid, block, merge_tiled::shared_bytes::<K::Bits>(tile), || unsafe {
             merge_tiled::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile, K::coding())
         })?;
@@ -237,7 +240,8 @@ pub mod run {
     ) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
         let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
-        // SAFETY: as above.
+        // SAFETY: `a` and `b` have the lengths that are passed, and `c` has capacity for both. The launch has the
+        // shared memory of buffers of `tile >= 1` keys.
         emulator.launch("merge_circular", grid, block, merge_circular::shared_bytes::<K::Bits>(tile), || unsafe {
             merge_circular::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile, K::coding())
         })?;
@@ -248,7 +252,8 @@ pub mod run {
         let mut emulator = Emulator::new(seed);
         let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
         let bytes = merge_small::shared_bytes::<K::Bits>((a.len() + b.len()) as u32);
-        // SAFETY: as above.
+        // SAFETY: `a` and `b` have the lengths that are passed, and `c` has capacity for both. The launch is one block,
+        // with shared memory for all keys; the test passes at least one thread per key.
         emulator.launch("merge_small", 1, block, bytes, || unsafe {
             merge_small::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
@@ -264,7 +269,8 @@ pub mod run {
         let mut emulator = Emulator::new(seed);
         let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
         let (threads, bytes) = (merge_fused::block_threads(NT), merge_fused::shared_bytes::<K::Bits>(NT * VT));
-        // SAFETY: as above.
+        // SAFETY: `a` and `b` have the lengths that are passed, and `c` has capacity for both. The launch has the
+        // threads and the shared memory of tiles of `NT * VT` keys.
         emulator.launch("merge_fused", grid, threads, bytes, || unsafe {
             merge_fused::<K::Bits, NT, VT>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
@@ -280,7 +286,8 @@ pub mod run {
         let splits = emulator.uninit::<usize>(tiles);
         if tiles > 0 {
             let (a_at, b_at, m, n) = (a.as_ptr(), b.as_ptr(), a.len(), b.len());
-            // SAFETY: as above.
+            // SAFETY: `a` and `b` have `m` and `n` keys, and `splits` has capacity for `tiles` indices. The launch has
+            // one thread per tile, rounded up to whole blocks.
             emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
                 path_big::<K::Bits>(a_at, m, b_at, n, splits.as_mut_ptr(), tiles, NT * VT, K::coding())
             })?;
@@ -289,7 +296,8 @@ pub mod run {
                 tiles as u32,
                 NT as u32,
                 tile::shared_bytes::<K::Bits>(NT * VT),
-                // SAFETY: as above.
+                // SAFETY: `a` and `b` have `m` and `n` keys, `c` has capacity for both, and `path_big` has written
+                // `splits`. The launch has one block of `NT` threads per tile.
                 || unsafe {
                     merge_big::<K::Bits, NT, VT>(a_at, m, b_at, n, c.as_mut_ptr(), splits.as_ptr(), K::coding())
                 },

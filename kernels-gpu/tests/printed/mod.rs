@@ -1,27 +1,28 @@
-//! The sources' algorithms with the mistakes that are printed there, on the CPU.
+//! The sources' algorithms with their printed mistakes, on the CPU.
 //!
-//! Each function follows the control flow of a figure or listing. What a mistake does on a GPU depends on what happens to be in
-//! memory, so every access is checked here: an index outside of an array, a slot without a key and a loop without an end
-//! are a [`Failure`]. A function that has several mistakes takes an argument for each, to show what one does alone.
-//! Indices and lengths are `i64`, except in [`co_rank_int`] and [`bounds_int`], whose mistake is their width.
+//! Each function follows the control flow of a figure or listing. The effect of a mistake on a GPU depends on the
+//! contents of memory, so that every access is checked here. An index outside of an array, a slot without a key and an
+//! endless loop are a [`Failure`]. A function with several mistakes has an argument for each, to show the effect of one
+//! alone. Indices and lengths are `i64`, except in [`co_rank_int`] and [`bounds_int`], where their width is the
+//! mistake.
 
-/// What ends a printed form early.
+/// The reason that a printed form ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// An index outside of the array of this name.
+    /// An index outside of the named array.
     Index(&'static str, i64),
-    /// A subarray of the array of this name from an index to another, which end outside of it or in the wrong order.
+    /// A subarray of the named array, by begin and end, that is outside of it or has its ends in the wrong order.
     Subarray(&'static str, i64, i64),
-    /// A read of a slot of shared memory, of the array of this name, to which no key was written.
+    /// A read of a slot of the named array in shared memory that has no key.
     NoKey(&'static str, i64),
-    /// A search that takes more than [`MAX_STEPS`] steps.
+    /// A search of more than [`MAX_STEPS`] steps.
     Endless,
 }
 
 /// A result, or the failure that ended the form before it had one.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// Many more steps than a binary search in the inputs of the tests may take.
+/// Many more steps than a binary search takes in the inputs of the tests.
 pub const MAX_STEPS: usize = 1000;
 
 /// Element `index` of an array.
@@ -35,8 +36,8 @@ fn subarray<'a>(name: &'static str, array: &'a [u32], begin: i64, end: i64) -> O
     range.and_then(|(from, to)| array.get(from..to)).ok_or(Failure::Subarray(name, begin, end))
 }
 
-/// The loop of figures 12.5 and 12.19 for arrays of `m` and `n` keys. `b_before` reads the key before `j` and is passed
-/// `i`, too.
+/// The loop of figures 12.5 and 12.19 for arrays of `m` and `n` keys. `b_before` reads the key before `j`, and gets `i`
+/// as well.
 fn co_rank(
     k: i64,
     (m, n): (i64, i64),
@@ -63,16 +64,16 @@ fn co_rank(
     Err(Failure::Endless)
 }
 
-/// [`co_rank`] of arrays, which figure 12.5 prints right.
+/// [`co_rank`] of arrays, which figure 12.5 prints correctly.
 fn co_rank_of_arrays(k: i64, a: &[u32], b: &[u32]) -> Outcome<i64> {
     let lengths = (a.len() as i64, b.len() as i64);
     co_rank(k, lengths, |i| at("A", a, i), |j| at("B", b, j), |_, j| at("B", b, j - 1))
 }
 
-/// How a division is rounded.
+/// The rounding of a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// As printed: the operands of the division are `int`, so `ceil` comes too late.
+    /// As printed: the operands of the division are `int`, so that `ceil` has no effect.
     Down,
     /// As meant.
     Up,
@@ -87,8 +88,8 @@ impl Rounding {
     }
 }
 
-/// The segments of C of threads (figure 12.9, lines 3 to 5) or of blocks (figure 12.11, lines 5 and 6), by which `parts`
-/// of them merge `a` and `b`. What none of them writes is `None`.
+/// Merges `a` and `b` in `parts` segments of C, for threads (figure 12.9, lines 3 to 5) or blocks (figure 12.11, lines
+/// 5 and 6). Unwritten keys are `None`.
 pub fn merge_in_parts(a: &[u32], b: &[u32], parts: i64, rounding: Rounding) -> Outcome<Vec<Option<u32>>> {
     let total = (a.len() + b.len()) as i64;
     let per_part = rounding.divide(total, parts);
@@ -106,14 +107,14 @@ pub fn merge_in_parts(a: &[u32], b: &[u32], parts: i64, rounding: Rounding) -> O
     Ok(c)
 }
 
-/// [`merge_in_parts`]'s `k_curr` and `k_next`, rounded up, in `int` as on a machine on which it wraps around.
+/// `k_curr` and `k_next` of [`merge_in_parts`], rounded up, in an `int` that wraps around.
 pub fn bounds_int(part: i32, parts: i32, (m, n): (i32, i32)) -> (i32, i32) {
     let total = m.wrapping_add(n);
     let per_part = total / parts + i32::from(total % parts > 0);
     (part.wrapping_mul(per_part), (part + 1).wrapping_mul(per_part).min(total))
 }
 
-/// Figure 12.5 in `int` as on a machine on which it wraps around, for arrays whose keys `a` and `b` compute.
+/// Figure 12.5 with an `int` that wraps around, for arrays of keys that `a` and `b` compute.
 pub fn co_rank_int(
     k: i32,
     (m, n): (i32, i32),
@@ -139,12 +140,12 @@ pub fn co_rank_int(
     Err(Failure::Endless)
 }
 
-/// The mistakes of the tiled merge, figures 12.12 and 12.13. Another one, in the loads, is a test's own kernel.
+/// The mistakes of the tiled merge, figures 12.12 and 12.13. The mistake in the loads is in a test's own kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiled {
     /// Line 21: the number of rounds.
     pub rounds: Rounding,
-    /// Line 53: the split at the end of a round is that of two full tiles.
+    /// Line 53: the split at the end of a round assumes two full tiles.
     pub tiles_are_full: bool,
 }
 
@@ -191,8 +192,8 @@ pub fn merge_tiled(a: &[u32], b: &[u32], tile: i64, form: Tiled) -> Outcome<(Vec
 pub struct Circular {
     /// Figure 12.16, line 37: keys of B go behind `tile_size - A_S_consumed` slots.
     pub b_goes_where_a_does: bool,
-    /// Figure 12.16, lines 32 and 37: keys are loaded from `A_consumed` and `B_consumed` on, though the buffer has the next
-    /// ones already.
+    /// Figure 12.16, lines 32 and 37: keys are loaded from `A_consumed` and `B_consumed`, although the buffer has the
+    /// next keys already.
     pub loads_from_consumed: bool,
     /// Figure 12.19: `j_m_1_cir` is computed from `i`.
     pub b_before_is_of_i: bool,
@@ -203,9 +204,9 @@ impl Circular {
     pub const MEANT: Self = Self { b_goes_where_a_does: false, loads_from_consumed: false, b_before_is_of_i: false };
 }
 
-/// A circular buffer: `keys[(start + i) % keys.len()]` is key `i`.
+/// A circular buffer: key `i` is `keys[(start + i) % keys.len()]`.
 pub struct Buffer<'a> {
-    /// A name for a [`Failure`].
+    /// The name in a [`Failure`].
     pub name: &'static str,
     /// The slots.
     pub keys: &'a [Option<u32>],
@@ -227,7 +228,7 @@ pub fn co_rank_circular(k: i64, a: &Buffer, b: &Buffer, lengths: (i64, i64), for
     co_rank(k, lengths, |i| a.at(i), |j| b.at(j), b_before)
 }
 
-/// The circular-buffer merge by a block of `threads` threads, which divide `tile`.
+/// The circular-buffer merge by a block of `threads` threads. `tile` is a multiple of `threads`.
 pub fn merge_circular(a: &[u32], b: &[u32], tile: i64, threads: i64, form: Circular) -> Outcome<Vec<u32>> {
     let (mut a_s, mut b_s) = (vec![None; tile as usize], vec![None; tile as usize]);
     let (a_length, b_length) = (a.len() as i64, b.len() as i64);
@@ -235,7 +236,7 @@ pub fn merge_circular(a: &[u32], b: &[u32], tile: i64, threads: i64, form: Circu
     let (mut c, mut c_completed, mut a_consumed, mut b_consumed) = (vec![], 0, 0, 0);
     let (mut a_s_start, mut b_s_start, mut a_s_consumed, mut b_s_consumed) = (0, 0, tile, tile);
     while c_completed < c_length {
-        // Loads `count` keys behind the first `kept` slots from the buffer's start.
+        // Loads `count` keys to the slots that follow the first `kept` ones, counted from the buffer's start.
         let load = |keys: &[u32], consumed: i64, count: i64, buffer: &mut [Option<u32>], behind: i64| {
             let first = consumed + if form.loads_from_consumed { 0 } else { tile - count };
             for i in (0..count).take_while(|i| first + i < keys.len() as i64) {
@@ -272,7 +273,7 @@ pub fn merge_circular(a: &[u32], b: &[u32], tile: i64, threads: i64, form: Circu
     Ok(c)
 }
 
-/// The course's Algorithm 1: for each key of M, whether it comes from A. B goes first on equal keys.
+/// The course's Algorithm 1: for each key of M, whether it comes from A. B comes first among equal keys.
 pub fn algorithm_1(a: &[u32], b: &[u32]) -> Vec<bool> {
     let (mut i, mut j) = (0, 0);
     let from_a = |_| {
@@ -283,8 +284,8 @@ pub fn algorithm_1(a: &[u32], b: &[u32]) -> Vec<bool> {
     (0..a.len() + b.len()).map(from_a).collect()
 }
 
-/// The course's Algorithm 2: key `i` of the merge. `Q_x <= B` compares an index with an array, which bounds nothing; it is
-/// meant to be `bounded` by the length of B.
+/// The course's Algorithm 2: key `i` of the merge. `Q_x <= B` compares an index with an array, which bounds nothing.
+/// With `bounded`, it compares with the length of B, as meant.
 pub fn algorithm_2(i: i64, a: &[u32], b: &[u32], bounded: bool) -> Outcome<u32> {
     let (m, n) = (a.len() as i64, b.len() as i64);
     let (a_at, b_at) = (|y| at("A", a, y), |x| at("B", b, x));
@@ -325,7 +326,7 @@ pub fn co_rank_of_notes(k: i64, a: &[u32], b: &[u32]) -> Outcome<i64> {
     Err(Failure::Endless)
 }
 
-/// The block sizes that the course's text admits for merged runs of `d` keys: multiples of `d`, and smaller than 1024.
+/// The block sizes that the course's text allows for merged runs of `d` keys: multiples of `d` below 1024.
 pub fn blocks_of_course(d: u32) -> Vec<u32> {
     (1..1024).filter(|threads| threads % d == 0).collect()
 }

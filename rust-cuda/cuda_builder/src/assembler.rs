@@ -1,4 +1,4 @@
-//! Assembling PTX to machine code, which a driver loads at once where it would compile PTX for a while.
+//! Assembles PTX to machine code. A driver loads machine code at once, and takes seconds to compile PTX.
 
 use crate::CudaBuilderError;
 use std::ffi::OsString;
@@ -6,23 +6,24 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// NVIDIA's `ptxas`, of the CUDA toolkit or of the Python wheel `nvidia-cuda-nvcc`.
+/// NVIDIA's `ptxas`, part of the CUDA toolkit and of the Python wheel `nvidia-cuda-nvcc`.
 #[derive(Clone, Debug)]
 pub struct Assembler(PathBuf);
 
 impl Assembler {
-    /// The program that the variable `PTXAS` names, or `ptxas`, if it can be run.
+    /// The program named by the variable `PTXAS`, or `ptxas`, if it can be run.
     pub fn find() -> Option<Self> {
         let path = PathBuf::from(std::env::var_os("PTXAS").unwrap_or_else(|| OsString::from("ptxas")));
         let version = Command::new(&path).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         version.is_ok_and(|status| status.success()).then_some(Self(path))
     }
 
-    /// Assembles `ptx` for the GPUs of that compute capability, for instance 90, which later ones of the same generation run as well.
+    /// Assembles `ptx` for GPUs of one compute capability, for instance 90. Later GPUs of the same generation also run
+    /// the result.
     ///
     /// # Errors
-    /// [`CudaBuilderError::BuildFailed`] where the assembler refuses the text, and [`CudaBuilderError::Io`] where a file cannot be written
-    /// or the program not be run.
+    /// [`CudaBuilderError::BuildFailed`] if the assembler rejects the text, and [`CudaBuilderError::Io`] if a file
+    /// cannot be written or the program cannot be run.
     pub fn assemble(&self, ptx: &str, capability: u32) -> Result<Vec<u8>, CudaBuilderError> {
         let mut source =
             tempfile::Builder::new().suffix(".ptx").tempfile().map_err(CudaBuilderError::io("a temporary file"))?;

@@ -1,4 +1,4 @@
-//! Modules that are checked in beside the sources of their kernels, so that a build needs no kernel compiler.
+//! Compiled modules that are checked in beside their kernels' sources, so that a build needs no kernel compiler.
 
 use crate::{CudaBuilderError, SourceHash};
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 /// Module names with their PTX.
 pub type Modules = BTreeMap<String, String>;
 
-/// The file beside the modules that says what they were compiled from.
+/// The file beside the modules with the hashes of the sources and of the modules.
 const MANIFEST: &str = "MANIFEST";
 
-/// The modules in `folder` if its manifest says that they were compiled from the sources with this hash, and have not been changed since, or
-/// else those that `compile` makes.
+/// The modules in `folder`, if its manifest matches `hash` and the modules' contents. Otherwise the modules that
+/// `compile` makes.
 ///
 /// # Errors
-/// [`CudaBuilderError::OutOfDate`] where the modules are of other sources, or there are none, and `compile` finds no compiler;
-/// other errors of `compile`; and [`CudaBuilderError::Io`] where a module or the manifest cannot be read.
+/// [`CudaBuilderError::OutOfDate`] if the modules are missing or do not match, and `compile` finds no compiler. Other
+/// errors of `compile` are returned unchanged. [`CudaBuilderError::Io`] if a module or the manifest cannot be read.
 pub fn current_modules(
     folder: &Path,
     hash: &SourceHash,
@@ -33,14 +33,14 @@ pub fn current_modules(
     })
 }
 
-/// What modules were compiled from, and what they are.
+/// The hashes of the sources and of the modules.
 struct Manifest {
     sources: SourceHash,
     modules: BTreeMap<String, SourceHash>,
 }
 
 impl Manifest {
-    /// That of `folder`, if it has one.
+    /// The manifest in `folder`, if any.
     fn read(folder: &Path) -> Result<Option<Self>, CudaBuilderError> {
         let path = folder.join(MANIFEST);
         let text = match fs::read_to_string(&path) {
@@ -60,10 +60,10 @@ impl Manifest {
     }
 }
 
-/// The modules in `folder`: the files with the extension `ptx`. None if there is no such folder.
+/// The modules in `folder`: the files with the extension `ptx`. Empty if there is no such folder.
 ///
 /// # Errors
-/// [`CudaBuilderError::Io`] where the folder or a module cannot be read.
+/// [`CudaBuilderError::Io`] if the folder or a module cannot be read.
 pub fn read_modules(folder: &Path) -> Result<Modules, CudaBuilderError> {
     let module = |path: PathBuf| {
         let text = fs::read_to_string(&path).map_err(CudaBuilderError::io(format!("reading {}", path.display())))?;
@@ -72,11 +72,11 @@ pub fn read_modules(folder: &Path) -> Result<Modules, CudaBuilderError> {
     module_paths(folder)?.into_iter().map(module).collect()
 }
 
-/// Makes `modules`, which `compiler` made from the sources with that hash, the modules in `folder`, which is created if there is none. Modules of
-/// other names are removed.
+/// Replaces the modules in `folder` by `modules`, which `compiler` made from the sources with the hash `sources`.
+/// Creates the folder if necessary, and removes modules with other names.
 ///
 /// # Errors
-/// [`CudaBuilderError::Io`] where a file cannot be written or removed.
+/// [`CudaBuilderError::Io`] if a file cannot be written or removed.
 pub fn write_modules(
     modules: &Modules,
     sources: &SourceHash,
@@ -85,7 +85,7 @@ pub fn write_modules(
 ) -> Result<(), CudaBuilderError> {
     let writing = |path: &Path| CudaBuilderError::io(format!("writing {}", path.display()));
     fs::create_dir_all(folder).map_err(writing(folder))?;
-    // A module of a kernel that has been removed would otherwise stay, and no manifest would fit.
+    // The module of a removed kernel would otherwise stay, and the manifest would never match.
     for path in module_paths(folder)?.iter().filter(|path| !modules.contains_key(&name_of(path))) {
         fs::remove_file(path).map_err(CudaBuilderError::io(format!("removing {}", path.display())))?;
     }

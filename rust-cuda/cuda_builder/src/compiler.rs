@@ -1,4 +1,4 @@
-//! Finding a rustc that can compile `core` for the GPU.
+//! Finds a rustc that can compile `core` for the GPU.
 
 use crate::CudaBuilderError;
 use std::ffi::OsString;
@@ -13,16 +13,14 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Looks, in this order, at
+    /// Returns the first compiler of this list with `lib/rustlib/src/rust/library/core` in its sysroot:
     ///
-    /// 1. the program that the variable `CUDA_BUILDER_RUSTC` names, and at no other if it is set;
+    /// 1. the program named by the variable `CUDA_BUILDER_RUSTC`; if it is set, no other program is tried;
     /// 2. the workspace's own compiler: `RUSTC`, which cargo sets for build scripts, or `rustc`;
-    /// 3. `/usr/bin/rustc`, the distribution's.
-    ///
-    /// and takes the first whose sysroot holds `lib/rustlib/src/rust/library/core`.
+    /// 3. `/usr/bin/rustc`, the distribution's compiler.
     ///
     /// # Errors
-    /// [`CudaBuilderError::NoCompiler`] says what was tried and what was missing.
+    /// [`CudaBuilderError::NoCompiler`] lists the programs that were tried, and the reason in each case.
     pub fn find() -> Result<Self, CudaBuilderError> {
         let candidates: Vec<(&str, OsString)> = match std::env::var_os("CUDA_BUILDER_RUSTC") {
             Some(named) => vec![("CUDA_BUILDER_RUSTC", named)],
@@ -41,12 +39,12 @@ impl Compiler {
         Err(CudaBuilderError::NoCompiler { looked: looked.join("; ") })
     }
 
-    /// The program.
+    /// The path of the program.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it says of its version, such as `rustc 1.96.0 (ac68faa20 2026-05-25)`.
+    /// The program's version, such as `rustc 1.96.0 (ac68faa20 2026-05-25)`.
     pub fn version(&self) -> &str {
         &self.version
     }

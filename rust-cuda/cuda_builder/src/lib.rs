@@ -1,6 +1,6 @@
 //! Compiles a kernel crate to PTX, with rustc's own `nvptx64-nvidia-cuda` target and no CUDA toolkit.
 //!
-//! The builder has Rust-CUDA's name and methods where they apply. A build script uses it like this:
+//! The builder has the name and, where they apply, the methods of Rust-CUDA's. A build script uses it like this:
 //!
 //! ```no_run
 //! use cuda_builder::{CudaBuilder, NvvmArch};
@@ -9,8 +9,8 @@
 //! # Ok::<(), cuda_builder::CudaBuilderError>(())
 //! ```
 //!
-//! What it needs is a rustc whose sysroot has the sources of `core`, because no compiled `core` for the target is
-//! distributed; [`Compiler::find`] says where it looks.
+//! It needs a rustc with the sources of `core` in its sysroot, because no compiled `core` is distributed for the
+//! target. [`Compiler::find`] documents the search.
 
 mod assembler;
 mod checked_in;
@@ -27,40 +27,40 @@ pub use sources::SourceHash;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What to do where there is no compiler.
+/// The remedy for a missing compiler.
 const INSTALL_A_COMPILER: &str = "install one with `rustup component add rust-src` or, on Debian, `apt-get install \
                                   rustc-web rust-web-src`, or name one in CUDA_BUILDER_RUSTC";
 
-/// Why a kernel crate was not compiled.
+/// The reason that a kernel crate was not compiled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaBuilderError {
     /// No compiler with the sources of `core` was found.
     #[error("no rustc with the sources of `core` was found ({looked}); {INSTALL_A_COMPILER}")]
     NoCompiler {
-        /// What was tried and what each lacked.
+        /// The programs that were tried, and the reason in each case.
         looked: String,
     },
-    /// Modules that are checked in are not those of the sources at hand, and no compiler was found to make these.
+    /// The checked-in modules do not match the sources, and no compiler was found.
     #[error(
         "the modules in {folder} were compiled from other sources than those at hand, and no rustc with the sources of \
          `core` was found to compile them afresh ({looked}); {INSTALL_A_COMPILER}, or restore the sources",
         folder = folder.display()
     )]
     OutOfDate {
-        /// Where the modules are.
+        /// The folder of the modules.
         folder: PathBuf,
-        /// What was tried and what each lacked.
+        /// The programs that were tried, and the reason in each case.
         looked: String,
     },
     /// The compiler ran and failed.
     #[error("`{command}` failed ({status}):\n{output}")]
     BuildFailed {
-        /// What was run.
+        /// The command line.
         command: String,
-        /// How it ended.
+        /// The exit status.
         status: std::process::ExitStatus,
-        /// What it printed on its standard error.
+        /// The standard error of the command.
         output: String,
     },
     /// The compiler succeeded but left no PTX where it was expected.
@@ -69,12 +69,12 @@ pub enum CudaBuilderError {
     /// A file or a program could not be used.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done, with the path.
+        /// The operation that failed, with the path.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The PTX is not of the shape that the compiler writes.
+    /// The PTX does not have the form that the compiler writes.
     #[error("cannot divide the PTX into modules: {0}")]
     Ptx(String),
 }
@@ -130,7 +130,7 @@ pub struct CudaBuilder {
 }
 
 impl CudaBuilder {
-    /// Will compile the crate whose `Cargo.toml` is in `path_to_crate_root`.
+    /// A builder for the crate with its `Cargo.toml` in `path_to_crate_root`.
     pub fn new(path_to_crate_root: impl AsRef<Path>) -> Self {
         Self {
             path_to_crate: path_to_crate_root.as_ref().to_owned(),
@@ -143,19 +143,19 @@ impl CudaBuilder {
         }
     }
 
-    /// Optimise (the default), or compile without.
+    /// Whether to optimise. The default is `true`.
     pub fn release(mut self, release: bool) -> Self {
         self.release = release;
         self
     }
 
-    /// The oldest GPU that the PTX has to run on. The default is [`NvvmArch::Compute80`].
+    /// The oldest GPU that must run the PTX. The default is [`NvvmArch::Compute80`].
     pub fn arch(mut self, arch: NvvmArch) -> Self {
         self.arch = arch;
         self
     }
 
-    /// Whether the PTX says which source line each instruction comes from, for profilers. Off unless asked for.
+    /// Whether the PTX has the source line of each instruction, for profilers. The default is `false`.
     pub fn generate_line_info(mut self, generate_line_info: bool) -> Self {
         self.generate_line_info = generate_line_info;
         self
@@ -173,17 +173,17 @@ impl CudaBuilder {
         self
     }
 
-    /// The folder for intermediate files. The default is `cuda-builder` in `OUT_DIR` where that is set, as in a build
-    /// script, and in the system's temporary folder elsewhere.
+    /// The folder for intermediate files. The default is `cuda-builder` in `OUT_DIR` if that is set, as in a build
+    /// script, and otherwise in the system's temporary folder.
     pub fn target_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.target_dir = Some(path.as_ref().to_owned());
         self
     }
 
-    /// Compiles the crate and all it depends on, and returns the path of the one PTX file.
+    /// Compiles the crate and its dependencies, and returns the path of the PTX file.
     ///
     /// # Errors
-    /// Where there is no compiler for it, it fails, or a file cannot be written.
+    /// If no compiler is found, the compiler fails, or a file cannot be written.
     pub fn build(self) -> Result<PathBuf, CudaBuilderError> {
         let compiler = Compiler::find()?;
         let target_dir = self.target_dir.clone().unwrap_or_else(|| {
@@ -191,7 +191,7 @@ impl CudaBuilder {
         });
         let profile = if self.release { "release" } else { "debug" };
         let ptx_dir = target_dir.join(TARGET).join(profile).join("deps");
-        // Files of earlier builds would be taken for this one's.
+        // Files of earlier builds would be mistaken for the result.
         for old in ptx_files(&ptx_dir) {
             std::fs::remove_file(&old).map_err(CudaBuilderError::io(format!("removing {}", old.display())))?;
         }
@@ -216,12 +216,12 @@ impl CudaBuilder {
 
     fn command(&self, compiler: &Compiler, target_dir: &Path) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // What a surrounding cargo has set for its own build is not meant for this one.
+        // These variables of a surrounding cargo apply to its own build only.
         for inherited in ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
             command.env_remove(inherited);
         }
-        // That pass knows nothing of barriers: between two tests of one condition it gives each case a barrier of its own,
-        // and a warp with threads in both cases waits forever.
+        // This pass ignores barriers. Between two tests of one condition it duplicates a barrier, one for each case,
+        // and a warp with threads in both cases then deadlocks.
         command.env("RUSTFLAGS", "-Zmir-enable-passes=-JumpThreading");
         command
             .args(["rustc", "--lib", "--crate-type", "cdylib", "-Zbuild-std=core", "--target", TARGET])
@@ -230,7 +230,7 @@ impl CudaBuilder {
             .arg("--target-dir")
             .arg(target_dir)
             .env("RUSTC", compiler.path())
-            // Lets a stable compiler use the target's unstable parts.
+            // Allows a stable compiler to use the target's unstable features.
             .env("RUSTC_BOOTSTRAP", "1");
         if self.release {
             command.arg("--release");
@@ -238,7 +238,7 @@ impl CudaBuilder {
                 command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
             }
         }
-        // The assembly of a crate compiled with fat LTO is the whole program, so nothing is left for a linker to do.
+        // With fat LTO, the assembly of the crate is the whole program, so that the linker has no work.
         command
             .args(["--", "--emit=asm,link", "-Clinker=true"])
             .arg(format!("-Ctarget-cpu={}", self.arch.target_cpu()));
@@ -250,8 +250,8 @@ impl CudaBuilder {
     }
 }
 
-/// The compiler unrolls loops over register arrays only up to a size, which tiles exceed; an array in a loop that is left
-/// would be in memory.
+/// The compiler unrolls loops over register arrays only up to a size that tiles exceed. In a loop that is not unrolled,
+/// the array would be in local memory.
 const UNROLL: [&str; 2] = ["-Cllvm-args=-unroll-threshold=60000", "-Cllvm-args=-unroll-full-max-count=1024"];
 
 /// The compiler's name of the target.

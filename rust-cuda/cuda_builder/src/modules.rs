@@ -1,9 +1,9 @@
-//! Dividing one PTX text into modules.
+//! Divides one PTX text into modules.
 
 use crate::CudaBuilderError;
 use std::collections::{BTreeMap, HashMap};
 
-/// The names of the entry points in a PTX text, in its order.
+/// The names of the entry points in a PTX text, in order.
 ///
 /// ```
 /// let ptx = ".version 7.0\n.visible .entry add_one(\n)\n{\nret;\n}\n";
@@ -18,19 +18,19 @@ fn entry_name(line: &str) -> Option<&str> {
     Some(rest.split('(').next()?.trim())
 }
 
-/// What `#[kernel(… within (threads, blocks))]` leaves in the PTX: the entry point's name and its bounds.
+/// The entry point's name and bounds in a line that `#[kernel(… within (threads, blocks))]` has left in the PTX.
 fn launch_bounds(line: &str) -> Option<(&str, [&str; 2])> {
     let mut words = line.trim().strip_prefix("// launch bounds ")?.split(' ');
     Some((words.next()?, [words.next()?, words.next()?]))
 }
 
-/// Divides `ptx` into modules: each entry point goes to the module that `module_of` names, and everything else, the
-/// header and shared declarations, to all of them. Returns module names with their texts.
+/// Divides `ptx` into modules. An entry point goes to the module that `module_of` names; the header and shared
+/// declarations go to all modules. Returns the text of each module by name.
 ///
-/// Launch bounds, which are comments of their own, become directives of their entry points. Other lines of comments are left out.
+/// Launch bounds, which are comment lines, become directives of their entry points. Other comment lines are omitted.
 ///
 /// # Errors
-/// [`CudaBuilderError::Ptx`] where an entry point has no module, or has no end.
+/// [`CudaBuilderError::Ptx`] if an entry point has no module or no end.
 pub fn split_modules(
     ptx: &str,
     module_of: impl Fn(&str) -> Option<String>,
@@ -41,7 +41,7 @@ pub fn split_modules(
     let mut lines = ptx.lines();
     while let Some(line) = lines.next() {
         let Some(name) = entry_name(line) else {
-            // The compiler announces each entry point in a comment, which would end up in all modules.
+            // The compiler announces each entry point in a comment, which would otherwise go to all modules.
             if !line.trim_start().starts_with("// .globl") && launch_bounds(line).is_none() {
                 common.push_str(line);
                 common.push('\n');
@@ -54,7 +54,7 @@ pub fn split_modules(
         let number = text.lines().filter_map(entry_name).count();
         text.push_str(line);
         text.push('\n');
-        // The body ends with a brace in the first column.
+        // A brace in the first column ends the body.
         loop {
             let line = lines.next().ok_or_else(|| CudaBuilderError::Ptx(format!("`{name}` has no end")))?;
             if line.starts_with('{')
@@ -62,7 +62,7 @@ pub fn split_modules(
             {
                 text.push_str(&format!(".maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n"));
             }
-            // The compiler frames each instruction that a kernel writes itself with two comments.
+            // The compiler frames inline assembly with two comments.
             if !line.trim_start().starts_with("//") {
                 text.push_str(&renumbered(line, number));
                 text.push('\n');
@@ -73,7 +73,7 @@ pub fn split_modules(
         }
     }
     let common = common.split_inclusive('\n').fold(String::new(), |mut text, line| {
-        // Runs of empty lines are left where entry points were.
+        // Entry points leave runs of empty lines behind.
         if line != "\n" || !text.ends_with("\n\n") {
             text.push_str(line);
         }
@@ -85,10 +85,11 @@ pub fn split_modules(
     Ok(modules)
 }
 
-/// How names begin that the compiler ends with the number of their function in the whole text: labels, and local memory.
+/// Prefixes of names that the compiler numbers by function over the whole text: labels, and local memory.
 const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
 
-/// A line with `number` for that of its function, so that a module does not change where another one has got more functions.
+/// A line with its function's number replaced by `number`, so that a module does not depend on the functions of other
+/// modules.
 fn renumbered(line: &str, number: usize) -> String {
     NUMBERED.into_iter().fold(line.to_owned(), |line, name| {
         let mut parts = line.split(name);

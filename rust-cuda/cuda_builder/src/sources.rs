@@ -1,4 +1,4 @@
-//! A fingerprint of the sources that PTX was made from, to tell whether it still fits them.
+//! A fingerprint of the sources that PTX was compiled from, to detect changes.
 
 use crate::CudaBuilderError;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -7,16 +7,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// SHA-256 over what is compiled of a set of source files, their paths included: comments and white space of Rust code do not count.
+/// SHA-256 over the paths and the tokens of a set of source files. Comments and white space of Rust code do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceHash(String);
 
 impl SourceHash {
-    /// Hashes the files named, and in folders all `.rs` and `.toml` files but those under a folder whose path from
-    /// `root` is in `skip`. Paths are relative to `root`, and enter the hash as they are written.
+    /// Hashes the named files and, in named folders, all `.rs` and `.toml` files. Folders with a path in `skip` are
+    /// left out. Paths are relative to `root` and enter the hash as written.
     ///
     /// # Errors
-    /// Where a file or folder cannot be read.
+    /// If a file or folder cannot be read.
     pub fn of(root: &Path, paths: &[&str], skip: &[&str]) -> Result<Self, CudaBuilderError> {
         let mut files = Vec::new();
         for path in paths {
@@ -29,7 +29,7 @@ impl SourceHash {
             let text =
                 std::fs::read_to_string(&full).map_err(CudaBuilderError::io(format!("reading {}", full.display())))?;
             add(&mut hash, 'f', &file.to_string_lossy());
-            // What is no Rust counts as it is. The compiler will say what is wrong with it.
+            // Text that is not Rust is hashed as it is. The compiler will report the error.
             match TokenStream::from_str(&text) {
                 Ok(tokens) if file.extension().is_some_and(|extension| extension == "rs") => {
                     add_tokens(&mut hash, tokens)
@@ -40,12 +40,12 @@ impl SourceHash {
         Ok(Self(hex(hash)))
     }
 
-    /// Of one text, every byte of which counts.
+    /// The hash of the bytes of one text.
     pub(crate) fn of_text(text: &str) -> Self {
         Self(hex(Sha256::new_with_prefix(text)))
     }
 
-    /// A hash that was written by `Display`.
+    /// A hash written by `Display`.
     pub(crate) fn from_text(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -61,14 +61,14 @@ fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Adds a text of that kind. Its length makes clear where it ends.
+/// Adds a text of one kind. Its length delimits it.
 fn add(hash: &mut Sha256, kind: char, text: &str) {
     hash.update([kind as u8]);
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
 }
 
-/// Adds all tokens but documentation, which the parser makes attributes of.
+/// Adds all tokens except documentation, which the parser turns into attributes.
 fn add_tokens(hash: &mut Sha256, tokens: TokenStream) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut rest = &tokens[..];
@@ -97,7 +97,7 @@ fn add_tokens(hash: &mut Sha256, tokens: TokenStream) {
     }
 }
 
-/// What follows `#[doc = "…"]` or `#![doc = "…"]`, if `tokens` begin with that.
+/// The tokens after `#[doc = "…"]` or `#![doc = "…"]`, if `tokens` begins with it.
 fn after_documentation(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
     let is = |token: &TokenTree, character| matches!(token, TokenTree::Punct(punct) if punct.as_char() == character);
     let after = tokens.split_first().filter(|(first, _)| is(first, '#'))?.1;
@@ -108,7 +108,7 @@ fn after_documentation(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
     }
 }
 
-/// Whether these are the brackets of `#[doc = "…"]`.
+/// Whether `group` is the brackets of `#[doc = "…"]`.
 fn is_doc(group: &proc_macro2::Group) -> bool {
     let mut tokens = group.stream().into_iter();
     let is_named = matches!(tokens.next(), Some(TokenTree::Ident(name)) if name == "doc");

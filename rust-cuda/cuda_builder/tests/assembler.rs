@@ -1,4 +1,5 @@
-//! Assembling PTX. Needs NVIDIA's ptxas, on the path or named by `PTXAS`: `cargo test -p cuda_builder --test assembler -- --ignored`.
+//! Assembles PTX. Needs NVIDIA's ptxas, on the path or named by `PTXAS`:
+//! `cargo test -p cuda_builder --test assembler -- --ignored`.
 
 use cuda_builder::{Assembler, CudaBuilderError};
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! Compiles a kernel crate of a user's, in a folder of its own, to PTX.
+//! Compiles a user's kernel crate, in a folder of its own, to PTX.
 //!
-//! These need a rustc with the sources of `core`, which not every machine has, and half a minute to compile `core`:
-//! `cargo test -p cuda_builder -- --ignored`. Where there is no such compiler, they fail.
+//! These tests need a rustc with the sources of `core`, which some machines lack, and half a minute to compile `core`:
+//! `cargo test -p cuda_builder -- --ignored`. Without such a compiler, they fail.
 
 use cuda_builder::{CudaBuilder, CudaBuilderError, NvvmArch, entry_points};
 use std::fs;
@@ -23,14 +23,14 @@ cuda_std = { path = "CUDA_STD" }
 [workspace]
 "#;
 
-/// As in Rust-CUDA's guide.
+/// The example of Rust-CUDA's guide.
 const KERNELS: &str = r#"
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 
 use cuda_std::{kernel, thread};
 
 /// # Safety
-/// `c` has room for as many numbers as `a` and `b` have.
+/// `a` and `b` have the same length, and `c` has capacity for it.
 #[kernel]
 pub unsafe fn add(a: &[f32], b: &[f32], c: *mut f32) {
     let index = thread::index_1d() as usize;
@@ -51,7 +51,7 @@ impl Project {
         fs::create_dir(folder.path().join("src")).unwrap();
         fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
         fs::write(folder.path().join("src/lib.rs"), kernels).unwrap();
-        // The versions that the workspace uses.
+        // The same versions as in the workspace.
         fs::copy(workspace.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
         Self(folder)
     }
@@ -75,19 +75,19 @@ fn a_kernel_crate_becomes_ptx() {
     assert_eq!(ptx, fs::read_to_string(&copy).unwrap());
     assert_eq!(entry_points(&ptx), ["add"]);
     assert!(ptx.contains("\n.target sm_90"), "{ptx}");
-    // Two slices are a pointer and a length each.
+    // Two slices, each a pointer and a length, and a pointer.
     let parameters = ptx.lines().filter(|line| line.contains(".param .u64")).count();
     assert_eq!(parameters, 5, "{ptx}");
     for part in ["%ctaid.x", "%ntid.x", "%tid.x", "add.rn.f32"] {
         assert!(ptx.contains(part), "no {part} in {ptx}");
     }
 
-    // The same crate again, for another GPU and with an argument for the compiler: nothing of the first build is taken.
+    // The same crate for another GPU and with another option: nothing of the first build is reused.
     let path = project.builder().arch(NvvmArch::Compute80).generate_line_info(true).build().unwrap();
     let ptx = fs::read_to_string(&path).unwrap();
     assert!(ptx.contains("\n.target sm_80") && ptx.contains(".loc"), "{ptx}");
 
-    // What the compiler says of an error reaches the user.
+    // The user sees the compiler's error message.
     fs::write(project.path("src/lib.rs"), KERNELS.replace("a.len()", "a.size()")).unwrap();
     let error = project.builder().build().unwrap_err();
     assert!(matches!(error, CudaBuilderError::BuildFailed { .. }), "{error}");

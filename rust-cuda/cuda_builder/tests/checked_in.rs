@@ -1,11 +1,11 @@
-//! When modules that are checked in are taken, when they are compiled afresh, and what is said where neither is possible.
+//! When checked-in modules are used, when they are compiled again, and the error if neither is possible.
 
 use cuda_builder::{CudaBuilderError, Modules, SourceHash, current_modules, read_modules, write_modules};
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Sources of one file, and a folder of two modules that were compiled from them.
+/// A source file, and a folder of two modules compiled from it.
 struct Project(TempDir);
 
 impl Project {
@@ -44,7 +44,7 @@ fn no_compiler() -> Result<Modules, CudaBuilderError> {
     Err(CudaBuilderError::NoCompiler { looked: "/usr/bin/rustc: has no core".to_owned() })
 }
 
-/// The error says which folder is out of date, what was tried, and how to get on.
+/// The error names the folder that is out of date, the compilers that were tried, and a remedy.
 #[track_caller]
 fn assert_out_of_date(project: &Project, result: Result<Modules, CudaBuilderError>) {
     let error = result.expect_err("out-of-date modules are refused");

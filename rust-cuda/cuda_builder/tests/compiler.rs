@@ -1,7 +1,7 @@
-//! Which compiler is found, and what is said where none is.
+//! The search for a compiler, and the error if there is none.
 //!
-//! What is found depends on the process's environment, so each case asks in a process of its own: this test program again,
-//! which then runs only [`answers`].
+//! The result depends on the environment, so that each case runs in a process of its own. The process is this test
+//! program again, which then runs only [`answers`].
 
 use cuda_builder::Compiler;
 use std::ffi::OsStr;
@@ -11,17 +11,17 @@ use std::process::Command;
 use std::sync::Mutex;
 use tempfile::TempDir;
 
-/// Set in the process that is asked.
+/// Set in the process that searches.
 const ASKED: &str = "CUDA_BUILDER_TEST_ASKED";
 
-/// Before the answer, on its line.
+/// Precedes the answer on its line.
 const MARK: &str = "answer: ";
 
-/// A program that is being written cannot be started, and a process that is just being made may hold it open for writing:
-/// programs are written and started one at a time.
+/// A program cannot be started while it is open for writing, and a child process that is being created may hold it
+/// open. Programs are therefore written and started one at a time.
 static PROGRAMS: Mutex<()> = Mutex::new(());
 
-/// Not a test of its own: what [`find`] starts.
+/// Not a test: the code of the process that [`find`] starts.
 #[test]
 fn answers() {
     if std::env::var_os(ASKED).is_some() {
@@ -32,7 +32,7 @@ fn answers() {
     }
 }
 
-/// The answer of [`Compiler::find`] where these variables are set and the others it looks at are not.
+/// The answer of [`Compiler::find`] with these variables set, and without the other variables that it reads.
 fn find(variables: &[(&str, &OsStr)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "answers", "--nocapture", "--test-threads=1"]).env(ASKED, "1");
@@ -41,12 +41,12 @@ fn find(variables: &[(&str, &OsStr)]) -> String {
     let output = command.output().unwrap();
     drop(one_at_a_time);
     let text = String::from_utf8(output.stdout).unwrap();
-    // The harness may have begun the line with the test's name.
+    // The harness may begin the line with the test's name.
     let answer = text.lines().find_map(|line| Some(line.split_once(MARK)?.1.to_owned()));
     answer.unwrap_or_else(|| panic!("no answer: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// A program that answers like a rustc whose sysroot is `folder/sysroot`, with the sources of `core` or without.
+/// A program that answers like a rustc with the sysroot `folder/sysroot`, with or without the sources of `core`.
 fn stub(folder: &TempDir, name: &str, with_core: bool) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let sysroot = folder.path().join(format!("{name}-sysroot"));
@@ -57,7 +57,8 @@ fn stub(folder: &TempDir, name: &str, with_core: bool) -> PathBuf {
     }
     let program = folder.path().join(name);
     let script = format!(
-        "#!/bin/sh\ncase \"$*\" in\n'--print sysroot') echo '{}' ;;\n--version) echo 'rustc 1.2.3 ({name})' ;;\n*) exit 7 ;;\nesac\n",
+        "#!/bin/sh\ncase \"$*\" in\n'--print sysroot') echo '{}' ;;\n\
+         --version) echo 'rustc 1.2.3 ({name})' ;;\n*) exit 7 ;;\nesac\n",
         sysroot.display()
     );
     let one_at_a_time = PROGRAMS.lock().unwrap();
@@ -67,7 +68,7 @@ fn stub(folder: &TempDir, name: &str, with_core: bool) -> PathBuf {
     program
 }
 
-/// What a user reads has to say how to get on.
+/// The message must tell the user how to install a compiler.
 fn assert_says_how_to_install(answer: &str) {
     for part in ["`rustup component add rust-src`", "`apt-get install rustc-web rust-web-src`", "CUDA_BUILDER_RUSTC"] {
         assert!(answer.contains(part), "no {part} in: {answer}");
@@ -95,7 +96,7 @@ fn the_distributions_compiler_is_the_last_resort() {
     let folder = TempDir::new().unwrap();
     let own = stub(&folder, "own", false);
     let answer = find(&[("RUSTC", own.as_os_str())]);
-    // Whether the distribution has one is the machine's business; that it was asked is not.
+    // The machine may or may not have the distribution's compiler; the search must include it.
     if !answer.starts_with("found /usr/bin/rustc | rustc ") {
         assert!(
             answer.contains("(the workspace's toolchain, ") && answer.contains("; the distribution's, /usr/bin/rustc")

@@ -1,4 +1,4 @@
-//! What the hash of a set of sources depends on.
+//! The properties of a set of sources that its hash depends on.
 
 use cuda_builder::{CudaBuilderError, SourceHash};
 use std::fs;
@@ -32,7 +32,7 @@ fn hash(folder: &TempDir) -> SourceHash {
     SourceHash::of(folder.path(), &PATHS, &SKIPPED).unwrap()
 }
 
-/// Whether the hash changes when `change` is made to the sources.
+/// Whether `change` to the sources changes the hash.
 fn changes(change: impl Fn(&TempDir)) -> bool {
     let folder = sources();
     let before = hash(&folder);
@@ -52,12 +52,12 @@ fn it_changes_with_a_file() {
     assert!(changes(|folder| write(folder, "src/lib.rs", "mod deep; mod deeper;")));
     assert!(changes(|folder| write(folder, "src/deep/mod.rs", "")));
     assert!(changes(|folder| write(folder, "Cargo.toml", "[package]\n")));
-    // The same tokens in all, divided differently between two files.
+    // The same tokens in total, divided differently between two files.
     assert!(changes(|folder| {
         write(folder, "src/lib.rs", "mod deep; fn f()");
         write(folder, "src/deep/mod.rs", "{}");
     }));
-    // What is no Rust counts as it is.
+    // Text that is not Rust is hashed as it is.
     assert!(changes(|folder| write(folder, "src/lib.rs", "mod deep; }")));
 }
 
@@ -69,7 +69,7 @@ fn it_does_not_change_with_what_the_compiler_does_not_see() {
         "src/deep/mod.rs",
         "/// Of `f`.\n#[doc = \"more\"]\nfn f() { /* nothing */ }"
     )));
-    // Other attributes, and texts that look like comments, are seen.
+    // Other attributes and strings that look like comments count.
     assert!(changes(|folder| write(folder, "src/deep/mod.rs", "#[inline]\nfn f() {}")));
     assert!(changes(|folder| write(folder, "src/deep/mod.rs", "#[doc(hidden)]\nfn f() {}")));
     let text = |text: &'static str| move |folder: &TempDir| write(folder, "src/deep/mod.rs", text);
@@ -96,7 +96,7 @@ fn it_ignores_what_is_skipped_and_what_is_no_source() {
     assert!(!changes(|folder| write(folder, "src/host/deeper/new.rs", "new")));
     assert!(!changes(|folder| write(folder, "src/notes.txt", "changed")));
     assert!(!changes(|folder| write(folder, "elsewhere.rs", "not named")));
-    // Skipped is a path, not a name.
+    // `skip` has paths, not names.
     assert!(changes(|folder| write(folder, "src/deep/host/mod.rs", "changed")));
 }
 

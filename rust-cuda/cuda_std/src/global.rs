@@ -2,9 +2,9 @@
 
 use crate::{Word, backend};
 
-/// A read-only view of an array in global memory that is not written during the launch.
+/// A read-only view of an array in global memory that is constant during the launch.
 ///
-/// On the GPU a read is one `ld.global.nc` instruction without a bounds check; in the emulator it is checked.
+/// On the GPU a read is one `ld.global.nc` instruction without a bounds check. The emulator checks bounds.
 #[derive(Clone, Copy)]
 pub struct Global<T> {
     ptr: *const T,
@@ -15,20 +15,20 @@ impl<T: Word> Global<T> {
     /// The `len` elements at `ptr`.
     ///
     /// # Safety
-    /// `ptr` is aligned and readable for `len` elements and nothing writes them while the view is in use. Every index
-    /// later passed to [`get`](Self::get) is below `len`.
+    /// `ptr` is aligned and readable for `len` elements, and nothing writes the elements while the view is in use.
+    /// Every index later passed to [`get`](Self::get) is below `len`.
     #[inline(always)]
     pub unsafe fn new(ptr: *const T, len: usize) -> Self {
         Self { ptr, len }
     }
 
-    /// Elements in view.
+    /// Number of elements.
     #[inline(always)]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether the view is of no elements.
+    /// Whether the length is 0.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -39,7 +39,7 @@ impl<T: Word> Global<T> {
     #[track_caller]
     pub fn get(self, i: usize) -> T {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that `i < len` elements are readable and constant.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are readable and constant.
         unsafe { backend::load_global_const(self.ptr.wrapping_add(i)) }
     }
 
@@ -51,22 +51,22 @@ impl<T: Word> Global<T> {
         self.ptr.wrapping_add(i)
     }
 
-    /// The place of element `i`, which may be outside of the view, before its start too (as a wrapped index).
+    /// The place of element `i`, which may be outside of the view, also before its start (as a wrapped index).
     #[inline(always)]
     pub fn place(self, i: usize) -> Place<T> {
         Place { view: self, index: i, ptr: self.ptr.wrapping_add(i) }
     }
 
-    /// Has the memory line of element `i` brought to the L2 cache (`prefetch.global.L2`), for a read later on.
+    /// Prefetches the cache line of element `i` into the L2 cache (`prefetch.global.L2`).
     #[inline(always)]
     #[track_caller]
     pub fn prefetch(self, i: usize) {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that the elements of the view are readable.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are readable.
         unsafe { backend::prefetch(self.ptr.wrapping_add(i)) }
     }
 
-    /// The `len` elements from `start` on.
+    /// The `len` elements from `start`.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, start: usize, len: usize) -> Self {
@@ -86,17 +86,18 @@ pub struct Place<T> {
 }
 
 impl<T: Word> Place<T> {
-    /// The element `distance` after the place, or before it where that is negative. The place itself may lie outside of
-    /// the view; the element may not.
+    /// The element at `distance` from the place, which may be negative. The place may be outside of the view; the
+    /// element must be inside.
     #[inline(always)]
     #[track_caller]
     pub fn get(self, distance: isize) -> T {
         backend::check_index(self.index.wrapping_add_signed(distance), self.view.len);
-        // SAFETY: `Global::new`'s caller promised that the elements of the view are readable and constant.
+        // SAFETY: the element is inside the view, and `Global::new`'s caller passes elements that are readable and
+        // constant.
         unsafe { backend::load_global_const(self.ptr.wrapping_offset(distance)) }
     }
 
-    /// The address of the element `distance` after the place.
+    /// The address of the element at `distance` from the place.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn address(self, distance: isize) -> *const T {
@@ -107,8 +108,8 @@ impl<T: Word> Place<T> {
 
 /// A view of an array in global memory that this launch writes.
 ///
-/// On the GPU an access is one `ld.global` or `st.global` instruction without a bounds check; in the emulator it is
-/// checked, and so are races between threads.
+/// On the GPU an access is one `ld.global` or `st.global` instruction without a bounds check. The emulator checks
+/// bounds and races between threads.
 #[derive(Clone, Copy)]
 pub struct GlobalMut<T> {
     ptr: *mut T,
@@ -127,20 +128,20 @@ impl<T: Word> GlobalMut<T> {
     /// The `len` elements at `ptr`.
     ///
     /// # Safety
-    /// `ptr` is aligned and writable for `len` elements, and no two threads use one element unordered if one of them
-    /// writes it. Every index later passed to [`get`](Self::get) or [`set`](Self::set) is below `len`.
+    /// `ptr` is aligned and writable for `len` elements, and accesses of two threads to one element are ordered if one
+    /// is a write. Every index later passed to [`get`](Self::get) or [`set`](Self::set) is below `len`.
     #[inline(always)]
     pub unsafe fn new(ptr: *mut T, len: usize) -> Self {
         Self { ptr, len }
     }
 
-    /// Elements in view.
+    /// Number of elements.
     #[inline(always)]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether the view is of no elements.
+    /// Whether the length is 0.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -151,29 +152,30 @@ impl<T: Word> GlobalMut<T> {
     #[track_caller]
     pub fn get(self, i: usize) -> T {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that `i < len` elements are readable.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are readable.
         unsafe { backend::load_global(self.ptr.wrapping_add(i)) }
     }
 
-    /// Makes element `i` be `value`.
+    /// Sets element `i` to `value`.
     #[inline(always)]
     #[track_caller]
     pub fn set(self, i: usize, value: T) {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that `i < len` elements are writable and not used by another thread.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` writable elements, each used by one thread at a
+        // time.
         unsafe { backend::store_global(self.ptr.wrapping_add(i), value) }
     }
 
-    /// Has the memory line of element `i` brought to the L2 cache (`prefetch.global.L2`), for a read later on.
+    /// Prefetches the cache line of element `i` into the L2 cache (`prefetch.global.L2`).
     #[inline(always)]
     #[track_caller]
     pub fn prefetch(self, i: usize) {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that the elements of the view are readable.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are readable.
         unsafe { backend::prefetch(self.ptr.wrapping_add(i)) }
     }
 
-    /// The `len` elements from `start` on.
+    /// The `len` elements from `start`.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, start: usize, len: usize) -> Self {
@@ -182,45 +184,46 @@ impl<T: Word> GlobalMut<T> {
     }
 }
 
-/// Words that the threads of a launch tell each other something in, one word at a time.
+/// Words that the threads of a launch use to communicate, one word at a time.
 impl<T: Word> GlobalMut<T> {
-    /// Element `i`, of 4 or 8 bytes, as some thread has stored it (`ld.relaxed.gpu`): many threads may load and [`store`](Self::store) it,
-    /// without order with other memory.
+    /// Element `i`, of 4 or 8 bytes, as stored by some thread (`ld.relaxed.gpu`). Many threads may load and
+    /// [`store`](Self::store) it. The access is not ordered with other memory.
     #[inline(always)]
     #[track_caller]
     pub fn load(self, i: usize) -> T {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that `i < len` elements are readable.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are readable.
         unsafe { backend::load_relaxed(self.ptr.wrapping_add(i)) }
     }
 
-    /// Makes element `i`, of 4 or 8 bytes, be `value` (`st.relaxed.gpu`), as [`load`](Self::load) finds it from then on.
+    /// Sets element `i`, of 4 or 8 bytes, to `value` (`st.relaxed.gpu`), for later [`load`](Self::load)s.
     #[inline(always)]
     #[track_caller]
     pub fn store(self, i: usize, value: T) {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that `i < len` elements are writable.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are writable.
         unsafe { backend::store_relaxed(self.ptr.wrapping_add(i), value) }
     }
 }
 
 impl GlobalMut<u32> {
-    /// Makes element `i` be 1. Many threads may do so, without order; none may write another value in the same launch.
+    /// Sets element `i` to 1. Many threads may do so in any order. No thread may write another value in the same
+    /// launch.
     #[inline(always)]
     #[track_caller]
     pub fn raise(self, i: usize) {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that `i < len` elements are writable.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are writable.
         unsafe { backend::raise_global(self.ptr.wrapping_add(i)) }
     }
 
-    /// Adds `value` to element `i`, modulo 2^32, and returns what it was before. Many threads may do so, without order; none
-    /// may read or write it in another way in the same launch.
+    /// Adds `value` to element `i`, modulo 2^32, and returns the previous value. Many threads may do so in any order.
+    /// No thread may access the element in another way in the same launch.
     #[inline(always)]
     #[track_caller]
     pub fn fetch_add(self, i: usize, value: u32) -> u32 {
         backend::check_index(i, self.len);
-        // SAFETY: `new`'s caller promised that `i < len` elements are writable.
+        // SAFETY: `new`'s caller passes an index `i < len`, and `len` elements that are writable.
         unsafe { backend::add_global(self.ptr.wrapping_add(i), value) }
     }
 }

@@ -1,7 +1,7 @@
-//! What a host launches a kernel with: its arguments, with their names and types.
+//! The arguments of a kernel's launch, with their names and types.
 //!
-//! `#[kernel]` makes a struct of the arguments of each kernel, named like the kernel but in camel case, and a constant that names
-//! its instances:
+//! For each kernel, `#[kernel]` makes a struct of its arguments, with the kernel's name in camel case, and a constant
+//! that lists its instances:
 //!
 //! ```
 //! use cuda_std::launch::Arguments;
@@ -24,17 +24,17 @@
 use core::any::TypeId;
 use core::ffi::c_void;
 
-/// A kernel, as its host knows it.
+/// A kernel, for its host.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// The function's name.
     pub name: &'static str,
-    /// What the function is compiled as.
+    /// The compiled instances of the function.
     pub instances: &'static [Instance],
 }
 
 impl Kernel {
-    /// The instance whose name ends in `suffix`, if there is one.
+    /// The instance with this suffix, if any.
     pub fn instance(self, suffix: &str) -> Option<&'static Instance> {
         self.instances.iter().find(|instance| instance.suffix == suffix)
     }
@@ -43,7 +43,7 @@ impl Kernel {
 /// An entry point of a compiled module: a kernel with its generic parameters chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Instance {
-    /// How the entry point's name ends, after the kernel's name and `_`; empty if the kernel is not generic.
+    /// The suffix of the entry point's name, after the kernel's name and `_`. Empty if the kernel is not generic.
     pub suffix: &'static str,
     arguments: fn() -> TypeId,
     #[cfg_attr(not(feature = "emulator"), allow(dead_code))]
@@ -54,7 +54,7 @@ pub struct Instance {
 type Run = unsafe fn(*const *mut c_void);
 
 impl Instance {
-    /// What `#[kernel]` makes.
+    /// Called by the expansion of `#[kernel]`.
     #[doc(hidden)]
     pub const fn new(suffix: &'static str, arguments: fn() -> TypeId, run: Option<Run>) -> Self {
         Self { suffix, arguments, run }
@@ -65,16 +65,16 @@ impl Instance {
         (self.arguments)() == TypeId::of::<A>()
     }
 
-    /// Runs it as a thread of a launch of the [emulator](crate::emulator).
+    /// Runs the instance as a thread of a launch of the [emulator](crate::emulator).
     ///
     /// # Safety
-    /// `pointers` point to the arguments that it [takes](Self::takes), as [`Arguments::pointers`] gives them, and these are what
-    /// the kernel's documentation asks for.
+    /// `pointers` is the result of [`Arguments::pointers`] for arguments of the type that this instance
+    /// [takes](Self::takes). The arguments meet the kernel's `# Safety` section.
     #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
     pub unsafe fn run(&self, pointers: &[*mut c_void]) {
         let run = self.run.expect("this crate is compiled with its emulator");
-        // SAFETY: the pointers are those of the arguments, in number and types, and these are as the kernel demands, as the
-        // caller promises.
+        // SAFETY: the caller passes one pointer to each argument, with the types that this instance takes. The
+        // arguments meet the kernel's `# Safety` section.
         unsafe { run(pointers.as_ptr()) }
     }
 }
@@ -83,13 +83,13 @@ impl Instance {
 pub trait Arguments: Copy + 'static {
     /// The kernel.
     const KERNEL: Kernel;
-    /// As many pointers as there are arguments.
+    /// An array of one pointer per argument.
     type Pointers: AsRef<[*mut c_void]>;
-    /// Pointers to the arguments in the kernel's order, as `cuLaunchKernel` takes them. They are good as long as `self` is where
-    /// it is.
+    /// Pointers to the arguments in the kernel's order, as `cuLaunchKernel` takes them. They are valid until `self` is
+    /// moved.
     fn pointers(&self) -> Self::Pointers;
 
-    /// The kernel's instance whose name ends in `suffix`, if there is one and it takes these arguments.
+    /// The kernel's instance with this suffix, if it exists and takes these arguments.
     fn instance(suffix: &str) -> Option<&'static Instance> {
         Self::KERNEL.instance(suffix).filter(|instance| instance.takes::<Self>())
     }
@@ -105,7 +105,7 @@ macro_rules! __emulated {
     };
 }
 
-/// A function that runs a kernel, if this crate is compiled with its emulator: otherwise it is not compiled at all.
+/// `None`: without the emulator, the function that runs a kernel is not compiled.
 #[cfg(not(feature = "emulator"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! What a GPU kernel may use, under the names of Rust-CUDA's `cuda_std`.
+//! The primitives of GPU kernels, with the names of Rust-CUDA's `cuda_std`.
 //!
 //! A kernel is written once against this crate and runs in two places:
 //!
@@ -7,12 +7,12 @@
 //! | `nvptx64-nvidia-cuda` | `nvptx` | one instruction: `ld.global`, `st.shared`, … |
 //! | the host, feature `emulator` | `emulator` | checked: bounds, uninitialised reads, races |
 //!
-//! [`thread`] and [`warp`] say who the running thread is and let threads wait for each other, [`Global`] and
-//! [`GlobalMut`] are views of global memory, [`Shared`] of the block's shared memory, and
-//! [`#[kernel]`](kernel) marks entry points. On the host [`launch`] is what they are launched with.
+//! [`thread`] and [`warp`] have the indices of the running thread and the barriers. [`Global`] and [`GlobalMut`] are
+//! views of global memory, and [`Shared`] is a view of the block's shared memory. [`#[kernel]`](kernel) marks entry
+//! points, and [`launch`] has their arguments on the host.
 //!
-//! On a host target without the feature `emulator` the crate compiles, so that code shared between kernels and the
-//! host can be used (a key's order, say), but a call that only makes sense inside a kernel panics.
+//! The crate also compiles for a host without the feature `emulator`, so that kernels and host can share code, such as
+//! the order of keys. A call that is only meaningful in a kernel then panics.
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -28,8 +28,8 @@ pub use global::{Global, GlobalMut, Place};
 pub use shared::Shared;
 pub use word::Word;
 
-/// The value, as one that the compiler knows nothing of: what is computed from it is computed again, instead of being kept in
-/// registers from the first time on.
+/// Returns `value` as if it were unknown to the compiler: expressions that depend on it are computed again, which saves
+/// registers.
 #[inline(always)]
 pub fn recomputed<T: Word>(value: T) -> T {
     backend::recomputed(value)
@@ -56,7 +56,7 @@ use emulator::backend;
 #[path = "no_backend.rs"]
 mod backend;
 
-/// What most kernels import.
+/// The items that most kernels import.
 pub mod prelude {
     pub use crate::{Global, GlobalMut, Shared, Word, kernel, shared, thread, warp};
 }

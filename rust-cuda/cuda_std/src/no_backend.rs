@@ -1,4 +1,4 @@
-//! The host without the emulator: memory works as memory, and there is no thread to be.
+//! The backend of the host without the emulator: memory is accessed directly, and functions of threads panic.
 
 use crate::Word;
 
@@ -38,12 +38,12 @@ missing! {
     dynamic_shared_size() -> u32;
 }
 
-/// Bit `bit` of `value`, where it is.
+/// Bit `bit` of `value`, in its place.
 pub fn bit_of(value: u32, bit: u32) -> u32 {
     value & 1 << bit
 }
 
-/// `lanes` that are in both of two ballots, or in none of those in which this lane is not: its bits in these are `own`.
+/// The lanes in `lanes` that agree with this lane in both ballots. This lane's own bits are `own`.
 pub fn and_alike(lanes: u32, ballots: [u32; 2], own: [u32; 2]) -> u32 {
     let alike = |i: usize| if own[i] != 0 { ballots[i] } else { !ballots[i] };
     lanes & alike(0) & alike(1)
@@ -86,37 +86,37 @@ pub fn recomputed<T: Word>(value: T) -> T {
 }
 
 pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the caller passes a `p` that is readable and aligned.
     unsafe { p.read() }
 }
 
 pub unsafe fn load_global<T: Word>(p: *const T) -> T {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the caller passes a `p` that is readable and aligned.
     unsafe { p.read() }
 }
 
 pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the caller passes a `p` that is writable and aligned.
     unsafe { p.write(value) }
 }
 
 pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the caller passes a `p` that is readable and aligned.
     unsafe { p.read() }
 }
 
 pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the caller passes a `p` that is writable and aligned.
     unsafe { p.write(value) }
 }
 
 pub unsafe fn raise_global(p: *mut u32) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the caller passes a `p` that is writable and aligned.
     unsafe { p.write(1) }
 }
 
 pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
-    // SAFETY: the caller's promise is the same; the threads that add take turns.
+    // SAFETY: the caller passes a `p` that is writable and aligned, and that no other thread accesses.
     unsafe {
         let before = p.read();
         p.write(before.wrapping_add(value));

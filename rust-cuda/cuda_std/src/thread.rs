@@ -1,4 +1,4 @@
-//! Who the running thread is, and the barrier of its block.
+//! The indices of the running thread, and the barrier of its block.
 
 use crate::backend;
 
@@ -28,34 +28,36 @@ index_functions! {
 
 /// The thread's index in a one-dimensional grid: `block_idx_x() * block_dim_x() + thread_idx_x()`.
 ///
-/// 32 bits, as in Rust-CUDA: a grid of 2^32 threads or more needs the product in 64 bits.
+/// The result has 32 bits, as in Rust-CUDA: a grid of 2^32 threads or more needs the product in 64 bits.
 #[inline(always)]
 pub fn index_1d() -> u32 {
     block_idx_x() * block_dim_x() + thread_idx_x()
 }
 
-/// Waits until every thread of the block has arrived here (`__syncthreads`). What the threads wrote before the
-/// barrier is seen by all of them after it.
+/// Waits until every thread of the block has arrived here (`__syncthreads`). After the barrier, all threads see the
+/// writes before it.
 ///
-/// Every thread of the block has to reach the same barrier; the emulator reports one that some never reach.
+/// Every thread of the block must arrive at the same barrier. The emulator reports a barrier that some threads never
+/// reach.
 #[inline(always)]
 #[track_caller]
 pub fn sync_threads() {
     backend::sync_threads();
 }
 
-/// Waits for some `nanoseconds`, at most about twice as many (`__nanosleep`). A thread that waits for what another one stores has to
-/// leave the memory to that one meanwhile.
+/// Waits for about `nanoseconds`, at most twice that time (`__nanosleep`). A thread that polls memory for another
+/// thread's store should pause, since polling slows down the memory for that store.
 #[inline(always)]
 pub fn sleep(nanoseconds: u32) {
     backend::sleep(nanoseconds);
 }
 
-/// Orders what this thread wrote before among what all threads of the GPU see, ahead of what it writes afterwards; and what it reads afterwards
-/// is no older than what it has read before (`__threadfence`).
+/// Orders this thread's earlier writes before its later writes, for all threads of the GPU, and its earlier reads
+/// before its later reads (`__threadfence`).
 ///
-/// After a barrier of the block, one thread's fence is for all: before it sets a word that tells threads of other blocks that something has been
-/// written, and after it has read that word. The emulator runs blocks one after another, so that it does not see a missing fence.
+/// A block communicates with other blocks through a flag. After a barrier of the block, one thread's fence suffices for
+/// the whole block: before it sets the flag, or after it reads it. The emulator runs blocks one after another, so that
+/// it does not detect a missing fence.
 #[inline(always)]
 pub fn device_fence() {
     backend::device_fence();

@@ -1,12 +1,12 @@
 //! The types that one load or store instruction moves.
 
-/// A plain number that a load or a store moves in one instruction; or `()`, which none moves, where there are no values.
+/// A plain number that one instruction loads or stores, or `()`, for arrays without values.
 ///
-/// Every bit pattern is a value, so memory of the right size can always be read as one.
+/// Every bit pattern is valid, so that any memory of the right size can be read as such a number.
 pub trait Word: Copy + Send + Sync + 'static + sealed::Sealed {
-    /// The value read from the bits of a register, of which the low `size_of::<Self>()` bytes count.
+    /// The value in the low `size_of::<Self>()` bytes of a register.
     fn from_register(bits: u64) -> Self;
-    /// The value as the bits of a register, zero above its own size.
+    /// The value in the low bytes of a register. The other bytes are 0.
     fn to_register(self) -> u64;
 }
 

@@ -1,4 +1,4 @@
-//! Barriers, of blocks and of warps, that some never reach.
+//! Barriers of blocks and of warps that some threads never reach.
 
 mod common;
 
@@ -9,7 +9,7 @@ use cuda_std::{
     warp::FULL_MASK,
 };
 
-/// The barrier, and each missing thread with the line where it waits instead.
+/// The barrier, and the missing threads with the lines where they wait instead.
 #[track_caller]
 fn barrier(fault: &Fault) -> (Barrier, Vec<(Index3, Option<u32>)>) {
     match &fault.kind {
@@ -37,7 +37,8 @@ fn a_thread_returns_early() {
         assert_at(&fault, "early", fault.block, (0, 0, 0), file!(), line!() - 5);
         let missing = vec![((48, 0, 0), None), ((49, 0, 0), None)];
         assert_eq!(barrier(&fault), (Barrier::Block, missing));
-        let end = "waits at a barrier of the block that 2 threads never reach: thread 48 has returned, thread 49 has returned";
+        let end = "waits at a barrier of the block that 2 threads never reach: \
+                   thread 48 has returned, thread 49 has returned";
         assert!(fault.to_string().ends_with(end), "{fault}");
     }
 }
@@ -61,7 +62,7 @@ fn fewer_barriers_in_a_loop() {
 
 #[test]
 fn two_barriers_of_one_block() {
-    // A GPU does not tell barriers apart by the place of the call either.
+    // On a GPU, too, calls in different places are the same barrier.
     for seed in SEEDS {
         let ended = Emulator::new(seed).launch("branches", 1, 64, 4, || {
             if tid() == 0 {
@@ -250,7 +251,7 @@ fn a_reduction_without_the_calling_lane() {
 
 #[test]
 fn threads_left_waiting_are_unwound() {
-    // What the kernel holds while it waits is dropped, though the launch has failed.
+    // Values that the kernel holds while it waits are dropped, although the launch has failed.
     struct Held<'a>(&'a std::cell::Cell<i32>);
     impl Drop for Held<'_> {
         fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! Accesses outside of memory, outside of a view, and at addresses that do not fit.
+//! Accesses outside of memory, outside of a view, and at misaligned addresses.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::cell::Cell;
 #[test]
 fn shared_beyond_the_launch() {
     for seed in common::SEEDS {
-        // The view says 65 elements, but the launch has memory for 64.
+        // The view has 65 elements, but the launch has memory for 64.
         let line = line!() + 2;
         let fault = fault(seed, |emulator| {
             emulator.launch("beyond", 1, 64, 256, || shared::<u32>(65).set(if tid() == 63 { 64 } else { tid() }, 1))
@@ -36,7 +36,7 @@ fn shared_that_straddles_the_end() {
 
 #[test]
 fn shared_beyond_the_view() {
-    // The launch has room, the view is of a part of it.
+    // The launch has the memory, and the view is a part of it.
     let line = line!() + 2;
     let fault = fault(1, |emulator| {
         emulator.launch("view", 1, 32, 256, || shared::<u32>(32).set(if tid() == 9 { 32 } else { tid() }, 1))
@@ -55,7 +55,7 @@ fn global_beyond_the_view() {
         let line = line!() + 2;
         let mut launch = || {
             emulator.launch("view", 4, 4, 0, || {
-                // The buffer has 32 elements, but the kernel was told 15.
+                // The buffer has 32 elements, but the kernel gets a length of 15.
                 let view = global(x.as_ptr(), 15);
                 let i = thread_index();
                 if i < last.get() {
@@ -126,11 +126,11 @@ fn part_beyond_the_view() {
 fn global_beyond_the_buffer() {
     for seed in common::SEEDS {
         let mut emulator = Emulator::new(seed);
-        // Buffers side by side, of which an access just outside one must not be taken for one in another.
+        // Neighbouring buffers: an access just outside of one must not be attributed to another.
         let buffers = [(); 3].map(|()| emulator.buffer(&[1u16; 100]));
         let outside = [(100, Access::Read), (105, Access::Write), (-1, Access::Read), (-5, Access::Write)];
         for (x, (offset, access)) in buffers.iter().flat_map(|x| outside.map(|outside| (x, outside))) {
-            // The view lies: it has as many elements as the kernel likes.
+            // The view claims more elements than the buffer has.
             let view = global_mut(x.as_mut_ptr().wrapping_offset(offset), 1000);
             let lines = [line!() + 3, line!() + 4];
             let ended = emulator.launch("lying", 2, 1, 0, || match access {
@@ -204,7 +204,7 @@ fn misaligned_global() {
 fn misaligned_shared() {
     let launch = |offset| {
         Emulator::new(1).launch("misaligned", 1, 1, 64, || {
-            // SAFETY: nothing is relied on: the emulator checks.
+            // SAFETY: 2 words at a multiple of 4 are inside the launch's memory; the emulator rejects others.
             let view = unsafe { cuda_std::Shared::<u32>::dynamic(offset, 2) };
             view.set(1, 7);
         })

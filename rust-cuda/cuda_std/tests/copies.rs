@@ -1,4 +1,4 @@
-//! Copies from global to shared memory that do not pass through registers.
+//! Asynchronous copies from global to shared memory.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn what_is_copied_is_there_after_the_wait() {
                     }
                 }
                 wait_for_copies();
-                // One's own without a barrier, those of others with one.
+                // A thread reads its own copies without a barrier, and others' copies after one.
                 assert_eq!(tile.get(tid()), values[start + tid() as usize]);
                 thread::sync_threads();
                 for i in (tid() as usize..keys).step_by(threads as usize) {
@@ -61,7 +61,7 @@ fn what_is_copied_is_there_after_the_wait() {
 
 #[test]
 fn an_array_that_the_launch_writes() {
-    // Only the view of what changes may be copied from, and only what a barrier has ordered.
+    // Copies may only read from a view of mutable memory, after a barrier behind the writes.
     for seed in SEEDS {
         let launch = |constant: bool, barrier: bool| {
             let mut emulator = Emulator::new(seed);
@@ -80,7 +80,7 @@ fn an_array_that_the_launch_writes() {
                 wait_for_copies();
                 assert!(!barrier || tile.get(tid()) == other);
                 thread::sync_threads();
-                // The copies are over: what they read may be written again.
+                // The copies are complete: their sources may be written again.
                 global_mut(x.as_mut_ptr(), 64).set(tid() as usize, 7);
             });
             ended.map(|()| assert_eq!(emulator.read(x).unwrap(), [7; 64]))
@@ -139,7 +139,7 @@ fn uses_before_the_wait() {
     ];
     for seed in SEEDS {
         for (access, by_thread) in uses {
-            // By the copying thread, and by another one after a barrier, which is no wait.
+            // By the copying thread, and by another thread after a barrier, which does not wait for copies.
             for user in [3, 50] {
                 let launch = |waiting: Option<u32>| {
                     let mut emulator = Emulator::new(seed);
@@ -159,7 +159,7 @@ fn uses_before_the_wait() {
                     })
                 };
                 launch(Some(3)).unwrap();
-                // A wait of another thread is none.
+                // Another thread's wait has no effect.
                 for waiting in [None, Some(50)] {
                     let fault = launch(waiting).unwrap_err();
                     let (space, found, with) = race(&fault);
@@ -175,7 +175,7 @@ fn uses_before_the_wait() {
 #[test]
 fn groups_before_the_last_one() {
     for seed in SEEDS {
-        // Words 0 and 1 are in a group, 2 in another one, and 3 in none. Which words are there after the wait for all but the last group?
+        // Words 0 and 1 are in a group, word 2 in another, and word 3 in none. The wait is for all groups but the last.
         let launch = |used: u32, groups: u32| {
             let mut emulator = Emulator::new(seed);
             let x = emulator.buffer(&[5u64; 4]);
@@ -192,7 +192,7 @@ fn groups_before_the_last_one() {
                     assert_eq!(tile.get(used), 5);
                     wait_for_copies();
                     assert_eq!(tile.get(3), 5);
-                    // Nothing is left, in whatever group it was.
+                    // No copy is pending, in any group.
                     wait_for_all_but_last_commit();
                 }
             })
@@ -234,7 +234,7 @@ fn a_copy_to_a_word_whose_bytes_were_used() {
 #[test]
 fn copies_over_what_others_use() {
     for seed in SEEDS {
-        // Two copies to one place; a copy to what another thread has stored, and to what it has read.
+        // Two copies to one slot, and a copy to a slot that another thread has written or read.
         let launch = |first: fn(cuda_std::Shared<u64>, cuda_std::Global<u64>), barrier: bool| {
             let mut emulator = Emulator::new(seed);
             let x = emulator.buffer(&[5u64; 4]);
@@ -271,7 +271,7 @@ fn copies_over_what_others_use() {
 fn copies_out_of_bounds() {
     let mut emulator = Emulator::new(1);
     let x = emulator.buffer(&[1u32; 8]);
-    // A view of 8 elements in shared memory for 6, and one of 7 of the 8 in global memory.
+    // A view of 8 elements in shared memory for 6, and a view of 7 of the 8 elements in global memory.
     for mutable in [false, true] {
         let line = line!() + 4;
         let mut launch = |to: u32, from: usize| {
@@ -302,7 +302,7 @@ fn copies_beyond_a_buffer() {
     for mutable in [false, true] {
         let mut emulator = Emulator::new(1);
         let x = emulator.buffer(&[1u64; 8]);
-        // The view lies: it has more elements than the buffer.
+        // The view claims more elements than the buffer has.
         let fault = emulator.launch("lying", 1, 1, 8, || match mutable {
             false => shared::<u64>(1).copy_async(0, global(x.as_ptr(), 9), 8),
             true => shared::<u64>(1).copy_async_mut(0, global_mut(x.as_mut_ptr(), 9), 8),

@@ -1,4 +1,4 @@
-//! Grids and blocks, interleavings, and what else a launch can end with.
+//! Grids and blocks, interleavings, and the results of launches.
 
 mod common;
 
@@ -51,7 +51,7 @@ fn a_fault_in_three_dimensions() {
             shared::<u32>(2).set(u32::from(block_idx_z() * block_idx_y() * thread_idx_x() * thread_idx_z() == 2), 0)
         })
     });
-    // Threads of the others race for element 0: only the first thread of a block would be in order.
+    // Threads of the other blocks race for element 0; in one block, only the first thread may access it.
     assert_eq!((fault.location.file(), fault.location.line()), (file!(), line));
     let fault = common::fault(1, |emulator| {
         emulator.launch("deep", (2, 3, 2), (2, 2, 2), 64, || {
@@ -62,7 +62,7 @@ fn a_fault_in_three_dimensions() {
     assert_at(&fault, "deep", (1, 2, 1), (1, 0, 1), file!(), line!() - 3);
 }
 
-/// A block-wide sum of 1024 numbers as kernels do it, which any interleaving gets right.
+/// A block-wide sum of 1024 numbers, as in kernels, which is correct in any interleaving.
 #[test]
 fn a_block_of_1024_threads() {
     for seed in 0..5 {
@@ -106,7 +106,7 @@ fn seeds_are_interleavings() {
     assert_eq!(orders, SEEDS.map(order).collect::<Vec<_>>(), "a seed is always the same interleaving");
     let distinct: std::collections::HashSet<_> = orders.iter().collect();
     assert_eq!(distinct.len(), orders.len());
-    // Each block's threads all come to the barrier before one leaves it.
+    // All threads of a block arrive at the barrier before one leaves it.
     for order in orders {
         for block in order.chunks(16) {
             assert!(block.iter().all(|&(b, _)| b == block[0].0));
@@ -117,7 +117,7 @@ fn seeds_are_interleavings() {
             }
         }
     }
-    // A second launch on the same device is another interleaving.
+    // A second launch on the same device has another interleaving.
     let mut emulator = Emulator::new(1);
     let mut first_blocks = std::collections::HashSet::new();
     for _ in 0..20 {
@@ -222,7 +222,7 @@ fn a_device_goes_on_after_a_fault() {
 
 #[test]
 fn devices_side_by_side() {
-    // Together they want more stacks than the process keeps at a time, so some have to wait.
+    // Together they need more stacks than the pool allows at a time, so that some wait.
     std::thread::scope(|scope| {
         for seed in 0..24 {
             scope.spawn(move || {
@@ -259,15 +259,16 @@ fn views_outside_a_launch() {
     std::panic::catch_unwind(|| shared::<u32>(1).get(0)).unwrap_err();
 }
 
-/// Multiplies by `factor`. The arguments are slices and pointers, as Rust-CUDA has it.
+/// Multiplies by `factor`. The arguments are slices and pointers, as in Rust-CUDA.
 ///
 /// # Safety
-/// `y` has room for as many elements as `x` has, and the launch one thread for each.
+/// `y` has capacity for `x.len()` elements, and the launch has one thread per element.
 #[kernel]
 pub unsafe fn scale(factor: f32, x: &[f32], y: *mut f32) {
     let i = thread::index_1d() as usize;
     if i < x.len() {
-        // SAFETY: the caller's promise, and each thread has an element of its own.
+        // SAFETY: `i < x.len()`, the caller passes a `y` of `x.len()` elements, and thread `i` alone writes element
+        // `i`.
         unsafe { *y.add(i) = factor * x[i] };
     }
 }

@@ -1,4 +1,4 @@
-//! Loads, stores and copies that move an address on, or not.
+//! Loads, stores and copies that advance an address conditionally.
 
 mod common;
 
@@ -8,7 +8,7 @@ use cuda_std::shared::wait_for_copies;
 use cuda_std::{Word, thread};
 use std::fmt::Debug;
 
-/// The words of `0 .. n` that `keep` keeps are pushed to shared memory, by one thread.
+/// Pushes the values with a bit in `kept` to shared memory, in one thread.
 fn pushed<T: Word + PartialEq + Debug>(seed: u64, values: &[T], kept: u32) {
     let mut emulator = Emulator::new(seed);
     let n = values.len();

@@ -1,4 +1,4 @@
-//! Accesses that no barrier orders. What is wrong has to be found whatever the interleaving, what is right must pass.
+//! Accesses that no barrier orders. Every race must be found in any interleaving, and correct code must pass.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn race(fault: &Fault) -> (Space, usize, Access, &Conflict) {
     }
 }
 
-/// The line of the access `access` and the line of the other one, given each access's own line.
+/// The line of the reported access and the line of the other one, given the lines of the read and of the write.
 #[track_caller]
 fn assert_lines(fault: &Fault, read: u32, write: u32) {
     let (_, _, access, with) = race(fault);
@@ -76,7 +76,8 @@ fn two_writes_of_one_value() {
         assert_eq!((with.block, with.thread, with.access), ((0, 0, 0), (first, 0, 0), Access::Write));
         let text = fault.to_string();
         let end = format!(
-            "writes byte 0 of shared memory, which block 0, thread {first} wrote at {}, and no barrier is between: race",
+            "writes byte 0 of shared memory, which block 0, thread {first} wrote at {}, \
+             and no barrier is between: race",
             with.location
         );
         assert!(text.ends_with(&end), "{text}");
@@ -92,7 +93,7 @@ struct Touch {
 }
 
 impl Touch {
-    /// All there are in 16 bytes.
+    /// All accesses in 16 bytes.
     fn all() -> impl Iterator<Item = Self> {
         let places = [1, 2, 4, 8].into_iter().flat_map(|size| (0..16 / size).map(move |i| (size, i * size)));
         places.flat_map(|(size, offset)| [false, true].map(|write| Self { size, offset, write }))
@@ -127,7 +128,7 @@ impl Touch {
     }
 }
 
-/// Two threads race exactly if their accesses overlap and one writes; `memory` makes the memory, if it is global.
+/// Two threads race exactly if their accesses overlap and one writes. `memory` makes the memory, if it is global.
 fn overlap(memory: impl Fn(&mut Emulator) -> Option<*mut u8>) {
     for one in Touch::all() {
         for other in Touch::all() {
@@ -166,7 +167,7 @@ fn overlap_of_accesses_of_different_sizes() {
 
 #[test]
 fn a_reader_among_many() {
-    // Whatever others have read before or after, one reader that the writer is not ordered with is enough.
+    // One reader that is not ordered with the writer is enough, whichever other reads come before or after.
     for seed in SEEDS {
         for writer in [0, 17, 31, 32, 95] {
             let launch = |barrier: bool| {
@@ -259,7 +260,7 @@ fn global_memory_across_blocks() {
     for seed in SEEDS {
         let mut emulator = Emulator::new(seed);
         let x = emulator.buffer(&[0u32; 8]);
-        // Barriers are of no help: they are a block's own.
+        // Barriers have no effect between blocks.
         let mut launch = |shift: usize| {
             emulator.launch("blocks", 4, 2, 0, || {
                 let x = global_mut(x.as_mut_ptr(), 8);
@@ -288,7 +289,7 @@ fn global_memory_across_blocks() {
 
 #[test]
 fn a_reader_in_a_block_before() {
-    // Blocks read, with barriers of their own, and one block writes: alone, after a read of its own, or in between.
+    // Blocks read, with barriers of their own, and one block writes: alone, after its own read, or in between.
     for seed in SEEDS {
         for (readers, threads) in [(1, 1), (1, 32), (1, 64), (3, 64), (6, 64), (7, 64)] {
             let mut emulator = Emulator::new(seed);
@@ -362,7 +363,7 @@ fn memory_read_as_constant() {
 
 #[test]
 fn a_constant_read_is_not_forgotten() {
-    // Reads that are in order with the write come after the constant one, in its block and in another.
+    // Reads that are ordered before the write come after the constant read, in its block and in another.
     for seed in SEEDS {
         let mut emulator = Emulator::new(seed);
         let x = emulator.buffer(&[0u32; 1]);
@@ -427,7 +428,7 @@ fn sync_warp_is_of_one_warp() {
 
 #[test]
 fn sync_warp_orders_the_lanes_in_its_mask() {
-    // Pairs of lanes wait for each other: then one may use what its partner wrote, but not what lanes beyond wrote.
+    // Pairs of lanes synchronize: a lane may then use its partner's writes, but not other lanes' writes.
     for seed in SEEDS {
         let launch = |distance: u32| {
             Emulator::new(seed).launch("pairs", 1, 32, 128, || {
@@ -448,7 +449,7 @@ fn sync_warp_orders_the_lanes_in_its_mask() {
 
 #[test]
 fn order_passes_from_lane_to_lane() {
-    // Lane 0 writes, 0 and 1 meet, then 1 and 2: lane 2 is ordered after the write, lane 3 is not.
+    // Lane 0 writes, 0 and 1 synchronize, then 1 and 2: lane 2 is ordered after the write, lane 3 is not.
     for seed in SEEDS {
         let launch = |reader: u32| {
             Emulator::new(seed).launch("chain", 1, 32, 4, || {
@@ -480,7 +481,7 @@ fn thread_reads(reader: u32) {
 
 #[test]
 fn reads_in_several_intervals_of_a_warp() {
-    // Lane 5 reads, lanes 0 to 3 meet (without 5) and read too: lane 0 may not write, though its own group is in order.
+    // Lane 5 reads, and lanes 0 to 3 synchronize (without 5) and read, too: lane 0 may not write.
     for seed in SEEDS {
         let launch = |early: u32| {
             Emulator::new(seed).launch("intervals", 1, 32, 4, || {
@@ -506,7 +507,7 @@ fn reads_in_several_intervals_of_a_warp() {
 
 #[test]
 fn a_read_after_another_interval_of_the_warp() {
-    // Lane 1 reads before the lanes meet, lane 2 after: lane 0 is ordered with the first alone.
+    // Lane 1 reads before the lanes synchronize, lane 2 after: lane 0 is ordered after the first read alone.
     for seed in SEEDS {
         let launch = |late: u32| {
             Emulator::new(seed).launch("late", 1, 32, 4, || {
@@ -528,7 +529,7 @@ fn a_read_after_another_interval_of_the_warp() {
 
 #[test]
 fn readers_that_meet_the_writer_one_by_one() {
-    // Lanes 0 and 1 read, and each of them meets lane 2, which then writes: all is in order.
+    // Lanes 0 and 1 read, and each synchronizes with lane 2, which then writes: all accesses are ordered.
     for seed in SEEDS {
         let ended = Emulator::new(seed).launch("one_by_one", 1, 32, 4, || {
             shared::<u32>(1).set_by(2);

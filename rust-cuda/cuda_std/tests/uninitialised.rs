@@ -38,7 +38,7 @@ fn shared_memory_is_new_in_every_block_and_launch() {
     let mut emulator = Emulator::new(3);
     let tile = || shared::<u8>(16);
     for blocks in [1, 8] {
-        // Whichever block runs first writes for the others, which a GPU does not promise.
+        // The block that runs first writes for the others. A GPU does not guarantee this.
         let first = std::cell::Cell::new(true);
         let fault = emulator.launch("leftover", blocks, 1, 16, || {
             if first.take() {

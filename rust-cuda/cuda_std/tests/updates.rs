@@ -1,4 +1,4 @@
-//! Atomic updates: they do not race with each other, but with every other access that no barrier orders.
+//! Atomic updates: they race with every access that no barrier orders, except other atomic updates.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn race(fault: &Fault) -> [Access; 2] {
     }
 }
 
-/// Asserts that an update raced with an access of this kind, in any order.
+/// Asserts that an update raced with an access of kind `access`, in either order.
 #[track_caller]
 fn assert_race_with(access: Access, fault: &Fault) {
     assert!([[Access::Update, access], [access, Access::Update]].contains(&race(fault)), "{fault}");
@@ -31,7 +31,7 @@ fn add(counters: GlobalMut<u32>, i: usize) {
     counters.fetch_add(i, 1);
 }
 
-/// Runs `kernel`, which gets one counter, at first 0, and gives what it is in the end.
+/// Runs `kernel` with one counter, initially 0, and returns its final value.
 fn launch(seed: u64, (blocks, threads): (u32, u32), kernel: impl Fn(GlobalMut<u32>)) -> Result<u32, Fault> {
     let mut emulator = Emulator::new(seed);
     let counter = emulator.buffer(&[0u32]);
@@ -74,7 +74,7 @@ fn many_threads_may_raise() {
         };
         raise(&mut emulator, 1).unwrap();
         assert_eq!(emulator.read(x).unwrap(), [0, 1, 0]);
-        // Launches are ordered: a later one may read the word, write it and raise it again.
+        // Launches are ordered: a later launch may read the word, write it and raise it again.
         emulator.launch("read", 4, 32, 0, || assert_eq!(global(x.as_ptr(), 3).get(1), 1)).unwrap();
         emulator.launch("lower", 1, 1, 0, || global_mut(x.as_mut_ptr(), 3).set(1, 0)).unwrap();
         assert_eq!(emulator.read(x).unwrap(), [0; 3]);
@@ -102,7 +102,7 @@ fn threads_of_all_blocks_may_load_and_store_a_word() {
             word.store(0, block_idx_x() * 64 + tid() + 1);
         });
         assert!((1..=4 * 64).contains(&last.unwrap()));
-        // Blocks take numbers in the order in which they run, and wait for those with lower ones.
+        // Blocks take numbers in the order of their execution, and wait for lower numbers.
         let mut emulator = Emulator::new(seed);
         let words = emulator.buffer(&[0u32; 2]);
         let kernel = || {
@@ -197,7 +197,7 @@ fn a_barrier_does_not_order_blocks() {
 
 #[test]
 fn an_update_of_another_block_is_remembered() {
-    // The last update is one's own.
+    // The last update is by the same thread.
     for seed in SEEDS {
         let fault = launch(seed, (2, 1), |counter| {
             add(counter, 0);
@@ -222,7 +222,7 @@ fn sync_warp_orders_the_updates_of_a_warp() {
             })
         };
         assert_eq!(of_threads(32, true).unwrap(), 132);
-        // Without it, or with updates of another warp, which no `sync_warp` orders.
+        // Without it, or with updates of another warp, which `sync_warp` does not order.
         for fault in [of_threads(32, false).unwrap_err(), of_threads(64, true).unwrap_err()] {
             let accesses = race(&fault);
             assert!(accesses.contains(&Access::Update) && accesses != [Access::Update; 2], "{fault}");
@@ -233,7 +233,7 @@ fn sync_warp_orders_the_updates_of_a_warp() {
 #[test]
 fn sync_warp_of_some_lanes_orders_theirs() {
     for seed in SEEDS {
-        // Lanes 0 to 15 update and read. What the others update is not ordered before.
+        // Lanes 0 to 15 update and read. The other lanes' updates are not ordered before.
         let fault = launch(seed, (1, 32), |counter| {
             add(counter, 0);
             if tid() < 16 {
@@ -250,7 +250,7 @@ fn sync_warp_of_some_lanes_orders_theirs() {
 #[test]
 fn a_read_before_other_updates_is_remembered() {
     for seed in SEEDS {
-        // Thread 0 reads, and lane 1 updates after a `sync_warp`. Lane 40 is of another warp.
+        // Thread 0 reads, and lane 1 updates after a `sync_warp`. Lane 40 is in another warp.
         let fault = launch(seed, (1, 64), |counter| {
             if tid() < 32 {
                 if tid() == 0 {
@@ -303,8 +303,8 @@ fn the_message_says_what_was_updated() {
     assert!(text.contains("atomically update") && text.ends_with("and no barrier is between: race"), "{text}");
 }
 
-/// Runs `kernel` in one block of 64 threads, which gets three counters in shared memory, at first 0 but for the last, which is
-/// not written.
+/// Runs `kernel` in one block of 64 threads, with three counters in shared memory. Two are initially 0, and the last
+/// one is not written.
 fn launch_shared(seed: u64, kernel: impl Fn(Shared<u32>)) -> Result<(), Fault> {
     Emulator::new(seed).launch("count", 1, 64, 12, || {
         if tid() < 2 {

@@ -1,4 +1,4 @@
-//! Shuffles, votes and reductions, of whole and of partial warps.
+//! Shuffles, ballots and reductions, of whole and of partial warps.
 
 mod common;
 
@@ -9,7 +9,7 @@ use cuda_std::{
     warp::{self, FULL_MASK, WARP_SIZE},
 };
 
-/// What `f` gives in each of `threads` threads.
+/// The results of `f` in `threads` threads.
 fn results(seed: u64, threads: u32, f: impl Fn() -> u32) -> Vec<u32> {
     let mut emulator = Emulator::new(seed);
     let out = emulator.uninit::<u32>(threads as usize);
@@ -75,14 +75,14 @@ fn votes_of_a_warp() {
     }
 }
 
-/// Values without a pattern, all over the 32 bits.
+/// Values without a pattern, over all 32 bits.
 fn scattered(t: u32) -> u32 {
     (t + 1).wrapping_mul(0x9e37_79b9)
 }
 
 #[test]
 fn lanes_of_a_warp_that_are_alike() {
-    // SAFETY: all lanes of the warps make these calls.
+    // SAFETY: the block is whole warps, and all 32 lanes of each warp make both calls.
     let alike = |value: u32| unsafe { (warp::lanes_alike::<4>(value), warp::lanes_alike::<32>(value)) };
     for seed in SEEDS {
         for value in [scattered, |t| scattered(t) % 3, |_| 7] {
@@ -100,7 +100,7 @@ fn lanes_of_a_warp_that_are_alike() {
 fn sums_and_greatest_of_a_warp() {
     let lanes = |t: u32| (t / 32 * 32..t / 32 * 32 + 32).map(scattered);
     for seed in SEEDS {
-        // The sums are above 2^32 and lose what is beyond.
+        // The sums exceed 2^32 and wrap around.
         let sums = |t: u32| lanes(t).fold(0, u32::wrapping_add);
         assert_eq!(results(seed, 96, || reduce_add(FULL_MASK, scattered(tid()))), expect(96, sums));
         let greatest = |t: u32| lanes(t).max().unwrap();
@@ -114,7 +114,7 @@ fn sums_and_greatest_of_a_warp() {
 
 #[test]
 fn reductions_of_some_lanes() {
-    // Lanes in groups by their remainder of 3, with masks of their own; in a warp of 13 lanes only those count.
+    // Lanes in groups by their remainder of 3, each with its mask; in a warp of 13 lanes, only those count.
     for seed in SEEDS {
         let mask = |t: u32| (0..32).filter(|lane| lane % 3 == t % 32 % 3).map(|lane| 1 << lane).sum::<u32>();
         let members = |t: u32| (t / 32 * 32..(t / 32 * 32 + 32).min(45)).filter(move |u| u % 32 % 3 == t % 32 % 3);
@@ -148,7 +148,7 @@ fn two_halves_on_their_own() {
 
 #[test]
 fn a_partial_last_warp() {
-    // 45 threads: the second warp has 13 lanes, and a full mask names 19 more.
+    // 45 threads: the second warp has 13 lanes, and a full mask has 19 more.
     for seed in SEEDS {
         let f = || {
             sync_warp(FULL_MASK);

@@ -15,30 +15,30 @@ use syn::{
 
 /// Makes a function an entry point of the compiled module, callable by name from the host.
 ///
-/// On `nvptx64` the function becomes an exported `extern "ptx-kernel" fn`; on other targets it stays the plain function
-/// that it is, for the emulator to call. As in Rust-CUDA, an argument may be a slice: the host then passes a pointer and
-/// a length, two arguments.
+/// On `nvptx64` the function becomes an exported `extern "ptx-kernel" fn`. On other targets it stays a plain function,
+/// which the emulator calls. As in Rust-CUDA, an argument may be a slice: the host then passes two arguments, a pointer
+/// and a length.
 ///
 /// ```ignore
 /// #[kernel]
 /// pub unsafe fn add_one(x: &[f32], y: *mut f32) { /* … */ }
 /// ```
 ///
-/// A generic function names its instances, each with the suffix that tells it apart. This one exports `fill_u32` and
-/// `fill_f32x2`:
+/// A generic function names its instances, each with a suffix. This one exports `fill_u32` and `fill_f32x2`:
 ///
 /// ```ignore
 /// #[kernel(u32 = <u32, 1>, f32x2 = <f32, 2>)]
 /// pub unsafe fn fill<T: Word, const STEP: usize>(out: *mut T, n: usize) { /* … */ }
 /// ```
 ///
-/// On the host the arguments of each kernel become a struct of that name in camel case, `Fill`, which implements
-/// `cuda_std::launch::Arguments`, and a constant in capitals, `FILL`, names the instances.
+/// On the host, the kernel's arguments become a struct with its name in camel case, `Fill`, which implements
+/// `cuda_std::launch::Arguments`. A constant with its name in capitals, `FILL`, lists the instances.
 ///
-/// A crate may have a feature `without_entry_points`, with which its kernels are functions for others to call, and no entry points.
+/// A crate may have a feature `without_entry_points`. If it is enabled, the kernels are functions for other crates to
+/// call, and not entry points.
 ///
-/// An instance may say how its blocks are launched, with how many threads at most and how many of them a multiprocessor is
-/// to hold, so that the compiler has to do with the registers that this leaves (`__launch_bounds__` in CUDA C++):
+/// An instance may have launch bounds: the maximum number of threads of a block, and the number of blocks that a
+/// multiprocessor must hold. The compiler then limits the registers accordingly (`__launch_bounds__` in CUDA C++):
 ///
 /// ```ignore
 /// #[kernel(u32 = <u32, 1> within (256, 3))]
@@ -60,7 +60,7 @@ struct Instance {
     bounds: Option<Bounds>,
 }
 
-/// Threads of a block, and blocks of a multiprocessor.
+/// Threads per block, and blocks per multiprocessor.
 struct Bounds {
     threads: Expr,
     blocks: Expr,
@@ -92,7 +92,7 @@ impl Parse for Instance {
     }
 }
 
-/// The words that mean something in the attribute.
+/// Keywords of the attribute.
 mod words {
     syn::custom_keyword!(within);
 }
@@ -147,13 +147,13 @@ fn expand(instances: &Instances, function: &ItemFn) -> syn::Result<proc_macro2::
     })
 }
 
-/// An argument of a kernel as the host passes it: a slice is two.
+/// An argument as the host passes it. A slice becomes two.
 struct Passed {
     ident: Ident,
     ty: Type,
 }
 
-/// The arguments of `function`, and how it is called with them.
+/// The arguments of `function`, and the expressions that call it with them.
 fn passed(function: &ItemFn) -> syn::Result<(Vec<Passed>, Vec<Expr>)> {
     let (mut arguments, mut call) = (Vec::new(), Vec::new());
     for argument in &function.sig.inputs {
@@ -185,13 +185,13 @@ fn passed(function: &ItemFn) -> syn::Result<(Vec<Passed>, Vec<Expr>)> {
     Ok((arguments, call))
 }
 
-/// What the host launches `function` with: a struct of its arguments, and a constant that names its instances.
+/// The items for the host to launch `function`: a struct of its arguments, and a constant that lists its instances.
 fn launcher(instances: &Instances, function: &ItemFn, parameters: &[&Ident]) -> syn::Result<proc_macro2::TokenStream> {
     let (kernel, visibility) = (&function.sig.ident, &function.vis);
     let name = kernel.to_string();
     let (structure, constant) = (format_ident!("{}", camel_case(&name)), format_ident!("{}", name.to_uppercase()));
     let (arguments, call) = passed(function)?;
-    // The parameters that say what types the arguments are of.
+    // The parameters that occur in the types of arguments.
     let of_arguments = |parameter: &Ident| arguments.iter().any(|argument| mentions(&argument.ty, parameter));
     let generics: Vec<&GenericParam> = function
         .sig
@@ -224,8 +224,8 @@ fn launcher(instances: &Instances, function: &ItemFn, parameters: &[&Ident]) -> 
             ::cuda_std::launch::Instance::new(
                 #suffix,
                 || ::core::any::TypeId::of::<#structure #of_struct>(),
-                // SAFETY: the caller passes pointers to all arguments, of these types, which are what the kernel's
-                // documentation asks for.
+                // SAFETY: the caller passes pointers to all arguments, in this order and with their types. The
+                // arguments meet the kernel's `# Safety` section.
                 ::cuda_std::__emulated!(|pointers: *const *mut ::core::ffi::c_void| unsafe {
                     #(let #fields = (*pointers.add(#index)).cast::<#concrete>().read();)*
                     #kernel #of_kernel (#(#call),*)
@@ -265,7 +265,7 @@ fn launcher(instances: &Instances, function: &ItemFn, parameters: &[&Ident]) -> 
     })
 }
 
-/// `merge_big` as `MergeBig`.
+/// Converts `merge_big` to `MergeBig`.
 fn camel_case(name: &str) -> String {
     let capitalised = |word: &str| {
         let mut letters = word.chars();
@@ -287,7 +287,7 @@ fn mentions(ty: &Type, parameter: &Ident) -> bool {
     search.1
 }
 
-/// The exported function `name`, which calls `function` with the generic `arguments` in place of its `parameters`.
+/// The exported function `name`, which calls `function` with the generic `arguments` for its `parameters`.
 fn entry(
     function: &ItemFn,
     name: &str,
@@ -296,7 +296,7 @@ fn entry(
     bounds: Option<&Bounds>,
 ) -> syn::Result<proc_macro2::TokenStream> {
     let is_compiled = is_compiled();
-    // The compiler has no words for bounds: they are a comment, which cuda_builder turns into directives.
+    // The compiler has no syntax for launch bounds: they are a comment, which cuda_builder turns into directives.
     let bounds = bounds.map(|Bounds { threads, blocks }| {
         let comment = format!("// launch bounds {name} {{}} {{}}");
         quote! {
@@ -315,7 +315,7 @@ fn entry(
     let turbofish = (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>));
     Ok(quote! {
         #bounds
-        // On the host the instance is only named, so that an error in it shows there too.
+        // On the host the instance is only mentioned, so that errors in it are reported there, too.
         #[cfg(not(target_arch = "nvptx64"))]
         const _: () = {
             let _ = #callee #turbofish;
@@ -324,14 +324,15 @@ fn entry(
         const _: () = {
             #[unsafe(export_name = #name)]
             unsafe extern "ptx-kernel" fn #entry(#(#inputs),*) {
-                // SAFETY: the host passes what the kernel's documentation asks for.
+                // SAFETY: the host passes arguments that meet the kernel's `# Safety` section.
                 unsafe { #callee #turbofish (#(#call),*) }
             }
         };
     })
 }
 
-/// The condition for an entry point to be in the compiled module: on the GPU, unless the crate has the feature [`LEAVES_OUT`] and it is enabled.
+/// The condition for compiling an entry point: on the GPU, unless the crate has the feature [`LEAVES_OUT`] and it is
+/// enabled.
 fn is_compiled() -> proc_macro2::TokenStream {
     static HAS_FEATURE: LazyLock<bool> = LazyLock::new(|| {
         let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
@@ -345,10 +346,10 @@ fn is_compiled() -> proc_macro2::TokenStream {
     }
 }
 
-/// A feature of a crate whose kernels others instantiate, which leaves its own ones out.
+/// The feature of a crate with kernels for other crates to instantiate. It disables the crate's own entry points.
 const LEAVES_OUT: &str = "without_entry_points";
 
-/// Puts generic arguments in place of generic parameters.
+/// Replaces generic parameters by generic arguments.
 struct Substitute<'a> {
     parameters: &'a [&'a Ident],
     arguments: &'a [GenericArgument],

@@ -1,26 +1,26 @@
 //! The CUDA driver's functions, opened at the first call instead of at program start.
 //!
 //! A program linked against libcuda does not start on a machine without the driver. This crate defines the driver's
-//! functions under their own names, so that the linker is satisfied without libcuda. The first call of any of them opens
-//! `libcuda.so.1`; each then forwards to the function of the same name there. Where the library cannot be opened, they
-//! all return `CUDA_ERROR_NO_DEVICE`, which a caller handles like a machine without a GPU.
+//! functions under their own names, so that the linker needs no libcuda. The first call of any function opens
+//! `libcuda.so.1`, and each function forwards to the function of the same name there. If the library cannot be opened,
+//! they all return `CUDA_ERROR_NO_DEVICE`, which a caller handles like a machine without a GPU.
 //!
-//! On Linux the functions are hidden: a shared library that uses this crate does not export them. Otherwise the calls of
-//! the whole process, of other libraries too, might go through them.
+//! On Linux the functions are hidden: a shared library that uses this crate does not export them. Otherwise calls of
+//! other libraries in the process could be bound to them.
 //!
-//! The table at the end has what the crate `cust` 0.3 calls, and what programs commonly call beside it. To use it,
-//! mention the crate (`use libcuda_lazy as _;`), or it is not linked, and let the linker find an empty libcuda: the
-//! folder `stub` of this crate is one, for the variable `CUDA_LIBRARY_PATH` of `cust`'s build script.
+//! The table at the end has the functions that the crate `cust` 0.3 calls, and other common ones. To use the crate,
+//! mention it (`use libcuda_lazy as _;`): otherwise it is not linked. The linker also needs an empty libcuda. The
+//! folder `stub` of this crate has one, for the variable `CUDA_LIBRARY_PATH` of `cust`'s build script.
 
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-/// What a function of the driver returns.
+/// The result of a driver function.
 type Status = c_int;
-/// A pointer, or a handle that is one. What it points to is the caller's and the driver's business.
+/// A pointer, or a handle that is a pointer. This crate never dereferences it.
 type Pointer = *mut c_void;
-/// One of the driver's enumerations.
+/// An enumeration of the driver.
 type Enum = c_int;
 
 const SUCCESS: Status = 0;
@@ -36,10 +36,10 @@ const LIBRARY: &str = "nvcuda.dll";
 #[cfg(not(any(target_os = "linux", windows)))]
 const LIBRARY: &str = "libcuda.dylib";
 
-/// Opens the driver's library, if no call has done so yet.
+/// Opens the driver's library, unless an earlier call has.
 ///
 /// # Errors
-/// Says why it cannot be opened, in the words of the system's loader. The answer stays the same while the program runs.
+/// The system loader's reason that it cannot be opened. The result stays the same for the lifetime of the program.
 ///
 /// ```
 /// match libcuda_lazy::open() {
@@ -53,26 +53,26 @@ pub fn open() -> Result<(), &'static str> {
 
 fn library() -> Result<&'static Library, &'static str> {
     static OPENED: OnceLock<Result<Library, String>> = OnceLock::new();
-    // SAFETY: opening a library runs its initialisers. This one is the NVIDIA driver's, which is made to be opened by
-    // any program at any time.
+    // SAFETY: opening a library runs its initialisers. The NVIDIA driver's may run in any program at any time.
     let opened = OPENED.get_or_init(|| unsafe { Library::new(LIBRARY) }.map_err(|error| error.to_string()));
     opened.as_ref().map_err(String::as_str)
 }
 
-/// The driver's function of that name, which ends in a zero byte, or the status to return in its place.
+/// The driver's function `name`, which ends in a zero byte, or the status to return instead.
 ///
 /// # Safety
 /// `F` is the function's type.
 unsafe fn function<F: Copy>(name: &str) -> Result<F, Status> {
     let library = library().map_err(|_| NO_DEVICE)?;
-    // SAFETY: the caller's promise. The library is never closed, so that the function may be called at any time later.
+    // SAFETY: the caller passes the function's type as `F`. The library is never closed, so that the function may be
+    // called at any later time.
     unsafe { library.get::<F>(name.as_bytes()) }.map(|symbol| *symbol).map_err(|_| NOT_FOUND)
 }
 
-/// Writes a name or a description of `status` where the driver is not there to do so.
+/// Writes a name or a description of `status`, for machines without the driver.
 ///
 /// # Safety
-/// `text` is null or can be written to.
+/// `text` is null or valid for writes.
 unsafe fn describe(status: Status, text: *mut *const c_char, words: [&'static CStr; 4]) -> Status {
     let [success, no_device, not_found, other] = words;
     let chosen = match status {
@@ -82,14 +82,14 @@ unsafe fn describe(status: Status, text: *mut *const c_char, words: [&'static CS
         _ => other,
     };
     if !text.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is not null, and the caller passes a pointer that is then valid for writes.
         unsafe { *text = chosen.as_ptr() };
     }
     SUCCESS
 }
 
-/// Keeps a function of this crate out of the dynamic symbols of a shared library. `no_mangle` exports a function from each
-/// shared library that is linked with it; the most restrictive visibility that an object file declares decides.
+/// Keeps a function of this crate out of the dynamic symbols of a shared library. `no_mangle` exports a function from
+/// every shared library that it is linked into. The most restrictive visibility in an object file takes precedence.
 macro_rules! hide {
     ($name:ident) => {
         #[cfg(target_os = "linux")]
@@ -100,19 +100,19 @@ macro_rules! hide {
 /// Describes a status in words.
 ///
 /// # Safety
-/// `text` is null or points to memory that a pointer can be written to.
+/// `text` is null or valid for writes.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub unsafe extern "C" fn cuGetErrorString(status: Enum, text: *mut *const c_char) -> Status {
     type Function = unsafe extern "C" fn(Enum, *mut *const c_char) -> Status;
     static FOUND: OnceLock<Result<Function, Status>> = OnceLock::new();
-    // SAFETY: `Function` is the type that the driver's interface gives it.
+    // SAFETY: `Function` is the type of `cuGetErrorString` in the driver's interface.
     match FOUND.get_or_init(|| unsafe { function("cuGetErrorString\0") }) {
-        // SAFETY: the caller keeps the rules of the driver's function.
+        // SAFETY: the caller passes a `text` that is null or valid for writes, as the driver's function requires.
         Ok(function) => unsafe { function(status, text) },
         Err(_) => {
             let words = [c"no error", c"no CUDA driver, or no device", c"not found in the CUDA driver", c"CUDA error"];
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller passes a `text` that is null or valid for writes.
             unsafe { describe(status, text, words) }
         }
     }
@@ -123,19 +123,19 @@ hide!(cuGetErrorString);
 /// The name of a status.
 ///
 /// # Safety
-/// `text` is null or points to memory that a pointer can be written to.
+/// `text` is null or valid for writes.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub unsafe extern "C" fn cuGetErrorName(status: Enum, text: *mut *const c_char) -> Status {
     type Function = unsafe extern "C" fn(Enum, *mut *const c_char) -> Status;
     static FOUND: OnceLock<Result<Function, Status>> = OnceLock::new();
-    // SAFETY: `Function` is the type that the driver's interface gives it.
+    // SAFETY: `Function` is the type of `cuGetErrorName` in the driver's interface.
     match FOUND.get_or_init(|| unsafe { function("cuGetErrorName\0") }) {
-        // SAFETY: the caller keeps the rules of the driver's function.
+        // SAFETY: the caller passes a `text` that is null or valid for writes, as the driver's function requires.
         Ok(function) => unsafe { function(status, text) },
         Err(_) => {
             let words = [c"CUDA_SUCCESS", c"CUDA_ERROR_NO_DEVICE", c"CUDA_ERROR_NOT_FOUND", c"CUDA_ERROR_UNKNOWN"];
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller passes a `text` that is null or valid for writes.
             unsafe { describe(status, text, words) }
         }
     }
@@ -143,12 +143,12 @@ pub unsafe extern "C" fn cuGetErrorName(status: Enum, text: *mut *const c_char) 
 
 hide!(cuGetErrorName);
 
-/// Defines functions that forward to the driver's of the same name. The driver's header says what they do.
+/// Defines functions that forward to the driver's functions of the same name. The driver's header documents them.
 macro_rules! forward {
     ($($name:ident($($type:ty),*);)*) => {
         $(forward! { @arguments $name [a b c d e f g h i j k] [] $($type,)* })*
     };
-    // Gives each type the next letter as its argument's name.
+    // Names the argument of each type with the next letter.
     (@arguments $name:ident [$letter:ident $($letters:ident)*] [$($named:tt)*] $type:ty, $($types:ty,)*) => {
         forward! { @arguments $name [$($letters)*] [$($named)* ($letter: $type)] $($types,)* }
     };
@@ -156,15 +156,16 @@ macro_rules! forward {
         /// Forwards to the driver's function of this name.
         ///
         /// # Safety
-        /// The rules of the driver's function.
+        /// The requirements of the driver's function.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, clippy::too_many_arguments)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> Status {
             type Function = unsafe extern "C" fn($($type),*) -> Status;
             static FOUND: OnceLock<Result<Function, Status>> = OnceLock::new();
-            // SAFETY: `Function` is the type that the driver's interface gives it.
+            // SAFETY: the table below lists the functions with the types of the driver's interface, so that `Function`
+            // is the type of `$name`.
             match FOUND.get_or_init(|| unsafe { function(concat!(stringify!($name), "\0")) }) {
-                // SAFETY: the caller keeps the rules of the driver's function.
+                // SAFETY: the caller passes arguments that meet the requirements of the driver's function `$name`.
                 Ok(function) => unsafe { function($($argument),*) },
                 Err(status) => *status,
             }
@@ -173,7 +174,7 @@ macro_rules! forward {
     };
 }
 
-// Pointers, handles and enumerations are passed on unread, so that one type stands for all of each.
+// Pointers, handles and enumerations are forwarded without being read, so that one type represents all of a kind.
 forward! {
     cuInit(c_uint);
     cuDriverGetVersion(Pointer);

@@ -6,7 +6,7 @@ use std::env;
 use std::ffi::c_void;
 use std::path::PathBuf;
 
-/// The example `shared`, which `cargo test` builds beside the tests unless it is told to build less.
+/// The example `shared`, which `cargo test` builds beside the tests by default.
 fn library() -> PathBuf {
     let test = env::current_exe().unwrap();
     let path = test.parent().unwrap().with_file_name("examples").join("libshared.so");
@@ -27,16 +27,16 @@ fn functions() -> Vec<&'static str> {
 
 #[test]
 fn a_shared_library_calls_the_driver_and_exports_only_its_own_functions() {
-    // SAFETY: the library has no initialisers but those of the standard library.
+    // SAFETY: the library has no initialisers except the standard library's.
     let library = unsafe { Library::new(library()) }.unwrap();
-    // SAFETY: the type is that of the function in the example.
+    // SAFETY: `initialise` in the example `shared` is an `extern "C" fn() -> i32`.
     let initialise = unsafe { library.get::<extern "C" fn() -> i32>(b"initialise\0") }.unwrap();
     let status = initialise();
     assert_eq!(status == 100, libcuda_lazy::open().is_err(), "status {status}");
 
     let functions = functions();
     assert!(functions.len() > 140 && functions.contains(&"cuGetErrorName"), "{functions:?}");
-    // SAFETY: a function's address is read, and the function is not called.
+    // SAFETY: the symbol's address is looked up, and the function is not called.
     let is_exported = |name: &&str| unsafe { library.get::<*const c_void>(name.as_bytes()) }.is_ok();
     let exported: Vec<_> = functions.into_iter().filter(is_exported).collect();
     assert!(exported.is_empty(), "exported: {exported:?}");

@@ -1,4 +1,4 @@
-//! What a program commonly takes from `cust` finds all its symbols.
+//! A program with the usual calls of `cust` finds all symbols.
 
 use cust::function::FunctionAttribute;
 use cust::memory::{CopyDestination, DeviceBuffer, LockedBuffer, mem_get_info};
@@ -7,7 +7,7 @@ use libcuda_lazy as _;
 
 #[test]
 fn a_program_with_all_the_usual_calls_links_and_runs() {
-    // Without a driver or a device it ends at the first call. Where there is one, the empty module has no such kernel.
+    // Without a driver or a device it ends at the first call. With a device, the empty module has no such kernel.
     let error = run().expect_err("there is no kernel to run");
     assert!(!error.to_string().is_empty(), "{error:?}");
 }
@@ -30,7 +30,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     buffer.copy_from(&pinned)?;
     buffer.set_zero()?;
     event.record(&stream)?;
-    // SAFETY: the kernel takes no arguments and touches no memory.
+    // SAFETY: the kernel takes no arguments and accesses no memory.
     unsafe { cust::launch!(function<<<1, 1, 0, stream>>>())? };
     stream.synchronize()?;
     Ok(())

@@ -1,4 +1,4 @@
-//! A program that uses the driver links without it, and gets errors instead of crashes where there is none.
+//! A program that uses the driver links without it, and gets errors instead of crashes on machines without a driver.
 
 use cust::error::CudaError;
 use cust_raw as cuda;
@@ -16,7 +16,7 @@ fn initialisation_fails_without_a_driver_and_only_then() {
         }
         Ok(()) => {
             let mut version = 0;
-            // SAFETY: the pointer is to a number of the right type.
+            // SAFETY: `version` is a `c_int`, which the driver writes.
             let status = unsafe { cuda::cuDriverGetVersion(&mut version) };
             assert_eq!((status as i32, version > 0), (0, true), "driver version {version}");
         }
@@ -28,10 +28,11 @@ fn names_and_descriptions_are_strings_either_way() {
     for status in [cuda::CUresult::CUDA_SUCCESS, cuda::CUresult::CUDA_ERROR_NO_DEVICE] {
         for describe in [cuda::cuGetErrorName, cuda::cuGetErrorString] {
             let mut text = null();
-            // SAFETY: the pointer is to a pointer.
+            // SAFETY: `text` is a pointer, which the function writes.
             let answer = unsafe { describe(status, &mut text) };
             assert_eq!(answer, cuda::CUresult::CUDA_SUCCESS);
-            // SAFETY: both the driver and its stand-in give strings that live as long as the program.
+            // SAFETY: the status is 0, so that `text` points to a C string, of the driver or of this crate. Both live
+            // until the program ends.
             let text = unsafe { CStr::from_ptr(text) }.to_str().unwrap();
             assert!(text.len() >= 8, "{status:?} is described as {text:?}");
         }
@@ -43,7 +44,7 @@ fn every_kind_of_call_answers_without_a_driver() {
     if libcuda_lazy::open().is_ok() {
         return; // The driver would look at the null pointers.
     }
-    // SAFETY: without a driver the functions look at no argument.
+    // SAFETY: without a driver, the functions do not access their arguments.
     let answers = unsafe {
         [
             cuda::cuInit(0),

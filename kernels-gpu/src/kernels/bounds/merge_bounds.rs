@@ -6,14 +6,15 @@ use crate::textbook::co_rank::clamp_split;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: writes for each needle how many keys precede it in the merge of `a` and `b` in the order of `coding`, one block a tile, at
-/// the splits that [`path_big`](crate::kernels::merge_path::path_big) found. The needles are `a` if `lower` is not 0, so that keys equal
-/// to one follow it, and otherwise `b`.
+/// Kernel: writes, for each needle, the number of keys that precede it in the merge of `a` and `b` in the order of
+/// `coding`. One block per tile, at the splits of [`path_big`](crate::kernels::merge_path::path_big).
+///
+/// If `lower` is not 0, the needles are `a`, which precede equal keys. Otherwise they are `b`, which follow equal keys.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys; `bounds` has capacity for a number for each needle, in which the number of keys
-/// fits; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with
-/// [`indexed_merge::shared_bytes`] of dynamic shared memory. `bounds` overlaps nothing that is read.
+/// `a` and `b` are ascending arrays of `m` and `n` keys. `bounds` has one number per needle, wide enough for the number
+/// of keys. `splits` is the result of `path_big` for tiles of `NT * VT` keys. There is one block per tile, of `NT`
+/// threads, with [`indexed_merge::shared_bytes`] of dynamic shared memory. `bounds` does not overlap an input array.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
     u32v8 = <u32, u64, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
@@ -35,14 +36,14 @@ pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
     let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
     let k = t * tile_keys;
     let count = (total - k).min(tile_keys);
-    // SAFETY: `path_big` has written a split for each of `tiles` tiles; `t` and `t + 1` are read if they are below
-    // that: there is one block for each tile.
+    // SAFETY: `path_big` has written a split for each of the `tiles` tiles. There is one block per tile, so that
+    // `t < tiles`, and `t + 1` is read only if it is below `tiles`.
     let splits = unsafe { Global::new(splits, tiles) };
     let a_first = splits.get(t);
     let a_count = clamp_split(a_first, if t + 1 < tiles { splits.get(t + 1) } else { m }, count) - a_first;
     let (b_first, b_count) = (k - a_first, count - a_count);
-    // SAFETY: `a` and `b` have `m` and `n` elements, and there is a bound for each needle, as the caller promises. A split is at least
-    // `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order. A block writes the bounds of its own needles only.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and one bound per needle. A split is from `k - n` to
+    // `min(k, m)`, and `clamp_split` keeps the ends in order. A block writes the bounds of its own needles only.
     let (parts, bounds) = unsafe {
         (
             Parts { a: Global::new(a, m).slice(a_first, a_count), b: Global::new(b, n).slice(b_first, b_count) },
@@ -53,8 +54,9 @@ pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
             },
         )
     };
-    // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots `t + i * NT`, `i < VT`, of
-    // the tile, before a barrier, and then the slots in `before` of the needles of its own part of the merge.
+    // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots
+    // `t + i * NT` of the tile for `i < VT`, before a barrier. It then writes the slots of `before` that belong to the
+    // needles of its own part of the merge; a barrier comes before the reads.
     let (tile, before) =
         unsafe { (indexed_merge::key_memory::<B, NT, VT>(), indexed_merge::source_memory::<B, NT, VT>()) };
     indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, NT, VT>(parts, coding), tile);

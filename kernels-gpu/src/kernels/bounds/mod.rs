@@ -1,8 +1,9 @@
-//! Lower and upper bounds of sorted needles in sorted keys: how many keys are less than each needle, or not greater than it.
+//! Lower and upper bounds of sorted needles in sorted keys: the number of keys less than each needle, or not greater
+//! than it.
 //!
-//! In the merge of needles and keys, in which of equal ones the needles go first, the keys before a needle are those that are less than
-//! it; and if the keys go first, those that are not greater. So the two arrays are divided as for a merge, and nothing but the
-//! keys before each needle is written:
+//! In a merge where needles precede equal keys, the keys before a needle are the keys less than it. In a merge where
+//! keys precede equal needles, they are the keys not greater than it. The arrays are therefore divided as in a merge,
+//! and the number of keys before each needle is the only output:
 //!
 //! ```text
 //!   needles     2 5 5 9             lower: 2 before the 2s     upper: 5s after the 5
@@ -13,8 +14,8 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`merge_bounds`] | all needles and keys are read once, in tiles |
-//! | [`search_bounds`] | few needles: a binary search each |
+//! | [`merge_bounds`] | reads all needles and keys once, in tiles |
+//! | [`search_bounds`] | few needles: one binary search each |
 
 pub mod merge_bounds;
 pub mod search_bounds;

@@ -1,4 +1,4 @@
-//! Bounds by a binary search for each needle: where needles are so few that most keys need not be read.
+//! Bounds by one binary search per needle, for few needles: most keys are not read.
 
 use crate::key::{Bits, Coding};
 use crate::keys::Keys;
@@ -8,12 +8,13 @@ use cuda_std::prelude::*;
 /// Threads of a block.
 pub const SEARCH_THREADS: u32 = 128;
 
-/// Kernel: writes for each needle how many keys are less than it in the order of `coding`, if `lower` is not 0, and otherwise how many
-/// are not greater. One thread a needle.
+/// Kernel: writes a bound for each needle, in the order of `coding`. If `lower` is not 0, it is the number of keys less
+/// than the needle, otherwise the number of keys not greater. One thread per needle.
 ///
 /// # Safety
-/// `needles` and `keys` have `m` and `n` elements, of which the latter are ascending; `bounds` has capacity for `m` numbers, in which `n`
-/// fits, and overlaps neither. There are `ceil(m / SEARCH_THREADS)` blocks of [`SEARCH_THREADS`] threads.
+/// `needles` and `keys` have `m` and `n` elements, and `keys` is ascending. `bounds` has capacity for `m` numbers, wide
+/// enough for `n`, and does not overlap an input array. There are `ceil(m / SEARCH_THREADS)` blocks of
+/// [`SEARCH_THREADS`] threads.
 #[kernel(u32v4 = <u32, u32>, u32v8 = <u32, u64>, u64v4 = <u64, u32>, u64v8 = <u64, u64>)]
 pub unsafe fn search_bounds<B: Bits, I: Bits>(
     needles: *const B,
@@ -28,8 +29,8 @@ pub unsafe fn search_bounds<B: Bits, I: Bits>(
     if i >= m {
         return;
     }
-    // SAFETY: the arrays have `m`, `n` and `m` elements, as the caller promises. `i < m`; thread `i` alone writes `bounds[i]`; the
-    // search reads below `n`.
+    // SAFETY: the caller passes `m` needles, `n` keys and room for `m` bounds. `i < m`, and thread `i` alone writes
+    // `bounds[i]`. The search reads keys at `low + half < low + range <= n`.
     let (needles, keys, bounds) =
         unsafe { (Keys::new(needles, m, coding), Keys::new(keys, n, coding), GlobalMut::new(bounds, m)) };
     let needle = needles.get(i);

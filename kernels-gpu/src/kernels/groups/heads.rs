@@ -1,15 +1,16 @@
-//! A tile of keys, and which of them begin a group.
+//! Loads a tile of keys and finds the heads: the keys that begin a group.
 
 use crate::block::compaction::prefetch_lines;
 use crate::key::Bits;
 use cuda_std::prelude::*;
 
-/// Slots of a tile of `threads * items_per_thread` keys: the keys, and the one before them.
+/// Slots of a tile of `threads * items_per_thread` keys: the key before the tile, and its keys.
 pub(super) const fn slots(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread + 1
 }
 
-/// Has the elements of the tile that this block is likely to take brought to the L2 cache, while it takes one: blocks begin in about the order of their numbers.
+/// Prefetches the elements of the tile that this block will probably take into the L2 cache. Blocks start in
+/// approximately the order of their numbers.
 #[inline(always)]
 #[track_caller]
 pub(super) fn prefetch<T: Word, const NT: usize, const VT: usize>(elements: Global<T>) {
@@ -17,8 +18,8 @@ pub(super) fn prefetch<T: Word, const NT: usize, const VT: usize>(elements: Glob
     prefetch_lines(elements, first, first + NT * VT);
 }
 
-/// Global to shared, strided: the keys of tile `first .. first + count`, and in the slot before them the key before the tile, if there is
-/// one. [`wait_for_copies`] and a barrier follow.
+/// Global to shared memory, striped: loads the keys of tile `first .. first + count` to the slots from 1. Slot 0 gets
+/// the key before the tile, if any. The caller calls [`wait_for_copies`] and then synchronizes the block.
 #[inline(always)]
 #[track_caller]
 pub(super) fn load<B: Bits, const NT: usize, const VT: usize>(
@@ -34,7 +35,8 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize>(
     load_striped::<B, NT, VT>(keys.slice(first, count), slots.slice(1, (NT * VT) as u32), B::MIN);
 }
 
-/// Global to shared, strided: all of `from`, and then `rest` up to a whole tile. [`wait_for_copies`] and a barrier follow.
+/// Global to shared memory, striped: loads all of `from` and fills the tile with `rest`. The caller calls
+/// [`wait_for_copies`] and then synchronizes the block.
 #[inline(always)]
 #[track_caller]
 pub(super) fn load_striped<T: Bits, const NT: usize, const VT: usize>(from: Global<T>, to: Shared<T>, rest: T) {
@@ -55,15 +57,15 @@ pub(super) fn load_striped<T: Bits, const NT: usize, const VT: usize>(from: Glob
     }
 }
 
-/// This thread's keys of a tile, and which of them begin a group.
+/// The keys of a thread in a tile, and the heads among them.
 pub(super) struct Heads<B, const VT: usize> {
-    /// The keys.
+    /// The keys, blocked.
     pub keys: [B; VT],
-    /// A bit for each, of whether it differs from the one before it. The very first one begins a group.
+    /// Bit i: whether key i is a head, which differs from the key before it. The first key of the array is a head.
     pub bits: u32,
 }
 
-/// The keys of this thread. Beyond the `count` keys of a tile there are no heads.
+/// Finds the heads among this thread's keys. Beyond the `count` keys of a tile there are no heads.
 #[inline(always)]
 #[track_caller]
 pub(super) fn find<B: Bits, const VT: usize>(slots: Shared<B>, is_first_tile: bool, count: usize) -> Heads<B, VT> {

@@ -1,10 +1,10 @@
-//! The key of each group, and the reduction of its values.
+//! Reduce by key: the key of each group, and the reduction of its values.
 //!
 //! ```text
 //!   keys      │ 3 3 5 5 5 7 │       tile
 //!   values    │ 1 2 4 1 1 6 │
-//!   closed    │     3     6 │       at each head, what the group before it has: the first one also what is carried to the tile
-//!   tail      │           6 │       what the tile carries to the next one
+//!   closed    │     3     6 │       at each head, the reduction of the group before it; at the first, with the carry
+//!   tail      │           6 │       the tile's carry to the next tile
 //! ```
 
 use super::heads;
@@ -22,18 +22,19 @@ use cuda_std::warp::WARP_SIZE;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
-        /// The key before the tile, and its keys. Then the heads alone.
+        /// The key before the tile, and the tile's keys. Later, its heads alone.
         keys: [B; heads::slots(threads, items_per_thread)],
-        /// The values of the keys, and then the reductions of the groups that are closed.
+        /// The values of the keys. Later, the reductions of the groups that the tile closes.
         values: [V; threads * items_per_thread],
         segmented: SegmentedMemory<V> {},
-        /// What is carried to the tile.
+        /// The carry to the tile.
         carried: [V; 1],
         compaction: CompactionMemory {},
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes and values of `value_bytes`, 4 or 8.
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes and values of
+/// `value_bytes` bytes, 4 or 8 each.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
     match (key_bytes, value_bytes) {
         (4, 4) => Memory::<u32, u32>::bytes(threads, items_per_thread),
@@ -43,26 +44,27 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// The words of 8 bytes that `tiles` tiles share, for values of `value_bytes` bytes.
+/// Number of 8-byte words that `tiles` tiles share, for values of `value_bytes` bytes.
 pub const fn words(tiles: usize, value_bytes: usize) -> usize {
     look_back::words(tiles) + crate::warp::carry::words(tiles, value_bytes)
 }
 
-/// The shape of tiles of keys of `key_bytes` bytes with values of `value_bytes` bytes, 4 or 8.
+/// The shape of tiles of keys of `key_bytes` bytes with values of `value_bytes` bytes, 4 or 8 each.
 const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
     ROW.reduce.of(key_bytes, value_bytes)
 }
 
-/// Blocks of a multiprocessor for sums of floats of 8 bytes, which take more registers than others.
+/// Blocks per multiprocessor for sums of 8-byte floats, which take more registers than other reductions.
 const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
 
-/// Kernel: writes the key of each group of `keys` to `out_keys`, the reduction of the group's `values` to `out_values`, and the number
-/// of groups to `count`. One block a tile of `NT * VT` keys. `coding` is that of the values, for a reduction that orders them.
+/// Kernel: writes the key of each group of `keys` to `out_keys`, the reduction of its `values` to `out_values`, and the
+/// number of groups to `count`. One block per tile of `NT * VT` keys. `coding` encodes the values, for a reduction that
+/// orders them.
 ///
 /// # Safety
-/// `keys` has `n` elements, at least one, `values` as many, and `out_keys` and `out_values` have capacity
-/// for as many. `count` has one number. `shared_words` has [`words`], which are 0. Blocks are of `NT` threads, at least two whole warps, one
-/// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
+/// `keys` and `values` have `n` elements, at least one, and `out_keys` and `out_values` have capacity for `n`. `count`
+/// points to one number, and `shared_words` to [`words`] words, which are 0. There is one block per tile, of `NT`
+/// threads, at least two whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
     u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
         within (tile(4, 4).threads, ROW.reduce_blocks),
@@ -104,9 +106,10 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
-    // SAFETY: `shared_words` has the words of both, one after the other, and they are used for nothing else. The launch has
-    // `shared_bytes`. Threads write slots of `keys` and `values` apart from each other, before a barrier; and after another one those of
-    // both that the scan gives to them alone.
+    // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
+    // Nothing else uses them. The launch has `shared_bytes`. Before the first barrier, a thread writes its own slots of
+    // `keys` and `values`. After a barrier behind the reads, it writes the slots of its own heads, which the scan makes
+    // disjoint.
     let (tiles, carries, memory) = unsafe {
         (
             Tiles::new(shared_words, number),
@@ -115,7 +118,7 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         )
     };
     let Memory { keys: slots, values: reduced, segmented, carried, compaction } = memory;
-    // SAFETY: there are `n` keys and as many values, as the caller promises.
+    // SAFETY: the caller passes `n` keys at `keys` and `n` values at `values`; `first + len` is at most `n`.
     let (keys, values) = unsafe { (Global::new(keys, n), Global::new(values, n)) };
     heads::prefetch::<B, NT, VT>(keys);
     heads::prefetch::<V, NT, VT>(values);
@@ -126,13 +129,14 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     shared::commit_copies();
     heads::load_striped::<V, NT, VT>(values.slice(first, len), reduced, coding.decode(R::IDENTITY));
     shared::commit_copies();
-    // The keys. All tiles behind this one wait for what it counts, and nothing waits for the values yet.
+    // Wait for the keys alone: all later tiles wait for this tile's count, and no tile waits for its values yet.
     shared::wait_for_all_but_last_commit();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block are here, whole warps, here and below.
+    // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
+    // its end.
     let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
-    // The keys have been read by all threads: `count` has a barrier.
+    // All threads have read the keys: `count` contains a barrier.
     if heads.bits != 0 {
         scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
     }
@@ -144,31 +148,34 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         own[i] = reduced.get(thread * VT as u32 + i as u32);
     }
     coding.encode_all(&mut own);
-    // For each key what its thread has from the last head on, or from its first key on, up to the key before.
+    // For each key, the reduction of this thread's values before it, since the last head.
     let mut value = R::IDENTITY;
     for i in 0..VT {
         let before = value;
         value = if heads.bits >> i & 1 != 0 { own[i] } else { R::combine(value, own[i]) };
         own[i] = before;
     }
-    // SAFETY: as above, and nothing else uses `segmented`.
+    // SAFETY: all threads of the block, which are whole warps, make this call, and only the two halves of the reduction
+    // use `segmented`.
     let in_warp = unsafe { segmented.put::<R>(Tail { has_head: heads.bits != 0, value }) };
-    // Values have been read by all threads, too.
+    // After this barrier, all threads have read the values.
     thread::sync_threads();
-    // SAFETY: as above.
+    // SAFETY: all threads of the block, which are whole warps, make this call; a barrier comes after `put`, which has
+    // returned `in_warp`.
     let (before, of_tile) = unsafe { segmented.carry_before::<R>(in_warp) };
     if thread == WARP_SIZE {
         carries.publish(tile, of_tile);
     }
     if heads.bits != 0 {
         scatter::<V, VT>(heads.bits, kept.before_thread, |i| own[i], reduced);
-        // The thread's first head closes what threads before it have, too.
+        // The first head of the thread also closes the values of earlier threads.
         reduced.set(kept.before_thread, R::combine(before.value, reduced.get(kept.before_thread)));
     }
-    // SAFETY: as above.
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
     if thread / WARP_SIZE == 1 && tile > 0 {
-        // SAFETY: the whole second warp is here, with the block's tile.
+        // SAFETY: `thread / WARP_SIZE == 1` holds for the 32 lanes of the second warp, which all make this call with
+        // the block's `tile`.
         let value = unsafe { carries.carried::<R>(tile, ROW.groups_pause) };
         if thread == WARP_SIZE {
             carried.set(0, value);
@@ -179,15 +186,16 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     }
     thread::sync_threads();
 
-    // Head `i` of the tile closes the group before the one that it begins: the first head of all closes none.
+    // Head `i` of the tile closes the group before its own. The first head of the array closes none.
     let (groups_before, closes_none) = (compaction.kept_before(), (tile == 0) as usize);
     if thread == 0 && tile > 0 && kept.of_tile > 0 {
         reduced.set(0, R::combine(carried.get(0), reduced.get(0)));
     }
     let closed = kept.of_tile as usize - closes_none;
-    // A tile without heads closes nothing, and does not know how many groups are before it.
+    // A tile without heads closes no group and may have skipped the look-back, so that `groups_before` may be 0.
     let first_closed = (groups_before + closes_none).max(1) - 1;
-    // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
+    // SAFETY: `out_keys` and `out_values` have capacity for `n` elements, and there are at most `n` groups. Tiles write
+    // disjoint ranges: `groups_before` is the number of heads in earlier tiles.
     let (to_keys, to_values) = unsafe {
         (
             GlobalMut::new(out_keys, n).slice(groups_before, kept.of_tile as usize),
@@ -199,7 +207,8 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     if tile as usize + 1 == number && thread == 0 {
         let groups = groups_before + kept.of_tile as usize;
         let last = if of_tile.has_head { of_tile.value } else { R::combine(carried.get(0), of_tile.value) };
-        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes; and this the last group's value.
+        // SAFETY: the caller passes one number at `count`. The block of the last tile alone writes it and the last
+        // group's value, since no head closes that group.
         unsafe {
             GlobalMut::new(out_values, n).set(groups - 1, coding.decode(last));
             GlobalMut::new(count, 1).set(0, groups as u64);

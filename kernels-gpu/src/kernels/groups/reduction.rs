@@ -1,17 +1,17 @@
-//! What the values of a group are reduced by.
+//! Reductions of the values of a group.
 
 use crate::key::Bits;
 use core::marker::PhantomData;
 
-/// An associative operation on numbers, as bits, of which a group has one value each.
+/// An associative operation on numbers, as bits.
 pub trait Reduction: Copy {
     /// The bits of a number.
     type Value: Bits;
-    /// What changes nothing before or after another value.
+    /// The neutral element.
     const IDENTITY: Self::Value;
-    /// Whether values may be combined in any order, with the same result.
+    /// Whether the operation is also commutative and exact, so that values may be combined in any order.
     const HAS_ANY_ORDER: bool;
-    /// `first`, and then `second`.
+    /// Combines `first` with `second`, which follows it.
     fn combine(first: Self::Value, second: Self::Value) -> Self::Value;
 }
 
@@ -23,11 +23,11 @@ pub struct Sum<V>(PhantomData<V>);
 #[derive(Clone, Copy, Debug)]
 pub struct FloatSum<V>(PhantomData<V>);
 
-/// The greatest number by its ordered bits; with these inverted, the least one.
+/// The greatest number by its ordered bits. With a descending coding, the least number.
 #[derive(Clone, Copy, Debug)]
 pub struct Greatest<V>(PhantomData<V>);
 
-/// How many keys a group has: the sum over its parts.
+/// The number of keys of a group: the sum of the lengths of its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Length;
 

@@ -1,10 +1,10 @@
-//! The key of each group, and how many keys it has.
+//! Run lengths: the key of each group, and the number of its keys.
 //!
 //! ```text
 //!   keys      │ 3 3 5 5 5 7 │       tile
-//!   heads     │ 0   2     5 │       their indices: a group's length is the distance to the next head
-//!   closed    │ c   2     3 │       at each head, the length of the group before it: the first one also what is carried to the tile
-//!   tail      │           1 │       what the tile carries to the next one
+//!   heads     │ 0   2     5 │       indices: a group's length is the distance to the next head
+//!   closed    │ c   2     3 │       at each head, the length of the group before it; at the first, with the carry
+//!   tail      │           1 │       the tile's carry to the next tile
 //! ```
 
 use super::heads;
@@ -22,15 +22,16 @@ use cuda_std::warp::WARP_SIZE;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
-        /// The key before the tile, and its keys. Then the heads alone, and then the index in the tile of each.
+        /// The key before the tile, and the tile's keys. Later, its heads alone, and then the heads' indices in the
+        /// tile.
         keys: [B; heads::slots(threads, items_per_thread)],
-        /// What is carried to the tile.
+        /// The carry to the tile.
         carried: [u64; 1],
         compaction: CompactionMemory {},
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8.
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize) -> u32 {
     if key_bytes == 4 {
         Memory::<u32>::bytes(threads, items_per_thread)
@@ -39,13 +40,14 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// Kernel: writes the key of each group of `keys` to `out_keys`, the number of its keys to `lengths`, and the number of groups to `count`.
-/// One block a tile of `NT * VT` keys.
+/// Kernel: writes the key of each group of `keys` to `out_keys`, the number of its keys to `lengths`, and the number of
+/// groups to `count`. One block per tile of `NT * VT` keys.
 ///
 /// # Safety
-/// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for as many. `count` has one number.
-/// `shared_words` has the [`words`](super::reduce_groups::words) for values of 8 bytes, which are 0. Blocks are of `NT` threads, at least two whole warps, one for each tile, with
-/// [`shared_bytes`]. What is written overlaps nothing that is read.
+/// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for `n`. `count` points to one
+/// number, and `shared_words` to the [`words`](super::reduce_groups::words) for values of 8 bytes, which are 0. There
+/// is one block per tile, of `NT` threads, at least two whole warps, with [`shared_bytes`]. The output arrays do not
+/// overlap the input array.
 #[kernel(
     u32 = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }>
         within (ROW.run_lengths.of(4, 0).threads, ROW.run_lengths_blocks),
@@ -64,9 +66,9 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
-    // SAFETY: `shared_words` has the words of both, one after the other, and they are used for nothing else. The launch has
-    // `shared_bytes`. Threads write slots of `keys` apart from each other, before a barrier; and after another one those, and of `heads`,
-    // that the scan gives to them alone.
+    // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
+    // Nothing else uses them. The launch has `shared_bytes`. Before the first barrier, a thread writes its own slots of
+    // `keys`. After a barrier behind the reads, it writes the slots of its own heads, which the scan makes disjoint.
     let (tiles, carries, memory) = unsafe {
         (
             Tiles::new(shared_words, number),
@@ -75,7 +77,7 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
         )
     };
     let Memory { keys: slots, carried, compaction } = memory;
-    // SAFETY: there are `n` keys, as the caller promises.
+    // SAFETY: the caller passes `n` keys at `keys`; `first + len` is at most `n`.
     let keys = unsafe { Global::new(keys, n) };
     heads::prefetch::<B, NT, VT>(keys);
     let tile = compaction.take(tiles);
@@ -86,9 +88,10 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     thread::sync_threads();
 
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block are here, whole warps.
+    // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
+    // its end.
     let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
-    // The keys have been read by all threads: `count` has a barrier.
+    // All threads have read the keys: `count` contains a barrier.
     if heads.bits != 0 {
         scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
     }
@@ -100,10 +103,11 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     } else if kept.of_tile == 0 && thread == WARP_SIZE {
         carries.publish(tile, Tail { has_head: false, value: len as u64 });
     }
-    // SAFETY: as above.
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
     if thread / WARP_SIZE == 1 {
-        // SAFETY: the whole second warp is here, with the block's tile.
+        // SAFETY: `thread / WARP_SIZE == 1` holds for the 32 lanes of the second warp, which all make this call with
+        // the block's `tile`.
         let value = if tile > 0 { unsafe { carries.carried::<Length>(tile, ROW.groups_pause) } } else { 0 };
         if thread == WARP_SIZE {
             carried.set(0, value);
@@ -115,7 +119,8 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     thread::sync_threads();
 
     let (groups_before, carried) = (compaction.kept_before(), carried.get(0));
-    // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
+    // SAFETY: `out_keys` and `lengths` have capacity for `n` elements, and there are at most `n` groups. Tiles write
+    // disjoint ranges: `groups_before` is the number of heads in earlier tiles.
     let (to_keys, to_lengths) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(lengths, n)) };
     compaction::write::<B, NT, VT>(slots, to_keys.slice(groups_before, kept.of_tile as usize), Coding::NONE);
     thread::sync_threads();
@@ -125,7 +130,7 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     }
     thread::sync_threads();
     let index = |head: u32| slots.get(head).to_register();
-    // Head `i` of the tile closes the group before the one that it begins: the first head of all closes none.
+    // Head `i` of the tile closes the group before its own. The first head of the array closes none.
     for i in 0..VT {
         if is_behind::<NT>(i, kept.of_tile as usize) {
             break;
@@ -140,7 +145,7 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
         let groups = groups_before + kept.of_tile as usize;
         let of_last = len as u64 - if kept.of_tile > 0 { index(kept.of_tile - 1) } else { 0 };
         to_lengths.set(groups - 1, if kept.of_tile > 0 { of_last } else { carried + of_last });
-        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
+        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
         unsafe { GlobalMut::new(count, 1) }.set(0, groups as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! The first key of each group, with its value.
+//! Unique keys: the first key of each group, with its value.
 
 use super::heads;
 use crate::block::compaction::{self, CompactionMemory, load_each, scatter};
@@ -13,15 +13,16 @@ use cuda_std::recomputed;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word>(threads: usize, items_per_thread: usize, has_values: bool) {
-        /// The key before the tile, and its keys. Then the heads alone.
+        /// The key before the tile, and the tile's keys. Later, its heads alone.
         keys: [B; heads::slots(threads, items_per_thread)],
-        /// For each head its index in the tile.
+        /// Index in the tile of each head.
         sources: [u16; if has_values { threads * items_per_thread } else { 0 }],
         compaction: CompactionMemory {},
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with values.
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, without
+/// or with values.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 4 {
         Memory::<u32>::bytes(threads, items_per_thread, has_values)
@@ -30,16 +31,16 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// Blocks of a multiprocessor for keys of 4 bytes with values of 8, which take more registers than others.
+/// Blocks per multiprocessor for 4-byte keys with 8-byte values, which take more registers than other widths.
 const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
 
-/// Kernel: writes the first key of each group of `at` to `out`, with its value, and the number of groups to `count`. One block a tile
-/// of `NT * VT` keys. There are no values if `V` is `()`.
+/// Kernel: writes the first key of each group of `at` to `out`, with its value, and the number of groups to `count`.
+/// One block per tile of `NT * VT` keys. There are no values if `V` is `()`.
 ///
 /// # Safety
-/// `at` has `n` keys, at least one, and as many values; `out` has capacity for as many. `count` has one number. `tiles` are the
-/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. Blocks are of `NT` threads, whole warps, one for each tile, with
-/// [`shared_bytes`]. What is written overlaps nothing that is read.
+/// `at` has `n` keys, at least one, and `n` values; `out` has capacity for `n` of each. `count` points to one number,
+/// and `tiles` to the [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile,
+/// of `NT` threads, whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
     u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
         within (ROW.unique.of(4, 0).threads, ROW.unique_blocks),
@@ -63,12 +64,12 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
     let number = n.div_ceil(NT * VT);
-    // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else. The launch has `shared_bytes`. Thread `t`
-    // writes slots `1 + t + i * NT` of `keys`, `i < VT`, and thread 0 slot 0, before a barrier; and after another one the slots that the
-    // scan gives to it alone.
+    // SAFETY: `tiles` has `number + 1` words, which nothing else uses. The launch has `shared_bytes`. Thread `t` writes
+    // slots `1 + t + i * NT` of `keys`, and thread 0 slot 0. After a barrier behind the reads, it writes its own heads
+    // to slots that the scan makes disjoint.
     let (tiles, Memory { keys: slots, sources, compaction }) =
         unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, size_of::<V>() > 0)) };
-    // SAFETY: `at` has `n` keys and values, as the caller promises.
+    // SAFETY: the caller passes `n` keys at `at`, and `n` values unless `V` is `()`.
     let (keys, values) = unsafe { (Global::new(at.keys.cast_const(), n), Global::new(at.values.cast_const(), n)) };
     heads::prefetch::<B, NT, VT>(keys);
     let tile = compaction.take(tiles);
@@ -78,30 +79,30 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     shared::wait_for_copies();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block are here, whole warps.
+    // SAFETY: all threads of the block, which are whole warps, make this call: none returns early.
     let counted = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     let of_tile = counted.of_tile;
-    // The keys of the tile have been read by all threads: `count` has a barrier.
+    // All threads have read the keys: `count` contains a barrier.
     scatter::<B, VT>(heads.bits, counted.before_thread, |i| heads.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
     if const { size_of::<V>() > 0 } {
         let first_of_thread = recomputed(thread::thread_idx_x()) * VT as u32;
         scatter::<u16, VT>(heads.bits, counted.before_thread, |i| (first_of_thread + i as u32) as u16, sources);
         thread::sync_threads();
-        // The values are on their way while the block looks back.
+        // The loads of the values overlap with the look-back.
         let values = values.slice(first, len);
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| values.get(sources.get(i) as usize));
     }
     let pause = if const { size_of::<V>() > 0 } { ROW.unique_pairs_pause } else { ROW.groups_pause };
-    // SAFETY: as above.
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, tile, of_tile, pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if tile as usize + 1 == number && thread::thread_idx_x() == 0 {
-        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
+        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
         unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
     }
-    // SAFETY: `out` has capacity for `n` elements, and there are no more groups. No tile writes what another one does.
+    // SAFETY: `out` has capacity for `n` groups, and `before`, the heads of earlier tiles, makes ranges disjoint.
     let (to_keys, to_values) = unsafe {
         (
             GlobalMut::new(out.keys, n).slice(before, of_tile as usize),

@@ -1,4 +1,4 @@
-//! The first launch: where tiles begin on the balanced path.
+//! The first launch: divides the balanced path into tiles.
 
 use super::pack;
 use crate::kernels::merge_path::find_splits;
@@ -7,11 +7,13 @@ use crate::keys::Keys;
 use crate::thread::balanced_path::balance;
 use cuda_std::prelude::*;
 
-/// Kernel: writes to `splits[t]` where tile `t` of `tile_keys` keys begins on the balanced path of A and B, for `tiles` tiles, in the
-/// order of `coding`. One thread a tile.
+/// Kernel: writes the start of tile `t` on the balanced path of A and B, in the order of `coding`, to `splits[t]`.
+/// There are `tiles` tiles of `tile_keys` keys, and one thread per tile.
 ///
 /// # Safety
-/// As for [`path_big`](crate::kernels::merge_path::path_big), in the same shape.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` points, in global memory.
+/// `tiles` is at most `ceil((m + n) / tile_keys)`. The launch has the shape of
+/// [`path_big`](crate::kernels::merge_path::path_big).
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn balance_path<B: Bits>(
@@ -24,13 +26,14 @@ pub unsafe fn balance_path<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises; thread `tile < tiles` alone writes
-    // `splits[tile]`.
+    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `tiles` points at `splits`. Thread
+    // `tile < tiles` alone writes `splits[tile]`.
     let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
     let write = |tile, k, split| {
         let point = balance(k, split, a, b);
         splits.set(tile, pack(point.a, point.is_short));
     };
-    // SAFETY: the shape is that of `path_big`.
+    // SAFETY: the launch has the shape of `path_big`, and no branch precedes this call: all threads of the block make
+    // it.
     unsafe { find_splits(a, b, tiles, tile_keys, write) }
 }

@@ -1,4 +1,4 @@
-//! The second launch: the result, tile by tile.
+//! The second launch: computes the result, tile by tile.
 
 use super::{Kept, unpack};
 use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
@@ -18,15 +18,17 @@ use cuda_std::recomputed;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word>(threads: usize, items_per_thread: usize, has_values: bool) {
-        /// What the tile has of A and a sentinel, what it has of B and a sentinel, and a key for each step that reads beyond. Then what is kept.
+        /// The tile's keys of A and a sentinel, its keys of B and a sentinel, and one key for each step that reads
+        /// beyond. Later, the kept keys.
         keys: [B; threads * items_per_thread + items_per_thread + 2],
-        /// For each element that is kept, its index in the tile: those of A, then those of B.
+        /// For each kept element, its index in the tile, where the keys of A come before the keys of B.
         sources: [u16; if has_values { threads * items_per_thread } else { 0 }],
         compaction: CompactionMemory {},
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with values.
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, without
+/// or with values.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 4 {
         Memory::<u32>::bytes(threads, items_per_thread, has_values)
@@ -35,26 +37,26 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// How many tiles before it is taken the keys of a tile are brought to the L2 cache. What a tile reads between the moment it is taken and the one at which it publishes how many
-/// keys it keeps, all tiles behind it wait for.
+/// Prefetch distance, in tiles. All later tiles wait for a tile's loads, until it publishes its count: they should hit
+/// the L2 cache.
 const AHEAD: usize = 256;
 
-/// Keys of a tile, less one where it begins in the middle of a pair: then it has the whole pair.
+/// Keys per tile. A tile that begins between the two keys of a pair takes the whole pair, and has one key more.
 pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread - 1
 }
 
-/// Kernel: writes the keys that `kept` keeps of `a` and `b` to `out`, ascending in the order of `coding`, with their values, and how
-/// many these are to `count`. One block a tile. There are no values if `V` is `()`.
+/// Kernel: writes the keys of `a` and `b` that `kept` keeps to `out`, with their values, and their number to `count`.
+/// Keys are ascending in the order of `coding`. One block per tile. There are no values if `V` is `()`.
 ///
-/// Of a pair of equal keys the one of `a` is kept, with its value.
+/// Of a pair of equal keys, the key of `a` is kept, with its value.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys, one of which is not 0, with as many values each. `out` has capacity for
-/// `capacity` keys and values, `count` for one number. `splits` are those of
-/// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]; `tiles` are the
-/// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one for each tile,
-/// with [`shared_bytes`]. What is written overlaps nothing that is read.
+/// `a` and `b` are ascending arrays of `m` and `n` keys, with `m + n > 0`, and of the same numbers of values. `out` has
+/// capacity for `capacity` keys and values, and `count` for one number. `splits` is the result of
+/// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]. `tiles` points to the
+/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile, of `NT` threads,
+/// whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
     u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
         within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
@@ -83,9 +85,9 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
     let tile_keys = const { tile_keys(NT, VT) };
     let number = (m + n).div_ceil(tile_keys);
-    // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else; `splits` has one for each tile. The
-    // launch has `shared_bytes`. Threads write keys at different indices of a tile, and its sentinels, before a barrier; and after
-    // another one what they keep, to slots that the scan gives to them alone.
+    // SAFETY: `tiles` has `number + 1` words, which nothing else uses, and `splits` has `number` elements. The launch
+    // has `shared_bytes`. Before the first barrier, a thread writes its own slots of the tile, and thread 0 a sentinel.
+    // After a barrier behind the reads, a thread writes the slots of its own kept keys, which the scan makes disjoint.
     let (tiles, splits, Memory { keys: slots, sources, compaction }) = unsafe {
         let memory = Memory::<B>::at_start(NT, VT, size_of::<V>() > 0);
         (Tiles::new(tiles, number), Global::new(splits, number), memory)
@@ -96,11 +98,12 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let end = if t + 1 < number { unpack(splits.get(t + 1), k + tile_keys) } else { (m, n) };
     let ahead =
         [t + AHEAD, t + AHEAD + 1].map(|t| if t < number { unpack(splits.get(t), t * tile_keys) } else { (m, n) });
-    // At most `NT * VT` keys: a tile more than its share only if it begins one key before its diagonal.
+    // At most `NT * VT` keys: `tile_keys` is `NT * VT - 1`, and a tile has one more only if it begins one key before
+    // its diagonal.
     let total = end.0 + end.1 - a_first - b_first;
     let a_count = clamp_split(a_first, end.0, total) - a_first;
-    // SAFETY: arrays have `m` and `n` elements, as the caller promises. Points of the path are in both arrays, and `clamp_split`
-    // keeps the ends of a tile in order, so that `a_first + a_count <= m` and `b_first + total - a_count <= n`.
+    // SAFETY: the caller passes `m` elements at `a` and `n` at `b`. Path points are inside both arrays, and
+    // `clamp_split` keeps the ends of a tile in order: `a_first + a_count <= m` and `b_first + total - a_count <= n`.
     let (keys, values) = unsafe {
         (
             Parts {
@@ -115,7 +118,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     };
     let prefetch = || {
         let [(a_first, b_first), (a_end, b_end)] = ahead;
-        // SAFETY: as above.
+        // SAFETY: the caller passes `m` keys at `a` and `n` at `b`, and `prefetch_lines` clips to the arrays.
         let (a, b) = unsafe { (Global::new(a.keys.cast_const(), m), Global::new(b.keys.cast_const(), n)) };
         prefetch_lines(a, a_first, a_end);
         prefetch_lines(b, b_first, b_end);
@@ -124,7 +127,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     thread::sync_threads();
 
     let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
-    // Sentinels end both runs if no key of the tile is as great.
+    // The sentinels end both runs unless a key of the tile is equal to them.
     let is_less = |end: u32, count: usize| count == 0 || slots.get(end - 1) != B::MAX;
     let walked = if is_less(a_count as u32, a_count) && is_less(total as u32 + 1, total - a_count) {
         part.walk::<B, VT, false>(slots)
@@ -132,41 +135,43 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         part.walk::<B, VT, true>(slots)
     };
     let kept = walked.kept(Kept(kept), part.count);
-    // SAFETY: all threads of the block are here, whole warps.
+    // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
+    // its end.
     let counted = unsafe { compaction.count(tiles, tile, kept.count_ones()) };
     let of_tile = counted.of_tile;
-    // The keys of the tile have been read by all threads: `count` has a barrier.
+    // All threads have read the keys: `count` contains a barrier.
     scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
     if const { size_of::<V>() > 0 } {
         let source = |i: usize| {
-            // Within the tile even if arrays are not ascending: a step behind the end of B finds the greatest key there, and so takes one of A;
-            // and the steps that are kept take no more keys than are left.
+            // The source is inside the tile even for unsorted arrays. A step beyond the end of B reads the sentinel
+            // there and takes a key of A. The kept steps take no more keys than are left.
             let slot = slots.index(walked.sources[i]);
             slot - (slot > a_count as u32) as u32
         };
         scatter::<u16, VT>(kept, counted.before_thread, |i| source(i) as u16, sources);
         thread::sync_threads();
-        // The values are on their way while the block looks back.
+        // The loads of the values overlap with the look-back.
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| {
             let source = sources.get(i) as usize;
             if source < a_count { values.a.get(source) } else { values.b.get(source - a_count) }
         });
     }
-    // SAFETY: as above.
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(size_of::<V>() > 0) }) };
     thread::sync_threads();
     let before = compaction.kept_before();
-    // Computed anew: to keep it takes registers.
+    // Computed again, which saves registers.
     let number = recomputed(m + n).div_ceil(tile_keys);
     if t + 1 == number && thread::thread_idx_x() == 0 {
-        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
+        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
         unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
     }
-    // Arrays that are not ascending may give more keys than there can be of ascending ones.
+    // Unsorted arrays may give more keys than `capacity`.
     let begin = before.min(capacity);
     let len = (of_tile as usize).min(capacity - begin);
-    // SAFETY: `out` has `capacity` elements, as the caller promises. Tiles write one after the other, none what another one writes.
+    // SAFETY: `out` has `capacity` elements, and `begin + len` is at most `capacity`. Tiles write disjoint ranges:
+    // `before` is the number of keys that earlier tiles keep.
     let (to_keys, to_values) = unsafe {
         (GlobalMut::new(out.keys, capacity).slice(begin, len), GlobalMut::new(out.values, capacity).slice(begin, len))
     };
@@ -176,13 +181,14 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// How long a tile waits before it looks back, in nanoseconds.
+/// Pause of a tile before its look-back, in nanoseconds.
 const fn pause(has_values: bool) -> u32 {
     if has_values { ROW.sets_pairs_pause } else { ROW.sets_pause }
 }
 
-/// Global to shared, strided: A's part, a slot with the greatest key, B's part, and the greatest key in all slots that follow. Keys are as
-/// `coding` encodes them. What is done `meanwhile`, none of that waits for. A barrier follows.
+/// Global to shared memory, striped, encoded by `coding`: A's part, a sentinel, B's part, and sentinels in all further
+/// slots. The sentinel is the greatest key. `meanwhile` runs during the asynchronous copies. The caller synchronizes
+/// the block afterwards.
 #[inline(always)]
 #[track_caller]
 fn load_keys<B: Bits, const NT: usize, const VT: usize>(
@@ -196,7 +202,7 @@ fn load_keys<B: Bits, const NT: usize, const VT: usize>(
     // Relative to the thread, so that the indices of its keys compare as constants.
     let a_end = parts.a.len() as i32 - thread as i32;
     let end = a_end + parts.b.len() as i32;
-    // All rows but the last one are full in each tile but the last one, whose length varies by a key or two.
+    // In every tile but the last, all rows except the last one are full; the length varies by one or two keys.
     let is_full = count >= NT * (VT - 1);
     let copy = |step: i32, at: u32| {
         if step < a_end {
@@ -228,8 +234,8 @@ fn load_keys<B: Bits, const NT: usize, const VT: usize>(
     }
 }
 
-/// Calls `work` with each multiple of `NT` below `end` and this thread's index so much further, for rows of a tile: the first `full_rows` have an element
-/// for each thread.
+/// Calls `work` for each row of a tile, with `step`, a multiple of `NT` below `end`, and this thread's index plus
+/// `step`. The first `full_rows` rows have an element for each thread.
 #[inline(always)]
 fn each_row<const NT: usize, const VT: usize>(full_rows: usize, end: i32, work: impl Fn(i32, u32)) {
     for i in 0..VT {
@@ -240,20 +246,20 @@ fn each_row<const NT: usize, const VT: usize>(full_rows: usize, end: i32, work: 
     }
 }
 
-/// What a thread finds on its part of the path.
+/// The steps of a thread on its part of the path.
 struct Walked<B, const VT: usize> {
-    /// For each step the key that it takes.
+    /// For each step, the key that it takes.
     keys: [B; VT],
-    /// For each step the address of the key that it takes, of A's if it takes one of both.
+    /// For each step, the address of the key that it takes: in a pair, of A's key.
     sources: [u32; VT],
-    /// A bit for each step, of whether it takes a key of A.
+    /// Bit i: whether step i takes a key of A.
     of_a: u32,
-    /// The same of B.
+    /// Bit i: whether step i takes a key of B.
     of_b: u32,
 }
 
 impl<B, const VT: usize> Walked<B, VT> {
-    /// A bit for each step of a part of `count` keys, of whether its key is kept.
+    /// The steps with a kept key, as bits, in a part of `count` keys.
     #[inline(always)]
     fn kept(&self, kept: Kept, count: u32) -> u32 {
         let if_kept = |of_a, of_b, steps: u32| if kept.keeps(of_a, of_b) { steps } else { 0 };
@@ -261,7 +267,8 @@ impl<B, const VT: usize> Walked<B, VT> {
         let kept = if_kept(true, false, self.of_a & !self.of_b)
             | if_kept(false, true, self.of_b & !self.of_a)
             | if_kept(true, true, pairs);
-        // A step takes one key, and a pair two: the most steps that take `count` keys at most.
+        // A step takes one key, or two for a pair. `steps` is the greatest number of steps that take at most `count`
+        // keys.
         let mut bit = 16;
         while bit > 0 {
             let more = steps + bit;
@@ -274,20 +281,20 @@ impl<B, const VT: usize> Walked<B, VT> {
     }
 }
 
-/// A thread's part of the path of a tile: from the last point up to its diagonal to the last point up to the next thread's. Addresses are of
-/// keys in shared memory.
+/// A thread's part of a tile's path, from the last point up to its diagonal to the last point up to the next thread's
+/// diagonal. `a`, `a_end`, `b` and `b_end` are addresses of keys in shared memory.
 #[derive(Clone, Copy)]
 struct Part {
     a: u32,
     a_end: u32,
     b: u32,
     b_end: u32,
-    /// How many keys the part has. A pair that the next thread's diagonal divides is the next thread's.
+    /// Number of keys of the part. A pair that the next thread's diagonal divides belongs to the next thread.
     count: u32,
 }
 
 impl Part {
-    /// The part of this thread in a tile of `count` keys, of which `a_count` are of A.
+    /// The part of this thread in a tile of `count` keys, with `a_count` keys of A.
     #[inline(always)]
     #[track_caller]
     fn of_thread<B: Bits, const VT: usize>(keys: Shared<B>, a_count: u32, count: u32) -> Self {
@@ -306,9 +313,11 @@ impl Part {
         }
     }
 
-    /// Walks this part, which takes `VT` steps at most: `VT` keys, and one more if it begins one key before the diagonal, with a pair.
+    /// Walks this part in at most `VT` steps. It has at most `VT` keys, or `VT + 1` if it begins one key before its
+    /// diagonal, with a pair.
     ///
-    /// If no key is as great as the sentinels, ends need not be `CHECKED`: a run that is used up has the greater key.
+    /// `CHECKED` adds bounds checks. They are needed only if a key equals the sentinel: otherwise an exhausted run has
+    /// the greater key.
     #[inline(always)]
     #[track_caller]
     fn walk<B: Bits, const VT: usize, const CHECKED: bool>(self, keys: Shared<B>) -> Walked<B, VT> {

@@ -1,20 +1,21 @@
 //! Set operations on two multisets of ascending keys, in two launches that read and write each key once.
 //!
 //! ```text
-//!   balance_path   A  1 1 2│2 2 2 5│6      the balanced path, divided into tiles: no pair of equal keys is divided
+//!   balance_path   A  1 1 2│2 2 2 5│6      the balanced path, divided into tiles between pairs of equal keys
 //!                  B  1 2  │2 2 3  │8 9
-//!   combine_sets      1 1 2│2 2 3 5│…      each tile in shared memory: a thread walks its part of the path, and counts what it keeps
-//!                     └ 3 ┘└── 7 ──        how many keys the tiles before it keep: a look-back over these
-//!                  C  1 1 2 2 2 3 5 …      what is kept, side by side
+//!   combine_sets      1 1 2│2 2 3 5│…      each tile in shared memory: a thread walks its part and counts kept keys
+//!                     └ 3 ┘└── 7 ──        numbers of kept keys, which a look-back adds up over earlier tiles
+//!                  C  1 1 2 2 2 3 5 …      the kept keys, without gaps
 //! ```
 //!
-//! On the [balanced path](crate::thread::balanced_path) a step is a pair of equal keys, one of A and one of B, or a key that has no
-//! partner. The operations differ only in which of the three kinds of steps they [keep](Kept).
+//! On the [balanced path](crate::thread::balanced_path) a step is a pair of equal keys, one of A and one of B, or an
+//! unpaired key. The operations differ only in the kinds of steps (pairs, unpaired keys of A, unpaired keys of B) that
+//! they [keep](Kept).
 
 pub mod balance_path;
 pub mod combine_sets;
 
-/// Which steps of the path give a key of the result, as bits.
+/// The kinds of steps with a key in the result, as bits.
 ///
 /// ```
 /// # use kernels_gpu::kernels::set_operation::Kept;
@@ -25,25 +26,26 @@ pub mod combine_sets;
 pub struct Kept(pub u32);
 
 impl Kept {
-    /// Keys of A without a partner, pairs of partners, keys of B without a partner.
+    /// Whether to keep unpaired keys of A, pairs, and unpaired keys of B.
     pub const fn new(a_alone: bool, partners: bool, b_alone: bool) -> Self {
         Self((a_alone as u32) << 1 | (b_alone as u32) << 2 | (partners as u32) << 3)
     }
 
-    /// Whether a step that takes a key of A, or one of B, or both, gives a key. A step that takes none gives none.
+    /// Whether a step is kept that takes a key of A (`of_a`), of B (`of_b`), or of both. A step that takes none is not
+    /// kept.
     #[inline(always)]
     pub const fn keeps(self, of_a: bool, of_b: bool) -> bool {
         self.0 >> (of_a as u32 | (of_b as u32) << 1) & 1 != 0
     }
 }
 
-/// The beginning of a tile as it is in memory: twice the keys of A before it, and 1 more if the point is one key before the diagonal.
+/// The start of a tile in memory: twice the number of A's keys before it, plus 1 if it is one key before the diagonal.
 #[inline(always)]
 const fn pack(a: usize, is_short: bool) -> usize {
     a << 1 | is_short as usize
 }
 
-/// The keys of A and of B before a tile that begins on diagonal `k`, from what [`pack`] has made.
+/// The numbers of keys of A and of B before a tile on diagonal `k`: the inverse of [`pack`].
 #[inline(always)]
 const fn unpack(packed: usize, k: usize) -> (usize, usize) {
     let (a, rank) = (packed >> 1, k - (packed & 1));

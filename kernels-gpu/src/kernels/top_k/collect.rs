@@ -1,11 +1,11 @@
-//! What is certain to be among the first k, and what may be, in the order in which it was.
+//! Collects the keys that are certainly among the first k, and the candidates, in their original order.
 //!
-//! Few tiles have any of these. A warp of one that has knows by votes where each key goes:
+//! Few tiles have any such keys. Ballots of a warp determine the output index of each key:
 //!
 //! ```text
 //!   row 0    ░ ■ ░ ░ ■ ░ … ░      ■ less: 2       □ equal: 0
 //!   row 1    ■ ░ □ ░ ░ ■ … □      ■ less: 2       □ equal: 2
-//!            the third ■ of the warp goes behind two of the warp, those of the warps before, of the tiles before, and of the chunks before
+//!            the third ■ of the warp follows two of the warp and all ■ of earlier warps, tiles and chunks
 //! ```
 
 use super::{CHUNK_UNIT, Chunk, KEYS4, KEYS8, Places, Progress, next_row, prefix};
@@ -19,14 +19,15 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
 /// Threads of a block.
 pub const THREADS: usize = 512;
 
-/// Blocks of a multiprocessor.
+/// Blocks per multiprocessor.
 pub const BLOCKS: usize = 2;
 
 const WARPS: usize = THREADS / WARP_SIZE as usize;
 
 shared_memory! {
     struct Memory() {
-        /// What each warp has of a tile: keys that are less in the lower half, keys that may be equal in the upper one. Two tiles take turns.
+        /// Counts of each warp in a tile: lesser keys in the lower half of a word, equal keys in the upper half. Tiles
+        /// use the two halves of the array in turn.
         of_warps: [u32; 2 * WARPS],
         scan: [u32; BLOCK_WORDS],
     }
@@ -35,19 +36,23 @@ shared_memory! {
 /// Bytes of dynamic shared memory.
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
-/// The last collection. Others are those after the choice of the digit of that number.
+/// The number of the last collection. Any other collection has the number of the digit before it.
 pub const LAST: u32 = u32::MAX;
 
-/// Kernel: collects keys, with their values, or their indices if `from` has no values, or none if `V` is `()`.
+/// Kernel: collects keys with their values. Without `from.values`, an element's index is its value; if `V` is `()`,
+/// there are no values.
 ///
-/// If `collection` is the number of the digit after which candidates are collected: of all `n` keys, those with less bits go to the front of `out`, and those
-/// with the same ones to `candidates`, as ordered bits. If it is [`LAST`]: of the candidates, or of all keys if there are none, those that are less than the k-th key go to
-/// `out` behind what is there, and the first ones that equal it to the end of the `k` elements.
+/// If `collection` is the number of a digit, all `n` keys are compared with the k-th key's prefix up to this digit.
+/// Lesser keys go to the front of `out`, and keys with an equal prefix to `candidates`, as ordered bits.
 ///
-/// # Safety
-/// `from` has `n` elements, `out` `k`, `candidates` as many as the capacity that [`choose_digit`](super::choose_digit::choose_digit) was told, whose `progress` is that of
-/// this digit, or of all. `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`] threads, as many as have
-/// counted the digit, with [`SHARED_BYTES`].
+/// If `collection` is [`LAST`], the candidates are compared with the k-th key, or all keys if there are no candidates.
+/// Lesser keys go to `out` behind the keys that are there, and the first equal keys to the end of its `k` elements.
+///
+/// `from` has `n` elements, `out` has `k`, and `candidates` has the capacity that
+/// [`choose_digit`](super::choose_digit::choose_digit) was given. `progress` is the state after the choice of this
+/// digit, or of all digits. `places` is the result of [`count_chunks`](super::count_chunks::count_chunks) after this
+/// choice. The launch has the same number of blocks as the count of the digit, each of [`THREADS`] threads with
+/// [`SHARED_BYTES`].
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
@@ -69,7 +74,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     coding: Coding<B>,
 ) {
     const { assert!(CHUNK_UNIT.is_multiple_of(THREADS * VT), "a chunk has whole tiles but for the last one") };
-    // SAFETY: `progress` and `places` are only read here. The launch has `SHARED_BYTES`; barriers come between writes and reads.
+    // SAFETY: this launch only reads `progress` and `places`. It has `SHARED_BYTES`. Lane 0 alone writes its warp's
+    // slot of `of_warps`. A barrier comes before the reads, and the next tile writes the other half.
     let (progress, places, memory) = unsafe { (Progress::new(progress), Places::new(places), Memory::at_start()) };
     let (collected, is_last) = (progress.collected() as usize, collection == LAST);
     if !is_last && (collected == 0 || progress.collection() != collection || progress.digits() != collection + 1) {
@@ -77,7 +83,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     }
     let is_from_candidates = is_last && collected > 0;
     let has_indices = !is_from_candidates && from.values.is_null();
-    // SAFETY: there are so many elements, as the caller promises, which nothing writes during the launch.
+    // SAFETY: the caller passes `n` elements at `from` and `collected` elements at `candidates`. This launch writes to
+    // neither of its inputs. Null pointers of values are not read: then `has_indices` is true or `V` is `()`.
     let (keys, values, coding_of_keys) = unsafe {
         if is_from_candidates {
             let values = Global::new(candidates.values.cast_const(), collected);
@@ -86,7 +93,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             (Global::new(from.keys.cast_const(), n), Global::new(from.values.cast_const(), n), coding)
         }
     };
-    // SAFETY: `out` and `candidates` have so many elements. What is collected goes to places that no other thread has: these have been counted.
+    // SAFETY: `out` has `k` elements and `candidates` has `collected`. An element's index is the number of lesser, or
+    // of equal, elements before it, as counted by `places`: indices are distinct and in bounds.
     let (out_keys, out_values, to_keys, to_values) = unsafe {
         (
             GlobalMut::new(out.keys, k),
@@ -97,7 +105,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     };
     let (left, chosen) = (progress.left(), progress.prefix());
     let out_begin = if is_last { progress.before_collected() as usize } else { 0 };
-    // The first ties are the last of the k elements.
+    // The first ties are the last of the `k` elements.
     let ties_wanted = if is_last { progress.rank() as usize } else { collected };
     let ties_begin = if is_last { k - ties_wanted } else { 0 };
     let (thread, lane) = (thread::thread_idx_x(), warp::lane_id());
@@ -114,7 +122,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         let first = begin + warp as usize * (WARP_SIZE as usize * VT) + lane as usize;
         let row = |i: usize| first + i * WARP_SIZE as usize;
         let mut found = [coding_of_keys.decode(B::MAX); VT];
-        // Each kind of tile has loads of its own, so that those of a full one are nothing else.
+        // Full and partial tiles have separate code, so that full tiles need no bounds checks.
         if begin + THREADS * VT <= end {
             for i in 0..VT {
                 found[i] = keys.get(row(i));
@@ -127,23 +135,24 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             }
         }
         coding_of_keys.encode_all(&mut found);
-        // Once there are enough that may be equal, only those that are less are wanted.
+        // Once enough equal keys are found, only lesser keys are collected.
         let has_ties = equal_before >= ties_wanted;
         if has_ties && chosen == 0 {
             return;
         }
-        // A bit for each row in which this lane's key is one that is wanted.
+        // Bit i: whether this lane's key of row i is collected.
         let (mut found_in, last) = (0u32, chosen - has_ties as u64);
         for i in 0..VT {
             found_in |= ((prefix(found[i], left) <= last) as u32) << i;
         }
-        // Of a row the keys that are less, and those that may be equal, a bit for each lane, and this lane's key, which is read again: few tiles have any.
+        // The lanes with a lesser key in row `i`, the lanes with an equal prefix, and this lane's key. The key is read
+        // again, since few tiles have any.
         let vote = |i: usize| {
             let is_key = row(i) < end;
             let key = if is_key { coding_of_keys.encode(keys.get(row(i))) } else { B::MAX };
             let bits = prefix(key, left);
-            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: the tile is that of the block, and all lanes know whether one of
-            // them has a key.
+            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make these calls: `begin` and `end` are equal in
+            // the block, and `next_row` returns the same row, or `None`, to all lanes of the warp.
             let [less, equal] = unsafe {
                 [warp::ballot(FULL_MASK, is_key && bits < chosen), warp::ballot(FULL_MASK, is_key && bits == chosen)]
             };
@@ -151,7 +160,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         };
         let mut of_warp = 0;
         let mut rows = found_in;
-        // SAFETY: as above.
+        // SAFETY: all 32 lanes make this call, since `next_row` itself decides about each further round, equally in all
+        // lanes.
         while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
             let (_, less, equal) = vote(i);
             of_warp += less.count_ones() | equal.count_ones() << 16;
@@ -162,7 +172,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         }
         thread::sync_threads();
         let of_other = if lane < WARPS as u32 { memory.of_warps.get(turn + lane) } else { 0 };
-        // SAFETY: as above.
+        // SAFETY: the block is whole warps, and all its threads have passed the barrier: the 32 lanes of each warp make
+        // these calls.
         let (of_tile, warps_before) =
             unsafe { (reduce_add(FULL_MASK, of_other), reduce_add(FULL_MASK, if lane < warp { of_other } else { 0 })) };
         if of_warp > 0 {
@@ -170,7 +181,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             let mut tie_begin = equal_before + (warps_before >> 16) as usize;
             let below = (1 << lane) - 1;
             let mut rows = found_in;
-            // SAFETY: as above.
+            // SAFETY: `of_warp` is a sum of ballots, equal in all 32 lanes, and `next_row` ends the loop equally in all
+            // lanes: all 32 make this call.
             while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
                 let (key, less, equal) = vote(i);
                 rows = left;
@@ -197,7 +209,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     }
 }
 
-/// How many keys in the chunks before this block's are less, and how many may be equal.
+/// Numbers of lesser keys and of equal keys in the chunks of earlier blocks.
 #[inline(always)]
 #[track_caller]
 fn before_chunk(places: Places, scan: Shared<u32>) -> [usize; 2] {
@@ -211,8 +223,9 @@ fn before_chunk(places: Places, scan: Shared<u32>) -> [usize; 2] {
         other += THREADS as u32;
     }
     sums.map(|sum| {
-        // In two halves, of which the lower one is below 2^22 for each thread, and the upper one below 2^11: their sums over a block have 32 bits.
-        // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`; a barrier ends each use.
+        // SAFETY: all threads of the block, which are whole warps, make these calls; a barrier ends each use of `scan`.
+        // A thread adds up at most two numbers below 2^32: its sum has 22 lower bits and at most 11 upper bits. The
+        // sums of either part over 512 threads are below 2^32.
         unsafe {
             let (_, low) = sum_before((sum & 0x3f_ffff) as u32, scan);
             thread::sync_threads();

@@ -1,4 +1,4 @@
-//! How many candidates have each digit.
+//! Counts the candidates by their next digit.
 
 use super::{BELOW, COUNT_WORDS, COUNTS, Chunk, Digit, MAX_BLOCKS, Progress};
 use crate::block::shared_memory::shared_memory;
@@ -9,7 +9,7 @@ use cuda_std::prelude::*;
 /// Threads of a block.
 pub const THREADS: usize = 512;
 
-/// Keys that a thread reads before it counts them.
+/// Keys that a thread loads before it counts them.
 const AT_ONCE: usize = 8;
 
 shared_memory! {
@@ -21,13 +21,14 @@ shared_memory! {
 /// Bytes of dynamic shared memory.
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
-/// Kernel: writes to `of_blocks` how many candidates of its chunk have each value of the next digit, for each block, and how many keys begin with less, and
-/// adds these to `counts`: of the `n` keys, or of those that have been put to `candidates`, as ordered bits. If all bits of the k-th key are known, does nothing.
+/// Kernel: makes histograms of the next digit of the candidates, and counts the keys with a lesser prefix. Each block
+/// writes the histogram of its chunk to `of_blocks` and adds it to `counts`. It reads the `n` keys, or `candidates`, as
+/// ordered bits, if candidates have been collected. Does nothing if all bits of the k-th key are known.
 ///
 /// # Safety
-/// `keys` has `n` keys, of which each block has less than 2^32, `counts` [`COUNT_WORDS`], `of_blocks` has [`COUNTS`] words for each block, and `progress`
-/// is that of the digits before. `candidates` are those of `collect` or `pack`. Blocks are of `NT` threads, [`MAX_BLOCKS`] at most,
-/// with [`SHARED_BYTES`].
+/// `keys` has `n` keys, fewer than 2^32 per block. `counts` has [`COUNT_WORDS`] words, `of_blocks` has [`COUNTS`] words
+/// per block, and `progress` is the state after the digits before. `candidates` is the result of `collect` or `pack`.
+/// There are at most [`MAX_BLOCKS`] blocks of `NT` threads, with [`SHARED_BYTES`].
 #[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn count_digit<B: Bits, const NT: usize>(
@@ -40,11 +41,13 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     coding: Coding<B>,
 ) {
     let thread = thread::thread_idx_x() as usize;
-    // SAFETY: `progress` is only read here. The launch has `SHARED_BYTES`. Barriers come between clearing, adding and reading.
+    // SAFETY: this launch only reads `progress`. It has `SHARED_BYTES`. Barriers separate clearing, atomic additions
+    // and reads of the counters.
     let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
     let collected = progress.collected() as usize;
     let (first, len, coding) = if collected > 0 { (candidates, collected, Coding::NONE) } else { (keys, n, coding) };
-    // SAFETY: there are so many keys, as the caller promises, which nothing writes during the launch.
+    // SAFETY: the caller passes `n` keys at `keys` and `collected` keys at `candidates`, which nothing writes during
+    // the launch.
     let keys = unsafe { Global::new(first, len) };
     let (left, prefix) = (progress.left(), progress.prefix());
     if left == 0 {
@@ -64,7 +67,7 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     let Chunk { mut begin, end } = Chunk::of_block(keys.len());
     while begin < end {
         let mut found = [B::MIN; AT_ONCE];
-        // Each kind of tile has loads of its own, so that those of a full one are nothing else.
+        // Full and partial tiles have separate code, so that full tiles need no bounds checks.
         if begin + NT * AT_ONCE <= end {
             for i in 0..AT_ONCE {
                 found[i] = keys.get(begin + i * NT + thread);
@@ -87,7 +90,8 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
         memory.counts.fetch_add(BELOW as u32, below);
     }
     thread::sync_threads();
-    // SAFETY: `counts` has as many words, to which all blocks only add; and `of_blocks` those of each block, which writes its own.
+    // SAFETY: `counts` has `COUNT_WORDS` words, and blocks only add to them atomically. `of_blocks` has `COUNTS` words
+    // for each of up to `MAX_BLOCKS` blocks, and a block writes its own.
     let (counts, of_blocks) =
         unsafe { (GlobalMut::new(counts, COUNT_WORDS), GlobalMut::new(of_blocks, MAX_BLOCKS * COUNTS)) };
     let own = thread::block_idx_x() as usize * COUNTS;

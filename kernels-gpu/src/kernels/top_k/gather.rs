@@ -1,11 +1,11 @@
-//! Keys that do not exceed the sample's bound, in one reading of all keys.
+//! Gathers the keys that do not exceed the sample's bound, in one pass over all keys.
 //!
-//! Nobody knows before how many of these a warp will find, nor those before it. So each takes pages, of which a warp writes one at once, and remembers
-//! whose they are:
+//! The number of keys that a warp and its predecessors will find is unknown. Warps therefore allocate pages from a
+//! common counter, fill one page at a time, and record the owner of each page:
 //!
 //! ```text
 //!   warp       0           1     2     …
-//!   keys     │ ■■ ■■■ ■■ │  ■  │ ■■■ │            found: 40 of warp 0, 3 of warp 1, 50 of warp 2
+//!   keys     │ ■■ ■■■ ■■ │  ■  │ ■■■ │            found: 40 by warp 0, 3 by warp 1, 50 by warp 2
 //!
 //!   pages    │ warp 2, first │ warp 0, first │ warp 1, first │ warp 0, second │ warp 2, second │ …
 //!
@@ -21,32 +21,32 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
 /// Threads of a block.
 pub const THREADS: usize = 512;
 
-/// Blocks of a multiprocessor.
+/// Blocks per multiprocessor.
 pub const BLOCKS: usize = 2;
 
 /// Warps of a block.
 pub const WARPS: usize = THREADS / WARP_SIZE as usize;
 
-/// Elements of a page: one for each lane.
+/// Elements per page: one for each lane.
 pub const PAGE: usize = WARP_SIZE as usize;
 
-/// What is known of pages, in a workspace.
+/// The bookkeeping of pages, in a workspace.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    /// How many have been taken, which is 0 before; if more than there are, these are not all of the keys.
+    /// Number of pages taken, initially 0. If it exceeds `count`, keys are missing.
     pub taken: *mut u32,
-    /// How many keys each warp has found.
+    /// Number of keys that each warp has found.
     pub of_warps: *mut u32,
-    /// For each page the warp that has taken it, and its number among those of this warp.
+    /// For each page, the warp that has taken it and the page's number in this warp.
     pub owners: *mut u32,
-    /// How many there are.
+    /// Number of pages.
     pub count: u32,
-    /// The warps of the launch that takes pages.
+    /// Number of warps of the launch of `gather`.
     pub warps: u32,
 }
 
-/// The opened parts of [`Pages`].
+/// The parts of [`Pages`] as views.
 pub(super) struct Opened {
     pub(super) taken: GlobalMut<u32>,
     pub(super) of_warps: GlobalMut<u32>,
@@ -55,10 +55,12 @@ pub(super) struct Opened {
 
 impl Pages {
     /// # Safety
-    /// Each part has as many words as it is described to have. No launch both reads and writes a word but `taken`, which all add to.
+    /// Each part has the documented number of words. No launch both reads and writes a word, except for atomic
+    /// additions to `taken`.
     #[inline(always)]
     pub(super) unsafe fn open(self) -> Opened {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes one word at `taken`, `warps` words at `of_warps` and two words per page at
+        // `owners`.
         unsafe {
             Opened {
                 taken: GlobalMut::new(self.taken, 1),
@@ -69,12 +71,13 @@ impl Pages {
     }
 }
 
-/// Kernel: writes the keys of `from` that do not exceed the bound to pages of `to`, as ordered bits, with their values, or their indices if `from` has no
-/// values, or none if `V` is `()`. If there is no bound, does nothing.
+/// Kernel: writes the keys of `from` that do not exceed the bound to pages of `to`, as ordered bits, with their values.
+/// Without `from.values`, an element's index is its value; if `V` is `()`, there are no values. Does nothing if there
+/// is no bound.
 ///
 /// # Safety
-/// `from` has `n` elements and `to` [`PAGE`] for each page; `pages` are as they are described, and `progress` is what `take_sample` has written. Blocks are of
-/// [`THREADS`] threads, with as many warps as `pages` says.
+/// `from` has `n` elements, `to` has [`PAGE`] per page, `pages` is as documented, and `progress` is the result of
+/// `take_sample`. The blocks have [`THREADS`] threads, and the grid has `pages.warps` warps.
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
@@ -92,10 +95,12 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     coding: Coding<B>,
 ) {
     const { assert!(VT < 32, "a lane has a bit for each of its keys") };
-    // SAFETY: `progress` is only read here.
+    // SAFETY: this launch only reads `progress`.
     let Some(bound) = (unsafe { Progress::new(progress) }).bound() else { return };
     let bound = B::from_register(bound);
-    // SAFETY: there are so many elements, as the caller promises, which nothing writes during the launch; each page is written by the warp that has taken it.
+    // SAFETY: the caller passes `n` elements at `from`, which nothing writes during the launch, and `PAGE` elements per
+    // page at `to`. Only the warp that has taken a page writes it. Null pointers of values are not read: then
+    // `has_indices` is true or `V` is `()`.
     let (keys, values, to_keys, to_values, of_pages) = unsafe {
         let room = pages.count as usize * PAGE;
         (
@@ -109,7 +114,7 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     let has_indices = from.values.is_null();
     let lane = warp::lane_id();
     let warp = thread::block_idx_x() * WARPS as u32 + thread::thread_idx_x() / WARP_SIZE;
-    // The next page for key `found` of this warp, for all lanes.
+    // Takes the next page, for key number `found` of this warp. Returns it to all lanes.
     let take_page = |found: u32| {
         let mut page = 0;
         if lane == 0 {
@@ -119,11 +124,13 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
                 of_pages.owners.set(2 * page as usize + 1, found / PAGE as u32);
             }
         }
-        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: what they branch on is the same for all, here and below.
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call: `found` and `count` are sums of
+        // ballots, so that the branches around `take_page` are equal in all lanes.
         unsafe { shuffle_idx(FULL_MASK, page, 0) }
     };
     let (tile, warps) = (WARP_SIZE as usize * VT, pages.warps as usize);
-    // SAFETY: a grid has a warp. A division by 0 would bring in the code of a panic.
+    // SAFETY: `pages.warps` is the number of warps of this grid, at least 1. Without this hint, the division would
+    // compile to code that can panic.
     unsafe { core::hint::assert_unchecked(warps != 0) };
     let share = n.div_ceil(warps).next_multiple_of(tile);
     let mut begin = (warp as usize * share).min(n);
@@ -132,7 +139,7 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     while begin < end {
         let row = |i: usize| begin + i * WARP_SIZE as usize + lane as usize;
         let mut own = [coding.decode(B::MAX); VT];
-        // Each kind of tile has loads of its own, so that those of a full one are nothing else.
+        // Full and partial tiles have separate code, so that full tiles need no bounds checks.
         if begin + tile <= end {
             for i in 0..VT {
                 own[i] = keys.get(row(i));
@@ -149,14 +156,15 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
         for i in 0..VT {
             rows |= ((own[i] <= bound) as u32) << i;
         }
-        // SAFETY: all lanes are here.
+        // SAFETY: all 32 lanes make this call: `begin` and `end` are equal in the warp, and `next_row` ends the loop
+        // equally in all lanes.
         while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
             let is_found = rows >> i & 1 != 0 && row(i) < end;
             rows = left;
-            // SAFETY: as above.
+            // SAFETY: `next_row` returned the same row to all 32 lanes, which all vote.
             let of_row = unsafe { warp::ballot(FULL_MASK, is_found) };
             let count = of_row.count_ones();
-            // Those of a row go to a page that has been begun, and to the next one.
+            // The keys of a row go to the current page and, once it is full, to the next one.
             let taken = found % PAGE as u32;
             if taken == 0 && count > 0 {
                 page = take_page(found);
@@ -172,7 +180,7 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
                 let slot = taken + (of_row & ((1 << lane) - 1)).count_ones();
                 let of_slot = if slot < PAGE as u32 { first } else { page };
                 let place = of_slot as usize * PAGE + (slot % PAGE as u32) as usize;
-                // Read again: to find the key of a row in registers takes more.
+                // The key is read again, since a register array cannot be indexed by a variable.
                 to_keys.set(place, coding.encode(keys.get(row(i))));
                 if const { size_of::<V>() > 0 } {
                     to_values

@@ -1,32 +1,34 @@
-//! The first k keys in their order, without sorting the others: a radix select of those that a sample tells to be among the first, for which each key is read once.
+//! The first k keys in order, without a sort of the others: a radix select among the keys that a sample's bound admits.
+//! Each key is usually read once.
 //!
 //! ```text
-//!   sample     the bits that all keys begin with, and a bound that a few more than k keys do not exceed
-//!   gather     the keys that do not exceed it             ─► pages
-//!   pack       one behind the other                       ─► candidates, if there are k or more
-//!   count      candidates by their next 11 bits, or all keys if there are no candidates: and so on, as follows
+//!   sample     the common prefix of all keys, and a bound that slightly more than k keys do not exceed
+//!   gather     the keys that do not exceed the bound      ─► pages
+//!   pack       the pages in the order of the keys         ─► candidates, if there are at least k
+//!   count      candidates by their next 11 bits, or all keys if there are no candidates, and so on as below
 //! ```
 //!
-//! A sample cannot promise that. If the bound was too low, if there was room for no more, or if many keys are alike or k is not small, so that there is no bound, all keys are
-//! read twice as a rule:
+//! A sample guarantees nothing. The bound may be too low, or the pages may not suffice. There is no bound if many keys
+//! are alike or k is large. In all these cases, all keys are usually read twice:
 //!
 //! ```text
-//!   count      keys by their next 11 bits       │ 31 │ 0 │ 57 │ 12 │ …        k = 40: the 40th key has bits 2 there
+//!   count      keys by their next 11 bits       │ 31 │ 0 │ 57 │ 12 │ …        k = 40: the 40th key has digit 2
 //!   choose                                                  ▲
-//!   collect    those with less bits are among the first k ─► out
-//!              those with these bits may be               ─► candidates, which are few
+//!   collect    keys with a lesser digit are among the first k  ─► out
+//!              keys with this digit may be                     ─► candidates, few
 //!   count, choose     the candidates by their next 11 bits, and so on, until all bits of the k-th key are known
-//!   collect    of the candidates those that are less      ─► out
-//!              and the first ones that equal it           ─► out
+//!   collect    candidates less than the k-th key               ─► out
+//!              the first candidates that equal it              ─► out
 //! ```
 //!
-//! Keys that begin with less than what has been guessed are counted, too. If the k-th key turns out not to begin with it, its digits are chosen from the
-//! first one on.
+//! Keys with a prefix less than the guessed one are counted, too. If the k-th key turns out not to have the guessed
+//! prefix, its digits are chosen again from the first one.
 //!
-//! What is collected keeps its order. Each block has the same chunk of the keys in all launches, and keeps how many of these have each digit: when the
-//! digit of the k-th key is known, sums over the blocks before it say where a block's keys go. A sort of the k keys ends it.
+//! The collected keys keep their order. A block has the same chunk of the keys in all launches and keeps the histogram
+//! of its chunk. Once the digit of the k-th key is known, sums over earlier blocks give the output index of a block's
+//! keys. A sort of the k keys comes last.
 //!
-//! Where too many keys have the same digit, no candidates are collected, and all keys are read for the next one.
+//! If too many keys have the same digit, no candidates are collected, and the next digit is counted over all keys.
 
 pub mod choose_digit;
 pub mod collect;
@@ -44,48 +46,49 @@ use cuda_std::warp::{FULL_MASK, reduce_max};
 /// Bits of a digit.
 pub const DIGIT_BITS: u32 = 11;
 
-/// Digits that there are.
+/// Number of digit values.
 pub const DIGITS: usize = 1 << DIGIT_BITS;
 
-/// What keys are counted by: digits, and one for keys that begin with less than the k-th key.
+/// Counters of a histogram: one per digit value, and one for keys with a prefix less than the k-th key's.
 pub const COUNTS: usize = DIGITS + 1;
 
-/// Which of the counts is of keys that begin with less.
+/// Index of the counter of keys with a lesser prefix.
 const BELOW: usize = DIGITS;
 
-/// Words in which all keys are counted: two for each count, its lower half and its upper one.
+/// Words of the histogram of all keys: a lower and an upper half for each count.
 pub const COUNT_WORDS: usize = 2 * COUNTS;
 
-/// The most blocks that count and collect.
+/// Maximum number of blocks that count and collect.
 pub const MAX_BLOCKS: usize = 1024;
 
-/// The keys of a chunk are a multiple of this.
+/// The number of keys of a chunk is a multiple of this.
 pub const CHUNK_UNIT: usize = 8192;
 
-/// Words for what blocks know of their chunks: two for each.
+/// Words of the numbers that blocks keep about their chunks: two per block.
 pub const PLACE_WORDS: usize = 2 * MAX_BLOCKS;
 
-/// Numbers of [`Progress`].
+/// Number of words of [`Progress`].
 pub const PROGRESS_NUMBERS: usize = 10;
 
-/// The number of no digit: candidates are those that have been gathered before the first one.
+/// Stands for a digit's number if the candidates were gathered before the first digit.
 pub const GATHERED: u32 = u32::MAX - 1;
 
-/// Keys of a thread of `gather` and `collect`, for keys of 4 bytes and of 8.
+/// Keys per thread of `gather` and `collect`, for keys of 4 bytes and of 8.
 const KEYS4: usize = 16;
 const KEYS8: usize = KEYS4 / 2;
 
-/// The most digits that are chosen of keys of `bytes` bytes: those of a key, and one that a wrong guess has cost.
+/// Maximum number of digits that are chosen for keys of `bytes` bytes: the digits of a key, and one more after a wrong
+/// guess.
 pub const fn most_digits(bytes: usize) -> u32 {
     (8 * bytes as u32).div_ceil(DIGIT_BITS) + 1
 }
 
-/// Bits of a key that are compared at a time.
+/// A digit: bits of a key that are compared at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Digit {
-    /// Bits below it.
+    /// Number of bits below the digit.
     shift: u32,
-    /// Its own.
+    /// Number of bits of the digit.
     bits: u32,
 }
 
@@ -97,7 +100,7 @@ impl Digit {
         Self { shift: left - bits, bits }
     }
 
-    /// That of a key.
+    /// The digit of a key.
     #[inline(always)]
     fn get<B: Bits>(self, key: B) -> u32 {
         self.prefix(key) as u32 & ((1 << self.bits) - 1)
@@ -116,13 +119,13 @@ impl Digit {
     }
 }
 
-/// The bits of a key but for the last `left` ones.
+/// The bits of the key without the last `left` ones.
 #[inline(always)]
 fn prefix<B: Bits>(key: B, left: u32) -> u64 {
     key.to_register().checked_shr(left).unwrap_or(0)
 }
 
-/// What is known of the k-th key.
+/// The state of the search for the k-th key.
 #[derive(Clone, Copy)]
 pub struct Progress {
     numbers: GlobalMut<u64>,
@@ -130,62 +133,63 @@ pub struct Progress {
 
 impl Progress {
     /// # Safety
-    /// `first` points to [`PROGRESS_NUMBERS`] numbers, of which one launch does not both read and write any, but for one block.
+    /// `first` points to [`PROGRESS_NUMBERS`] words. A launch of several blocks does not both read and write a word.
     #[inline(always)]
     pub unsafe fn new(first: *mut u64) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes `PROGRESS_NUMBERS` words at `first`, and no two blocks of a launch access a word if
+        // one of the two writes it.
         Self { numbers: unsafe { GlobalMut::new(first, PROGRESS_NUMBERS) } }
     }
 
-    /// Its first bits: those that have been chosen, or guessed.
+    /// The chosen or guessed prefix of the k-th key.
     #[inline(always)]
     fn prefix(self) -> u64 {
         self.numbers.get(0)
     }
 
-    /// How many bits follow these.
+    /// Number of bits after the prefix.
     #[inline(always)]
     fn left(self) -> u32 {
         self.numbers.get(1) as u32
     }
 
-    /// How many of the first bits are the digit that has been chosen last. 0 if what has been guessed was wrong.
+    /// Number of bits of the digit chosen last, at the end of the prefix. 0 if the guessed prefix was wrong.
     #[inline(always)]
     fn chosen_bits(self) -> u32 {
         self.numbers.get(2) as u32
     }
 
-    /// How many digits have been counted and chosen.
+    /// Number of digits counted and chosen.
     #[inline(always)]
     fn digits(self) -> u32 {
         self.numbers.get(7) as u32
     }
 
-    /// Which one it is, from 1 on, of the candidates: those keys that begin with these bits.
+    /// Rank of the k-th key, from 1, among the candidates, which are the keys with the prefix.
     #[inline(always)]
     fn rank(self) -> u64 {
         self.numbers.get(3)
     }
 
-    /// How many candidates there were when they were collected, if they have been, and else 0.
+    /// Number of candidates at their collection, or 0 if none have been collected.
     #[inline(always)]
     fn collected(self) -> u64 {
         self.numbers.get(4)
     }
 
-    /// How many keys were less than these.
+    /// Number of keys that were less than the collected candidates.
     #[inline(always)]
     fn before_collected(self) -> u64 {
         self.numbers.get(5)
     }
 
-    /// After the choice of which digit candidates are collected, from 0 on.
+    /// Number, from 0, of the digit after which candidates are collected.
     #[inline(always)]
     fn collection(self) -> u32 {
         self.numbers.get(6) as u32
     }
 
-    /// What the k-th key does not exceed, probably, if the sample has told.
+    /// The sample's bound, if any, which the k-th key probably does not exceed.
     #[inline(always)]
     fn bound(self) -> Option<u64> {
         if self.numbers.get(8) > 0 { Some(self.numbers.get(9)) } else { None }
@@ -198,7 +202,7 @@ impl Progress {
         self.numbers.set(9, bound);
     }
 
-    /// Sets the first bits, how many follow, and how many of them have been chosen last.
+    /// Sets the prefix, the number of bits after it, and the number of its bits that were chosen last.
     #[inline(always)]
     fn set_prefix(self, prefix: u64, left: u32, chosen_bits: u32) {
         self.numbers.set(0, prefix);
@@ -213,7 +217,8 @@ impl Progress {
         self.numbers.set(7, number as u64 + 1);
     }
 
-    /// Has that many candidates be collected, behind so many keys, after the choice of digit `number`.
+    /// Requests the collection of `candidates` candidates, `before` lesser keys in front, after the choice of digit
+    /// `number`.
     #[inline(always)]
     fn set_collection(self, candidates: u64, before: u64, number: u32) {
         self.numbers.set(4, candidates);
@@ -222,7 +227,8 @@ impl Progress {
     }
 }
 
-/// The first of `VT` rows in which a lane has a key that is wanted, and this lane's rows without it; or `None` if there is none. A bit of `rows` is a row.
+/// The first of `VT` rows where any lane has a bit in `rows`, and this lane's `rows` without that row. `None` if no
+/// lane has a bit.
 ///
 /// # Safety
 /// All lanes of the warp make this call.
@@ -234,7 +240,7 @@ unsafe fn next_row<const VT: usize>(rows: u32) -> Option<(usize, u32)> {
     if left == 0 { None } else { Some((row as usize, rows & !(1 << row))) }
 }
 
-/// What a block reads of an array of keys: as many as the others, one behind the other, but for the last ones.
+/// A block's range of an array of keys. All chunks but the last ones have the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Chunk {
     begin: usize,
@@ -242,11 +248,11 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// That of this block in an array of `len` keys.
+    /// The chunk of this block in an array of `len` keys.
     #[inline(always)]
     fn of_block(len: usize) -> Self {
         let blocks = thread::grid_dim_x() as usize;
-        // SAFETY: a grid has a block. A division by 0 would bring in the code of a panic.
+        // SAFETY: a grid has at least one block. Without this hint, the division would compile to code that can panic.
         unsafe { assert_unchecked(blocks != 0) };
         let keys = len.div_ceil(blocks).next_multiple_of(CHUNK_UNIT);
         let begin = (thread::block_idx_x() as usize * keys).min(len);
@@ -254,7 +260,7 @@ impl Chunk {
     }
 }
 
-/// For each block, how many keys of its chunk are less than the k-th key as far as that is known, and how many may equal it.
+/// For each block, the number of its chunk's keys known to be less than the k-th key, and the number that may equal it.
 #[derive(Clone, Copy)]
 struct Places {
     words: GlobalMut<u32>,
@@ -262,10 +268,12 @@ struct Places {
 
 impl Places {
     /// # Safety
-    /// `first` points to [`PLACE_WORDS`] words, which one launch does not both read and write, but for each block its own two.
+    /// `first` points to [`PLACE_WORDS`] words. A launch does not both read and write a word, except for a block's own
+    /// two words.
     #[inline(always)]
     unsafe fn new(first: *mut u32) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes `PLACE_WORDS` words at `first`, and no two blocks of a launch access a word if one
+        // of the two writes it.
         Self { words: unsafe { GlobalMut::new(first, PLACE_WORDS) } }
     }
 

@@ -1,4 +1,4 @@
-//! The gathered keys one behind the other, in the order in which they were.
+//! Packs the gathered keys without gaps, in their original order.
 
 use super::gather::{PAGE, Pages};
 use super::{GATHERED, Progress};
@@ -12,12 +12,12 @@ use cuda_std::warp::WARP_SIZE;
 /// Threads of a block.
 pub const THREADS: usize = 512;
 
-/// The most warps that have gathered.
+/// Maximum number of warps that gather.
 pub const MOST_WARPS: usize = 8192;
 
 shared_memory! {
     struct Memory() {
-        /// Where the keys of each warp begin.
+        /// Output index of each warp's first key.
         begins: [u32; MOST_WARPS],
         scan: [u32; BLOCK_WORDS],
     }
@@ -28,11 +28,12 @@ pub const SHARED_BYTES: u32 = Memory::bytes();
 
 const _: () = shared_memory::check(SHARED_BYTES);
 
-/// Kernel: moves the elements of all pages of `from` to `candidates`, if these are all that do not exceed the bound, and `k` or more. The k-th key is one of these then.
+/// Kernel: moves the elements of all pages of `from` to `candidates`, if they are all elements up to the bound and at
+/// least `k`. The candidates then include the k-th key.
 ///
 /// # Safety
-/// `from`, `pages` and `progress` are those of [`gather`](super::gather::gather), of at most [`MOST_WARPS`] warps; `candidates` has room for as many elements as the
-/// pages. Blocks are of [`THREADS`] threads, with [`SHARED_BYTES`].
+/// `from`, `pages` and `progress` are the results of [`gather`](super::gather::gather) with at most [`MOST_WARPS`]
+/// warps. `candidates` has the capacity of all pages. Blocks have [`THREADS`] threads, with [`SHARED_BYTES`].
 #[kernel(
     u32 = <u32, ()>,
     u64 = <u64, ()>,
@@ -48,12 +49,15 @@ pub unsafe fn pack<B: Bits, V: Word>(
     pages: Pages,
     progress: *mut u64,
 ) {
-    // SAFETY: the launch has `SHARED_BYTES`. What is read of `progress` is not written here, and one thread writes.
+    // SAFETY: the launch has `SHARED_BYTES`. It reads the words of the bound in `progress`, and one thread writes the
+    // words of the collection.
     let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
     if progress.bound().is_none() {
         return;
     }
-    // SAFETY: the caller promises the parts, which are only read here, and the room, of which each element goes to a place of its own.
+    // SAFETY: the caller passes the parts of `pages`, and `PAGE` elements per page at `from` and at `candidates`. This
+    // launch only reads `pages` and `from`. Each element has an output index of its own: the start of its warp plus its
+    // number in this warp.
     let (of_pages, keys, values, to_keys, to_values) = unsafe {
         let room = pages.count as usize * PAGE;
         (
@@ -68,7 +72,7 @@ pub unsafe fn pack<B: Bits, V: Word>(
     if taken > pages.count {
         return;
     }
-    // Each thread has as many warps, one behind the other.
+    // A thread has `of_thread` consecutive warps.
     let (thread, of_thread) = (thread::thread_idx_x(), pages.warps.div_ceil(THREADS as u32));
     let (first, end) = (thread * of_thread, ((thread + 1) * of_thread).min(pages.warps));
     let mut sum = 0;
@@ -76,7 +80,8 @@ pub unsafe fn pack<B: Bits, V: Word>(
         memory.begins.set(warp, sum);
         sum += of_pages.of_warps.get(warp as usize);
     }
-    // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`.
+    // SAFETY: all threads of the block, which are whole warps, make this call: `taken` and `pages.count` are equal in
+    // all threads. Nothing else uses `scan`.
     let (before, all) = unsafe { sum_before(sum, memory.scan) };
     if (all as usize) < k {
         return;

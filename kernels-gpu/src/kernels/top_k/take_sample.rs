@@ -1,4 +1,5 @@
-//! What some of the keys tell of all of them: which bits they begin with, and a bound that about enough of them do not exceed.
+//! Takes a sample of the keys, for a guess of their common prefix and a bound that slightly more than k keys do not
+//! exceed.
 
 use super::{CHUNK_UNIT, DIGIT_BITS, Progress, prefix};
 use crate::block::scan::{BLOCK_WORDS, block_range};
@@ -11,19 +12,20 @@ use cuda_std::warp::{FULL_MASK, reduce_add};
 /// Threads of a block.
 pub const THREADS: usize = 512;
 
-/// How many keys are read, some of them twice if there are fewer: as many as a chunk is a multiple of.
+/// Number of keys that are read. In shorter arrays, some keys are read twice. A chunk is a multiple of this.
 pub const SAMPLE: usize = CHUNK_UNIT;
 
-/// A bound of more of the sample is none: too many keys would not exceed it, by chance up to twice the share.
+/// Greatest rank of a bound in the sample. A bound of higher rank would admit too many keys: by chance up to twice its
+/// share.
 pub const MOST_RANK: usize = SAMPLE / 32;
 
-/// The most steps of the search for a bound: one for each bit of the difference of two keys.
+/// Maximum number of steps of the search for a bound: one per bit of the difference of two keys.
 const STEPS: u32 = 64;
 
 shared_memory! {
     struct Memory() {
         scan: [u32; BLOCK_WORDS],
-        /// How many keys of the sample do not exceed what each step tries.
+        /// For each step, the number of keys of the sample that do not exceed the tested bound.
         counts: [u32; STEPS],
     }
 }
@@ -33,8 +35,8 @@ pub const SHARED_BYTES: u32 = Memory::bytes();
 
 const _: () = shared_memory::check(SHARED_BYTES);
 
-/// Which of `n` keys is number `i` of the sample: one of the keys that are its share. Where in its share it is differs, so that keys that repeat
-/// themselves do not all look alike.
+/// Index of sample `i` in an array of `n` keys. Sample `i` is a pseudo-random key of range `i` of `SAMPLE` equal
+/// ranges, so that periodic keys do not bias the sample.
 #[inline(always)]
 pub fn position(i: usize, n: usize) -> usize {
     let mut hash = (i as u32).wrapping_mul(0x9e37_79b1);
@@ -42,17 +44,21 @@ pub fn position(i: usize, n: usize) -> usize {
     i * n / SAMPLE + (((hash ^ hash >> 13) as u64 * (n / SAMPLE) as u64) >> 32) as usize
 }
 
-/// Kernel: reads a sample of the `n` keys, and writes to `progress` the bits that these have in common at their beginning, so that a digit is left at least.
+/// Kernel: reads a sample of the `n` keys and writes its common prefix to `progress`, cut so that at least one digit is
+/// left.
 ///
-/// If `rank` is not 0, it looks for a bound too: the sample's key of that rank, from 1 on, or a little more. If no more than [`MOST_RANK`] do not exceed
-/// it, it writes the bound, and the bits that the least key has in common with that.
+/// If `rank` is not 0, it also searches for a bound: the sample's key of rank `rank` (from 1), or one of slightly
+/// higher rank. If at most [`MOST_RANK`] samples do not exceed the bound, it writes the bound, and the common prefix of
+/// the least key and the bound.
 ///
 /// # Safety
-/// `keys` has `n` keys, at least one, and `rank` is at most [`MOST_RANK`]. `progress` is nobody else's. One block of [`THREADS`] threads, with [`SHARED_BYTES`].
+/// `keys` has `n` keys, at least one, and `rank` is at most [`MOST_RANK`]. Nothing else uses `progress`. The launch is
+/// one block of [`THREADS`] threads, with [`SHARED_BYTES`].
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64, rank: u32, coding: Coding<B>) {
-    // SAFETY: there are so many keys, as the caller promises, which nothing writes during the launch. The launch has `SHARED_BYTES`; one thread writes `progress`.
-    // Barriers come between clearing, adding and reading each word of `counts`.
+    // SAFETY: the caller passes `n` keys at `keys`, which nothing writes during the launch, and `position` is below
+    // `n`. The launch has `SHARED_BYTES`. Thread 0 alone writes `progress`. Barriers separate clearing, atomic
+    // additions and reads of each word of `counts`.
     let (keys, memory, progress) = unsafe { (Global::new(keys, n), Memory::at_start(), Progress::new(progress)) };
     let thread = thread::thread_idx_x();
     clear::<THREADS>(memory.counts, STEPS);
@@ -66,9 +72,9 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64,
         least = if sample[i] < least { sample[i] } else { least };
         greatest = if sample[i] > greatest { sample[i] } else { greatest };
     }
-    // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`.
+    // SAFETY: all threads of the block, which are whole warps, make this call, and nothing else uses `scan`.
     let (least, greatest) = unsafe { block_range(least, greatest, memory.scan) };
-    // How many bits follow those that the least key has in common with another one: those of a digit, at least.
+    // Number of bits after the common prefix of the least key and `end`, at least the bits of a digit.
     let bits_left = |end: B| {
         let differing = const { 8 * size_of::<B>() as u32 } - (least ^ end).leading_zeros();
         if differing < DIGIT_BITS { DIGIT_BITS } else { differing }
@@ -80,7 +86,7 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64,
     if rank == 0 {
         return;
     }
-    // One of these numbers is the sample's key of that rank. It need not be found just so.
+    // The search need not find the sample's key of rank `rank` exactly.
     let enough = (rank + rank / 4).min(MOST_RANK as u32);
     let (mut bound, mut other, mut count, mut step) = (greatest, least, SAMPLE as u32, 0);
     while other < bound && count > enough && step < STEPS {
@@ -89,7 +95,7 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64,
         for i in 0..SAMPLE / THREADS {
             of_thread += (sample[i] <= middle) as u32;
         }
-        // SAFETY: all threads of the block are here, whole warps: what they branch on is the same for all.
+        // SAFETY: all threads of the block, whole warps, make this call: they share the loop's conditions.
         let of_warp = unsafe { reduce_add(FULL_MASK, of_thread) };
         if warp::lane_id() == 0 {
             memory.counts.fetch_add(step, of_warp);

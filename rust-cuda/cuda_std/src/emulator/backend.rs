@@ -1,4 +1,4 @@
-//! What the rest of the crate calls in the place of instructions.
+//! The backend of the emulator: functions that the rest of the crate calls instead of instructions.
 
 use super::{
     fault::{Access, FaultKind},
@@ -14,7 +14,7 @@ fn not_in_a_kernel() -> ! {
     panic!("this function runs in a GPU kernel: call it within `Emulator::launch`")
 }
 
-/// Calls `f` with the launch, of which there has to be one.
+/// Calls `f` with the current launch. Panics if there is none.
 #[track_caller]
 fn in_kernel<R>(f: impl FnOnce(&mut Run) -> R) -> R {
     match with_run(f) {
@@ -47,11 +47,11 @@ pub fn dynamic_shared_base() -> u32 {
     in_kernel(|_| SHARED_BASE)
 }
 
-/// Gives way until the scheduler has changed the state.
+/// Yields to the scheduler until it changes the state.
 #[track_caller]
 fn wait(state: State) {
     let yielder = in_kernel(|run| run.wait(state));
-    // SAFETY: the yielder lives as long as the running thread's coroutine, which is where this is called.
+    // SAFETY: the yielder is valid while the running thread's coroutine lives, and this call is inside that coroutine.
     unsafe { (*yielder).suspend(()) }
 }
 
@@ -60,10 +60,10 @@ pub fn sync_threads() {
     wait(State::AtBarrier(Location::caller()));
 }
 
-/// Blocks run one after another.
+/// Blocks run one after another, so that a fence has no effect.
 pub fn device_fence() {}
 
-/// There is nobody to wait for.
+/// Blocks run one after another, so that no thread waits for another block.
 pub fn sleep(_: u32) {}
 
 #[track_caller]
@@ -109,12 +109,12 @@ pub fn ballot(mask: u32, predicate: bool) -> u32 {
     warp_call(mask, Operation::Ballot(predicate))
 }
 
-/// Bit `bit` of `value`, where it is.
+/// Bit `bit` of `value`, in its place.
 pub fn bit_of(value: u32, bit: u32) -> u32 {
     value & 1 << bit
 }
 
-/// `lanes` that are in both of two ballots, or in none of those in which this lane is not: its bits in these are `own`.
+/// The lanes in `lanes` that agree with this lane in both ballots. This lane's own bits are `own`.
 pub fn and_alike(lanes: u32, ballots: [u32; 2], own: [u32; 2]) -> u32 {
     let alike = |i: usize| if own[i] != 0 { ballots[i] } else { !ballots[i] };
     lanes & alike(0) & alike(1)
@@ -133,14 +133,14 @@ pub fn reduce_max(mask: u32, value: u32) -> u32 {
 /// The value arrives when the thread waits for it.
 #[track_caller]
 pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes a `from` that is readable and constant during the launch.
     begin_copy(to, unsafe { load_global_const(from) });
 }
 
-/// As [`copy_async`], from memory that may be written in the launch.
+/// Like [`copy_async`], from memory that the launch may write.
 #[track_caller]
 pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes a `from` that is readable.
     begin_copy(to, unsafe { load_global(from) });
 }
 
@@ -183,7 +183,8 @@ pub unsafe fn load_next_shared_if<T: Word>(is_next: bool, address: u32, word: T)
         return (address, word);
     }
     let address = address + size_of::<T>() as u32;
-    // SAFETY: the caller's promise, as far as it is not checked.
+    // SAFETY: `is_next` is true, and the caller then passes the address of an element that another one follows. The
+    // emulator checks the access.
     (address, unsafe { load_shared(address) })
 }
 
@@ -235,7 +236,7 @@ fn store_shared_bits(address: u32, size: usize, bits: u64) {
     stored.unwrap_or_else(|()| stop());
 }
 
-/// Checks an access to global memory; outside a launch it is the host's own affair.
+/// Checks an access to global memory. Outside of a launch, the host is responsible.
 #[track_caller]
 fn check_global(access: Access, address: usize, size: usize) {
     let location = Location::caller();
@@ -251,49 +252,52 @@ pub fn recomputed<T: Word>(value: T) -> T {
 #[track_caller]
 pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
     check_global(Access::ReadConstant, p.addr(), size_of::<T>());
-    // SAFETY: the caller's promise, in a launch checked just now.
+    // SAFETY: the caller passes a readable and aligned `p`; in a launch, `check_global` has checked it.
     unsafe { p.read() }
 }
 
 #[track_caller]
 pub unsafe fn load_global<T: Word>(p: *const T) -> T {
     check_global(Access::Read, p.addr(), size_of::<T>());
-    // SAFETY: the caller's promise, in a launch checked just now.
+    // SAFETY: the caller passes a readable and aligned `p`; in a launch, `check_global` has checked it.
     unsafe { p.read() }
 }
 
 #[track_caller]
 pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
     check_global(Access::Write, p.addr(), size_of::<T>());
-    // SAFETY: the caller's promise, in a launch checked just now.
+    // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it.
     unsafe { p.write(value) }
 }
 
 #[track_caller]
 pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
     check_global(Access::Update, p.addr(), size_of::<T>());
-    // SAFETY: the caller's promise, in a launch checked just now; threads take turns.
+    // SAFETY: the caller passes a readable and aligned `p`; in a launch, `check_global` has checked it. Emulated
+    // threads take turns.
     unsafe { p.read() }
 }
 
 #[track_caller]
 pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
     check_global(Access::Update, p.addr(), size_of::<T>());
-    // SAFETY: as for `load_relaxed`.
+    // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it. Emulated
+    // threads take turns.
     unsafe { p.write(value) }
 }
 
 #[track_caller]
 pub unsafe fn raise_global(p: *mut u32) {
     check_global(Access::Update, p.addr(), size_of::<u32>());
-    // SAFETY: the caller's promise, in a launch checked just now.
+    // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it.
     unsafe { p.write(1) }
 }
 
 #[track_caller]
 pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
     check_global(Access::Update, p.addr(), size_of::<u32>());
-    // SAFETY: the caller's promise, in a launch checked just now; the threads that add take turns.
+    // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it. Emulated
+    // threads take turns, so that the addition is atomic.
     unsafe {
         let before = p.read();
         p.write(before.wrapping_add(value));

@@ -1,4 +1,4 @@
-//! What a kernel did wrong, and where.
+//! The mistakes of kernels, with their locations.
 
 use core::fmt::{self, Display, Formatter};
 use std::{boxed::Box, string::String, vec::Vec};
@@ -30,19 +30,19 @@ pub type Index3 = (u32, u32, u32);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The name given to the launch, or `Emulator::read` where the host read.
+    /// The name of the launch, or `Emulator::read` for a read by the host.
     pub kernel: &'static str,
-    /// What is wrong.
+    /// The kind of mistake.
     pub kind: FaultKind,
-    /// The block; zeros where no thread is at fault ([`FaultKind::Launch`], and what `Emulator::read` reports).
+    /// The block, or zeros if no thread is at fault ([`FaultKind::Launch`], and faults of `Emulator::read`).
     pub block: Index3,
-    /// The thread in its block; zeros where no thread is at fault.
+    /// The thread in its block, or zeros if no thread is at fault.
     pub thread: Index3,
-    /// The kernel's line, or the host's if no thread is at fault.
+    /// The line of the kernel, or the line of the host if no thread is at fault.
     pub location: Location,
 }
 
-/// A place in a source file.
+/// A position in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     file: Box<str>,
@@ -51,7 +51,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// The file's path, as the compiler was given it.
+    /// The path of the file, as given to the compiler.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -81,28 +81,29 @@ impl Display for Location {
 
 /// The kinds of mistakes.
 ///
-/// Where one mistake can show up in two ways, the interleaving decides: a read that races with the first write of a
-/// shared location is [`Uninitialised`](Self::Uninitialised) if it comes first and a [`Race`](Self::Race) otherwise.
+/// If one mistake can appear in two ways, the interleaving decides. For example, a read may race with the first write
+/// of a shared location. It is [`Uninitialised`](Self::Uninitialised) if it comes first, and a [`Race`](Self::Race)
+/// otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An element, or a part, beyond the elements of a view.
+    /// An element or a range beyond the elements of a view.
     OutOfView {
-        /// The first element asked for.
+        /// The first element of the range.
         start: usize,
-        /// Elements asked for.
+        /// Number of elements of the range.
         count: usize,
-        /// Elements of the view.
+        /// Number of elements of the view.
         len: usize,
     },
-    /// An access that is not in the memory of the launch, whatever the view says.
+    /// An access outside of the launch's memory, regardless of the view.
     OutOfBounds {
         /// The memory.
         space: Space,
         /// Whether the thread read or wrote.
         access: Access,
-        /// The first byte of the access, counted from the start of shared memory or of the nearest buffer. With no
-        /// buffer at all it is the address.
+        /// The first byte of the access, counted from the start of shared memory or of the nearest buffer. Without any
+        /// buffer, the address.
         byte: i64,
         /// Bytes of the access.
         size: usize,
@@ -115,12 +116,13 @@ pub enum FaultKind {
         space: Space,
         /// Whether the thread read or wrote.
         access: Access,
-        /// The first byte of the access, counted as for [`OutOfBounds`](Self::OutOfBounds).
+        /// The first byte of the access, counted like in [`OutOfBounds`](Self::OutOfBounds).
         byte: i64,
         /// Bytes of the access.
         size: usize,
     },
-    /// A read of memory that was never written: in shared memory by this block, in global memory by anyone.
+    /// A read of unwritten memory: shared memory that this block has not written, or global memory that was never
+    /// written.
     Uninitialised {
         /// The memory.
         space: Space,
@@ -131,36 +133,39 @@ pub enum FaultKind {
         /// Bytes of shared memory or of the buffer.
         len: usize,
     },
-    /// Two accesses of different threads to one byte that no barrier orders, one of them a write, or one of them an atomic
-    /// update and the other not; a read as constant (through `Global`) and a write in one launch, by whatever threads; or
-    /// an access to the destination of an asynchronous copy before the wait for it, by whatever threads.
+    /// Two conflicting accesses to one byte, in one of three ways:
+    ///
+    /// - Two threads access it without a barrier between them, and one access is a write, or exactly one is an atomic
+    ///   update.
+    /// - A launch reads it as constant (through `Global`) and writes it, by any threads.
+    /// - An asynchronous copy writes it, and any thread accesses it before the copying thread has waited.
     Race {
         /// The memory.
         space: Space,
-        /// A byte that both used, counted from the start of shared memory or of its buffer.
+        /// A byte of both accesses, counted from the start of shared memory or of its buffer.
         byte: usize,
-        /// What the reported thread did.
+        /// The access of the reported thread.
         access: Access,
         /// The other access, which came first in this interleaving.
         with: Box<Conflict>,
     },
-    /// A barrier that cannot be passed: all threads that could still run wait, too.
+    /// A barrier that cannot be passed: every thread that has not returned waits, too.
     Barrier {
-        /// The barrier that the reported thread waits at.
+        /// The barrier where the reported thread waits.
         barrier: Barrier,
-        /// The threads that it waits for.
+        /// The threads that the barrier waits for.
         missing: Vec<Missing>,
     },
-    /// A warp operation whose mask leaves out a lane that it needs, or a shuffle from a lane past the warp's 32.
+    /// A warp operation with a mask that lacks a participating lane, or a shuffle from a lane above 31.
     Mask {
         /// The mask of the operation.
         mask: u32,
-        /// The lane that the mask leaves out: the calling one, or the one that it shuffles from.
+        /// The missing lane: the calling lane, or the source lane of a shuffle.
         lane: u32,
     },
     /// A panic in the kernel, with its message.
     Panic(String),
-    /// A launch that a GPU would refuse, with the reason.
+    /// A launch that a GPU would reject, with the reason.
     Launch(String),
 }
 
@@ -173,37 +178,37 @@ pub enum Space {
     Shared,
 }
 
-/// What a thread does to memory.
+/// A kind of access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Access {
-    /// It reads.
+    /// A read.
     Read = 0,
-    /// It reads through [`Global`](crate::Global): nothing may write there during the launch.
+    /// A read through [`Global`](crate::Global): nothing may write there during the launch.
     ReadConstant,
-    /// It writes.
+    /// A write.
     Write,
-    /// It reads and writes in one step, as [`GlobalMut::fetch_add`](crate::GlobalMut::fetch_add) does. Such accesses do not
-    /// race with each other.
+    /// A read and a write in one step, such as [`GlobalMut::fetch_add`](crate::GlobalMut::fetch_add). Such accesses do
+    /// not race with each other.
     Update,
-    /// It writes by an [asynchronous copy](crate::Shared::copy_async) that it has not waited for.
+    /// A write by an [asynchronous copy](crate::Shared::copy_async) that the thread has not waited for.
     Copy,
 }
 
-/// The earlier one of two racing accesses.
+/// The earlier of two racing accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The block.
     pub block: Index3,
     /// The thread in its block.
     pub thread: Index3,
-    /// What it did.
+    /// The kind of access.
     pub access: Access,
-    /// Where in the source. If several lanes of a warp read the byte side by side it is the last one's line.
+    /// The line in the source. If several lanes of a warp have read the byte, the line of the last one.
     pub location: Location,
 }
 
-/// What threads wait at.
+/// A synchronization that threads wait at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barrier {
     /// `thread::sync_threads`.
@@ -212,16 +217,16 @@ pub enum Barrier {
     Warp(u32),
 }
 
-/// A thread that does not come to a barrier.
+/// A thread that does not arrive at a barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The thread in its block.
     pub thread: Index3,
-    /// Where it waits instead, or `None` if it has returned from the kernel.
+    /// The location where it waits instead, or `None` if it has returned from the kernel.
     pub waits_at: Option<Location>,
 }
 
-/// The name that `Emulator::read` puts in the place of a kernel's.
+/// The kernel's name in faults of `Emulator::read`.
 pub(super) const HOST_READ: &str = "Emulator::read";
 
 impl std::error::Error for Fault {}
@@ -274,7 +279,8 @@ impl Display for FaultKind {
                 };
                 write!(
                     f,
-                    "{access} byte {byte} of {space}, which block {block}, thread {thread} {past} at {location}, {order}: race"
+                    "{access} byte {byte} of {space}, which block {block}, thread {thread} {past} at {location}, \
+                     {order}: race"
                 )
             }
             Self::Barrier { barrier, missing } => {
@@ -327,7 +333,7 @@ impl Display for Access {
     }
 }
 
-/// An index with only as many dimensions as it uses.
+/// An index, displayed without trailing dimensions of 0.
 struct Short(Index3);
 
 impl Display for Short {
@@ -340,7 +346,7 @@ impl Display for Short {
     }
 }
 
-/// The bytes of an access, and which element of that size they are.
+/// The bytes of an access, displayed with the element's index if they are aligned.
 struct Place {
     byte: i64,
     size: usize,

@@ -16,32 +16,32 @@ use std::{
     vec::Vec,
 };
 
-/// An array in the memory of an [`Emulator`](super::Emulator), which owns it: a handle to copy, like the device
+/// An array in the memory of an [`Emulator`](super::Emulator), which owns it. The handle can be copied, like the device
 /// pointers that a kernel gets.
 ///
-/// The first element is at a multiple of 256 bytes, as `cudaMalloc` has it.
+/// The address is a multiple of 256 bytes, like with `cudaMalloc`.
 pub struct Buffer<T> {
     start: NonNull<T>,
     len: usize,
 }
 
 impl<T> Buffer<T> {
-    /// The first element, to read from.
+    /// The address of the first element, for reads.
     pub fn as_ptr(self) -> *const T {
         self.start.as_ptr()
     }
 
-    /// The first element, to write to.
+    /// The address of the first element, for writes.
     pub fn as_mut_ptr(self) -> *mut T {
         self.start.as_ptr()
     }
 
-    /// Elements.
+    /// Number of elements.
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Whether the length is 0.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -61,15 +61,15 @@ impl<T> Debug for Buffer<T> {
     }
 }
 
-/// All buffers, by address.
+/// All buffers, ordered by address.
 #[derive(Default)]
 pub(super) struct Memory {
     allocations: Vec<Allocation>,
-    /// The one used last: most accesses are near the one before.
+    /// The index of the last buffer used: most accesses are to the same buffer as the one before.
     recent: usize,
 }
 
-/// Why an access to global memory is wrong.
+/// The reason that an access to global memory is wrong.
 pub(super) enum MemoryTrouble {
     Race { byte: usize, with: Past },
     Other(Box<FaultKind>),
@@ -79,19 +79,20 @@ impl Memory {
     /// A buffer with a copy of `values`.
     pub(super) fn copy<T: Word>(&mut self, values: &[T]) -> Buffer<T> {
         let buffer: Buffer<T> = self.allocate(values.len(), true);
-        // SAFETY: the buffer is new and has room for the values.
+        // SAFETY: the buffer is new and has `values.len()` elements, so that it is writable and does not overlap
+        // `values`.
         unsafe { buffer.start.as_ptr().copy_from_nonoverlapping(values.as_ptr(), values.len()) }
         buffer
     }
 
-    /// A buffer in which nothing is written yet.
+    /// A buffer of unwritten elements.
     pub(super) fn uninit<T: Word>(&mut self, len: usize) -> Buffer<T> {
         self.allocate(len, false)
     }
 
     fn allocate<T: Word>(&mut self, len: usize, initialised: bool) -> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).expect("a buffer's bytes are counted in a usize");
-        // An element may be `()`, of no bytes.
+        // An element may be `()`, of 0 bytes.
         let allocation = Allocation::new(bytes, size_of::<T>().max(1), initialised);
         let start = allocation.block.data().cast();
         let at = self.allocations.partition_point(|other| other.start < allocation.start);
@@ -125,7 +126,7 @@ impl Memory {
         })
     }
 
-    /// The elements of a buffer, for the host.
+    /// Reads the elements of a buffer on the host.
     pub(super) fn read<T: Word>(&mut self, buffer: Buffer<T>) -> Result<Vec<T>, Box<FaultKind>> {
         let (address, bytes) = (buffer.start.addr().get(), buffer.len * size_of::<T>());
         let at = self.find(Access::Read, address, bytes)?;
@@ -138,8 +139,8 @@ impl Memory {
             return Err(Box::new(FaultKind::Uninitialised { space, byte, size, len: allocation.len }));
         }
         let mut values: Vec<T> = Vec::with_capacity(buffer.len);
-        // SAFETY: `find` saw that the allocation has `len` elements here, whose bytes are set since it was made, and
-        // any bytes are a `T`. `values` has room for them.
+        // SAFETY: `find` has checked that an allocation contains the buffer's `len` elements. All its bytes have values
+        // since its creation, and any bytes are a valid `T`. `values` has capacity for `len` elements.
         unsafe {
             values.as_mut_ptr().copy_from_nonoverlapping(buffer.start.as_ptr(), buffer.len);
             values.set_len(buffer.len);
@@ -147,7 +148,7 @@ impl Memory {
         Ok(values)
     }
 
-    /// The allocation that holds the `size` bytes at `address`.
+    /// The allocation with the `size` bytes at `address`.
     #[inline]
     fn find(&mut self, access: Access, address: usize, size: usize) -> Result<usize, Box<FaultKind>> {
         if let Some(recent) = self.allocations.get(self.recent)
@@ -168,8 +169,8 @@ impl Memory {
         }
     }
 
-    /// For an address in no buffer, where it is seen from the nearest one, and that one's length. `after` is the first
-    /// buffer past the address.
+    /// For an address outside of all buffers: its offset from the nearest buffer, and the length of that buffer.
+    /// `after` is the index of the first buffer beyond the address.
     #[cold]
     fn outside(&self, address: usize, after: usize) -> (i64, usize) {
         let neighbours = &self.allocations[after.saturating_sub(1)..self.allocations.len().min(after + 1)];
@@ -190,10 +191,10 @@ impl Memory {
 }
 
 struct Allocation {
-    /// Address of the first byte.
+    /// The address of the first byte.
     start: usize,
     len: usize,
-    /// Whether the host gave all of it a value.
+    /// Whether the host has initialized all elements.
     initialised: bool,
     block: Block,
     shadow: Shadow,
@@ -212,7 +213,7 @@ impl Allocation {
     }
 }
 
-/// Memory between two guards, which keep an access that is a little off from landing in another buffer.
+/// Memory between two guard areas, so that an access slightly out of bounds does not hit another buffer.
 struct Block {
     base: NonNull<u8>,
     layout: Layout,
@@ -221,13 +222,14 @@ struct Block {
 impl Block {
     const ALIGN: usize = 256;
     const GUARD: usize = 16 * Self::ALIGN;
-    /// What memory without a value looks like to a kernel that reads it unchecked.
+    /// The bytes of uninitialized memory, for a kernel that reads it without checks.
     const POISON: u8 = 0xa5;
 
     fn new(len: usize) -> Self {
         let layout = len.checked_add(2 * Self::GUARD).and_then(|n| Layout::from_size_align(n, Self::ALIGN).ok());
         let layout = layout.expect("a buffer's bytes are counted in an isize");
-        // SAFETY: the layout is not of zero size, and what it made room for may be filled.
+        // SAFETY: the layout has at least `2 * GUARD` bytes, so that `alloc` may be called. Its result has
+        // `layout.size()` writable bytes.
         unsafe {
             let Some(base) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
             base.write_bytes(Self::POISON, layout.size());
@@ -236,14 +238,14 @@ impl Block {
     }
 
     fn data(&self) -> NonNull<u8> {
-        // SAFETY: the guard is the allocation's first part.
+        // SAFETY: the allocation begins with `GUARD` bytes, so that the offset is inside it.
         unsafe { self.base.add(Self::GUARD) }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: allocated by `new` with this layout.
+        // SAFETY: `new` has allocated `base` with `layout`, and nothing frees it earlier.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! A GPU on the CPU, for tests: runs kernels and checks every memory access through the views of this crate.
+//! A GPU on the CPU, for tests: runs kernels and checks every memory access through this crate's views.
 //!
 //! ```
 //! use cuda_std::{emulator::Emulator, prelude::*};
@@ -22,19 +22,19 @@
 //! # Ok::<(), cuda_std::emulator::Fault>(())
 //! ```
 //!
-//! The blocks of a grid run one after another and so do the threads of a block, each until it waits or ends, in an order
-//! that the seed decides: another seed is another interleaving. A kernel's mistake ends the launch with a [`Fault`] that
-//! says who did what on which line; see [`FaultKind`] for what is checked. That an access races with another does not
-//! depend on the two coming close: what counts is that no barrier orders them.
+//! The blocks of a grid run one after another. The threads of a block also run one after another, each until it waits
+//! or ends. The seed determines the order: another seed gives another interleaving. A kernel's mistake ends the launch
+//! with a [`Fault`], which names the access, the thread and the source line; see [`FaultKind`] for the checks. Two
+//! racing accesses are detected at any distance in time: the condition is that no barrier orders them.
 //!
-//! - A block's barrier orders all accesses of the block before it and after it, [`sync_warp`](crate::warp::sync_warp)
-//!   those of the lanes in its mask. Shuffles and votes let lanes wait for each other but order no memory, as on a GPU.
-//!   Blocks of one launch are never ordered, launches always.
-//! - All threads of a block have to come to each barrier, and all lanes in the mask of a warp operation to it, even if
-//!   some of them have nothing left to do. Lanes that a partial last warp does not have are not waited for; a value
-//!   shuffled from one is arbitrary.
-//! - What a kernel does through plain references and pointers is not seen, so a [`Buffer`] written that way has to be made
-//!   with [`Emulator::buffer`] for [`Emulator::read`] to accept it.
+//! - A barrier of a block orders all accesses of the block before it and after it.
+//!   [`sync_warp`](crate::warp::sync_warp) orders the accesses of the lanes in its mask. Shuffles and ballots
+//!   synchronize lanes but order no memory, as on a GPU. Blocks of one launch are never ordered; launches always are.
+//! - All threads of a block must arrive at each barrier, and all lanes in a warp operation's mask at that operation,
+//!   even without further work. Lanes beyond the end of a partial last warp are not waited for; a value shuffled from
+//!   one is arbitrary.
+//! - Accesses of a kernel through plain references and pointers are not observed. A [`Buffer`] that is written in this
+//!   way must be made with [`Emulator::buffer`] for [`Emulator::read`] to accept it.
 
 mod fault;
 mod memory;
@@ -63,16 +63,16 @@ use schedule::Threads;
 use shadow::HOST_PHASE;
 use std::{boxed::Box, format, string::String, vec::Vec};
 
-/// Threads that a block may have.
+/// Maximum number of threads of a block.
 pub const MAX_BLOCK_THREADS: u32 = 1024;
 
-/// Bytes of shared memory that a block may have: 227 KiB.
+/// Maximum bytes of shared memory of a block: 227 KiB.
 pub const MAX_SHARED_BYTES: u32 = 227 << 10;
 
 /// The extent of a grid or of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dim3 {
-    /// Along x: neighbours here are neighbours in a warp.
+    /// Along x: neighbouring threads are neighbouring lanes of a warp.
     pub x: u32,
     /// Along y.
     pub y: u32,
@@ -85,10 +85,10 @@ impl Dim3 {
         u128::from(self.x) * u128::from(self.y) * u128::from(self.z)
     }
 
-    /// The index of the `linear`th element, x first.
+    /// The index of element number `linear`, in the order x, y, z.
     fn index(self, linear: u32) -> Index3 {
         if linear < self.x {
-            // Without divisions, as this is asked each time that a thread goes on.
+            // Without divisions, since this runs each time that a thread is resumed.
             return (linear, 0, 0);
         }
         (linear % self.x, linear / self.x % self.y, linear / self.x / self.y)
@@ -119,7 +119,7 @@ impl From<(u32, u32, u32)> for Dim3 {
     }
 }
 
-/// A device with its memory.
+/// An emulated device with its memory.
 pub struct Emulator {
     memory: Memory,
     random: Random,
@@ -128,7 +128,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// A device without buffers, on which `seed` decides how threads take turns.
+    /// A device without buffers. `seed` determines the interleaving of threads.
     pub fn new(seed: u64) -> Self {
         Self { memory: Memory::default(), random: Random::new(seed), phase: HOST_PHASE }
     }
@@ -136,15 +136,15 @@ impl Emulator {
     /// A new buffer with a copy of `values`.
     ///
     /// # Panics
-    /// If the buffer would be larger than an address space.
+    /// If the buffer is larger than the address space.
     pub fn buffer<T: Word>(&mut self, values: &[T]) -> Buffer<T> {
         self.memory.copy(values)
     }
 
-    /// A new buffer of `len` elements without values: each has to be written before it is read.
+    /// A new buffer of `len` uninitialized elements: each must be written before it is read.
     ///
     /// # Panics
-    /// If the buffer would be larger than an address space.
+    /// If the buffer is larger than the address space.
     pub fn uninit<T: Word>(&mut self, len: usize) -> Buffer<T> {
         self.memory.uninit(len)
     }
@@ -152,8 +152,8 @@ impl Emulator {
     /// The elements of `buffer`.
     ///
     /// # Errors
-    /// [`FaultKind::Uninitialised`] if an element was never written, [`FaultKind::OutOfBounds`] if the buffer is another
-    /// emulator's.
+    /// [`FaultKind::Uninitialised`] if an element was never written, and [`FaultKind::OutOfBounds`] if the buffer
+    /// belongs to another emulator.
     #[track_caller]
     pub fn read<T: Word>(&mut self, buffer: Buffer<T>) -> Result<Vec<T>, Fault> {
         let location = Caller::caller();
@@ -166,14 +166,18 @@ impl Emulator {
         })
     }
 
-    /// Runs `kernel` once for each thread of each block of a grid, and waits for its end. `name` is for reports.
+    /// Runs `kernel` once for each thread of each block of a grid, and waits for its end. Faults contain `name`.
     ///
-    /// Unlike a GPU's, the launch is over when a thread fails, and memory stays as it is then.
+    /// Unlike on a GPU, the launch ends when a thread fails, and memory keeps its contents at that time.
     ///
     /// # Errors
-    /// The first mistake: one of the kernel, or [`FaultKind::Launch`] if `grid` or `block` have no elements or more
-    /// than a GPU takes (2^31 - 1 blocks along x, 65 535 along y and z, 1024 threads, 64 of them along z), if there are
-    /// 2^32 blocks or more, if `dynamic_shared_bytes` is above [`MAX_SHARED_BYTES`], or if the caller is itself a kernel.
+    /// The first mistake of the kernel, or [`FaultKind::Launch`] for a launch that a GPU or the emulator rejects:
+    ///
+    /// - `grid` or `block` is empty;
+    /// - `grid` has more than 2^31 - 1 blocks along x, 65 535 along y or z, or 2^32 - 1 in total;
+    /// - `block` has more than 1024 threads, or 64 along z;
+    /// - `dynamic_shared_bytes` is above [`MAX_SHARED_BYTES`];
+    /// - the caller is itself a kernel.
     #[track_caller]
     pub fn launch(
         &mut self,
@@ -211,7 +215,8 @@ impl Emulator {
                 break;
             }
         }
-        // Unwinds the threads that a fault has left in the middle, whose destructors may still call into the launch.
+        // Unwinds the threads that a fault has left inside the kernel. Their destructors may still call into the
+        // launch.
         drop(threads);
         let ended;
         (self.memory, self.phase, ended) = run::leave().finish();
@@ -219,7 +224,7 @@ impl Emulator {
     }
 }
 
-/// Why a GPU would refuse the launch.
+/// Checks the launch, with the reason why a GPU would reject it.
 fn check_launch(grid: Dim3, block: Dim3, shared_bytes: u32) -> Result<(), String> {
     let Dim3 { x, y, z } = grid;
     if grid.count() == 0 || block.count() == 0 {
@@ -243,17 +248,17 @@ mod tests {
     use crate::{Global, GlobalMut};
     use std::vec;
 
-    /// Phases are numbered in 32 bits: an emulator that has used half of them starts again.
+    /// Phases have 32 bits: an emulator that has used half of the numbers starts again.
     #[test]
     fn phases_start_again() {
         let mut emulator = Emulator::new(1);
         let x = emulator.uninit::<u64>(2);
-        // SAFETY: element 0 is of the buffer.
+        // SAFETY: the buffer has 2 elements, and the emulator outlives the launches that use the view.
         let element = || unsafe { GlobalMut::<u64>::new(x.as_mut_ptr(), 2) };
         emulator.phase = u32::MAX / 2;
         emulator.launch("write", 1, 1, 0, || element().set(0, 9)).unwrap();
         assert!(emulator.phase > u32::MAX / 2);
-        // SAFETY: as above.
+        // SAFETY: the buffer has 2 elements, and the launch that uses the view does not write to it.
         let constant = || unsafe { Global::<u64>::new(x.as_ptr(), 2) };
         emulator.launch("read", 2, 1, 0, || assert_eq!(constant().get(0), 9)).unwrap();
         assert!(emulator.phase < 10);
@@ -268,7 +273,7 @@ mod tests {
     #[test]
     fn more_phases_than_there_are() {
         let run = |phase| {
-            // Started by hand, as no launch begins this late.
+            // Started directly, since no launch begins with so late a phase.
             let run =
                 Run::new("long", (3.into(), 1.into()), 0, (Memory::default(), phase), Random::new(1), Caller::caller());
             assert!(run::enter(Box::new(run)).is_ok());

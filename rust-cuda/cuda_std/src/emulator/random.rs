@@ -1,4 +1,4 @@
-//! A small seeded generator (SplitMix64): the interleaving has to be repeatable, not unpredictable.
+//! A small seeded generator (SplitMix64): the interleaving must be reproducible, not unpredictable.
 
 pub(super) struct Random(u64);
 
@@ -15,12 +15,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; 0 if `n` is 0.
+    /// A number below `n`, or 0 if `n` is 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         ((self.next() as u128 * n as u128) >> 64) as usize
     }
 
-    /// Takes a random element out of `items`, whose order does not matter.
+    /// Removes a random element of `items`. Does not preserve the order.
     pub(super) fn take<T>(&mut self, items: &mut std::vec::Vec<T>) -> Option<T> {
         if items.is_empty() {
             return None;

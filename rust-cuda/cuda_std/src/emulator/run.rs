@@ -1,4 +1,4 @@
-//! The state of a running launch, which the kernel's calls find through a thread-local variable.
+//! The state of a running launch. Calls of the kernel find it through a thread-local variable.
 
 use super::{
     Dim3,
@@ -16,16 +16,16 @@ std::thread_local! {
     static RUN: RefCell<Option<Box<Run>>> = const { RefCell::new(None) };
 }
 
-/// Where dynamic shared memory starts. Not at zero, so that an address somewhat below is found out as well; the same
-/// as on a GPU of compute capability 9.0.
+/// The address of dynamic shared memory. It is not 0, so that addresses slightly below are detected, and equals that on
+/// a GPU of compute capability 9.0.
 pub(super) const SHARED_BASE: u32 = 1024;
 
-/// Bytes of shared memory that have one record: those of most keys.
+/// Bytes of shared memory per record: the size of most keys.
 const SHARED_WORD: usize = 4;
 
-/// Calls `f` with the launch that runs on this thread of the host, if there is one.
+/// Calls `f` with the launch that runs on this thread of the host, if any.
 ///
-/// `f` neither switches to another emulated thread nor unwinds.
+/// `f` must not switch to another emulated thread or unwind.
 pub(super) fn with_run<R>(f: impl FnOnce(&mut Run) -> R) -> Option<R> {
     RUN.with_borrow_mut(|run| run.as_deref_mut().map(f))
 }
@@ -35,12 +35,12 @@ pub(super) fn try_with_run<R>(f: impl FnOnce(&mut Run) -> R) -> Option<R> {
     RUN.try_with(|run| run.try_borrow_mut().ok()?.as_deref_mut().map(f)).ok()?
 }
 
-/// Like [`with_run`], where the scheduler knows that a launch runs.
+/// Like [`with_run`], for the scheduler, which only runs during a launch.
 pub(super) fn within<R>(f: impl FnOnce(&mut Run) -> R) -> R {
     with_run(f).expect("a launch is running")
 }
 
-/// Makes `run` the one that the kernel's calls find; gives it back if another is in its place.
+/// Sets the launch that the kernel's calls find. Returns `run` if there is one already.
 pub(super) fn enter(run: Box<Run>) -> Result<(), Box<Run>> {
     RUN.with_borrow_mut(|place| {
         if place.is_some() {
@@ -51,40 +51,40 @@ pub(super) fn enter(run: Box<Run>) -> Result<(), Box<Run>> {
     })
 }
 
-/// Ends what [`enter`] began.
+/// Removes the launch that [`enter`] has set.
 pub(super) fn leave() -> Box<Run> {
     RUN.take().expect("a launch is running")
 }
 
-/// Ends the kernel's thread after [`Run::fail`]. The panic hook is not called.
+/// Ends the kernel's thread after [`Run::fail`], without a call of the panic hook.
 #[cold]
 pub(super) fn stop() -> ! {
     struct Stopped;
     resume_unwind(Box::new(Stopped))
 }
 
-/// Where a thread is.
+/// The state of a thread.
 #[derive(Clone, Copy)]
 pub(super) enum State {
-    /// In the kernel, or about to start it.
+    /// Running, or ready to start or continue.
     Ready,
     /// At a barrier of the block.
     AtBarrier(&'static Caller<'static>),
     /// At a warp operation.
     AtWarpCall(WarpCall, &'static Caller<'static>),
-    /// Past the kernel's end.
+    /// Returned from the kernel.
     Returned,
 }
 
 struct Thread {
     state: State,
-    /// How to give way to the scheduler: set when the thread starts.
+    /// The thread's yielder to the scheduler, set when the thread starts.
     yielder: *const Yielder<(), ()>,
-    /// What its last warp operation gave.
+    /// The result of its last warp operation.
     result: u32,
     /// Asynchronous copies that it has not waited for.
     copies: Vec<AsyncCopy>,
-    /// How many of these are in groups, and how many in those before the last group.
+    /// The number of copies in committed groups, and in all groups but the last.
     committed: [usize; 2],
 }
 
@@ -93,9 +93,9 @@ impl Thread {
         Self { state: State::Ready, yielder: core::ptr::null(), result: 0, copies: Vec::new(), committed: [0; 2] };
 }
 
-/// A value on its way to shared memory.
+/// An asynchronous copy to shared memory that has not arrived.
 struct AsyncCopy {
-    /// Its first byte and number of bytes in shared memory.
+    /// Its first byte in shared memory, and its size in bytes.
     place: (usize, usize),
     bits: u64,
 }
@@ -116,7 +116,7 @@ pub(super) struct Run {
     blocks: Vec<(u32, u32)>,
     threads: Vec<Thread>,
     warps: Vec<Warp>,
-    /// For each warp the lanes that wait at a warp operation.
+    /// For each warp, the lanes that wait at a warp operation.
     at_warp_call: Vec<u32>,
     /// Threads that the scheduler may resume.
     ready: Vec<u32>,
@@ -125,7 +125,7 @@ pub(super) struct Run {
     shared: SharedMemory,
     memory: Memory,
     random: Random,
-    /// Whether a kernel's code runs, not the emulator's.
+    /// Whether code of the kernel runs, and not of the emulator.
     pub(super) in_kernel: bool,
     fault: Option<Fault>,
     launched_at: &'static Caller<'static>,
@@ -167,7 +167,7 @@ impl Run {
         }
     }
 
-    /// Memory, the last phase, and how the launch ended.
+    /// The memory, the last phase, and the result of the launch.
     pub(super) fn finish(self) -> (Memory, u32, Result<(), Fault>) {
         (self.memory, self.now.phase, self.fault.map_or(Ok(()), Err))
     }
@@ -176,14 +176,14 @@ impl Run {
         self.fault.is_some()
     }
 
-    /// The order in which the grid's blocks run.
+    /// The order of the grid's blocks.
     pub(super) fn block_order(&mut self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.grid.count() as u32).collect();
         self.random.shuffle(&mut order);
         order
     }
 
-    /// Gets all threads of block `block` ready to start.
+    /// Makes all threads of block `block` ready to start.
     pub(super) fn start_block(&mut self, block: u32) {
         self.next_phase();
         self.now.block_start = self.now.phase;
@@ -202,7 +202,7 @@ impl Run {
         }
     }
 
-    /// Picks the thread to resume next; `None` once all have returned or one has failed.
+    /// Picks the thread to resume next. `None` if all have returned or one has failed.
     pub(super) fn next_thread(&mut self) -> Option<usize> {
         if self.fault.is_some() {
             return None;
@@ -226,7 +226,7 @@ impl Run {
         Some(thread)
     }
 
-    /// Takes note of where `thread` has stopped, and lets those go on that it was the last to join.
+    /// Records that `thread` has yielded or returned, and resumes the threads that waited for it alone.
     pub(super) fn stopped(&mut self, thread: usize, returned: bool) {
         self.in_kernel = false;
         if self.fault.is_some() {
@@ -255,7 +255,7 @@ impl Run {
         }
     }
 
-    /// Carries out `call` if all lanes that it names, and that exist, have arrived.
+    /// Executes `call` if all existing lanes in its mask have arrived.
     fn try_warp_call(&mut self, warp: usize, call: WarpCall) {
         let first = warp * WARP;
         let present = WARP.min(self.threads.len() - first);
@@ -283,19 +283,19 @@ impl Run {
         }
     }
 
-    /// Notes how the running thread gives way.
+    /// Sets the yielder of the running thread.
     pub(super) fn set_yielder(&mut self, yielder: &Yielder<(), ()>) {
         self.threads[usize::from(self.now.thread)].yielder = yielder;
     }
 
-    /// Makes the running thread wait, as soon as it has called the yielder.
+    /// Sets the state of the running thread, which must then suspend itself with the returned yielder.
     pub(super) fn wait(&mut self, state: State) -> *const Yielder<(), ()> {
         let thread = &mut self.threads[usize::from(self.now.thread)];
         thread.state = state;
         thread.yielder
     }
 
-    /// What the running thread's last warp operation gave.
+    /// The result of the running thread's last warp operation.
     pub(super) fn result(&self) -> u32 {
         self.threads[usize::from(self.now.thread)].result
     }
@@ -308,7 +308,7 @@ impl Run {
         self.shared.bytes.len() as u32
     }
 
-    /// Checks and records an access to global memory. Where it is wrong the launch has failed.
+    /// Checks and records an access to global memory. On an error, the launch has failed.
     pub(super) fn check_global(
         &mut self,
         access: Access,
@@ -327,7 +327,7 @@ impl Run {
         Err(())
     }
 
-    /// Checks and records an access to shared memory, and gives the place. Where it is wrong the launch has failed.
+    /// Checks and records an access to shared memory, and returns its bytes. On an error, the launch has failed.
     pub(super) fn shared(
         &mut self,
         access: Access,
@@ -339,7 +339,7 @@ impl Run {
         Ok(&mut self.shared.bytes[start..start + size])
     }
 
-    /// Checks and records the start of an asynchronous copy to shared memory. Where it is wrong the launch has failed.
+    /// Checks and records the start of an asynchronous copy to shared memory. On an error, the launch has failed.
     pub(super) fn begin_copy(
         &mut self,
         address: u32,
@@ -353,25 +353,25 @@ impl Run {
         Ok(())
     }
 
-    /// Makes a group of the copies of the running thread that are in none.
+    /// Commits the uncommitted copies of the running thread as one group.
     pub(super) fn commit_copies(&mut self) {
         let Thread { copies, committed, .. } = &mut self.threads[usize::from(self.now.thread)];
         *committed = [copies.len(), committed[0]];
     }
 
-    /// Lets the copies of the running thread arrive.
+    /// Completes all copies of the running thread.
     pub(super) fn finish_copies(&mut self) {
         let all = self.threads[usize::from(self.now.thread)].copies.len();
         self.finish_first_copies(all);
     }
 
-    /// Lets the copies of the running thread arrive that are in groups before the last one.
+    /// Completes the copies of the running thread in all groups but the last.
     pub(super) fn finish_all_but_last_commit(&mut self) {
         let [_, count] = self.threads[usize::from(self.now.thread)].committed;
         self.finish_first_copies(count);
     }
 
-    /// Lets the first `count` copies of the running thread arrive.
+    /// Completes the first `count` copies of the running thread.
     fn finish_first_copies(&mut self, count: usize) {
         let Self { threads, shared, now, .. } = self;
         let Thread { copies, committed, .. } = &mut threads[usize::from(now.thread)];
@@ -382,7 +382,7 @@ impl Run {
         *committed = committed.map(|committed| committed.saturating_sub(count));
     }
 
-    /// Checks and records an access to shared memory, and gives its first byte. Where it is wrong the launch has failed.
+    /// Checks and records an access to shared memory, and returns its first byte. On an error, the launch has failed.
     fn check_shared(
         &mut self,
         access: Access,
@@ -409,7 +409,7 @@ impl Run {
         if !start.is_multiple_of(size) {
             return Err(Box::new(FaultKind::Misaligned { space, access, byte, size }));
         }
-        // Each block finds its shared memory new.
+        // Each block starts with uninitialized shared memory.
         let era = Era { start: self.now.block_start, first_write: self.now.block_start };
         match self.shared.shadow.access(access, (start, size), era, &self.now, location) {
             Ok(()) => Ok(start),
@@ -430,27 +430,27 @@ impl Run {
         FaultKind::Race { space, byte, access, with: Box::new(conflict) }
     }
 
-    /// Ends the launch because of the running thread. The first fault counts: unwinding may run into more.
+    /// Fails the launch because of the running thread. The first fault is kept: unwinding may cause more.
     #[cold]
     pub(super) fn fail(&mut self, kind: FaultKind, location: Location) {
         let (kernel, block, thread) = (self.kernel, self.block_index, self.thread_index);
         self.fault.get_or_insert(Fault { kernel, kind, block, thread, location });
     }
 
-    /// Ends the launch because it cannot be carried out.
+    /// Fails the launch because it cannot be executed.
     #[cold]
     pub(super) fn fail_launch(&mut self, reason: &str) {
         (self.block_index, self.thread_index) = ((0, 0, 0), (0, 0, 0));
         self.fail(FaultKind::Launch(reason.to_string()), self.launched_at.into());
     }
 
-    /// Ends the launch because of a panic in the kernel. Where its place is not known, the launch's has to do.
+    /// Fails the launch because of a panic in the kernel. Without its location, the launch's location is reported.
     #[cold]
     pub(super) fn fail_panic(&mut self, message: &str, location: Option<&Caller<'_>>) {
         self.fail(FaultKind::Panic(message.to_string()), location.unwrap_or(self.launched_at).into());
     }
 
-    /// Ends the launch because no thread can run and some wait. The waiting thread with the lowest index is reported.
+    /// Fails the launch because every thread waits or has returned. Reports the waiting thread with the lowest index.
     #[cold]
     fn fail_stuck(&mut self) {
         for at in 0..self.threads.len() {
@@ -474,7 +474,7 @@ impl Run {
         }
     }
 
-    /// Whether the waiting thread `at` does not wait for `other`: that one has arrived, or is not concerned.
+    /// Whether the waiting thread `at` does not wait for `other`, which has arrived or takes no part.
     fn is_met(&self, at: usize, other: usize) -> bool {
         match (self.threads[at].state, self.threads[other].state) {
             (State::AtBarrier(_), state) => matches!(state, State::AtBarrier(_)),

@@ -1,4 +1,4 @@
-//! Runs a block: each thread is a coroutine, and one runs until it waits or ends.
+//! Runs a block: each thread is a coroutine, which runs until it waits or ends.
 
 use super::{
     run::{try_with_run, within},
@@ -10,7 +10,7 @@ use std::{any::Any, format, io, panic::catch_unwind, string::String, vec::Vec};
 
 type Thread = Coroutine<(), (), ()>;
 
-/// The threads of a block that have started and not ended.
+/// The started threads of a block.
 pub(super) struct Threads<'k> {
     kernel: &'k dyn Fn(),
     started: Vec<Option<Thread>>,
@@ -22,7 +22,7 @@ impl<'k> Threads<'k> {
         Self { kernel, started: (0..count).map(|_| None).collect(), stacks: Stacks::reserve(count) }
     }
 
-    /// Runs block `block` of the current launch to its end or its first fault; tells whether it ended well.
+    /// Runs block `block` of the current launch until its end or its first fault. Returns whether there was no fault.
     pub(super) fn run_block(&mut self, block: u32) -> bool {
         within(|run| run.start_block(block));
         while let Some(at) = within(|run| run.next_thread()) {
@@ -46,7 +46,7 @@ impl<'k> Threads<'k> {
     }
 }
 
-/// After a fault threads are left in the middle of the kernel: they unwind, and so give their stacks back.
+/// After a fault, some threads are still inside the kernel. They are unwound, and their stacks are returned.
 impl Drop for Threads<'_> {
     fn drop(&mut self) {
         for thread in &mut self.started {
@@ -63,11 +63,12 @@ fn start(kernel: &dyn Fn(), stacks: &mut Stacks) -> io::Result<Thread> {
     let body = move |yielder: &Yielder<(), ()>, ()| {
         within(|run| run.set_yielder(yielder));
         if let Err(payload) = catch_unwind(AssertUnwindSafe(kernel)) {
-            // Without effect if a fault, or the panic hook, has said more already.
+            // No effect if a fault or the panic hook has already failed the launch.
             within(|run| run.fail_panic(&message(&*payload), None));
         }
     };
-    // SAFETY: the coroutine ends, by itself or unwound by `Threads::drop`, while `Threads` holds the kernel.
+    // SAFETY: the coroutine borrows the kernel, which `Threads` keeps borrowed. It ends by itself or is unwound in
+    // `Threads::drop`, before that borrow ends.
     Ok(unsafe { Coroutine::with_stack_unchecked(stack, body) })
 }
 
@@ -79,12 +80,12 @@ fn message(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Makes a panic in a kernel a fault with the place where it happened, which only the panic hook is told. All other
-/// panics go to the hook that was there before.
+/// Installs a panic hook that turns a panic in a kernel into a fault with its location, which only the hook receives.
+/// All other panics go to the previous hook.
 pub(super) fn note_panics() {
     static INSTALLED: std::sync::Once = std::sync::Once::new();
     if std::thread::panicking() {
-        // The hook cannot be changed now. A panic of the kernel will be reported with the launch's place.
+        // The hook cannot be changed now. A panic of the kernel will be reported with the launch's location.
         return;
     }
     INSTALLED.call_once(|| {

@@ -1,26 +1,27 @@
-//! Who used a location last: the record from which uninitialised reads and races are found.
+//! The last accesses to each location, which determine uninitialised reads and races.
 //!
-//! Blocks run one after another, so one number tells when an access happened: the *phase*, which goes up when a launch
-//! or a block starts and when a block passes a barrier. An access is ordered before the running thread's if
+//! Blocks run one after another, so that the time of an access is one number: the *phase*. It is incremented when a
+//! launch or a block starts and when a block passes a barrier. An access is ordered before the running thread's access
+//! in three cases:
 //!
-//! - its phase is over and belongs to this block (a barrier lies between) or to an earlier launch, or
-//! - it is in the current phase and by the same thread, or
-//! - it is in the current phase and by a lane of the same warp, before a `sync_warp` that the running thread knows of.
+//! - Its phase is over and belongs to this block (a barrier lies between) or to an earlier launch.
+//! - It is in the current phase and of the same thread.
+//! - It is in the current phase and of a lane of the same warp, before a `sync_warp` that the running thread knows of.
 //!
-//! For the last one a warp counts its `sync_warp`s. An access keeps the count as its *stamp*, and each lane keeps, for
-//! each lane, the number of the latest `sync_warp` that orders what that lane did before its own doings.
+//! For the last case, a warp counts its `sync_warp`s. An access keeps the count as its *stamp*. Each lane keeps, for
+//! each other lane, the number of the latest `sync_warp` that orders the other lane's earlier accesses before its own.
 //!
-//! A location keeps its last write, the lanes of one warp that read it since, and one more reader of another warp or
-//! block. That suffices for a later write that is not ordered after all reads to conflict with a remembered one: a
-//! thread is never ordered after readers of two warps in one phase, nor after a reader in another block. There is one
-//! exception: a read by a lane that has since synchronised with a part of its warp may be forgotten once another lane,
-//! not in that part, reads the location.
+//! A location keeps its last write, the lanes of one warp that have read it since, and one more reader of another warp
+//! or block. This is sufficient for a later write that is not ordered after all reads to conflict with a remembered
+//! read. A thread is never ordered after readers of two warps in one phase, and never after a reader in another block.
+//! There is one exception. A lane may read the location and then synchronise with a part of its warp. Its read may be
+//! forgotten once a lane outside that part reads the location.
 //!
-//! Atomic updates do not conflict with each other, but with all other unordered accesses. The last write may therefore
-//! be one of several lanes, and there may be another updater of another warp or block, as for reads.
+//! Atomic updates conflict with all unordered accesses except atomic updates. The last write may therefore be of
+//! several lanes, and there may be one more updater of another warp or block, as for reads.
 //!
 //! The destination of an asynchronous copy is written when the copying thread waits for it. Until then every access to
-//! it is wrong.
+//! it is an error.
 
 use super::fault::Access;
 use core::panic::Location;
@@ -28,10 +29,10 @@ use std::{boxed::Box, vec, vec::Vec};
 
 pub(super) const WARP: usize = crate::warp::WARP_SIZE as usize;
 
-/// The phase of what the host wrote, below every launch's. Zero is before all.
+/// The phase of the host's writes, below the phases of all launches. Phase 0 comes before all others.
 pub(super) const HOST_PHASE: u32 = 1;
 
-/// The running thread and its moment.
+/// The running thread and its position in time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Now {
     pub phase: u32,
@@ -39,14 +40,14 @@ pub(super) struct Now {
     pub launch_start: u32,
     /// First phase of the block.
     pub block_start: u32,
-    /// How often the warp has synchronised.
+    /// Number of `sync_warp`s of the warp so far.
     pub stamp: u32,
     /// The thread's linear index in the block.
     pub thread: u16,
-    /// For each lane the number of the latest `sync_warp` that orders its earlier accesses before the thread's. Like
-    /// `latest` of no meaning while `stamp` is 0.
+    /// For each lane, the number of the latest `sync_warp` that orders its earlier accesses before the thread's.
+    /// Meaningless, like `latest`, while `stamp` is 0.
     pub known: [u32; WARP],
-    /// For each lane the number of the latest `sync_warp` that it took part in.
+    /// For each lane, the number of the latest `sync_warp` that it took part in.
     pub latest: [u32; WARP],
 }
 
@@ -59,10 +60,11 @@ impl Now {
         self.thread as usize % WARP
     }
 
-    /// Those of `lanes` of the thread's own warp whose accesses at `stamp` are not ordered before the thread's.
+    /// The lanes in `lanes`, of the thread's own warp, with accesses at `stamp` that are not ordered before the
+    /// thread's.
     fn unordered(&self, lanes: u32, stamp: u32) -> u32 {
         let others = lanes & !(1 << self.lane());
-        // As long as the warp has not synchronised, none are.
+        // Before the first `sync_warp` of the warp, no accesses are ordered.
         if others == 0 || self.stamp == 0 { others } else { others & lanes_up_to(&self.known, stamp) }
     }
 }
@@ -72,10 +74,10 @@ fn lanes_up_to(numbers: &[u32; WARP], limit: u32) -> u32 {
     numbers.iter().enumerate().fold(0, |lanes, (lane, &number)| lanes | (u32::from(number <= limit) << lane))
 }
 
-/// What holds for all of a memory.
+/// The limits that apply to a whole memory.
 #[derive(Clone, Copy)]
 pub(super) struct Era {
-    /// Accesses in phases below this one are ordered before everything now.
+    /// Accesses in phases below this one are ordered before all accesses now.
     pub start: u32,
     /// Writes in phases below this one do not count: the location is uninitialised.
     pub first_write: u32,
@@ -83,10 +85,10 @@ pub(super) struct Era {
 
 type Caller = &'static Location<'static>;
 
-/// Lanes of one warp that accessed a location in one way, at one stamp.
+/// Lanes of one warp with the same kind of access to a location, at one stamp.
 #[derive(Clone, Copy)]
 struct Lanes {
-    /// Of the last one.
+    /// The source location of the last access.
     location: Option<Caller>,
     phase: u32,
     stamp: u32,
@@ -95,7 +97,7 @@ struct Lanes {
     access: Access,
 }
 
-/// A thread of another warp or block than the last [`Lanes`], or one that read the location as constant.
+/// A thread of another warp or block than the last [`Lanes`], or one that has read the location as constant.
 #[derive(Clone, Copy)]
 struct Other {
     location: Option<Caller>,
@@ -104,19 +106,19 @@ struct Other {
     access: Access,
 }
 
-/// The record of one location. All zeros: nothing has happened.
+/// The record of one location. All zeros if there was no access.
 #[derive(Clone, Copy)]
 struct Cell {
     /// The last write, or atomic updates of a warp.
     write: Lanes,
-    /// Another atomic update.
+    /// One more atomic update.
     other_write: Other,
     readers: Lanes,
-    /// Another read.
+    /// One more read.
     other: Other,
 }
 
-/// An access of the past that conflicts with the present one.
+/// An earlier access that conflicts with the present one.
 pub(super) struct Past {
     pub phase: u32,
     pub thread: u16,
@@ -124,13 +126,13 @@ pub(super) struct Past {
     pub location: Option<Caller>,
 }
 
-/// Why an access is wrong, and the first byte where it is.
+/// The reason that an access is wrong, and its first wrong byte.
 pub(super) enum Trouble {
     Uninitialised,
     Race { byte: usize, with: Past },
 }
 
-/// Why an access to one cell is wrong.
+/// The reason that an access to one cell is wrong.
 enum CellTrouble {
     Uninitialised,
     Race(Past),
@@ -154,7 +156,7 @@ impl Cell {
             readers.join(now, location);
             return Ok(());
         }
-        // A constant read and one in another block conflict with any write from now on: they are worth keeping.
+        // A constant read and a read in another block conflict with every later write, so that they are kept.
         let keep_other = self.other.is_within(era) && (self.other.is_constant() || self.other.phase < now.block_start);
         if readers.unordered(era, now) != 0 && !keep_other {
             self.other = Other::from(readers);
@@ -168,7 +170,7 @@ impl Cell {
         if self.write.phase >= era.start {
             return Err(CellTrouble::Race(self.write.past(self.write.lanes)));
         }
-        // One such reader conflicts with every write of the launch, so no other needs to be known.
+        // One such reader conflicts with every write of the launch, so that one is enough.
         if !(self.other.is_constant() && self.other.is_within(era)) {
             let access = Access::ReadConstant;
             self.other = Other { location: Some(location), phase: now.phase, thread: now.thread, access };
@@ -183,7 +185,7 @@ impl Cell {
         Ok(())
     }
 
-    /// An atomic update. Reads stay known, because a later update need not be ordered after this one.
+    /// An atomic update. Reads are kept, because a later update need not be ordered after this one.
     fn update(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
         self.check_written(era)?;
         if self.write.access != Access::Update {
@@ -231,15 +233,15 @@ impl Lanes {
         Self { location, phase: now.phase, stamp: now.stamp, lanes, warp: now.warp(), access }
     }
 
-    /// Whether they are of the running thread's warp, in this phase.
+    /// Whether the lanes are in the running thread's warp, and their accesses in the current phase.
     fn are_of(&self, now: &Now) -> bool {
         self.phase == now.phase && self.warp == now.warp()
     }
 
-    /// Adds the running thread, which is of their warp. Of the others, those stay that may conflict with what is to come.
+    /// Adds the running thread, which is in the same warp. Keeps the other lanes that may conflict with later accesses.
     fn join(&mut self, now: &Now, location: Caller) {
-        // The lanes that stay get the new stamp. That is only true to those that have not synchronised since: their
-        // next `sync_warp` has a higher number than both stamps.
+        // The kept lanes get the new stamp. This is correct only for lanes that have not synchronised since: their next
+        // `sync_warp` has a higher number than both stamps.
         if self.stamp != now.stamp {
             self.lanes = now.unordered(self.lanes, self.stamp);
             if self.lanes != 0 {
@@ -251,7 +253,7 @@ impl Lanes {
         self.location = Some(location);
     }
 
-    /// Those whose accesses are not ordered before the running thread's.
+    /// The lanes with accesses that are not ordered before the running thread's.
     fn unordered(&self, era: Era, now: &Now) -> u32 {
         if self.are_of(now) {
             now.unordered(self.lanes, self.stamp)
@@ -262,7 +264,7 @@ impl Lanes {
         }
     }
 
-    /// One of `lanes` as a thread of the block: the lowest.
+    /// The lowest lane in `lanes`, as a thread of the block.
     fn one(&self, lanes: u32) -> u16 {
         u16::from(self.warp) * WARP as u16 + lanes.trailing_zeros() as u16
     }
@@ -271,7 +273,7 @@ impl Lanes {
         Past { phase: self.phase, thread: self.one(lanes), access: self.access, location: self.location }
     }
 
-    /// A conflict if there are any of `lanes`, which are some of these.
+    /// An error if `lanes`, a subset of `self.lanes`, is not empty.
     fn check_before(&self, lanes: u32) -> Result<(), CellTrouble> {
         if lanes == 0 { Ok(()) } else { Err(CellTrouble::Race(self.past(lanes))) }
     }
@@ -291,8 +293,8 @@ impl Other {
         self.phase >= era.start
     }
 
-    /// In the current phase it is of another warp than the running thread: else the [`Lanes`] beside it, of yet another,
-    /// would have conflicted.
+    /// An access in the current phase is of another warp than the running thread. Otherwise the [`Lanes`] beside it, of
+    /// a third warp, would have conflicted.
     fn check_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
         let is_unordered = self.is_constant() || self.phase < now.block_start || self.phase == now.phase;
         if !(self.is_within(era) && is_unordered) {
@@ -310,18 +312,18 @@ const NOTHING: Cell = {
     Cell { write: lanes, other_write: other, readers: lanes, other }
 };
 
-/// The records of a memory: one a word, and one a byte for the words of which single bytes were used last.
+/// The records of a memory: one per word, or one per byte of words that were accessed in parts.
 pub(super) struct Shadow {
-    /// Bytes of a word.
+    /// Bytes per word.
     word: usize,
     words: Box<[Cell]>,
-    /// The words whose records are in `bytes`; empty as long as there are none.
+    /// Whether a word's records are in `bytes`. Empty if no word's are.
     split: Vec<bool>,
     bytes: Box<[Cell]>,
 }
 
 impl Shadow {
-    /// For a memory of `bytes` bytes that is mostly used `word` bytes (1, 2, 4 or 8) at a time.
+    /// The records of a memory of `bytes` bytes, usually accessed `word` bytes (1, 2, 4 or 8) at a time.
     pub(super) fn new(bytes: usize, word: usize) -> Self {
         Self { word, words: blank(bytes.div_ceil(word)), split: Vec::new(), bytes: Box::default() }
     }
@@ -338,7 +340,7 @@ impl Shadow {
         if size < self.word {
             return self.access_bytes(access, (offset, size), era, now, location);
         }
-        // A word is a power of two.
+        // `word` is a power of two.
         let shift = self.word.trailing_zeros();
         for at in offset >> shift..(offset + size) >> shift {
             if self.split.is_empty() || !self.split[at] {
@@ -350,7 +352,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// A part of a word: the word's record becomes one for each byte.
+    /// Accesses a part of a word: the word's record becomes one record per byte.
     #[cold]
     fn access_bytes(
         &mut self,
@@ -375,7 +377,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// A whole word whose bytes have records of their own. A write makes them one again.
+    /// Accesses a whole word that has one record per byte. A write merges the records.
     #[cold]
     fn access_split(
         &mut self,
@@ -395,7 +397,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// The copy to `size` bytes at `offset`, whole words, has arrived.
+    /// The copy to `size` bytes at `offset`, a multiple of the word size, has arrived.
     pub(super) fn finish_copy(&mut self, (offset, size): (usize, usize), now: &Now) {
         for at in offset / self.word..(offset + size) / self.word {
             if self.split.is_empty() || !self.split[at] {
@@ -406,7 +408,7 @@ impl Shadow {
         }
     }
 
-    /// The first of the `bytes` bytes that was never written.
+    /// The first byte of `bytes` bytes that was never written.
     pub(super) fn first_unwritten(&self, bytes: usize) -> Option<usize> {
         let unwritten = |cell: &Cell| cell.write.phase == 0;
         (0..bytes.div_ceil(self.word)).find_map(|at| {
@@ -418,7 +420,7 @@ impl Shadow {
         })
     }
 
-    /// Forgets who did what and when, but not what was written, so that phases can be counted from the start again.
+    /// Forgets the order of accesses, but not which locations were written, so that phases can start again.
     pub(super) fn forget_order(&mut self) {
         for cell in self.words.iter_mut().chain(&mut self.bytes) {
             let phase = cell.write.phase.min(HOST_PHASE);
@@ -437,8 +439,8 @@ impl CellTrouble {
     }
 }
 
-/// Cells with nothing in them. Pages come from the system zeroed, so that what is never used costs nothing.
+/// Empty cells. The system provides zeroed pages, so that unused ones cost nothing.
 fn blank(cells: usize) -> Box<[Cell]> {
-    // SAFETY: all zeros are a `Cell`: `None`s, zeros and `Access::Read`, the first of its kind (see `NOTHING`).
+    // SAFETY: all zeros are a valid `Cell`: `None`s, zeros and `Access::Read`, which is 0 (see `NOTHING`).
     unsafe { Box::<[Cell]>::new_zeroed_slice(cells).assume_init() }
 }

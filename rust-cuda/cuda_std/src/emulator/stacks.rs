@@ -1,4 +1,4 @@
-//! Stacks for the emulated threads: mapped once, with a guard page each, and used again and again.
+//! Stacks of the emulated threads: each is mapped once, with a guard page, and reused.
 
 use corosensei::stack::DefaultStack;
 use std::{
@@ -7,11 +7,11 @@ use std::{
     vec::Vec,
 };
 
-/// Generous, for kernels compiled without optimisation; only touched pages take memory.
+/// Generous, for kernels compiled without optimisation. Only accessed pages use memory.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Stacks in use by all launches of the process together. Each takes two mappings, of which Linux allows a process
-/// 65 530, so more launches at a time than this wait for each other.
+/// Maximum number of stacks in use by all launches of the process. A stack takes two mappings, and Linux allows 65 530
+/// per process. Launches beyond this limit wait.
 const MOST: usize = 16 << 10;
 
 struct Pool {
@@ -26,14 +26,14 @@ fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The stacks of one launch, which go back to the pool at its end.
+/// The stacks of one launch, which return to the pool at its end.
 pub(super) struct Stacks {
     idle: Vec<DefaultStack>,
     reserved: usize,
 }
 
 impl Stacks {
-    /// Waits until `count` stacks, of which there are at most 1024 in a block, may be taken.
+    /// Waits until `count` stacks, at most 1024, may be taken.
     pub(super) fn reserve(count: usize) -> Self {
         let mut pool = pool();
         while pool.reserved + count > MOST {
@@ -43,7 +43,7 @@ impl Stacks {
         Self { idle: Vec::new(), reserved: count }
     }
 
-    /// The stack given back last, if there is one, because it is in the cache.
+    /// The stack returned last, if any, since it is in the cache.
     pub(super) fn take(&mut self) -> io::Result<DefaultStack> {
         if let Some(stack) = self.idle.pop() {
             return Ok(stack);

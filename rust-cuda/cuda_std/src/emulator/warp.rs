@@ -1,9 +1,9 @@
-//! Operations that the lanes of a warp carry out together.
+//! Operations that the lanes of a warp execute together.
 
 use super::{random::Random, shadow::WARP};
 use std::boxed::Box;
 
-/// What a lane calls, and with what.
+/// A lane's call of a warp operation.
 #[derive(Clone, Copy)]
 pub(super) struct WarpCall {
     pub mask: u32,
@@ -22,12 +22,12 @@ pub(super) enum Operation {
 }
 
 impl WarpCall {
-    /// Whether the two are lanes' parts of the same operation.
+    /// Whether the two calls belong to the same operation.
     pub(super) fn joins(&self, other: &Self) -> bool {
         self.mask == other.mask && core::mem::discriminant(&self.operation) == core::mem::discriminant(&other.operation)
     }
 
-    /// The lane of the two that `lane` needs, itself and the one it shuffles from, that does not take part.
+    /// The first lane that `lane` needs and the mask lacks: itself or the source of its shuffle.
     pub(super) fn left_out(&self, lane: u32) -> Option<u32> {
         let source = self.operation.source(lane).unwrap_or(lane);
         [lane, source].into_iter().find(|&lane| lane >= WARP as u32 || self.mask >> lane & 1 == 0)
@@ -40,13 +40,13 @@ impl Operation {
         match self {
             Self::ShuffleXor { lane_mask, .. } => Some(lane ^ lane_mask),
             Self::ShuffleIndex { source, .. } => Some(source),
-            // Lanes that have none so far below keep their own.
+            // A lane with no lane `distance` below keeps its own value.
             Self::ShuffleUp { distance, .. } => Some(lane.checked_sub(distance).unwrap_or(lane)),
             Self::Sync | Self::Ballot(_) | Self::ReduceAdd(_) | Self::ReduceMax(_) => None,
         }
     }
 
-    /// What `lane` passes on to lanes that shuffle from it.
+    /// The value that a lane passes to lanes that shuffle from it.
     fn value(self) -> u32 {
         match self {
             Self::ShuffleXor { value, .. } | Self::ShuffleIndex { value, .. } | Self::ShuffleUp { value, .. } => value,
@@ -55,12 +55,12 @@ impl Operation {
     }
 }
 
-/// Which accesses of its lanes a warp has ordered; `shadow` says how that is used.
+/// The order of the accesses of a warp's lanes; see `shadow`.
 pub(super) struct Warp {
     syncs: u32,
-    /// For each lane what it knows of each other: the number of the latest `sync_warp` through which it does.
+    /// For each lane and each other lane, the number of the latest `sync_warp` that orders the other lane's accesses.
     known: Box<[[u32; WARP]; WARP]>,
-    /// The number of each lane's own latest `sync_warp`.
+    /// For each lane, the number of its own latest `sync_warp`.
     latest: [u32; WARP],
 }
 
@@ -81,10 +81,10 @@ impl Warp {
         &self.latest
     }
 
-    /// Carries out the operation that the lanes with `calls` make together; gives each lane's result.
+    /// Executes the operation that the lanes with `calls` make together. Returns each lane's result.
     pub(super) fn carry_out(&mut self, calls: &[Option<WarpCall>; WARP], random: &mut Random) -> [u32; WARP] {
         let mut results = [0; WARP];
-        // What all lanes get from a vote or a reduction.
+        // The common result of a ballot or a reduction.
         let (mut joint, mut is_joint) = (0u32, false);
         for (lane, call) in calls.iter().enumerate() {
             let Some(call) = call else { continue };
@@ -92,11 +92,11 @@ impl Warp {
                 Operation::Ballot(predicate) => (joint, is_joint) = (joint | u32::from(predicate) << lane, true),
                 Operation::ReduceAdd(value) => (joint, is_joint) = (joint.wrapping_add(value), true),
                 Operation::ReduceMax(value) => (joint, is_joint) = (joint.max(value), true),
-                // Only this one orders memory; shuffles and votes do not, on a GPU either.
+                // Only `sync_warp` orders memory; shuffles and ballots do not, as on a GPU.
                 Operation::Sync => return self.synchronise(calls),
                 operation => {
                     let source = operation.source(lane as u32).and_then(|source| calls[source as usize]);
-                    // A lane that the warp does not have passes an arbitrary value.
+                    // A lane beyond the end of a partial warp passes an arbitrary value.
                     results[lane] = source.map_or_else(|| random.next() as u32, |source| source.operation.value());
                 }
             }

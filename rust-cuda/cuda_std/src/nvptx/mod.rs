@@ -1,14 +1,14 @@
-//! The GPU: every function here is one instruction, or a register that is read.
+//! The GPU backend: every function is one instruction, or the read of a register.
 //!
-//! Memory goes through inline assembly because rustc has no pointers into an address space of their own: a shared
-//! address turned into a Rust pointer would be read with the slower generic `ld`.
+//! Memory is accessed by inline assembly because rustc has no pointers into separate address spaces. A shared address
+//! as a Rust pointer would be read with the slower generic `ld`.
 
 use crate::Word;
 use core::arch::{asm, global_asm, nvptx};
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
-    // SAFETY: ends the kernel with an error that the host sees.
+    // SAFETY: ends the kernel with an error that the host receives.
     unsafe { nvptx::trap() }
 }
 
@@ -17,8 +17,8 @@ global_asm!(".extern .shared .align 128 .b8 dyn_smem[];");
 
 /// Reads a special register.
 ///
-/// Not through the compiler's intrinsics: those tell it how many bits an index has, and it then rewrites the arithmetic
-/// on it with bitwise operations, behind which the hardware's `register + constant` addresses are not found any more.
+/// Without the compiler's intrinsics: these tell it the range of an index. It then rewrites the arithmetic on the index
+/// with bitwise operations, which prevents the hardware's `register + constant` addresses.
 macro_rules! special_register {
     ($register:literal) => {{
         let value: u32;
@@ -47,7 +47,8 @@ macro_rules! dimensions {
         #[inline(always)]
         pub fn $name() -> u32 {
             let value = special_register!($register);
-            // SAFETY: no dimension of a launch is 0. Without this a division would bring in the code of a panic.
+            // SAFETY: no dimension of a launch is 0. Without this hint, a division would compile to code that can
+            // panic.
             unsafe { core::hint::assert_unchecked(value != 0) };
             value
         }
@@ -60,18 +61,18 @@ dimensions! {
 
 #[inline(always)]
 pub fn sync_threads() {
-    // SAFETY: the kernel's author sees to it that all threads of the block arrive. The intrinsic is `convergent`,
-    // which inline assembly is not, so the compiler neither duplicates nor moves it.
+    // SAFETY: a barrier accesses no memory; the kernel's author ensures that all threads of the block arrive. The
+    // intrinsic is `convergent`, unlike inline assembly, so that the compiler does not duplicate or move it.
     unsafe { nvptx::_syncthreads() }
 }
 
 #[inline(always)]
 pub fn sleep(nanoseconds: u32) {
-    // SAFETY: does nothing but wait.
+    // SAFETY: the instruction only waits.
     unsafe { asm!("nanosleep.u32 {0};", in(reg32) nanoseconds, options(nomem, nostack)) };
 }
 
-// SAFETY: declarations of LLVM intrinsics with their own signatures; each is `convergent`.
+// SAFETY: these are LLVM intrinsics with their own signatures; each is `convergent`.
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.bar.warp.sync"]
     fn bar_warp_sync(mask: u32);
@@ -89,12 +90,12 @@ unsafe extern "C" {
     fn redux_sync_umax(value: u32, mask: u32) -> u32;
 }
 
-/// Segments of a shuffle: one, of all 32 lanes.
+/// The clamp value of a shuffle with one segment of all 32 lanes.
 const WHOLE_WARP: u32 = 31;
 
 #[inline(always)]
 pub fn sync_warp(mask: u32) {
-    // SAFETY: the caller's promise: all lanes of `mask` make this call.
+    // SAFETY: the callers of this crate's function ensure that all lanes of `mask` make this call.
     unsafe { bar_warp_sync(mask) }
 }
 
@@ -106,33 +107,37 @@ pub fn device_fence() {
 
 #[inline(always)]
 pub fn shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32 {
-    // SAFETY: as for `sync_warp`.
+    // SAFETY: the callers of this crate's function ensure that all lanes of `mask` make this call, including
+    // `lane ^ lane_mask`.
     unsafe { shfl_sync_bfly(mask, value, lane_mask, WHOLE_WARP) }
 }
 
 #[inline(always)]
 pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
-    // SAFETY: as for `sync_warp`.
+    // SAFETY: the callers of this crate's function ensure that all lanes of `mask` make this call, including lane
+    // `src`.
     unsafe { shfl_sync_idx(mask, value, src, WHOLE_WARP) }
 }
 
 #[inline(always)]
 pub fn shuffle_up(mask: u32, value: u32, distance: u32) -> u32 {
-    // SAFETY: as for `sync_warp`. Segments of a shuffle up are bounded from below: lane 0.
+    // SAFETY: the callers of this crate's function ensure that all lanes of `mask` make this call. The clamp value of a
+    // shuffle up is its lowest lane, 0.
     unsafe { shfl_sync_up(mask, value, distance, 0) }
 }
 
 #[inline(always)]
 pub fn ballot(mask: u32, predicate: bool) -> u32 {
-    // SAFETY: as for `sync_warp`.
+    // SAFETY: the callers of this crate's function ensure that all lanes of `mask` make this call.
     unsafe { vote_ballot_sync(mask, predicate) }
 }
 
-/// All bits set, which the compiler does not know.
+/// All bits set, as a value unknown to the compiler.
 #[inline(always)]
 fn all_ones() -> u32 {
     let ones;
-    // SAFETY: no lane is both less and greater than this one.
+    // SAFETY: reads two registers and computes. No lane is both less and greater than this one, so that the inputs have
+    // no common bit.
     unsafe {
         asm!("{{ .reg .b32 %less, %greater; mov.u32 %less, %lanemask_lt; mov.u32 %greater, %lanemask_gt;",
             "lop3.b32 {0}, %less, %greater, 0, 0x3f; }}", out(reg32) ones, options(pure, nomem, nostack));
@@ -140,22 +145,23 @@ fn all_ones() -> u32 {
     ones
 }
 
-/// As it stands: LLVM would shift the bit down before it is compared with 0, for each of several.
+/// In assembly: LLVM would shift each bit down before the comparison with 0.
 #[inline(always)]
 pub fn bit_of(value: u32, bit: u32) -> u32 {
     let own;
-    // SAFETY: computes.
+    // SAFETY: computes with registers only.
     unsafe {
-        asm!("and.b32 {0}, {1}, {2};", out(reg32) own, in(reg32) value, in(reg32) 1 << bit, options(pure, nomem, nostack))
+        asm!("and.b32 {0}, {1}, {2};", out(reg32) own, in(reg32) value, in(reg32) 1 << bit,
+            options(pure, nomem, nostack))
     }
     own
 }
 
-/// Complements are products with -1, minus 1: other units multiply than those that the rest keeps busy.
+/// A complement is computed as a product with -1, minus 1: multiplications use otherwise idle execution units.
 #[inline(always)]
 pub fn and_alike(lanes: u32, ballots: [u32; 2], own: [u32; 2]) -> u32 {
     let alike;
-    // SAFETY: computes.
+    // SAFETY: computes with registers only.
     unsafe {
         asm!("{{ .reg .pred %first, %second; .reg .b32 %a, %b;",
             "setp.ne.u32 %first, {4}, 0; setp.ne.u32 %second, {5}, 0; mov.b32 %a, {2}; mov.b32 %b, {3};",
@@ -170,21 +176,22 @@ pub fn and_alike(lanes: u32, ballots: [u32; 2], own: [u32; 2]) -> u32 {
 
 #[inline(always)]
 pub fn reduce_add(mask: u32, value: u32) -> u32 {
-    // SAFETY: as for `sync_warp`.
+    // SAFETY: the callers of this crate's function ensure that all lanes of `mask` make this call.
     unsafe { redux_sync_add(value, mask) }
 }
 
 #[inline(always)]
 pub fn reduce_max(mask: u32, value: u32) -> u32 {
-    // SAFETY: as for `sync_warp`.
+    // SAFETY: the callers of this crate's function ensure that all lanes of `mask` make this call.
     unsafe { redux_sync_umax(value, mask) }
 }
 
-/// Starts copying a word of 4 or 8 bytes from global to shared memory.
+/// Starts an asynchronous copy of a word of 4 or 8 bytes from global to shared memory.
 #[inline(always)]
 pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
     const { assert!(matches!(size_of::<T>(), 0 | 4 | 8), "words of 4 or 8 bytes are copied") };
-    // SAFETY: the caller's promise: `to` is in the block's shared memory and `from` readable.
+    // SAFETY: the caller passes a `to` in the block's shared memory and a readable `from`, both aligned to the size of
+    // `T`.
     unsafe {
         if size_of::<T>() == 8 {
             asm!("cp.async.ca.shared.global [{0}], [{1}], 8;", in(reg32) to, in(reg64) from, options(nostack));
@@ -194,46 +201,47 @@ pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
     }
 }
 
-/// The instruction is the same: it does not rely on the memory being constant.
+/// The same instruction: it does not require constant memory.
 #[inline(always)]
 pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes a `to` in the block's shared memory and a readable `from`, both aligned to the size of
+    // `T`.
     unsafe { copy_async(to, from) }
 }
 
 #[inline(always)]
 pub unsafe fn prefetch<T: Word>(from: *const T) {
-    // SAFETY: the caller's promise: `from` is readable.
+    // SAFETY: the caller passes a `from` that is readable.
     unsafe { asm!("prefetch.global.L2 [{0}];", in(reg64) from, options(nostack)) }
 }
 
 #[inline(always)]
 pub fn commit_copies() {
-    // SAFETY: makes a group, which may be empty.
+    // SAFETY: commits a group of copies, which may be empty.
     unsafe { asm!("cp.async.commit_group;", options(nostack)) }
 }
 
 #[inline(always)]
 pub fn wait_for_all_but_last_commit() {
-    // SAFETY: waits.
+    // SAFETY: the instruction only waits.
     unsafe { asm!("cp.async.wait_group 1;", options(nostack)) }
 }
 
 #[inline(always)]
 pub fn wait_for_copies() {
-    // SAFETY: waits.
+    // SAFETY: the instruction only waits.
     unsafe { asm!("cp.async.wait_all;", options(nostack)) }
 }
 
 #[inline(always)]
 pub fn dynamic_shared_base() -> u32 {
     let address;
-    // SAFETY: takes an address.
+    // SAFETY: takes an address, without an access.
     unsafe { asm!("mov.u32 {0}, dyn_smem;", out(reg32) address, options(pure, nomem, nostack)) }
     address
 }
 
-/// `asm!` of one load, by the size of `T`.
+/// The `asm!` of one load, by the size of `T`.
 macro_rules! load {
     ($T:ty, $space:literal, $address:expr, $class:ident) => {{
         let address = $address;
@@ -261,7 +269,7 @@ macro_rules! load {
     }};
 }
 
-/// `asm!` of one store, by the size of `T`.
+/// The `asm!` of one store, by the size of `T`.
 macro_rules! store {
     ($T:ty, $space:literal, $address:expr, $class:ident, $value:expr) => {{
         let (address, bits) = ($address, $value.to_register());
@@ -280,7 +288,7 @@ macro_rules! store {
     }};
 }
 
-/// Not `pure`, so that the compiler takes what comes out for a new value.
+/// Not `pure`, so that the compiler treats the result as a new value.
 #[inline(always)]
 pub fn recomputed<T: Word>(value: T) -> T {
     // SAFETY: moves a register.
@@ -299,36 +307,36 @@ pub fn recomputed<T: Word>(value: T) -> T {
 
 #[inline(always)]
 pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
-    // SAFETY: the caller's promise: `p` is readable, and constant for the launch.
+    // SAFETY: the caller passes a `p` that is readable, aligned and constant during the launch.
     unsafe { load!(T, "global.nc", p, reg64) }
 }
 
 #[inline(always)]
 pub unsafe fn load_global<T: Word>(p: *const T) -> T {
-    // SAFETY: the caller's promise: `p` is readable.
+    // SAFETY: the caller passes a `p` that is readable and aligned.
     unsafe { load!(T, "global", p, reg64) }
 }
 
 #[inline(always)]
 pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
-    // SAFETY: the caller's promise: `p` is writable.
+    // SAFETY: the caller passes a `p` that is writable and aligned.
     unsafe { store!(T, "global", p, reg64, value) }
 }
 
 #[inline(always)]
 pub unsafe fn load_shared<T: Word>(address: u32) -> T {
-    // SAFETY: the caller's promise: `address` is in the block's shared memory.
+    // SAFETY: the caller passes an aligned `address` in the block's shared memory.
     unsafe { load!(T, "shared", address, reg32) }
 }
 
 #[inline(always)]
 pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
-    // SAFETY: the caller's promise: `address` is in the block's shared memory.
+    // SAFETY: the caller passes an aligned `address` in the block's shared memory.
     unsafe { store!(T, "shared", address, reg32, value) }
 }
 
-/// Stores, and moves the address on, if `bits` has one of `mask`: a test and two instructions with its predicate. Of the same in Rust the compilers
-/// make a number of each bit, from which they compute addresses.
+/// If `bits & mask` is not 0, stores the value and advances the address: a test and two predicated instructions. For
+/// the same code in Rust, the compilers convert each bit to a number to compute addresses.
 #[inline(always)]
 pub unsafe fn store_shared_if<T: Word>(bits: u32, mask: u32, address: u32, value: T) -> u32 {
     const { assert!(matches!(size_of::<T>(), 2 | 4 | 8), "words of 2, 4 or 8 bytes are stored") };
@@ -341,7 +349,7 @@ pub unsafe fn store_shared_if<T: Word>(bits: u32, mask: u32, address: u32, value
                 in(reg32) size_of::<T>() as u32, options(nostack))
         };
     }
-    // SAFETY: the caller's promise: `address` is in the block's shared memory if the value is stored.
+    // SAFETY: if the value is stored, the caller passes an aligned `address` in the block's shared memory.
     unsafe {
         match size_of::<T>() {
             8 => store_if!("u64", reg64, u64),
@@ -352,7 +360,8 @@ pub unsafe fn store_shared_if<T: Word>(bits: u32, mask: u32, address: u32, value
     address
 }
 
-/// Two instructions with a predicate, as the address and the word stay in their registers. Of the same in Rust the compilers make copies of both.
+/// Two predicated instructions that update the address and the word in place. For the same code in Rust, the compilers
+/// copy both.
 #[inline(always)]
 pub unsafe fn load_next_shared_if<T: Word>(is_next: bool, address: u32, word: T) -> (u32, T) {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "words of 4 or 8 bytes are loaded") };
@@ -367,15 +376,16 @@ pub unsafe fn load_next_shared_if<T: Word>(is_next: bool, address: u32, word: T)
             T::from_register(bits as u64)
         }};
     }
-    // SAFETY: the caller's promise: the word after `address` is in the block's shared memory if it is loaded.
+    // SAFETY: if a word is loaded, the caller passes an `address` that another word in the block's shared memory
+    // follows.
     let word = unsafe { if size_of::<T>() == 8 { load_if!("u64", reg64, u64) } else { load_if!("u32", reg32, u32) } };
     (address, word)
 }
 
-/// Not `readonly`, so that a loop that waits for another thread loads anew.
+/// Not `readonly`, so that a loop that waits for another thread loads again.
 #[inline(always)]
 pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
-    // SAFETY: the caller's promise: `p` is readable.
+    // SAFETY: the caller passes a `p` that is readable and aligned.
     unsafe {
         if size_of::<T>() == 8 {
             let bits: u64;
@@ -391,20 +401,20 @@ pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
 
 #[inline(always)]
 pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
-    // SAFETY: the caller's promise: `p` is writable.
+    // SAFETY: the caller passes a `p` that is writable and aligned.
     unsafe { store!(T, "relaxed.gpu.global", p, reg64, value) }
 }
 
 #[inline(always)]
 pub unsafe fn raise_global(p: *mut u32) {
-    // SAFETY: the caller's promise: `p` is writable.
+    // SAFETY: the caller passes a `p` that is writable and aligned.
     unsafe { asm!("st.relaxed.gpu.global.u32 [{0}], 1;", in(reg64) p, options(nostack)) }
 }
 
 #[inline(always)]
 pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
     let before;
-    // SAFETY: the caller's promise: `p` is writable.
+    // SAFETY: the caller passes a `p` that is writable and aligned.
     unsafe {
         asm!("atom.relaxed.gpu.global.add.u32 {0}, [{1}], {2};", out(reg32) before, in(reg64) p, in(reg32) value,
             options(nostack))
@@ -415,7 +425,7 @@ pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
 #[inline(always)]
 pub unsafe fn add_shared(address: u32, value: u32) -> u32 {
     let before;
-    // SAFETY: the caller's promise: `address` is in the block's shared memory.
+    // SAFETY: the caller passes an aligned `address` in the block's shared memory.
     unsafe {
         asm!("atom.relaxed.cta.shared.add.u32 {0}, [{1}], {2};", out(reg32) before, in(reg32) address, in(reg32) value,
             options(nostack))

@@ -1,12 +1,13 @@
-//! Keys of 4 bytes with values of 4 bytes: a second array beside the keys.
+//! Keys of 4 bytes with values of 4 bytes: the values are a second array in shared memory.
 //!
 //! ```text
-//!   registers   VT keys a thread, with their indices among these, sorted by a network
-//!   shared      │ keys … │       a round moves the keys, and the values on the same ways
+//!   registers   VT keys per thread, with their indices, sorted by a network
+//!   shared      │ keys … │       a round moves the keys, and the values in the same way
 //!               │ values … │
 //! ```
 //!
-//! It is stable because indices make all keys different in the network, and because merges take A's first of equal keys.
+//! The sort is stable: indices make all keys distinct in the network, and a merge takes A's keys first among equal
+//! ones.
 
 use super::Payload;
 use crate::block::shared_memory::shared_memory;
@@ -19,7 +20,7 @@ use crate::thread::indexed_key::{INDICES, indexed, key_and_index};
 use crate::thread::network::sort_registers;
 use cuda_std::prelude::*;
 
-/// Values move beside their keys.
+/// Each value moves with its key.
 pub struct Beside;
 
 shared_memory! {
@@ -31,20 +32,21 @@ shared_memory! {
 }
 
 impl PairTile {
-    /// Registers to shared: the thread's pairs, which are those from slot `slot` on of the merge of `list`, upwards from
-    /// there or downwards from as far before the list's end.
+    /// Registers to shared memory: stores the thread's pairs, which begin at `slot` in the merge of `list`. The merged
+    /// list is stored in order, or in reverse order from its end if not `upwards`.
     #[inline(always)]
     #[track_caller]
     fn store<const VT: usize>(self, (keys, values): ([u32; VT], [u32; VT]), list: List, slot: u32, upwards: bool) {
         let first = if upwards { slot } else { list.end - VT as u32 - (slot - list.begin) };
-        // SAFETY: the threads of the block are all here.
+        // SAFETY: all threads of the block, which are whole warps, make this call: no branch around the callers depends
+        // on the thread.
         unsafe {
             tile::store_blocked_or_reversed(keys, first, upwards, self.keys);
             tile::store_blocked_or_reversed(values, first, upwards, self.values);
         }
     }
 
-    /// One round: merges `list`, in which the thread has `VT` slots from `slot` on. It ends upwards or downwards.
+    /// One round: merges `list`, where the thread has `VT` slots from `slot`, and stores it in order or reversed.
     #[inline(always)]
     #[track_caller]
     fn merge<const VT: usize>(self, list: List, slot: u32, upwards: bool) {
@@ -56,7 +58,7 @@ impl PairTile {
         thread::sync_threads();
     }
 
-    /// Shared to global, strided.
+    /// Shared to global memory, striped.
     #[inline(always)]
     #[track_caller]
     fn store_to<const NT: usize>(self, to: Arrays<u32, u32>, coding: Coding<u32>) {
@@ -84,8 +86,8 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
         decode: Coding<u32>,
         _random: u64,
     ) {
-        // SAFETY: the caller promises `TILE_BYTES`. Thread `t < NT` copies to slots `t + i * NT`, and each round writes
-        // slots of which no two threads have one; barriers come between, as a round reads before it writes.
+        // SAFETY: the caller's launch has `TILE_BYTES`. Thread `t < NT` copies to slots `t + i * NT`, and in each round
+        // a thread writes `VT` slots of its own. Barriers separate the reads of a round from its writes.
         let tile = unsafe { PairTile::at_start(NT * VT) };
         let thread = thread::thread_idx_x();
         let mut i = thread;
@@ -94,7 +96,7 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
                 tile.keys.copy_async_mut(i, from.keys, i as usize);
                 tile.values.copy_async_mut(i, from.values, i as usize);
             } else {
-                // The greatest when encoded, and last of those.
+                // The greatest key after encoding, behind all equal keys.
                 tile.keys.set(i, encode.decode(u32::MAX));
                 tile.values.set(i, 0);
             }
@@ -102,7 +104,7 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
         }
         shared::wait_for_copies();
         thread::sync_threads();
-        // A thread's keys are neighbours, so that runs of neighbours are merged from here on.
+        // A thread's keys are neighbours, so that the following rounds merge neighbouring runs.
         let slot = thread * VT as u32;
         let mut keys_at = [indexed(u32::MAX, 0); VT];
         for i in 0..VT as u32 {
@@ -114,11 +116,11 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
             let (key, from) = key_and_index(keys_at[i]);
             (keys[i], values[i]) = (key, tile.values.get(slot + from));
         }
-        // What a thread has read is where it writes.
+        // A thread writes the slots that it has read.
         let list = List { begin: slot, half: slot, end: slot + VT as u32 };
         tile.store((keys, values), list, slot, thread.is_multiple_of(2));
         thread::sync_threads();
-        // Runs of `threads` threads become runs of twice as many. Every other one lies downwards.
+        // Runs of `threads` threads become runs of `2 * threads`. Every second run is stored in reverse order.
         let mut threads = 1;
         while threads < NT as u32 {
             let first = thread & !(2 * threads - 1);
@@ -137,7 +139,8 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
         encode: Coding<u32>,
         decode: Coding<u32>,
     ) {
-        // SAFETY: as above. Barriers come between loading and the rounds, and between the reads and the writes of each.
+        // SAFETY: the caller's launch has `TILE_BYTES`. Each slot is filled by one thread. Barriers come between
+        // filling and the rounds, and between the reads and the writes of each round.
         let tile = unsafe { PairTile::at_start(NT * VT) };
         plan.each_segment::<NT, _>(|segment| {
             let (keys, values) = (plan.segment_of(segment, from.keys), plan.segment_of(segment, from.values));

@@ -1,21 +1,21 @@
-//! What moves with a key: nothing, or a value.
+//! The payload of a sort: nothing or a value that moves with each key.
 //!
 //! ```text
-//!   Nothing    │ keys …                    │     keys alone
-//!   Beside     │ keys …  │ values …        │     a round moves each value as it moves its key
-//!   Packed     │ keys and slots … │ … bits │     a round moves each key with the slot of its value, which is fetched in the end
+//!   Nothing    │ keys …                    │     keys only
+//!   Beside     │ keys …  │ values …        │     a round moves each value with its key
+//!   Packed     │ keys and slots … │ … bits │     a round moves each key with its slot; values come last
 //! ```
 //!
-//! A [`Payload`] is how a block sorts a tile of such keys, and how it merges one. The kernels,
+//! A [`Payload`] defines how a block sorts and merges a tile of such keys. The kernels
 //! [`block_sort`](super::block_sort), [`merge_runs`](super::merge_pass::merge_runs) and
-//! [`merge_long_runs`](super::merge_pass::long_runs), are the same for all of them.
+//! [`merge_long_runs`](super::merge_pass::long_runs) are generic over it.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`nothing`] | keys alone, which may be sorted and merged in any order |
+//! | [`nothing`] | keys only, where the order of equal keys does not matter |
 //! | [`beside`] | keys of 4 bytes and values of 4 bytes, in two arrays |
 //! | [`packed`] | keys or values of 8 bytes: a key and its slot are one number |
-//! | `packing` | how they become one number, and what is done about bits that do not fit |
+//! | `packing` | the conversion to one number, and the treatment of bits that do not fit |
 
 pub mod beside;
 pub mod nothing;
@@ -28,34 +28,36 @@ use crate::block::sort_tile::KeyTile;
 use crate::key::{Bits, Coding};
 use cuda_std::Word;
 
-/// How a block of `NT` threads sorts and merges tiles of `NT * VT` keys and the values that move with them.
+/// Sorts and merges tiles of `NT * VT` keys, with their values, in a block of `NT` threads.
 pub trait Payload<B: Bits, V: Word, const NT: usize, const VT: usize> {
-    /// Whether equal keys stay in their order. Those of keys alone cannot be told apart.
+    /// Whether the sort is stable. Without values, equal keys are indistinguishable.
     const KEEPS_ORDER: bool;
 
-    /// Bytes of shared memory of a tile.
+    /// Bytes of shared memory per tile.
     const TILE_BYTES: u32;
 
-    /// Sorts the elements of `from`, which are a tile or the last, shorter one, to `to`. Keys are loaded as `encode` encodes them and stored
-    /// as `decode` decodes them. `random` is any number.
+    /// Sorts the elements of `from`, a tile or the last, shorter one, into `to`. Keys are encoded by `encode` when
+    /// loaded and decoded by `decode` when stored. `random` may be any number.
     ///
     /// # Safety
-    /// All `NT` threads of the block make this call, with [`TILE_BYTES`](Self::TILE_BYTES) from the start of the block's shared memory on that
-    /// nothing else uses. `from` and `to` are of the same length, from 1 to `NT * VT`, and nothing else uses them; they are the same arrays or
-    /// do not overlap.
+    /// All `NT` threads of the block, which are whole warps, make this call. [`TILE_BYTES`](Self::TILE_BYTES) from the
+    /// start of the block's shared memory are used by nothing else. `from` and `to` have the same length, from 1 to
+    /// `NT * VT`, and nothing else uses them. They are the same arrays or do not overlap.
     unsafe fn sort(from: Arrays<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>, random: u64);
 
-    /// Merges the segments of `from` that `plan` lays out to the tile's part of `to`. Keys are loaded as `encode` encodes them and stored as
-    /// `decode` decodes them.
+    /// Merges the segments of `from` that `plan` describes into the tile's part of `to`. Keys are encoded by `encode`
+    /// when loaded and decoded by `decode` when stored.
     ///
     /// # Safety
-    /// As for [`sort`](Self::sort), but for the arrays; `plan` is divided, of no more than `NT * VT` slots, and behind the tile's memory. Nothing
-    /// writes `from` during the launch, and nothing else uses the tile's part of `to`.
+    /// All `NT` threads of the block, which are whole warps, make this call. [`TILE_BYTES`](Self::TILE_BYTES) from the
+    /// start of the block's shared memory are used by nothing else, and the memory of `plan` follows them. `plan` is
+    /// divided and has at most `NT * VT` slots. Nothing writes `from` during the launch, and nothing else uses the
+    /// tile's part of `to`.
     unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>);
 }
 
-/// Bytes of dynamic shared memory of [`block_sort`](super::block_sort::block_sort), for tiles of `slots` keys of `key_bytes` bytes with values
-/// of `value_bytes` bytes, or 0.
+/// Bytes of dynamic shared memory of [`block_sort`](super::block_sort::block_sort), for tiles of `slots` keys of
+/// `key_bytes` bytes with values of `value_bytes` bytes, or 0.
 pub const fn block_sort_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
     match (key_bytes, value_bytes) {
         (4, 0) => KeyTile::<u32>::bytes(slots),
@@ -65,13 +67,13 @@ pub const fn block_sort_bytes(key_bytes: usize, value_bytes: usize, slots: usize
     }
 }
 
-/// The same of [`merge_runs`](super::merge_pass::merge_runs::merge_runs) and of
-/// [`merge_long_runs`](super::merge_pass::long_runs::merge_long_runs).
+/// Bytes of dynamic shared memory of [`merge_runs`](super::merge_pass::merge_runs::merge_runs) and of
+/// [`merge_long_runs`](super::merge_pass::long_runs::merge_long_runs), with the same parameters.
 pub const fn merge_runs_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
     Plan::end(block_sort_bytes(key_bytes, value_bytes, slots))
 }
 
-/// Whether `P` is the payload that the host takes for keys and values of these types.
+/// Whether `P` is the payload that the host uses for keys of type `B` with values of type `V`.
 pub(super) const fn is_of_host<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>() -> bool {
     P::TILE_BYTES == block_sort_bytes(size_of::<B>(), size_of::<V>(), NT * VT)
 }

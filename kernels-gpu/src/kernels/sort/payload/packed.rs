@@ -1,8 +1,8 @@
-//! Keys with values, keys or values of 8 bytes: each key is packed with its slot.
+//! Keys with values, where a key or a value has 8 bytes: each key is packed with its slot.
 //!
 //! ```text
-//!   shared     │ packed keys … │ low bits … │     sorted by a network and by rounds, as keys alone
-//!   shared     │ values …      │                 in the end: fetched, and read by slot
+//!   shared     │ packed keys … │ low bits … │     sorted by a network and by rounds, like keys without values
+//!   shared     │ values …      │                 at the end: loaded, and gathered by slot
 //! ```
 
 use super::Payload;
@@ -17,7 +17,7 @@ use crate::kernels::sort::merge_pass::rounds::merge_segments;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 
-/// Keys are packed with the slots of their values.
+/// Each key is packed with the slot of its value.
 pub struct Packed;
 
 impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> for Packed {
@@ -30,15 +30,15 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
     #[inline(always)]
     unsafe fn sort(from: Arrays<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>, random: u64) {
         let count = from.keys.len();
-        // SAFETY: the caller promises `TILE_BYTES`. Barriers come between the last use of the packed keys, of the keys and
-        // of the values, and the first one of what is in their slots next.
+        // SAFETY: the caller's launch has `TILE_BYTES`. Barriers separate the uses of the packed keys, the keys and the
+        // values, which share their slots.
         let memory = unsafe { PackedMemory::<B, V>::at_start(NT * VT) };
         let mut tile = PackedTile::new(memory);
 
         prefetch_tile::<V, NT>(from.values);
         let keys = tile::global_to_registers::<B, NT, VT>(from.keys, encode, random);
         let slot = |i: usize| tile::column::<NT>(i, random) + (i * NT) as u32;
-        // Full tiles have code of their own, without a comparison for each key.
+        // Full tiles have separate code, without a bounds check for each key.
         let mut packed = if count == NT * VT {
             tile.pack_all::<NT, VT>(keys, slot, |_| true)
         } else {
@@ -55,7 +55,7 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
                 tile.packed.set(i, if (i as usize) < count { tile.pack_ranked(packing, key(i), i) } else { u64::MAX });
                 i += NT as u32;
             }
-            // A thread reads what it has written.
+            // A thread reads the slots that it has written.
             let own = tile.own();
             for i in 0..VT {
                 packed[i] = own.get((i * NT) as u32);
@@ -65,7 +65,7 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
 
         let mut keys = [B::MAX; VT];
         let slots: [u32; VT] = tile.unpack::<NT, VT>(count, true, |i, key, _| keys[i] = B::from_register(key));
-        // Packed keys are not read any more.
+        // After this barrier, no thread reads packed keys.
         thread::sync_threads();
         if tile.ranked {
             copy_tile::<B, NT>(from.keys, memory.slots.keys);
@@ -82,7 +82,8 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
 
     #[inline(always)]
     unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>) {
-        // SAFETY: as above.
+        // SAFETY: the caller's launch has `TILE_BYTES`. Barriers separate the uses of the packed keys, the keys and the
+        // values, which share their slots.
         let memory = unsafe { PackedMemory::<B, V>::at_start(NT * VT) };
         let mut tile = PackedTile::new(memory);
         plan.prefetch::<NT, V>(from.values);
@@ -116,7 +117,7 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
             let key = B::from_register(key);
             own.set(i * NT, if is_plain { key } else { decode.decode(key) });
         });
-        // Packed keys are not read any more.
+        // After this barrier, no thread reads packed keys.
         thread::sync_threads();
         if tile.ranked {
             plan.each_segment::<NT, _>(|segment| {

@@ -1,15 +1,15 @@
-//! A tile of keys packed with their slots: one number of 8 bytes for each, made of the two.
+//! A tile of keys packed with their slots: a key and its slot are one number of 8 bytes.
 //!
 //! ```text
-//!   key        │ key - least of the tile: 64 bits             │
-//!   packed     │ its upper 51 bits           │ slot: 13 bits  │     what is sorted
-//!   low bits   │ …                                            │     what does not fit, for each slot
+//!   key        │ key - least key of the tile: 64 bits         │
+//!   packed     │ its upper 51 bits           │ slot: 13 bits  │     the number that is sorted
+//!   low bits   │ …                                            │     the remaining bits, by slot
 //! ```
 //!
-//! No two of these numbers are equal, so that any sort of them is a stable one. In the end the slot says which low bits and
-//! which value belong to a key. Keys of one tile are neighbours in the order, as a rule: 51 bits tell most of them apart, and
-//! where they fit into 51 the low bits are none. Where a few keys differ in their low bits only, neighbours are swapped.
-//! Where many do, the tile is packed and sorted once more, with the rank of the upper bits in their stead:
+//! All packed numbers are distinct, so that any sort is stable. At the end, the slot of a key leads to its low bits and
+//! its value. The keys of a tile are usually close: 51 bits distinguish most keys, and a key of at most 51 bits has no
+//! low bits. If a few keys differ in their low bits only, neighbours are swapped. If many do, the tile is packed and
+//! sorted again, with the rank of the upper bits instead of the upper bits:
 //!
 //! ```text
 //!   packed     │ rank: 13 bits │ low bits: 13 │ slot: 13 bits │
@@ -25,20 +25,20 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 /// Bits of a slot.
 const SLOT_BITS: u32 = 13;
 
-/// The most keys of a tile.
+/// Maximum number of keys per tile.
 const SLOTS: usize = 1 << SLOT_BITS;
 
-/// Warps of a block, at most.
+/// Maximum number of warps per block.
 const WARPS: u32 = 32;
 
-/// Words of shared memory: two for each warp, and two for how keys are packed.
+/// Words of shared memory: two for each warp, and two for the packing.
 const WORDS: u32 = WARPS * 2 + 2;
 
-/// The first of the words for how keys are packed.
+/// Index of the first word of the packing.
 const PACKING: u32 = WARPS * 2;
 
 shared_memory! {
-    /// What is in the slots of a tile: its packed keys, and in the end what their slots lead to, which takes no more bytes.
+    /// The slots of a tile: its packed keys, and at the end its keys or values, which take no more bytes.
     pub(super) union Slots<B: Word, V: Word>(slots: usize) {
         packed: [u64; slots],
         pub(super) keys: [B; slots],
@@ -50,25 +50,25 @@ shared_memory! {
     /// Shared memory of a tile of `slots` packed keys.
     pub(super) struct PackedMemory<B: Word, V: Word>(slots: usize) {
         pub(super) slots: Slots<B, V> { slots },
-        /// Two numbers that each warp tells the others, and how keys are packed.
+        /// Two numbers that each warp publishes, and the packing.
         words: [u32; WORDS],
-        /// For each slot, those of its key.
+        /// The low bits of the key of each slot.
         low_bits: [u16; slots],
     }
 }
 
-/// Bytes of shared memory of a tile of `slots` keys, whatever their width and that of their values.
+/// Bytes of shared memory for a tile of `slots` keys, for any widths of keys and values.
 pub(super) const fn tile_bytes(slots: usize) -> u32 {
     assert!(slots <= SLOTS, "a slot has 13 bits");
     PackedMemory::<u64, u64>::bytes(slots)
 }
 
-/// How the keys of a tile become numbers of 51 bits.
+/// The mapping of the keys of a tile to numbers of 51 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Packing {
     /// The upper half of the least key.
     least: u32,
-    /// Bits by which keys are shifted up: [`SLOT_BITS`], unless fewer are free above them.
+    /// Number of bits that keys are shifted up: [`SLOT_BITS`], or fewer if fewer upper bits are 0.
     shift: u32,
 }
 
@@ -76,15 +76,15 @@ impl Packing {
     /// For keys of 4 bytes.
     const NARROW: Self = Self { least: 0, shift: SLOT_BITS };
 
-    /// For keys of which the upper halves are from `least` to `greatest`, or for none: a tile of few keys may have them all in the one before,
-    /// within the tolerance, and `least` is greater then.
+    /// The packing for keys with upper halves from `least` to `greatest`, or for no keys. Within the rank tolerance, a
+    /// short tile may have no keys; then `least` is above `greatest`.
     #[inline(always)]
     fn of(least: u32, greatest: u32) -> Self {
         let free = (greatest.wrapping_sub(least) as u64) << 32 | u32::MAX as u64;
         Self { least, shift: SLOT_BITS.min(free.leading_zeros()) }
     }
 
-    /// Whether there are low bits that do not fit.
+    /// Whether keys have low bits that do not fit.
     #[inline(always)]
     fn has_low_bits(self) -> bool {
         self.shift < SLOT_BITS
@@ -95,7 +95,7 @@ impl Packing {
         (key as u32 & ((1 << (SLOT_BITS - self.shift)) - 1)) as u16
     }
 
-    /// Whatever for a key that is less than the least.
+    /// The result is unspecified for a key less than the least one.
     #[inline(always)]
     fn pack(self, key: u64, slot: u32) -> u64 {
         let key = with_upper_half(key, upper_half(key).wrapping_sub(self.least));
@@ -119,7 +119,7 @@ fn with_upper_half(bits: u64, upper_half: u32) -> u64 {
     (upper_half as u64) << 32 | bits as u32 as u64
 }
 
-/// The bits of a slot in a packed key.
+/// The bits of the slot in a packed key.
 const SLOT_MASK: u64 = SLOTS as u64 - 1;
 
 #[inline(always)]
@@ -132,15 +132,15 @@ fn differ_in_slot_only(a: u64, b: u64) -> bool {
     a | SLOT_MASK == b | SLOT_MASK
 }
 
-/// How often keys with the same upper bits may be swapped before the tile is packed a second time: a few keys have come into
-/// order by then.
+/// Number of rounds of swaps of keys with the same upper bits, after which the tile is packed again. A few such keys
+/// are in order by then.
 const SETTLING_ROUNDS: usize = 4;
 
-/// A tile in shared memory.
+/// A tile of packed keys in shared memory.
 #[derive(Clone, Copy)]
 pub(super) struct PackedTile<B> {
     pub(super) packed: Shared<u64>,
-    /// The low bits of the key of each slot; if `ranked`, how many keys have lesser upper bits.
+    /// The low bits of the key of each slot. If `ranked`, the number of keys with lesser upper bits.
     low_bits: Shared<u16>,
     words: Shared<u32>,
     pub(super) ranked: bool,
@@ -151,18 +151,19 @@ impl<B: Bits> PackedTile<B> {
     /// Whether keys may have bits that do not fit.
     const HAS_LOW_BITS: bool = size_of::<B>() == size_of::<u64>();
 
-    /// In that memory.
+    /// The tile in the given memory.
     #[inline(always)]
     pub(super) fn new<V>(PackedMemory { slots, words, low_bits }: PackedMemory<B, V>) -> Self {
         Self { packed: slots.packed, low_bits, words, ranked: false, of: PhantomData }
     }
 
-    /// The greatest of each of two numbers that the threads of the block pass. Has a barrier.
+    /// The maxima, over the threads of the block, of two numbers. Contains a barrier.
     #[inline(always)]
     #[track_caller]
     fn greatest_of_block<const NT: usize>(self, numbers: (u32, u32)) -> (u32, u32) {
         const { assert!(NT as u32 <= WARPS * WARP_SIZE, "each warp has two words") };
-        // SAFETY: all threads of the block are here.
+        // SAFETY: all threads of the block, which are whole warps, make both calls of the closure. `FULL_MASK` names
+        // the 32 lanes of each warp.
         let of_warp = |(a, b)| unsafe { (warp::reduce_max(FULL_MASK, a), warp::reduce_max(FULL_MASK, b)) };
         let (lane, warp, (a, b)) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE, of_warp(numbers));
         if lane == 0 {
@@ -174,8 +175,8 @@ impl<B: Bits> PackedTile<B> {
         of_warp(if is_warp { (self.words.get(2 * lane), self.words.get(2 * lane + 1)) } else { (0, 0) })
     }
 
-    /// Looks how keys are to be packed of which each thread passes some: all keys of the block are between two of these. Has a
-    /// barrier.
+    /// Chooses the packing for the keys of the block. Each thread passes some keys, and all keys of the block are
+    /// between two of the passed ones. Contains a barrier.
     #[inline(always)]
     #[track_caller]
     pub(super) fn choose_packing<const NT: usize>(self, keys: impl Iterator<Item = B>) -> Packing {
@@ -186,7 +187,7 @@ impl<B: Bits> PackedTile<B> {
         let range = upper_halves.fold((0, 0), |(a, b): (u32, u32), upper_half| (a.max(!upper_half), b.max(upper_half)));
         let (not_least, greatest) = self.greatest_of_block::<NT>(range);
         let packing = Packing::of(!not_least, greatest);
-        // For later, so that no registers are in use for it meanwhile.
+        // Stored for later, so that it occupies no registers meanwhile.
         if thread::thread_idx_x() == 0 {
             self.words.set(PACKING, packing.least);
             self.words.set(PACKING + 1, packing.shift);
@@ -194,7 +195,7 @@ impl<B: Bits> PackedTile<B> {
         packing
     }
 
-    /// How keys are packed. A barrier divides this from choosing it.
+    /// The chosen packing. A barrier must separate this call from the choice.
     #[inline(always)]
     #[track_caller]
     pub(super) fn packing(self) -> Packing {
@@ -205,7 +206,7 @@ impl<B: Bits> PackedTile<B> {
         }
     }
 
-    /// The packed key. Its low bits are put aside if `is_here`.
+    /// Packs a key. If `is_here`, also stores its low bits.
     #[inline(always)]
     #[track_caller]
     pub(super) fn pack(self, packing: Packing, key: B, slot: u32, is_here: bool) -> u64 {
@@ -215,8 +216,8 @@ impl<B: Bits> PackedTile<B> {
         packing.pack(key.to_register(), slot)
     }
 
-    /// Chooses how the keys of the block are packed, and packs them: those of this thread that are there, at their slots, and
-    /// the greatest number for the others.
+    /// Chooses the packing for the keys of the block and packs this thread's keys at their slots. Missing keys become
+    /// the greatest number.
     #[inline(always)]
     #[track_caller]
     pub(super) fn pack_all<const NT: usize, const VT: usize>(
@@ -234,15 +235,15 @@ impl<B: Bits> PackedTile<B> {
         packed
     }
 
-    /// A number that is not less than any packed key of a tile of `count` keys, and has a slot of one of them: where runs are not ascending, it may
-    /// come out among them.
+    /// A number that is not less than any packed key of a tile of `count` keys, with the slot of its last key. With
+    /// unsorted runs, it may appear among the results.
     #[inline(always)]
     #[track_caller]
     pub(super) fn greatest(count: usize) -> u64 {
         !SLOT_MASK | (count as u64).wrapping_sub(1) & SLOT_MASK
     }
 
-    /// The packed key, for a second time.
+    /// Packs a key for the second sort.
     #[inline(always)]
     #[track_caller]
     pub(super) fn pack_ranked(self, packing: Packing, key: B, slot: u32) -> u64 {
@@ -250,7 +251,7 @@ impl<B: Bits> PackedTile<B> {
         (rank << SLOT_BITS | low_bits) << SLOT_BITS | slot as u64
     }
 
-    /// The packed keys from the thread's first one on, which is that of its number.
+    /// The packed keys from this thread's first one, at the index of the thread.
     #[inline(always)]
     #[track_caller]
     pub(super) fn own(self) -> Shared<u64> {
@@ -258,15 +259,15 @@ impl<B: Bits> PackedTile<B> {
         self.packed.slice(first, self.packed.len() - first)
     }
 
-    /// Whether the keys are in order now, of which the packed keys are. If not they have to be packed a second time: how many
-    /// keys have lesser upper bits is where the low bits were. Begins after a barrier.
+    /// Whether the keys are in order, given that the packed keys are. If not, the keys must be packed again: `low_bits`
+    /// then holds the number of keys with lesser upper bits. Begins after a barrier.
     #[inline(always)]
     #[track_caller]
     pub(super) fn is_in_order<const NT: usize, const VT: usize>(&mut self, count: usize) -> bool {
         if self.ranked || !self.packing().has_low_bits() {
             return true;
         }
-        // Most often no two neighbours have the same upper bits, which is all that has to be known.
+        // Usually no two neighbours have the same upper bits, which is a sufficient condition.
         let first = thread::thread_idx_x() * VT as u32;
         let mut same = false;
         if (first as usize) + VT < count {
@@ -285,7 +286,7 @@ impl<B: Bits> PackedTile<B> {
         if self.greatest_of_block::<NT>((same as u32, 0)).0 == 0 {
             return true;
         }
-        // What the block has told each other has been read.
+        // After this barrier, all threads have read the maximum.
         thread::sync_threads();
         if self.settle::<NT>(count) {
             return true;
@@ -294,8 +295,8 @@ impl<B: Bits> PackedTile<B> {
         false
     }
 
-    /// Swaps neighbours that have the same upper bits and are not in the order of their low bits, as long as there are any but
-    /// not for ever. Whether there are none. Begins and ends with barriers.
+    /// Swaps neighbours with the same upper bits that are not in the order of their low bits, for up to
+    /// [`SETTLING_ROUNDS`] rounds. Whether none are left. Begins and ends with barriers.
     #[inline(always)]
     #[track_caller]
     fn settle<const NT: usize>(self, count: usize) -> bool {
@@ -325,8 +326,8 @@ impl<B: Bits> PackedTile<B> {
         false
     }
 
-    /// Gives the slots of the thread's sorted keys, strided, and calls `put` with each key if they were packed for the first
-    /// time, and with whether the tile is full and `is_plain`: full tiles have code of their own, in which nothing stands
+    /// The slots of the thread's sorted keys, striped. Calls `put` with each key, if the keys were packed once. Its
+    /// last argument is whether `is_plain` and the tile is full: full tiles have separate code, without branches
     /// between the loads of many rows.
     #[inline(always)]
     #[track_caller]
@@ -357,7 +358,8 @@ impl<B: Bits> PackedTile<B> {
         slots
     }
 
-    /// Puts how many keys have lesser upper bits where the low bits were. Between barriers.
+    /// Stores, instead of each key's low bits, the number of keys with lesser upper bits. Begins after a barrier and
+    /// ends with one.
     #[inline(always)]
     #[track_caller]
     fn rank<const NT: usize>(&mut self, count: usize) {
@@ -377,16 +379,16 @@ impl<B: Bits> PackedTile<B> {
     }
 }
 
-/// The last rows of a full tile, of which it is not known whether the thread has a key there.
+/// The last rows of a full tile, where a thread may have no key.
 pub(super) const UNSURE_ROWS: usize = 2;
 
-/// Whether there is a key for each thread in all rows but for the last ones.
+/// Whether each thread has a key in all rows except the last [`UNSURE_ROWS`].
 const fn is_full<const NT: usize, const VT: usize>(count: usize) -> bool {
     count >= (VT - UNSURE_ROWS) * NT
 }
 
-/// Calls `each` with the rows from `first` on of `count` keys in which this thread has one: it has those from that of its number
-/// on.
+/// Calls `each` with the rows, from `first`, where this thread has one of `count` keys. The thread's key of row 0 is
+/// the one at its own index.
 #[inline(always)]
 pub(super) fn each_row<const NT: usize, const VT: usize>(first: usize, count: usize, mut each: impl FnMut(usize)) {
     let left = count as i32 - thread::thread_idx_x() as i32;
@@ -397,7 +399,7 @@ pub(super) fn each_row<const NT: usize, const VT: usize>(first: usize, count: us
     }
 }
 
-/// What there is from the thread's first element on, so that its elements are at constant distances.
+/// The array from the thread's first element, so that its elements are at constant distances.
 #[inline(always)]
 #[track_caller]
 pub(super) fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
@@ -405,7 +407,7 @@ pub(super) fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
     array.slice(first, array.len() - first)
 }
 
-/// Has the lines of what is to be copied brought to the cache.
+/// Prefetches the lines of the array into the L2 cache.
 #[inline(always)]
 #[track_caller]
 pub(super) fn prefetch_tile<T: Word, const NT: usize>(from: GlobalMut<T>) {
@@ -416,7 +418,7 @@ pub(super) fn prefetch_tile<T: Word, const NT: usize>(from: GlobalMut<T>) {
     }
 }
 
-/// Global to shared, strided: it is there when this thread's copies are.
+/// Global to shared memory, striped, by asynchronous copies.
 #[inline(always)]
 #[track_caller]
 pub(super) fn copy_tile<T: Word, const NT: usize>(from: GlobalMut<T>, to: Shared<T>) {
@@ -427,7 +429,8 @@ pub(super) fn copy_tile<T: Word, const NT: usize>(from: GlobalMut<T>, to: Shared
     }
 }
 
-/// Shared to global, strided: what is at these slots. It is there when this thread's copies are.
+/// Shared to global memory, striped: stores the elements at these slots, after waiting for the asynchronous copies of
+/// the block.
 #[inline(always)]
 #[track_caller]
 pub(super) fn gather<T: Word, const NT: usize, const VT: usize>(

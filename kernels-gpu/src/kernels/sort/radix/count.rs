@@ -1,4 +1,4 @@
-//! How many keys have each digit, of all sweeps at once.
+//! Histograms of the digits of all passes, in one reading of the keys.
 
 use super::{DIGIT_BITS, DIGITS, Job, SWEEPS};
 use crate::block::shared_memory::shared_memory;
@@ -7,22 +7,24 @@ use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::lane_id;
 
-/// Counters of each digit, which lanes use in turn: those that add to the same word wait for each other.
+/// Copies of each counter, which lanes use in turn: atomic additions to one word are serialized.
 const COPIES: u32 = 2;
 
 const COUNTERS: u32 = SWEEPS * DIGITS * COPIES;
 
 shared_memory! {
-    /// Shared memory of a block that counts. A counter is `(sweep * DIGITS + digit) * COPIES + copy`.
+    /// Shared memory of a block that counts. A counter's index is `(sweep * DIGITS + digit) * COPIES + copy`.
     pub(super) struct CountMemory() {
         counters: [u32; COUNTERS],
     }
 }
 
-/// Counts the digits of a share of `keys`, as `coding` encodes them, and sets a share of what tiles publish to 0.
+/// Counts the digits of share `share` of the keys, encoded by `coding`, and clears a share of the words that tiles
+/// publish.
 ///
 /// # Safety
-/// What [`Job`] says holds; `keys` are the job's. All `NT` threads of the block make this call, after a barrier, and nothing else uses the memory.
+/// The requirements of [`Job`] are met, and `keys` points to the job's `n` keys. `share` is below the job's `shares`.
+/// All `NT` threads of the block make this call after a barrier, and nothing else uses the memory.
 #[inline(always)]
 pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
     job: &Job,
@@ -31,7 +33,8 @@ pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
     share: u32,
     CountMemory { counters }: CountMemory,
 ) {
-    // SAFETY: `job` and its `n` keys are as `Job` says, which are only read.
+    // SAFETY: the caller passes the job's `n` keys at `keys`, which are only read, and a `Job` that meets its
+    // requirements.
     let (workspace, keys) = unsafe { (job.open(), GlobalMut::new(keys, job.n as usize)) };
     let (thread, copy) = (thread::thread_idx_x(), lane_id() % COPIES);
     clear::<NT>(counters, COUNTERS);

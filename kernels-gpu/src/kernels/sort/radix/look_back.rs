@@ -1,63 +1,67 @@
-//! How many keys of each digit are in all tiles before one, while these are still being counted.
+//! Decoupled look-back over 256 counts per tile: for each digit, the number of keys in earlier tiles, while these are
+//! still being counted.
 //!
 //! ```text
 //!   group      │ ····· 0 ····· │ ····· 1 ····· │ ····· 2 ····· │     of 32 tiles
 //!   tile       │ 0 1 2 …    31 │ 32 33 …    63 │ 64 65 66 67 … │
-//!   for 67       ───────────── sums of groups → │ 64 65 66        those of tiles before it in its group
+//!   for 67       ─────────── sums of groups ─► │ 64 65 66        counts of the earlier tiles of its group
 //! ```
 //!
-//! Each tile publishes how many of its keys have each digit as soon as it knows. The last tile of a group adds up those of its group and publishes the
-//! sum, and later the sum over all groups up to its own. So a tile reads what those before it in its group have published, and then goes back over groups
-//! until one has published the latter. A tile waits only for tiles before it, whose blocks have begun, since tiles are taken in order.
+//! A tile publishes its histogram as soon as it is known. The last tile of a group publishes the sum over the group,
+//! and later the sum over all groups up to its own. A tile therefore reads the histograms of earlier tiles of its
+//! group. It then goes back over groups until one has a sum over all groups. A tile waits only for earlier tiles.
+//! Running blocks hold them, since tiles are taken in order.
 //!
-//! The counts of a tile are put where its keys have come from: these have all been read by then, and the next sweep writes there anew. A word for each
-//! tile tells for which sweep they are there. The sum of a group is one number of 64 bits, which says itself whether it is there: it carries the number
-//! of the sweep, modulo 4. So nothing has to be cleared between two sweeps.
+//! The counts of a tile overwrite its input keys: these have been read by then, and the next pass writes there anyway.
+//! A word per tile tells the number of the last pass with its counts. The sum of a group is a 64-bit number that
+//! contains the number of the pass modulo 4. Nothing therefore has to be cleared between two passes.
 
 use super::DIGITS;
 use cuda_std::prelude::*;
 
-/// The most keys of a tile, whose counts have 16 bits each.
+/// Maximum number of keys per tile: a count has 16 bits.
 pub const MOST_KEYS: usize = u16::MAX as usize;
 
-/// Tiles of a group.
+/// Tiles per group.
 const GROUP: u32 = 32;
 
-/// Words of a tile, which have the counts of two digits each. A tile has no fewer keys, but for the last one, whose counts nothing reads.
+/// Words of counts per tile, two digits each. A tile has at least this many keys, except for the last one. Its counts
+/// are not read.
 pub(super) const TILE_WORDS: u32 = DIGITS / 2;
 
-/// Words for so many tiles.
+/// Number of words for `tiles` tiles.
 pub(super) const fn words(tiles: usize) -> usize {
     groups(tiles) * DIGITS as usize * 2 + tiles
 }
 
-/// Groups that are before another one.
+/// Number of groups that another group follows.
 const fn groups(tiles: usize) -> usize {
     tiles.saturating_sub(1) / GROUP as usize
 }
 
-/// Sums of groups that are on their way at once.
+/// Sums of groups that a thread loads at once.
 const BATCH: usize = 3;
 
-/// Where the epoch of a group's sum begins, and what tells that it is of all groups up to this one.
+/// Position of the epoch in the sum of a group, and the flag of a sum over all groups up to this one.
 const EPOCH: u32 = 32;
 const ALL_BEFORE: u64 = 1 << 34;
 
-/// What tells which sweep something is of: another number than that of the sweep before, and than 0 for the first one.
+/// The number of a pass in published words: different from the number of the pass before, and from 0 for the first
+/// pass.
 #[inline(always)]
 fn epoch(sweep: u32) -> u32 {
     (sweep + 1) % 4
 }
 
-/// What tiles publish.
+/// The words that tiles publish.
 #[derive(Clone, Copy)]
 pub(super) struct Published {
     groups: GlobalMut<u64>,
-    /// For each tile how many sweeps have its counts.
+    /// For each tile, the number of passes with counts so far.
     counted: GlobalMut<u32>,
 }
 
-/// Where the counts of tiles of `tile` keys are: among the keys that a sweep reads.
+/// The counts of tiles of `tile` keys, which overwrite the keys that a pass reads.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     words: GlobalMut<u32>,
@@ -66,12 +70,12 @@ pub(super) struct Counts {
 
 impl Counts {
     /// # Safety
-    /// At `keys` are `n` keys of 4 bytes, and tiles have no fewer than [`TILE_WORDS`], but for the last one. Each is written after its keys have been
-    /// read.
+    /// `keys` points to `n` keys of 4 bytes, and tiles have at least [`TILE_WORDS`] keys, except for the last one. The
+    /// counts of a tile are written after its keys have been read.
     #[inline(always)]
     pub unsafe fn new<B>(keys: *mut B, n: u32, tile: u32) -> Self {
-        // SAFETY: `n` keys of 4 bytes are as many words. Word `word < TILE_WORDS` of a tile is below the tile's end, as
-        // a tile has no fewer keys, but for the last, whose counts are neither set nor read.
+        // SAFETY: `n` keys of 4 bytes are `n` words. Word `word < TILE_WORDS` is inside a tile, which has at least
+        // `TILE_WORDS` keys. Counts of the last tile, which may be shorter, are not accessed.
         Self { words: unsafe { GlobalMut::new(keys.cast(), n as usize) }, tile }
     }
 
@@ -81,14 +85,14 @@ impl Counts {
         (tile * self.tile + word) as usize
     }
 
-    /// Sets how many keys of `tile` have each of both digits of `word`, the lower one first.
+    /// Sets the counts of `tile` for the two digits of `word`, the lower digit first.
     #[inline(always)]
     #[track_caller]
     pub fn set(self, tile: u32, word: u32, (lower, upper): (u32, u32)) {
         self.words.store(self.at(tile, word), upper << 16 | lower);
     }
 
-    /// The same, as it has been set.
+    /// The counts that [`set`](Self::set) has stored.
     #[inline(always)]
     #[track_caller]
     fn of(self, tile: u32, word: u32) -> (u32, u32) {
@@ -98,15 +102,15 @@ impl Counts {
 }
 
 impl Published {
-    /// At `words`, for so many tiles.
+    /// The words at `words`, for `tiles` tiles.
     ///
     /// # Safety
-    /// There are as many as [`words`] says, which nothing else uses, at an address for numbers of 8 bytes.
+    /// `words` points to [`words`] words that nothing else uses, aligned to 8 bytes.
     #[inline(always)]
     pub unsafe fn new(words: *mut u32, tiles: usize) -> Self {
         let of_groups = groups(tiles) * DIGITS as usize;
-        // SAFETY: `groups` numbers of 8 bytes are `2 * of_groups` words, at the promised alignment, and `tiles` words
-        // follow: together `words(tiles)`.
+        // SAFETY: `of_groups` numbers of 8 bytes are `2 * of_groups` words, at an address that the caller aligns to 8
+        // bytes. With the `tiles` words after them they are `words(tiles)`.
         unsafe {
             Self {
                 groups: GlobalMut::new(words.cast(), of_groups),
@@ -115,7 +119,7 @@ impl Published {
         }
     }
 
-    /// Sets all to 0 before the first sweep: element `first`, and one in each `step`.
+    /// Clears, before the first pass, element `first` and every `step`-th element after it.
     #[inline(always)]
     pub fn clear(self, first: usize, step: usize) {
         let mut i = first;
@@ -130,7 +134,7 @@ impl Published {
         }
     }
 
-    /// Notes that the counts of `tile` have been set, by threads that have come to a barrier. One thread does.
+    /// Publishes that the counts of `tile` are set. One thread makes this call, after a barrier behind the writes.
     #[inline(always)]
     #[track_caller]
     pub fn note_counted(self, sweep: u32, tile: u32) {
@@ -138,7 +142,7 @@ impl Published {
         self.counted.store(tile as usize, sweep + 1);
     }
 
-    /// Waits until the counts of `tile` have been set. After another barrier threads see them.
+    /// Waits until the counts of `tile` are set. They are visible to the block after the next barrier.
     #[inline(always)]
     #[track_caller]
     fn wait_for(self, sweep: u32, tile: u32) {
@@ -146,7 +150,7 @@ impl Published {
         thread::device_fence();
     }
 
-    /// Publishes the sum of `group`, or of all up to it.
+    /// Publishes the sum of `group`, or of all groups up to it if `of_all`.
     #[inline(always)]
     #[track_caller]
     fn publish_group(self, sweep: u32, group: u32, digit: u32, sum: u32, of_all: bool) {
@@ -154,7 +158,8 @@ impl Published {
         self.groups.store((group * DIGITS + digit) as usize, flags | sum as u64);
     }
 
-    /// The sum of `digit` over all groups before `group`.
+    /// The sum of `digit` over all groups before `group`. `read` is the result of
+    /// [`groups_before`](Self::groups_before).
     #[inline(always)]
     #[track_caller]
     fn before_group(self, sweep: u32, group: u32, digit: u32, mut read: [u64; BATCH]) -> u32 {
@@ -179,7 +184,8 @@ impl Published {
         sum
     }
 
-    /// What the last groups before `group` have published of `digit` by now, the last one first.
+    /// The published sums of `digit` of the last groups before `group`, in descending order. 0 if a sum is not
+    /// published.
     #[inline(always)]
     #[track_caller]
     fn groups_before(self, group: u32, digit: u32) -> [u64; BATCH] {
@@ -192,11 +198,12 @@ impl Published {
         read
     }
 
-    /// Adds to the distances of all digits how many keys of them are in the tiles before `tile`, whose own counts have been published.
+    /// Adds, to the distance of each digit, the number of its keys in the tiles before `tile`. The counts of `tile`
+    /// have been published.
     ///
     /// # Safety
-    /// All `NT` threads of the block make this call, and barriers follow before the distances are used otherwise, and before `sums`, of
-    /// [`DIGITS`] words that are 0, are.
+    /// All `NT` threads of the block make this call. `sums` has [`DIGITS`] words, which are 0. A barrier comes before
+    /// the next use of `distances` or `sums`.
     #[inline(always)]
     pub unsafe fn look_back<const NT: usize, const OWN: usize>(
         self,
@@ -210,10 +217,10 @@ impl Published {
         let (word, share) = (thread::thread_idx_x() % TILE_WORDS, thread::thread_idx_x() / TILE_WORDS);
         let shares = const { NT as u32 / TILE_WORDS };
         let first = group * GROUP + share;
-        // How many tiles of the group are this thread's.
+        // Number of tiles of the group that this thread reads.
         let own = if share < shares && share < of_group { (of_group - share).div_ceil(shares) } else { 0 };
         let of_groups = self.groups_before(group, thread::thread_idx_x() % DIGITS);
-        // One warp waits for all, so that no other one has a fence to pass.
+        // Threads of one warp wait for all tiles, so that the other warps execute no fence.
         if thread::thread_idx_x() < of_group {
             self.wait_for(sweep, group * GROUP + thread::thread_idx_x());
         }
@@ -252,7 +259,7 @@ impl Published {
     }
 }
 
-/// How many tiles of its group a thread of `threads` reads, at most.
+/// Maximum number of tiles of its group that a thread reads, in a block of `threads` threads.
 pub const fn own_tiles(threads: usize) -> usize {
     (GROUP as usize - 1).div_ceil(threads / TILE_WORDS as usize)
 }

@@ -1,23 +1,26 @@
-//! Sorting by all bits of a key, the last ones first: what takes the same time for any keys.
+//! LSD radix sort: passes over all bits of a key, from the least significant digit. Its time does not depend on the
+//! keys.
 //!
 //! ```text
 //!   phase           bits of a key
-//!     0    count    how many keys have each digit, of all sweeps at once
+//!     0    count    histograms of the digits of all passes
 //!     1    sweep    │        │        │        │ ██████ │
-//!     2    sweep    │        │        │ ██████ │        │     each sweep keeps the order of the one before, so that
-//!     3    sweep    │        │ ██████ │        │        │     after the last one keys are in order by all bits
+//!     2    sweep    │        │        │ ██████ │        │     each pass is stable, so that after the last one
+//!     3    sweep    │        │ ██████ │        │        │     keys are in the order of all bits
 //!     4    sweep    │ ██████ │        │        │        │
 //! ```
 //!
-//! Each sweep reads and writes the keys once. Where the keys of a tile go depends on all tiles before it, and [`look_back`] tells without
-//! another kernel: "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs" (Adinets and Merrill, 2022), after "Single-pass Parallel
-//! Prefix Scan with Decoupled Look-back" (Merrill and Garland, 2016).
+//! Each pass reads and writes the keys once. The output index of a key depends on all earlier tiles, and a
+//! [`look_back`] finds it in the same launch. This follows "Onesweep: A Faster Least Significant Digit Radix Sort for
+//! GPUs" (Adinets and Merrill, 2022). Its base is "Single-pass Parallel Prefix Scan with Decoupled Look-back" (Merrill
+//! and Garland, 2016).
 //!
-//! All phases are one launch. A phase is a number of tasks: a share of the keys to count, or a tile to move. Blocks take one task after the other,
-//! and wait before the first one of a phase until those of the phase before are finished. They have all been taken by then, so that a block waits
-//! only for others that run already, however many of them the GPU holds at once.
+//! One launch runs all phases. A phase is a number of tasks: a share of the keys to count, or a tile to move. Blocks
+//! take tasks in order, and wait before a phase until all tasks of the phase before are finished. Running blocks hold
+//! all such tasks by then. The number of blocks that the GPU holds at once therefore does not matter.
 //!
-//! Uneven keys of 4 bytes are sorted so, alone or with values, and those that the others are not [divided](super::divide) for.
+//! Skewed keys of 4 bytes are sorted by this algorithm, without and with values, and so are keys that the sort does not
+//! [divide](super::divide).
 
 pub mod count;
 pub mod look_back;
@@ -28,38 +31,40 @@ use super::detect_runs::Detection;
 use super::tile_in_order::{DIGIT_BITS, DIGITS};
 use cuda_std::prelude::*;
 
-/// Sweeps of keys of 4 bytes. An even number, so that the last one ends where the first one began.
+/// Passes over keys of 4 bytes. The number is even, so that the last pass writes to the array that the first one reads.
 pub const SWEEPS: u32 = u32::BITS / DIGIT_BITS;
 
 const _: () = assert!(SWEEPS.is_multiple_of(2), "the last sweep ends where the first one began");
 
-/// The phases: counting, and the sweeps.
+/// The phases: the count, and the passes.
 pub const PHASES: u32 = 1 + SWEEPS;
 
-/// Words that are 0 before: the counts of all digits, how many tasks of each phase are finished, and how many have been taken of all.
+/// Words that must be 0 before the launch: the histograms of all passes, the finished tasks of each phase, and the
+/// counter of tasks taken.
 pub const CLEARED_WORDS: usize = TAKEN + 1;
 const FINISHED: usize = (SWEEPS * DIGITS) as usize;
 const TAKEN: usize = FINISHED + PHASES as usize;
 
-/// What the kernel is told of an array.
+/// A kernel's description of an array to sort.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// [`CLEARED_WORDS`], which are 0 before. Nothing else uses these words, nor the next ones.
+    /// [`CLEARED_WORDS`] words, which are 0 before the launch. Nothing else uses these words or the words of
+    /// `published`.
     pub words: *mut u32,
-    /// What tiles publish: as many words as [`published_words`] says, at an address for numbers of 8 bytes.
+    /// The [`published_words`] words that tiles publish, aligned to 8 bytes.
     pub published: *mut u32,
-    /// What `detect_runs` and `choose_digits` have found, or null: then keys are sorted in any case.
+    /// The results of `detect_runs` and `choose_digits`, or null to sort the keys in any case.
     pub order: *mut u32,
-    /// How many keys there are: fewer than 2^32.
+    /// Number of keys, below 2^32.
     pub n: u32,
-    /// Tiles of `NT * VT` keys: all keys, and the last tile may have fewer.
+    /// Number of tiles of `NT * VT` keys. The last tile may be shorter.
     pub tiles: u32,
-    /// Shares in which keys are counted.
+    /// Number of shares of the keys in the first phase.
     pub shares: u32,
 }
 
-/// Words that the tiles of `tile` keys publish of `n` keys.
+/// Number of words that tiles of `tile` keys publish, for `n` keys.
 pub const fn published_words(n: usize, tile: usize) -> usize {
     look_back::words(n.div_ceil(tile))
 }
@@ -72,13 +77,13 @@ struct Workspace {
 }
 
 impl Job {
-    /// Tasks of a phase.
+    /// Number of tasks of a phase.
     #[inline(always)]
     fn tasks(&self, phase: u32) -> u32 {
         if phase == 0 { self.shares } else { self.tiles }
     }
 
-    /// The phase of a task, and its number there; or [`PHASES`], if there are no more tasks.
+    /// The phase of a task and the task's number in it. The phase is [`PHASES`] if there are no more tasks.
     #[inline(always)]
     fn phase_of(&self, task: u32) -> (u32, u32) {
         let (mut phase, mut task) = (0, task);
@@ -89,14 +94,14 @@ impl Job {
         (phase, task)
     }
 
-    /// The words.
+    /// The words of the job.
     ///
     /// # Safety
-    /// What [`Job`] says holds.
+    /// The requirements of [`Job`] are met.
     #[inline(always)]
     unsafe fn open(&self) -> Workspace {
-        // SAFETY: `Job` promises `CLEARED_WORDS`, of which `TAKEN` is the last that is used, and `published_words` for
-        // `tiles` tiles; nothing else uses them.
+        // SAFETY: `Job` requires `CLEARED_WORDS` words, and the index `TAKEN` of the last one is below that. It
+        // requires `published_words` for `tiles` tiles. Nothing else uses either.
         unsafe {
             Workspace {
                 cleared: GlobalMut::new(self.words, CLEARED_WORDS),
@@ -105,32 +110,32 @@ impl Job {
         }
     }
 
-    /// What is known of the keys.
+    /// The results of earlier kernels about the keys.
     ///
     /// # Safety
-    /// What [`Job`] says holds.
+    /// The requirements of [`Job`] are met.
     #[inline(always)]
     unsafe fn detection(&self) -> Detection {
-        // SAFETY: `order` is null, or `DETECTION_WORDS` words, which this kernel only reads.
+        // SAFETY: `order` is null or points to `DETECTION_WORDS` words, which this kernel only reads.
         unsafe { Detection::new(self.order) }
     }
 }
 
 impl Workspace {
-    /// How many keys have each digit of all sweeps, those of the first sweep first.
+    /// The histograms of all passes, in their order.
     #[inline(always)]
     fn counts(self) -> GlobalMut<u32> {
         self.cleared.slice(0, (SWEEPS * DIGITS) as usize)
     }
 
-    /// The number of the next task of all phases: each call gives another one, in ascending order.
+    /// Takes the next task of any phase. Calls return distinct numbers, in ascending order.
     #[inline(always)]
     #[track_caller]
     fn take_task(self) -> u32 {
         self.cleared.fetch_add(TAKEN, 1)
     }
 
-    /// Notes that `tasks` tasks of `phase` are finished, whose threads have come to a barrier.
+    /// Publishes that `tasks` tasks of `phase` are finished. One thread makes this call, after a barrier of the block.
     #[inline(always)]
     #[track_caller]
     fn finish_tasks(self, phase: u32, tasks: u32) {
@@ -138,7 +143,8 @@ impl Workspace {
         self.cleared.fetch_add(FINISHED + phase as usize, tasks);
     }
 
-    /// Waits until all `tasks` of `phase` are finished. After another barrier threads see what these have written.
+    /// Waits until all `tasks` tasks of `phase` are finished. Their writes are visible to the block after the next
+    /// barrier.
     #[inline(always)]
     #[track_caller]
     fn wait_for_tasks(self, phase: u32, tasks: u32) {

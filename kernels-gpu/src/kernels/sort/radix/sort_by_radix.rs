@@ -1,4 +1,4 @@
-//! The kernel: all phases of a sort by all bits, one after the other.
+//! The kernel: all phases of a radix sort.
 
 use super::count::count_share;
 use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
@@ -11,25 +11,39 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts the keys of `at`, with their values, unless keys are in order or divided. The first sweep encodes keys by `coding`, and makes
-/// values the indices of their keys if `indexes` is not 0; the last one decodes keys. There are no values if `V` is `()`.
+/// Kernel: sorts the keys of `at`, with their values, unless the keys are already in order or divided. The first pass
+/// encodes keys by `coding`, and the last one decodes them. If `indexes` is not 0, the first pass replaces each value
+/// by the index of its key. There are no values if `V` is `()`.
 ///
 /// # Safety
-/// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are of `NT` threads, whole groups
-/// of 128, with [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT` keys; `OWN` is what [`own_tiles`] says.
+/// The requirements of [`Job`] are met. All arrays of `at` and `scratch` have capacity for `n` elements and do not
+/// overlap. Blocks have `NT` threads, a multiple of 128, with [`shared_bytes`](super::sweep::shared_bytes), for tiles
+/// of `NT * VT` keys. `OWN` is the result of [`own_tiles`].
 #[kernel(
-    u32 = <u32, (), { ROW.sort_by_radix.of(4, 0).threads }, { ROW.sort_by_radix.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 0).threads) }>
-        within (ROW.sort_by_radix.of(4, 0).threads, ROW.sort_by_radix.of(4, 0).blocks),
-    u32small = <u32, (), { ROW.sort_by_radix_small.of(4, 0).threads }, { ROW.sort_by_radix_small.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix_small.of(4, 0).threads) }>
-        within (ROW.sort_by_radix_small.of(4, 0).threads, ROW.sort_by_radix_small.of(4, 0).blocks),
-    u32middle = <u32, (), { ROW.sort_by_radix_middle.of(4, 0).threads }, { ROW.sort_by_radix_middle.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix_middle.of(4, 0).threads) }>
-        within (ROW.sort_by_radix_middle.of(4, 0).threads, ROW.sort_by_radix_middle.of(4, 0).blocks),
-    u32v4 = <u32, u32, { ROW.sort_by_radix.of(4, 4).threads }, { ROW.sort_by_radix.of(4, 4).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 4).threads) }>
-        within (ROW.sort_by_radix.of(4, 4).threads, ROW.sort_by_radix.of(4, 4).blocks),
-    u32v4small = <u32, u32, { ROW.sort_by_radix_small.of(4, 4).threads }, { ROW.sort_by_radix_small.of(4, 4).items_per_thread }, { own_tiles(ROW.sort_by_radix_small.of(4, 4).threads) }>
-        within (ROW.sort_by_radix_small.of(4, 4).threads, ROW.sort_by_radix_small.of(4, 4).blocks),
-    u32v8 = <u32, u64, { ROW.sort_by_radix.of(4, 8).threads }, { ROW.sort_by_radix.of(4, 8).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 8).threads) }>
-        within (ROW.sort_by_radix.of(4, 8).threads, ROW.sort_by_radix.of(4, 8).blocks),
+    u32 = <
+        u32, (), { ROW.sort_by_radix.of(4, 0).threads }, { ROW.sort_by_radix.of(4, 0).items_per_thread },
+        { own_tiles(ROW.sort_by_radix.of(4, 0).threads) }
+    > within (ROW.sort_by_radix.of(4, 0).threads, ROW.sort_by_radix.of(4, 0).blocks),
+    u32small = <
+        u32, (), { ROW.sort_by_radix_small.of(4, 0).threads }, { ROW.sort_by_radix_small.of(4, 0).items_per_thread },
+        { own_tiles(ROW.sort_by_radix_small.of(4, 0).threads) }
+    > within (ROW.sort_by_radix_small.of(4, 0).threads, ROW.sort_by_radix_small.of(4, 0).blocks),
+    u32middle = <
+        u32, (), { ROW.sort_by_radix_middle.of(4, 0).threads }, { ROW.sort_by_radix_middle.of(4, 0).items_per_thread },
+        { own_tiles(ROW.sort_by_radix_middle.of(4, 0).threads) }
+    > within (ROW.sort_by_radix_middle.of(4, 0).threads, ROW.sort_by_radix_middle.of(4, 0).blocks),
+    u32v4 = <
+        u32, u32, { ROW.sort_by_radix.of(4, 4).threads }, { ROW.sort_by_radix.of(4, 4).items_per_thread },
+        { own_tiles(ROW.sort_by_radix.of(4, 4).threads) }
+    > within (ROW.sort_by_radix.of(4, 4).threads, ROW.sort_by_radix.of(4, 4).blocks),
+    u32v4small = <
+        u32, u32, { ROW.sort_by_radix_small.of(4, 4).threads }, { ROW.sort_by_radix_small.of(4, 4).items_per_thread },
+        { own_tiles(ROW.sort_by_radix_small.of(4, 4).threads) }
+    > within (ROW.sort_by_radix_small.of(4, 4).threads, ROW.sort_by_radix_small.of(4, 4).blocks),
+    u32v8 = <
+        u32, u64, { ROW.sort_by_radix.of(4, 8).threads }, { ROW.sort_by_radix.of(4, 8).items_per_thread },
+        { own_tiles(ROW.sort_by_radix.of(4, 8).threads) }
+    > within (ROW.sort_by_radix.of(4, 8).threads, ROW.sort_by_radix.of(4, 8).blocks),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
@@ -50,15 +64,16 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     const { assert!(NT * VT >= TILE_WORDS as usize, "the counts of a tile are where its keys have been") };
     const { assert!(OWN >= own_tiles(NT), "a thread adds up all tiles that are its own") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
-    // SAFETY: `Job` says what is at `order`, and this launch does not write it.
+    // SAFETY: the caller passes a `Job` that meets its requirements, and this launch does not write to `order`.
     if unsafe { job.detection() }.is_done() {
         return;
     }
-    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words: the task before the first barrier of a round,
-    // the next number after the last one; the others read between the two. Barriers of each task come between writing and
-    // reading its memory, and one after it.
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes `words`: the task before the first barrier of a
+    // round, and the next number after the last barrier. The other threads read between the two. The functions of a
+    // task synchronize the accesses to `memory`, and a barrier follows each task.
     let Memory { task: memory, words } = unsafe { Memory::<B, V>::at_start(NT, VT) };
-    // SAFETY: the words are those that `Job` describes, and no other kernel uses them during this launch.
+    // SAFETY: the caller passes a `Job` that meets its requirements, and no other kernel uses its words during this
+    // launch.
     let workspace = || unsafe { job.open() };
     if thread::thread_idx_x() == 0 {
         words.begin(workspace().take_task());
@@ -80,8 +95,8 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
         if phase == PHASES {
             return;
         }
-        // SAFETY: all `NT` threads of the block are here, after a barrier, with one task: `share < shares`, or a tile
-        // below `tiles`. A barrier comes before the next task uses the memory.
+        // SAFETY: all `NT` threads of the block make this call, after a barrier. They have the same task: a share below
+        // `shares`, or a tile below `tiles`. A barrier comes before the next task uses the memory.
         unsafe {
             if phase == 0 {
                 count_share::<B, NT>(&job, at.keys, coding, words.task(), memory.count);
@@ -90,7 +105,7 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
             }
         }
         thread::sync_threads();
-        // Not before: other tiles wait until this one is counted.
+        // Not earlier: other tiles wait until this one is counted.
         if thread::thread_idx_x() == 0 {
             words.set_next(workspace().take_task());
         }

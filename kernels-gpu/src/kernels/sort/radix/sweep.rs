@@ -1,4 +1,4 @@
-//! A sweep: the keys of each tile go to the places of their digits.
+//! A pass: scatters the keys of each tile to the output ranges of their digits.
 
 use super::count::CountMemory;
 use super::look_back::Counts;
@@ -12,24 +12,25 @@ use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, shuffle_xor};
 
-/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of
+/// `value_bytes` bytes, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads, items_per_thread))
 }
 
 shared_memory! {
-    /// Shared memory of a block that sweeps.
+    /// Shared memory of a block in a pass.
     pub(super) struct SweepMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         tile: TileMemory<B, V> { threads, items_per_thread },
-        /// A sum for each digit over the tiles before one in its group, at first 0.
+        /// For each digit, the sum over the earlier tiles of the group. Initially 0.
         sums: [u32; DIGITS],
-        /// Where the keys of each digit begin, which is found with the first tile of a sweep.
+        /// For each digit, the output index of its first key. The first tile of a pass computes it.
         begins: [u32; DIGITS],
     }
 }
 
 shared_memory! {
-    /// What a task uses: all of the first phase come before those of others, with a barrier between two.
+    /// The memory of a task. All tasks of the first phase come before all others, with a barrier between the two.
     pub(super) union TaskMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         pub count: CountMemory {},
         pub sweep: SweepMemory<B, V> { threads, items_per_thread },
@@ -45,7 +46,7 @@ shared_memory! {
 }
 
 shared_memory! {
-    /// The words of a block in shared memory that tell its task. Thread 0 sets them.
+    /// The words of a block that describe its task. Thread 0 writes them.
     pub(super) struct TaskWords() {
         words: [u32; TASK_WORDS],
     }
@@ -53,18 +54,18 @@ shared_memory! {
 
 const TASK_WORDS: u32 = 4;
 
-/// Which of the words is the phase of the task, and which one its number there.
+/// Indices of the words: the phase of the task, and its number in the phase.
 const PHASE: u32 = 0;
 const TASK: u32 = 1;
 
-/// Which one is the number of the next task, of those of all phases.
+/// Index of the word with the number of the next task, counted over all phases.
 const NEXT: u32 = 2;
 
-/// Which one tells how many tasks of this phase the block has begun.
+/// Index of the word with the number of tasks of this phase that the block has begun.
 const BEGUN: u32 = 3;
 
 impl TaskWords {
-    /// Before the first task, whose number among those of all phases is `next`.
+    /// The state before the first task, number `next` over all phases.
     #[inline(always)]
     #[track_caller]
     pub fn begin(self, next: u32) {
@@ -114,11 +115,11 @@ impl TaskWords {
     }
 }
 
-/// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other.
+/// Moves the keys of the task's tile, with their values, from one of the two `sides` to the other.
 ///
 /// # Safety
-/// What [`Job`] says holds. All threads of the block make this call, after a barrier, and nothing else uses the memory; its `begins` stay as they
-/// are from one tile of a sweep to the next. The rest is as for [`sort_by_radix`](super::sort_by_radix::sort_by_radix).
+/// The requirements of [`sort_by_radix`](super::sort_by_radix::sort_by_radix) are met. All threads of the block make
+/// this call after a barrier, and nothing else uses the memory. `begins` stays unchanged between two tiles of a pass.
 #[inline(always)]
 pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
     job: &Job,
@@ -131,8 +132,8 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     let sweep = words.phase() - 1;
     let [from, to] = if sweep.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
     let n = job.n as usize;
-    // SAFETY: all arrays have `n` elements and do not overlap. Tiles read one side and write the other; counts are put
-    // where a tile's own keys were, once all threads have read these.
+    // SAFETY: all arrays have `n` elements and do not overlap. A pass reads one side and writes the other. A tile's
+    // counts overwrite its own keys, after all threads of the block have read them.
     let (from, to, counts) = unsafe {
         let counts = Counts::new(from.keys, job.n, const { (NT * VT) as u32 });
         (from.arrays(n), to.arrays(n), counts)
@@ -142,33 +143,35 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     clear::<NT>(sums, DIGITS);
     let begin = words.task() * const { (NT * VT) as u32 };
     let span = Span { begin, len: (job.n - begin).min(const { (NT * VT) as u32 }) };
-    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
+    // The phase is read again at each call, which is after a barrier. Otherwise ptxas keeps the digits of all keys in
+    // local memory.
     let digits = || BitsAt((words.phase() - 1) * DIGIT_BITS);
     let places = Swept::<NT, OWN> { job, words, counts, sums, begins };
     let codings = (encode, |key| decode.decode(key));
     let makes_indices = sweep == 0 && indexes;
-    // SAFETY: all threads of the block are here. Tiles that are not full are filled up; each has one key at least, as
-    // `tiles` is `n` divided by `NT * VT` and rounded up.
+    // SAFETY: all threads of the block make this call. Partial tiles are padded, and each tile has at least one key,
+    // since `tiles` is `n` divided by `NT * VT`, rounded up.
     unsafe { move_tile::<B, V, _, NT, VT, true>(span, digits, &places, from, makes_indices, codings, memory, to) };
 }
 
-/// The places of a tile's keys: after those of lower digits, and after those of the same digit in the tiles before.
+/// The output indices of a tile's keys: behind all keys of lesser digits, and behind the keys of the same digit in
+/// earlier tiles.
 struct Swept<'a, const NT: usize, const OWN: usize> {
     job: &'a Job,
     words: TaskWords,
     counts: Counts,
-    /// A word for each digit, at first 0.
+    /// A word for each digit, initially 0.
     sums: Shared<u32>,
-    /// Where the keys of each digit begin, which is found with the first tile of a sweep.
+    /// For each digit, the output index of its first key. The first tile of a pass computes it.
     begins: Shared<u32>,
 }
 
 impl<const NT: usize, const OWN: usize> Swept<'_, NT, OWN> {
-    /// The words that all tiles share. Found anew at each call: to keep their addresses takes registers.
+    /// The words that all blocks share. Computed at each call, since keeping the addresses takes registers.
     #[inline(always)]
     fn workspace(&self) -> Workspace {
-        // SAFETY: `Job` is what the kernel was called with: its words are as long as it says, and no other kernel uses
-        // them during this launch.
+        // SAFETY: the kernel's caller passes a `Job` that meets its requirements, and no other kernel uses its words
+        // during this launch.
         unsafe { self.job.open() }
     }
 
@@ -194,8 +197,9 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
         while first < DIGITS {
             let digit = first + thread::thread_idx_x();
             let count = if digit < DIGITS { counts.get(digit as usize) } else { 0 };
-            // SAFETY: all threads of the block are in this loop, which has as many rounds for each. A barrier comes
-            // between two uses of `scan`, and one before and one after this call.
+            // SAFETY: all threads of the block make this call, since the loop has the same rounds in each. A barrier
+            // comes between two uses of `scan`, and nothing else uses it until the barrier behind `begin`, as
+            // `Places::begin` requires.
             let (sum, all) = unsafe { sum_before(count, scan) };
             if digit < DIGITS {
                 self.begins.set(digit, before + sum);
@@ -211,11 +215,11 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
 
     #[inline(always)]
     unsafe fn counted(&self, digit: u32, count: u32) {
-        // SAFETY: `place_warps` calls this with `digit < DIGITS`, a multiple of a warp: whole warps are here, and the
-        // lane of the other digit of a word is one of the 32. `word < TILE_WORDS` of a tile that is not the last is
-        // within the keys.
+        // SAFETY: `place_warps` calls this for `digit < DIGITS`, and `DIGITS` is a multiple of 32, so that whole warps
+        // make the call. `lane ^ 1`, with the other digit of a word, is one of the 32 lanes. `word < TILE_WORDS` is
+        // inside the keys of every tile but the last.
         let next = unsafe { shuffle_xor(FULL_MASK, count, 1) };
-        // Nothing comes after the last tile, which may be short of room.
+        // No tile reads the counts of the last one, which may have too few keys to hold them.
         if digit.is_multiple_of(2) && self.words.task() + 1 < self.job.tiles {
             self.counts.set(self.words.task(), digit / 2, (count, next));
         }
@@ -232,8 +236,8 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
     unsafe fn finish(&self, distances: Shared<u32>) {
         let Self { words, counts, sums, .. } = *self;
         let published = self.workspace().published;
-        // SAFETY: all `NT` threads of the block are here. `sums` has been cleared before a barrier of `move_tile`, and
-        // one follows before `distances` are used.
+        // SAFETY: all `NT` threads of the block make this call. `move_tile` has a barrier between the clearing of
+        // `sums` and this call, and another one before the next use of `distances`.
         unsafe { published.look_back::<NT, OWN>(self.sweep(), words.task(), counts, distances, sums) };
     }
 }
