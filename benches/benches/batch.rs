@@ -2,7 +2,7 @@
 
 use benches::{Device, brief, one_size, sizes, uniform};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use merge_host::{BatchKernel, Engine, Gpu};
+use merge_host::{BatchKernel, DeviceOffsets, Engine, workspace};
 
 const LENGTHS: [usize; 12] = [4, 8, 16, 30, 32, 64, 100, 128, 256, 512, 1000, 1024];
 
@@ -68,7 +68,7 @@ fn on_gpu(criterion: &mut Criterion) {
                 8 * problems * d,
                 || {},
                 || {
-                    device.stream.merge_batch_with(kernel, &a, &b, &mut out, d, a_len).expect("the GPU merges");
+                    device.stream.merge_batch(kernel, &a, &b, &mut out, d, a_len).expect("the GPU merges");
                 },
             );
         }
@@ -78,12 +78,12 @@ fn on_gpu(criterion: &mut Criterion) {
     let problems = n / 100;
     let side = |seed| {
         let (keys, offsets) = ragged(n / 2, problems, seed);
-        let offsets = device.stream.upload_offsets(&offsets).expect("the GPU has memory for the offsets");
+        let offsets = DeviceOffsets::new(&device.stream, &offsets).expect("the GPU has memory for the offsets");
         (device.upload(&keys), offsets)
     };
     let ((a, a_offsets), (b, b_offsets)) = (side(1), side(2));
     let mut out = device.buffer::<u32>(n);
-    let mut workspace = device.buffer(Gpu::merge_ragged_workspace_bytes::<u32>(n));
+    let mut workspace = device.buffer(workspace::merge_ragged::<u32>(n));
     device.bench(
         &mut group,
         BenchmarkId::new("u32", "ragged"),

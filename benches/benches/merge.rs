@@ -3,7 +3,7 @@
 use benches::{Device, Distribution, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use merge_host::{Engine, Gpu, GpuKey, Key, MergeKernel};
+use merge_host::{Engine, GpuKey, Key, MergeKernel, workspace};
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
@@ -37,7 +37,7 @@ fn gpu<K: GpuKey>(group: &mut Group, device: &Device, kernel: MergeKernel, distr
     let n = 1 << lg;
     let (a, b) = distribution.sides::<K>(n);
     let (a, b, mut out) = (device.upload(&a), device.upload(&b), device.buffer::<K>(n));
-    let mut workspace = device.buffer(Gpu::merge_workspace_bytes::<K>(kernel, n));
+    let mut workspace = device.buffer(workspace::merge::<K, ()>(kernel, n));
     let id = id::<K>(&format!("{}/{kernel}", distribution.name()), lg);
     device.bench(
         group,
@@ -56,7 +56,7 @@ fn gpu_pairs<K: GpuKey, V: Key>(group: &mut Group, device: &Device, lg: u32) {
     let (av, bv) = (device.upload(&uniform::<V>(a.len(), 3)), device.upload(&uniform::<V>(b.len(), 4)));
     let (a, b) = (device.upload(&a), device.upload(&b));
     let (mut out, mut out_values) = (device.buffer::<K>(n), device.buffer::<V>(n));
-    let mut workspace = device.buffer(Gpu::merge_pairs_workspace_bytes::<K>(n));
+    let mut workspace = device.buffer(workspace::merge::<K, V>(MergeKernel::Auto, n));
     let bytes = 2 * n * (size_of::<K>() + size_of::<V>());
     device.bench(
         group,
@@ -65,7 +65,7 @@ fn gpu_pairs<K: GpuKey, V: Key>(group: &mut Group, device: &Device, lg: u32) {
         || {},
         || {
             let out = (&mut out, &mut out_values);
-            device.stream.merge_pairs((&a, &av), (&b, &bv), out, &mut workspace).expect("the GPU merges");
+            device.stream.merge(MergeKernel::Auto, (&a, &av), (&b, &bv), out, &mut workspace).expect("the GPU merges");
         },
     );
 }

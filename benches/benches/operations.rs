@@ -5,7 +5,7 @@
 use benches::{Device, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use merge_host::{Engine, Error, Gpu, GpuKey, Key, Reduction, Segments, SetOperation, SortOrder};
+use merge_host::{Bound, Engine, Error, GpuKey, Key, Reduction, Segments, SetOperation, SortOrder, workspace};
 use std::cell::RefCell;
 use tests::distribution::{key, mix, random};
 
@@ -108,11 +108,11 @@ fn gpu<T: GpuKey>(group: &mut Group, device: &Device, lg: u32) {
         (device.buffer::<u64>(n), device.buffer::<u32>(n), device.buffer::<u32>(n / 2));
     let (mut count, mut first) = (device.buffer::<u64>(1), device.buffer::<T>(FIRST));
     let most = [
-        Gpu::set_operation_workspace_bytes::<T>(n),
-        Gpu::groups_workspace_bytes::<T>(n),
-        Gpu::bounds_workspace_bytes::<T>(n),
-        Gpu::top_k_workspace_bytes::<T>(n, FIRST),
-        Gpu::sort_segments_workspace_bytes::<T>(n),
+        workspace::set_operation::<T>(n),
+        workspace::groups::<T>(n),
+        workspace::bounds::<T>(n),
+        workspace::top_k::<T, ()>(n, FIRST),
+        workspace::sort_segments::<T, ()>(n),
     ];
     let mut workspace = device.buffer::<u8>(most.into_iter().max().unwrap_or(0));
     let mut row = |name: &str, bytes: usize, call: &mut dyn FnMut() -> Result<(), Error>| {
@@ -130,14 +130,15 @@ fn gpu<T: GpuKey>(group: &mut Group, device: &Device, lg: u32) {
             let out = (&mut out, &mut sums);
             stream.reduce_by_key(Reduction::Sum, (&all, &numbers), out, &mut count, &mut workspace)
         };
-        "lower-bounds", inputs.bytes(0, [OF_BOUND, 0]), stream.lower_bounds(&a, &b, &mut bounds, &mut workspace);
+        "lower-bounds", inputs.bytes(0, [OF_BOUND, 0]),
+            stream.bounds(Bound::Lower, &a, &b, &mut bounds, &mut workspace);
         "top-1024", inputs.bytes(FIRST, [0, 0]),
             stream.top_k(SortOrder::Descending, &unsorted, &mut first, &mut workspace);
     );
     let keys = RefCell::new(out);
     let restore = || device.copy(&unsorted, &mut keys.borrow_mut());
     device.bench(group, id::<T>("segments-of-100", lg), inputs.bytes(n, [0, 0]), restore, || {
-        let (keys, segments) = (&mut keys.borrow_mut(), Segments::Length(SEGMENT));
+        let (keys, segments) = (&mut *keys.borrow_mut(), Segments::Length(SEGMENT));
         stream.sort_segments(SortOrder::Ascending, keys, segments, &mut workspace).expect("the GPU sorts");
     });
 }

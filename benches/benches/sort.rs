@@ -6,7 +6,7 @@
 use benches::{Device, brief, one_size, sizes};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use merge_host::{DeviceArray, Engine, Gpu, GpuKey, Key, SortKernel, SortOrder, f16};
+use merge_host::{DeviceArray, Engine, GpuKey, Key, SortKernel, SortOptions, SortOrder, f16, workspace};
 use std::cell::RefCell;
 use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest};
@@ -123,11 +123,11 @@ fn gpu<K: GpuKey>(
 ) {
     let n = unsorted.len();
     let keys = RefCell::new(device.buffer::<K>(n));
-    let mut workspace = device.buffer(Gpu::sort_workspace_bytes::<K>(n));
+    let mut workspace = device.buffer(workspace::sort::<K, ()>(n));
     let restore = || device.copy(unsorted, &mut keys.borrow_mut());
     device.bench(group, id, 2 * n * size_of::<K>(), restore, || {
-        let (order, keys) = (SortOrder::Ascending, &mut keys.borrow_mut());
-        device.stream.sort_with_kernel(kernel, order, keys, &mut workspace).expect("the GPU sorts");
+        let (options, keys) = (SortOptions::default().kernel(kernel), &mut *keys.borrow_mut());
+        device.stream.sort(options, keys, &mut workspace).expect("the GPU sorts");
     });
 }
 
@@ -140,11 +140,11 @@ fn gpu_pairs<K: GpuKey, V: Key>(
 ) {
     let n = unsorted.len();
     let arrays = RefCell::new((device.buffer::<K>(n), device.upload(&Distribution::Sorted.keys::<V>(n))));
-    let mut workspace = device.buffer(Gpu::sort_pairs_workspace_bytes::<K, V>(n));
+    let mut workspace = device.buffer(workspace::sort::<K, V>(n));
     let restore = || device.copy(unsorted, &mut arrays.borrow_mut().0);
     device.bench(group, id, 2 * n * (size_of::<K>() + size_of::<V>()), restore, || {
         let (keys, values) = &mut *arrays.borrow_mut();
-        let sorted = device.stream.sort_pairs(SortOrder::Ascending, keys, values, &mut workspace);
+        let sorted = device.stream.sort(SortOrder::Ascending, (keys, values), &mut workspace);
         sorted.expect("the GPU sorts");
     });
 }
@@ -153,7 +153,7 @@ fn gpu_pairs<K: GpuKey, V: Key>(
 fn gpu_argsort<K: GpuKey>(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceArray<K>, lg: u32) {
     let n = unsorted.len();
     let (keys, mut indices) = (RefCell::new(device.buffer::<K>(n)), device.buffer::<u32>(n));
-    let mut workspace = device.buffer(Gpu::argsort_workspace_bytes::<K, u32>(n));
+    let mut workspace = device.buffer(workspace::argsort::<K, u32>(n));
     let restore = || device.copy(unsorted, &mut keys.borrow_mut());
     device.bench(group, of_indices::<K>(lg), n * (2 * size_of::<K>() + size_of::<u32>()), restore, || {
         let keys = &mut keys.borrow_mut();

@@ -12,7 +12,7 @@
 use bytemuck::Pod;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Throughput};
-use merge_host::{DeviceArray, Engine, Key, Stream};
+use merge_host::{DeviceArray, Engine, Event, Key, Stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -120,12 +120,12 @@ impl Device {
 
     /// Copies `from` to `to`, which is as long.
     pub fn copy<T: Pod>(&self, from: &DeviceArray<T>, to: &mut DeviceArray<T>) {
-        self.stream.copy(from, to).expect("a GPU copies");
+        to.copy_from(from).expect("a GPU copies");
     }
 
     /// The total duration of `repeats` calls of `work`. Each follows a call of `prepare`, which is not included.
     pub fn time(&self, repeats: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Duration {
-        let event = || self.stream.event().expect("a GPU makes events");
+        let event = || Event::new(&self.stream).expect("a GPU makes events");
         let mut total = Duration::ZERO;
         for _ in 0..repeats {
             let (start, end) = (event(), event());

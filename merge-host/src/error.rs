@@ -106,6 +106,12 @@ pub enum Error {
         /// The alignment of its elements, in bytes.
         align: usize,
     },
+    /// A kernel that handles keys alone was asked for, and there are values.
+    #[error("the kernel {kernel} handles keys without values")]
+    KeysAlone {
+        /// The kernel's name.
+        kernel: &'static str,
+    },
     /// Arrays in the GPU's memory overlap that must not.
     #[error("{what} overlaps {other}")]
     Overlap {

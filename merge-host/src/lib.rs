@@ -72,6 +72,7 @@
 #![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 
 mod batch_kernel;
+mod bound;
 mod cpu;
 mod descending;
 mod device;
@@ -92,6 +93,7 @@ mod reduction;
 mod set_operation;
 mod sort_kernel;
 mod sort_key;
+mod sort_options;
 mod sort_order;
 mod sorted;
 pub mod splits;
@@ -100,6 +102,7 @@ mod unique;
 mod word;
 
 pub use batch_kernel::BatchKernel;
+pub use bound::Bound;
 pub use descending::{Descending, descending, descending_mut};
 pub use device::{DeviceInfo, devices, driver_version};
 pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, TopK, TopKPairs, Work};
@@ -109,8 +112,8 @@ pub use error::{Cause, Error};
 pub use gpu::emulated;
 #[cfg(feature = "gpu")]
 pub use gpu::{
-    DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, RawRunGroups, RawSegments, Segments, Stream,
-    kernel_modules,
+    DeviceArray, DeviceElements, DeviceElementsMut, DeviceOffsets, Event, Gpu, GpuGroup, GroupElements,
+    GroupElementsMut, Segments, Stream, kernel_modules, workspace,
 };
 #[doc(no_inline)]
 pub use half::f16;
@@ -121,6 +124,7 @@ pub use reduction::{Reduction, Summand};
 pub use set_operation::SetOperation;
 pub use sort_kernel::SortKernel;
 pub use sort_key::SortKey;
+pub use sort_options::SortOptions;
 pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;
 pub use timing::Timing;

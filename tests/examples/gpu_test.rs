@@ -18,8 +18,8 @@
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
 use merge_host::{
-    BatchKernel, Descending, DeviceArray, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortKernel, SortOrder, Stream,
-    Timing, first_unsorted,
+    BatchKernel, Descending, DeviceArray, DeviceOffsets, Engine, Error, Event, Gpu, GpuKey, Key, MergeKernel,
+    SortKernel, SortOptions, SortOrder, Stream, Timing, first_unsorted, workspace,
 };
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -28,6 +28,7 @@ use std::time::Instant;
 use tests::bank_conflicts::conflicting;
 use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
+use tests::parts::part;
 
 #[path = "gpu_test/groups.rs"]
 mod groups;
@@ -770,8 +771,8 @@ impl Test {
         let stream = gpu.stream().expect("the device makes streams");
         for n in [300_007, 5_000_011] {
             let mut keys = stream.zeroed::<K>(n).expect("the device has memory");
-            let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
-            let graph = graph::capture(&stream, || stream.sort(&mut keys, &mut workspace));
+            let mut workspace = stream.zeroed(workspace::sort::<K, ()>(n)).expect("the device has memory");
+            let graph = graph::capture(&stream, || stream.sort(SortOrder::Ascending, &mut keys, &mut workspace));
             let graph = match graph {
                 Ok(graph) => graph,
                 Err(error) => return self.expect::<K>(|| format!("capture of a sort of {n}"), Err(error), &[]),
@@ -790,52 +791,47 @@ impl Test {
         }
     }
 
-    /// Every call of the raw layer, captured in one graph and replayed on other input.
+    /// Calls on a stream that another library owns, captured in one graph and replayed on other input.
     /// On a GPU whose kernels nothing but `prepare` has loaded.
     fn check_graph<K: GpuKey>(&mut self) {
         const D: usize = 100;
         let (n, values) = (50_000, (0..50_000).collect::<Vec<u32>>());
-        let offsets: Vec<u64> = (0..=n / D).map(|i| (i * D) as u64).collect();
+        let offsets: Vec<usize> = (0..=n / D).map(|i| i * D).collect();
         let inputs: Vec<[Vec<K>; 2]> = (0..2).map(|_| [0; 2].map(|_| self.keys(n, |word| word))).collect();
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
-        let stream = gpu.stream().expect("the device makes streams");
+        let owner = gpu.stream().expect("the device makes streams");
+        // SAFETY: the stream is of this GPU, and `owner` and `gpu` are dropped after `stream` and its arrays.
+        let stream = unsafe { gpu.stream_from_handle(owner.handle()) };
         let buffer = |n| stream.zeroed::<K>(n).expect("the device has memory");
-        let workspace =
-            || stream.zeroed::<u8>(Gpu::sort_pairs_workspace_bytes::<K, u32>(n)).expect("the device has memory");
+        let workspace = || stream.zeroed::<u8>(workspace::sort::<K, u32>(n)).expect("the device has memory");
         let (mut a, mut b) = (buffer(n), buffer(n));
         let upload = |values: &[u32]| stream.upload(values).expect("the device has memory");
-        let ends = stream.upload(&offsets).expect("the device has memory");
+        let ends = DeviceOffsets::new(&stream, &offsets).expect("the device has memory");
         let (a_values, b_values) = (upload(&values), upload(&values));
         let kernels = MergeKernel::ALL;
-        let merged: Vec<_> = kernels.iter().map(|_| buffer(2 * n)).collect();
-        let others: Vec<_> = (0..5).map(|_| (buffer(2 * n), upload(&[&values[..], &values].concat()))).collect();
-        let [for_sort, for_sort_pairs, for_merge, for_pairs, for_ragged, for_ragged_pairs] =
+        let mut merged: Vec<_> = kernels.iter().map(|_| buffer(2 * n)).collect();
+        let mut others = [(); 5].map(|()| (buffer(2 * n), upload(&[&values[..], &values].concat())));
+        let [mut for_sort, mut for_sort_pairs, mut for_merge, mut for_pairs, mut for_ragged, mut for_ragged_pairs] =
             [(); 6].map(|()| workspace());
         let (mut with_values, mut sorted_values) = (buffer(n), upload(&values));
         let graph = graph::capture(&stream, || {
-            let (kernel, order, on) = (SortKernel::Auto, SortOrder::Descending, stream.handle());
-            let (keys, values) = (with_values.raw(), sorted_values.raw());
-            let (av, bv) = ((a.raw(), a_values.raw()), (b.raw(), b_values.raw()));
-            let out = |i: usize| (others[i].0.raw(), others[i].1.raw());
-            // SAFETY: all arrays belong to this stream, are different ones, and live until the last launch of the graph has been
-            // waited for. The offsets ascend from 0 to the lengths.
-            unsafe {
-                gpu.sort_pairs_raw(kernel, order, keys, values, for_sort_pairs.raw(), on)?;
-                gpu.sort_raw(kernel, SortOrder::Ascending, a.raw(), for_sort.raw(), on)?;
-                gpu.sort_raw(kernel, SortOrder::Ascending, b.raw(), for_sort.raw(), on)?;
-                for (&kernel, out) in kernels.iter().zip(&merged) {
-                    gpu.merge_raw(kernel, a.raw(), b.raw(), out.raw(), for_merge.raw(), on)?;
-                }
-                gpu.merge_pairs_raw(av, bv, out(0), for_pairs.raw(), on)?;
-                // Runs of a sorted array are sorted.
-                gpu.merge_batch_raw(BatchKernel::Auto, a.raw(), b.raw(), out(1).0, 2 * D, D, on)?;
-                gpu.merge_batch_pairs_raw(av, bv, out(2), 2 * D, D, on)?;
-                let (a, b) = ((a.raw(), ends.raw()), (b.raw(), ends.raw()));
-                gpu.merge_ragged_raw(a, b, out(3).0, for_ragged.raw(), on)?;
-                let (a, b) = ((av.0, av.1, ends.raw()), (bv.0, bv.1, ends.raw()));
-                gpu.merge_ragged_pairs_raw(a, b, out(4), for_ragged_pairs.raw(), on)
+            stream.sort(SortOrder::Descending, (&mut with_values, &mut sorted_values), &mut for_sort_pairs)?;
+            stream.sort(SortOrder::Ascending, &mut a, &mut for_sort)?;
+            stream.sort(SortOrder::Ascending, &mut b, &mut for_sort)?;
+            for (&kernel, out) in kernels.iter().zip(&mut merged) {
+                stream.merge(kernel, &a, &b, out, &mut for_merge)?;
             }
+            let [pairs, batch, batch_pairs, ragged, ragged_pairs] = &mut others;
+            let (av, bv) = ((&a, &a_values), (&b, &b_values));
+            stream.merge(MergeKernel::Auto, av, bv, (&mut pairs.0, &mut pairs.1), &mut for_pairs)?;
+            // Runs of a sorted array are sorted.
+            let kernel = BatchKernel::Auto;
+            stream.merge_batch(kernel, &a, &b, &mut batch.0, 2 * D, D)?;
+            stream.merge_batch(kernel, av, bv, (&mut batch_pairs.0, &mut batch_pairs.1), 2 * D, D)?;
+            stream.merge_ragged((&a, &ends), (&b, &ends), &mut ragged.0, &mut for_ragged)?;
+            let out = (&mut ragged_pairs.0, &mut ragged_pairs.1);
+            stream.merge_ragged((av, &ends), (bv, &ends), out, &mut for_ragged_pairs)
         });
         let graph = match graph {
             Ok(graph) => graph,
@@ -889,10 +885,12 @@ impl Test {
         for (kernel, n) in SortKernel::ALL.into_iter().flat_map(|kernel| sizes.map(|n| (kernel, n))) {
             let mut expected: Vec<K> = self.keys(n, |word| word);
             let mut keys = stream.upload(&expected).expect("the device has memory");
-            let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
+            let mut workspace = stream.zeroed(workspace::sort::<K, ()>(n)).expect("the device has memory");
             let what = || format!("{kernel} sort of {n}, captured after `prepare` alone");
             let order = SortOrder::Ascending;
-            match graph::capture(&stream, || stream.sort_with_kernel(kernel, order, &mut keys, &mut workspace)) {
+            match graph::capture(&stream, || {
+                stream.sort(SortOptions::from(order).kernel(kernel), &mut keys, &mut workspace)
+            }) {
                 Err(error) => self.expect::<K>(what, Err(error), &[]),
                 Ok(graph) => {
                     // SAFETY: the arrays of the capture live until the download has waited, and belong to this stream.
@@ -935,7 +933,7 @@ impl Test {
             self.cpu.merge(&a, &b, &mut expected).expect("the CPU merges");
             let found = (|| {
                 let (mut out, a, b) = (stream.zeroed::<u32>(2 * n)?, stream.upload(&a)?, stream.upload(&b)?);
-                let mut workspace = stream.zeroed(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, 2 * n))?;
+                let mut workspace = stream.zeroed(workspace::merge::<u32, ()>(MergeKernel::Auto, 2 * n))?;
                 stream.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace)?;
                 out.download()
             })();
@@ -1038,15 +1036,13 @@ impl Test {
     }
 
     fn time_type<K: GpuKey>(&self, n: usize, distribution: Distribution) -> Result<(), Error> {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
-        let stream = gpu.stream()?;
+        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let keys: Vec<K> = distribution.keys(n);
         let unsorted = stream.upload(&keys)?;
         let mut out = stream.zeroed::<K>(n)?;
-        let mut workspace = stream.zeroed::<u8>(Gpu::sort_workspace_bytes::<K>(n).max(n))?;
+        let mut workspace = stream.zeroed::<u8>(workspace::sort::<K, ()>(n).max(n))?;
         let bytes = (2 * n * size_of::<K>()) as f64;
-        let copy =
-            median_ms(&stream, |step| if step == Step::Launch { stream.copy(&unsorted, &mut out) } else { Ok(()) })?;
+        let copy = median_ms(&stream, |step| if step == Step::Launch { out.copy_from(&unsorted) } else { Ok(()) })?;
         let name = type_and_size::<K>(n);
         let row = |what: &str, ms: f64| {
             let (gbs, part) = (bytes / ms / 1e6, copy / ms);
@@ -1055,8 +1051,8 @@ impl Test {
         row("device copy", copy);
 
         let sort = median_ms(&stream, |step| match step {
-            Step::Prepare => stream.copy(&unsorted, &mut out),
-            Step::Launch => stream.sort(&mut out, &mut workspace),
+            Step::Prepare => out.copy_from(&unsorted),
+            Step::Launch => stream.sort(SortOrder::Ascending, &mut out, &mut workspace),
         })?;
         row("sort", sort);
         println!("{:48} {:>9.2} G keys/s  {:016x}", "", n as f64 / sort / 1e6, digest(&keys));
@@ -1067,8 +1063,8 @@ impl Test {
         // Two sorted halves.
         let (low, high) = keys.split_at(n / 2);
         let (mut a, mut b) = (stream.upload(low)?, stream.upload(high)?);
-        stream.sort(&mut a, &mut workspace)?;
-        stream.sort(&mut b, &mut workspace)?;
+        stream.sort(SortOrder::Ascending, &mut a, &mut workspace)?;
+        stream.sort(SortOrder::Ascending, &mut b, &mut workspace)?;
         let kernels =
             [MergeKernel::Basic, MergeKernel::Tiled, MergeKernel::Circular, MergeKernel::MergePath, MergeKernel::Auto];
         for kernel in kernels {
@@ -1083,13 +1079,15 @@ impl Test {
             // Parts of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
             for d in [4, 8, 16, 30, 64, 100, 128, 256, 512, 1000, 1024] {
                 let pairs = n / d;
-                let (a, b) = (a.raw().part(0, pairs * (d / 2)), b.raw().part(0, pairs * (d - d / 2)));
-                let (out, on) = (out.raw().part(0, pairs * d), stream.handle());
+                // SAFETY: the parts are of different arrays of this stream, which are dropped after its work.
+                let (a, b, mut out) = unsafe {
+                    let runs = (part(&stream, &a, 0..pairs * (d / 2))?, part(&stream, &b, 0..pairs * (d - d / 2))?);
+                    (runs.0, runs.1, part(&stream, &out, 0..pairs * d)?)
+                };
                 for (name, kernel) in [("batch", BatchKernel::Auto), ("course's batch", BatchKernel::Small)] {
                     let ms = median_ms(&stream, |step| match step {
                         Step::Prepare => Ok(()),
-                        // SAFETY: the arrays are different ones, belong to this stream, and outlive it here.
-                        Step::Launch => unsafe { gpu.merge_batch_raw(kernel, a, b, out, d, d / 2, on) },
+                        Step::Launch => stream.merge_batch(kernel, &a, &b, &mut out, d, d / 2),
                     })?;
                     row(&format!("{name}, d {d}"), ms);
                 }
@@ -1106,7 +1104,7 @@ impl Test {
             let pairs = ao.len().max(bo.len());
             ao.resize(pairs, n / 2);
             bo.resize(pairs, n / 2);
-            let (ao, bo) = (stream.upload_offsets(&ao)?, stream.upload_offsets(&bo)?);
+            let (ao, bo) = (DeviceOffsets::new(&stream, &ao)?, DeviceOffsets::new(&stream, &bo)?);
             let ms = median_ms(&stream, |step| match step {
                 Step::Prepare => Ok(()),
                 Step::Launch => stream.merge_ragged((&a, &ao), (&b, &bo), &mut out, &mut workspace),
@@ -1129,10 +1127,10 @@ impl Test {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         let (stream, n) = (gpu.stream()?, keys.len());
         let (unsorted, mut out) = (stream.upload(keys)?, stream.zeroed::<K>(n)?);
-        let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n))?;
+        let mut workspace = stream.zeroed(workspace::sort::<K, ()>(n))?;
         let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => stream.copy(&unsorted, &mut out),
-            Step::Launch => stream.sort(&mut out, &mut workspace),
+            Step::Prepare => out.copy_from(&unsorted),
+            Step::Launch => stream.sort(SortOrder::Ascending, &mut out, &mut workspace),
         })?;
         sort_row(&format!("sort, {what}"), keys, ms);
         Ok(())
@@ -1147,10 +1145,10 @@ impl Test {
     ) -> Result<(), Error> {
         let (stream, n) = (unsorted.stream(), keys.len());
         let mut values = stream.upload(&Distribution::Sorted.keys::<V>(n))?;
-        let mut workspace = stream.zeroed(Gpu::sort_pairs_workspace_bytes::<K, V>(n))?;
+        let mut workspace = stream.zeroed(workspace::sort::<K, V>(n))?;
         let ms = median_ms(stream, |step| match step {
-            Step::Prepare => stream.copy(unsorted, out),
-            Step::Launch => stream.sort_pairs(SortOrder::Ascending, out, &mut values, &mut workspace),
+            Step::Prepare => out.copy_from(unsorted),
+            Step::Launch => stream.sort(SortOrder::Ascending, (&mut *out, &mut values), &mut workspace),
         })?;
         sort_row(&format!("sort, with {} values", V::NAME), keys, ms);
         Ok(())
@@ -1165,9 +1163,9 @@ impl Test {
     ) -> Result<(), Error> {
         let (stream, n) = (unsorted.stream(), keys.len());
         let mut indices = stream.zeroed::<u32>(n)?;
-        let mut workspace = stream.zeroed(Gpu::argsort_workspace_bytes::<K, u32>(n))?;
+        let mut workspace = stream.zeroed(workspace::argsort::<K, u32>(n))?;
         let ms = median_ms(stream, |step| match step {
-            Step::Prepare => stream.copy(unsorted, out),
+            Step::Prepare => out.copy_from(unsorted),
             Step::Launch => stream.argsort(SortOrder::Ascending, out, &mut indices, &mut workspace),
         })?;
         sort_row("argsort, u32 indices", keys, ms);
@@ -1187,7 +1185,7 @@ impl Test {
             ("lengths 1:1000", range(0, third, 1000), range(0, n - third, 1)),
         ];
         let mut out = stream.zeroed::<u32>(n)?;
-        let mut workspace = stream.zeroed(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, n))?;
+        let mut workspace = stream.zeroed(workspace::merge::<u32, ()>(MergeKernel::Auto, n))?;
         for (what, a, b) in sides {
             let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
             let ms = median_ms(stream, |step| match step {
@@ -1216,17 +1214,20 @@ impl Test {
         let (stream, n) = (unsorted.stream(), out.len());
         let (av, bv) = (stream.zeroed::<V>(a.len())?, stream.zeroed::<V>(b.len())?);
         let (from, mut values) = (stream.zeroed::<V>(n)?, stream.zeroed::<V>(n)?);
-        let mut workspace = stream.zeroed(Gpu::merge_pairs_workspace_bytes::<K>(n))?;
+        let mut workspace = stream.zeroed(workspace::merge::<K, V>(MergeKernel::Auto, n))?;
         let copy = median_ms(stream, |step| {
             if step == Step::Launch {
-                stream.copy(&from, &mut values)?;
-                stream.copy(unsorted, out)?;
+                values.copy_from(&from)?;
+                out.copy_from(unsorted)?;
             }
             Ok(())
         })?;
         let ms = median_ms(stream, |step| match step {
             Step::Prepare => Ok(()),
-            Step::Launch => stream.merge_pairs((a, &av), (b, &bv), (out, &mut values), &mut workspace),
+            Step::Launch => {
+                let out = (&mut *out, &mut values);
+                stream.merge(MergeKernel::Auto, (a, &av), (b, &bv), out, &mut workspace)
+            }
         })?;
         let bytes = (2 * out.len() * (size_of::<K>() + size_of::<V>())) as f64;
         let what = format!("merge, with {} values", V::NAME);
@@ -1265,7 +1266,7 @@ enum Step {
 fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -> Result<f64, Error> {
     let mut times = Vec::new();
     for repeat in 0..12 {
-        let (start, end) = (stream.event()?, stream.event()?);
+        let (start, end) = (Event::new(stream)?, Event::new(stream)?);
         work(Step::Prepare)?;
         start.record()?;
         work(Step::Launch)?;
@@ -1281,7 +1282,7 @@ fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -
 
 mod graph {
     //! As much of CUDA graphs as the test takes.
-    use super::{Error, Stream};
+    use super::{DeviceArray, DeviceOffsets, Error, Stream, part};
     use std::ffi::c_void;
     use std::ptr::null_mut;
 
@@ -1318,6 +1319,20 @@ mod graph {
             assert_eq!(instantiate(&mut executable, graph, null_mut(), null_mut(), 0), 0, "cuGraphInstantiate");
         }
         Ok(Graph(executable))
+    }
+
+    /// Offsets that change between launches of a graph: the elements of `array`, which gets them by uploads. They end with
+    /// `end`.
+    ///
+    /// # Safety
+    /// The array is dropped after the work of the graph. Whenever this is launched, the array has offsets as
+    /// [`DeviceOffsets::from_array`] requires.
+    pub unsafe fn changing_offsets(array: &DeviceArray<u64>, end: usize) -> DeviceOffsets {
+        // SAFETY: the caller keeps the array, and no call writes offsets.
+        let offsets = unsafe { part(array.stream(), array, 0..array.len()) };
+        // SAFETY: the caller's offsets; every length is at most `usize::MAX`.
+        let offsets = offsets.and_then(|offsets| unsafe { DeviceOffsets::from_array(offsets, end, usize::MAX) });
+        offsets.expect("there are offsets")
     }
 
     impl Graph {

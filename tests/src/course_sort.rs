@@ -5,7 +5,8 @@
 //! runs of one key on are about 2 d launches. The first passes, whose runs are short, can be left to the batch kernel
 //! of question 5, with one launch a pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the emulator.
 
-use merge_host::{BatchKernel, DeviceArray, Error, Gpu, GpuKey, MAX_BATCH_LENGTH, MergeKernel, Stream};
+use crate::parts::part;
+use merge_host::{BatchKernel, DeviceArray, Error, GpuKey, MAX_BATCH_LENGTH, MergeKernel, Stream, workspace};
 use std::mem::swap;
 
 /// Which kernels make the first passes.
@@ -29,7 +30,7 @@ impl<K: GpuKey> CourseSort<K> {
     /// # Errors
     /// [`Error::OutOfDeviceMemory`] where there is not enough memory, [`Error::Device`] where the driver fails.
     pub fn new(stream: &Stream, d: usize) -> Result<Self, Error> {
-        let splits = stream.zeroed(Gpu::merge_workspace_bytes::<K>(MergeKernel::MergePath, d))?;
+        let splits = stream.zeroed(workspace::merge::<K, ()>(MergeKernel::MergePath, d))?;
         Ok(Self { scratch: stream.zeroed(d)?, splits })
     }
 
@@ -47,15 +48,14 @@ impl<K: GpuKey> CourseSort<K> {
         let stream = keys.stream().clone();
         self.scratch.move_to(&stream)?;
         self.splits.move_to(&stream)?;
-        let (gpu, on) = (stream.gpu(), stream.handle());
         let mut run = 1;
         if first == FirstPasses::Batch {
             assert!(d.is_power_of_two(), "batches sort a power of two of keys, not {d}");
             while run < d && 2 * run <= MAX_BATCH_LENGTH {
                 // Siblings are run i of the first half and run i of the second: the kernel reads all A from one array.
-                let (a, b) = (keys.raw().part(0, d / 2), keys.raw().part(d / 2, d / 2));
-                // SAFETY: the arrays are apart, and belong to this stream, on which they are freed later.
-                unsafe { gpu.merge_batch_raw(BatchKernel::Small, a, b, self.scratch.raw(), 2 * run, run, on) }?;
+                // SAFETY: the halves are read only, and `keys` is dropped after the work on its stream.
+                let (a, b) = unsafe { (part(&stream, keys, 0..d / 2)?, part(&stream, keys, d / 2..d)?) };
+                stream.merge_batch(BatchKernel::Small, &a, &b, &mut self.scratch, 2 * run, run)?;
                 swap(keys, &mut self.scratch);
                 run *= 2;
             }
@@ -63,10 +63,13 @@ impl<K: GpuKey> CourseSort<K> {
         while run < d {
             for begin in (0..d).step_by(2 * run) {
                 let (middle, end) = ((begin + run).min(d), (begin + 2 * run).min(d));
-                let (a, b) = (keys.raw().part(begin, middle - begin), keys.raw().part(middle, end - middle));
-                let out = self.scratch.raw().part(begin, end - begin);
-                // SAFETY: as above.
-                unsafe { gpu.merge_raw(MergeKernel::MergePath, a, b, out, self.splits.raw(), on) }?;
+                // SAFETY: the runs are read only, and `out` is of another array. Both arrays are dropped after the work on
+                // their stream, which is this one.
+                let (a, b, mut out) = unsafe {
+                    let runs = (part(&stream, keys, begin..middle)?, part(&stream, keys, middle..end)?);
+                    (runs.0, runs.1, part(&stream, &self.scratch, begin..end)?)
+                };
+                stream.merge(MergeKernel::MergePath, &a, &b, &mut out, &mut self.splits)?;
             }
             swap(keys, &mut self.scratch);
             run *= 2;

@@ -4,3 +4,4 @@
 pub mod bank_conflicts;
 pub mod course_sort;
 pub mod distribution;
+pub mod parts;

@@ -6,7 +6,7 @@
 //!
 //! Times are of the clock, from an idle machine to an idle machine, and the median of some runs: events of two GPUs have no common time.
 
-use merge_host::{DeviceArray, Error, Gpu, GpuGroup, GpuKey, Key, SortOrder, parallel};
+use merge_host::{DeviceArray, Error, Gpu, GpuGroup, GpuKey, Key, SortOrder, Stream, parallel, workspace};
 use std::time::Instant;
 
 /// Runs of each measurement.
@@ -15,7 +15,7 @@ const RUNS: usize = 7;
 fn main() -> Result<(), Error> {
     let lg_n = std::env::args().nth(1).map_or(31, |text| text.parse().expect("a power of two"));
     let group = GpuGroup::all()?;
-    println!("{} GPUs, 2^{lg_n} keys of u32, half as many of u64; times in ms", group.len());
+    println!("{} GPUs, 2^{lg_n} keys of u32, half as many of u64; times in ms", group.gpus().len());
     measure::<u32>(&group, 1 << lg_n)?;
     measure::<u64>(&group, 1 << (lg_n - 1))?;
     measure_pairs(&group, 1 << (lg_n - 2))
@@ -24,18 +24,18 @@ fn main() -> Result<(), Error> {
 fn measure<K: GpuKey + Key<Bits = K>>(group: &GpuGroup, n: usize) -> Result<(), Error> {
     let input: Vec<K> = keys(n);
     let gpu = group.gpus().next().expect("a group has a member");
-    group.prepare::<K>()?;
+    group.gpus().try_for_each(Gpu::prepare::<K>)?;
 
     let one = on_one(gpu, &input)?;
     let from = group.upload(&input)?;
     let (mut keys, mut sorted) = (group.zeroed::<K>(n)?, group.zeroed::<K>(n)?);
-    let mut workspace = group.workspace(|i| group.sort_workspace_bytes::<K>(keys[i].len(), sorted[i].len()))?;
+    let mut workspace = workspaces::<K, ()>(group, &keys, &sorted)?;
     let mut arrays = (&mut keys, &mut sorted, &mut workspace);
     let all = median(
         |(keys, _, _)| copy(group, &from, keys),
         |(keys, sorted, workspace)| {
-            group.sort(SortOrder::Ascending, keys, sorted, workspace)?;
-            group.synchronize()
+            group.sort(SortOrder::Ascending, &mut keys[..], &mut sorted[..], workspace)?;
+            synchronize(group)
         },
         &mut arrays,
     )?;
@@ -45,18 +45,19 @@ fn measure<K: GpuKey + Key<Bits = K>>(group: &GpuGroup, n: usize) -> Result<(), 
     // Each member's run is sorted; the parts of the result are as long.
     copy(group, &from, &mut keys)?;
     for ((stream, keys), workspace) in group.streams().zip(&mut keys).zip(&mut workspace) {
-        stream.sort(keys, workspace)?;
+        stream.sort(SortOrder::Ascending, keys, workspace)?;
     }
     let merged = median(
-        |_| group.synchronize(),
+        |_| synchronize(group),
         |(sorted, workspace)| {
-            group.merge(&keys, sorted, workspace)?;
-            group.synchronize()
+            group.merge(&keys[..], &mut sorted[..], workspace)?;
+            synchronize(group)
         },
         &mut (&mut sorted, &mut workspace),
     )?;
     check(&input, &group.download(&sorted)?);
-    let gib = (n / group.len() * (group.len() - 1) / group.len() * size_of::<K>()) as f64 / (1u64 << 30) as f64;
+    let members = group.gpus().len();
+    let gib = (n / members * (members - 1) / members * size_of::<K>()) as f64 / (1u64 << 30) as f64;
     println!("merge {:3} 2^{:2}: all {merged:8.3}   {gib} GiB to each GPU", <K as Key>::NAME, n.ilog2());
     Ok(())
 }
@@ -65,13 +66,13 @@ fn measure<K: GpuKey + Key<Bits = K>>(group: &GpuGroup, n: usize) -> Result<(), 
 fn on_one<K: GpuKey>(gpu: &Gpu, input: &[K]) -> Result<f64, Error> {
     let stream = gpu.stream()?;
     let (from, mut keys) = (stream.upload(input)?, stream.zeroed::<K>(input.len())?);
-    let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(input.len()))?;
+    let mut workspace = stream.zeroed(workspace::sort::<K, ()>(input.len()))?;
     let prepare = |keys: &mut DeviceArray<K>| {
-        stream.copy(&from, keys)?;
+        keys.copy_from(&from)?;
         stream.synchronize()
     };
     let sort = |keys: &mut DeviceArray<K>| {
-        stream.sort(keys, &mut workspace)?;
+        stream.sort(SortOrder::Ascending, keys, &mut workspace)?;
         stream.synchronize()
     };
     median(prepare, sort, &mut keys)
@@ -84,13 +85,13 @@ fn measure_pairs(group: &GpuGroup, n: usize) -> Result<(), Error> {
     let one = {
         let stream = gpu.stream()?;
         let (from, mut keys, mut values) = (stream.upload(&input)?, stream.zeroed::<u32>(n)?, stream.zeroed::<u32>(n)?);
-        let mut workspace = stream.zeroed(Gpu::sort_pairs_workspace_bytes::<u32, u32>(n))?;
+        let mut workspace = stream.zeroed(workspace::sort::<u32, u32>(n))?;
         let prepare = |keys: &mut DeviceArray<u32>| {
-            stream.copy(&from, keys)?;
+            keys.copy_from(&from)?;
             stream.synchronize()
         };
         let sort = |keys: &mut DeviceArray<u32>| {
-            stream.sort_pairs(SortOrder::Ascending, keys, &mut values, &mut workspace)?;
+            stream.sort(SortOrder::Ascending, (keys, &mut values), &mut workspace)?;
             stream.synchronize()
         };
         median(prepare, sort, &mut keys)?
@@ -98,17 +99,12 @@ fn measure_pairs(group: &GpuGroup, n: usize) -> Result<(), Error> {
     let from = group.upload(&input)?;
     let (mut keys, mut indices) = (group.zeroed::<u32>(n)?, group.zeroed::<u32>(n)?);
     let (mut sorted, mut permutation) = (group.zeroed::<u32>(n)?, group.zeroed::<u32>(n)?);
-    let mut workspace =
-        group.workspace(|i| group.sort_pairs_workspace_bytes::<u32, u32>(keys[i].len(), sorted[i].len()))?;
+    let mut workspace = workspaces::<u32, u32>(group, &keys, &sorted)?;
     let prepare = |keys: &mut Vec<DeviceArray<u32>>| copy(group, &from, keys);
     let sort = |keys: &mut Vec<DeviceArray<u32>>| {
-        group.sort_pairs(
-            SortOrder::Ascending,
-            (keys, &mut indices),
-            (&mut sorted, &mut permutation),
-            &mut workspace,
-        )?;
-        group.synchronize()
+        let out = (&mut sorted[..], &mut permutation[..]);
+        group.sort(SortOrder::Ascending, (&mut keys[..], &mut indices[..]), out, &mut workspace)?;
+        synchronize(group)
     };
     let all = median(prepare, sort, &mut keys)?;
     println!("sort u32+u32 2^{:2}: one {one:8.3}   all {all:8.3}   {:.2} x", n.ilog2(), one / all);
@@ -129,10 +125,26 @@ fn measure_pairs(group: &GpuGroup, n: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// The workspaces of a sort of keys with values of type `V`, or `()`.
+fn workspaces<K: GpuKey, V>(
+    group: &GpuGroup,
+    keys: &[DeviceArray<K>],
+    sorted: &[DeviceArray<K>],
+) -> Result<Vec<DeviceArray<u8>>, Error> {
+    let members = group.gpus().len();
+    let bytes = |i: usize| workspace::group_sort::<K, V>(members, keys[i].len(), sorted[i].len());
+    group.streams().enumerate().map(|(i, stream)| stream.zeroed(bytes(i))).collect()
+}
+
 /// Copies a distributed array, and waits.
 fn copy<K: GpuKey>(group: &GpuGroup, from: &[DeviceArray<K>], to: &mut [DeviceArray<K>]) -> Result<(), Error> {
-    group.streams().zip(from.iter().zip(to)).try_for_each(|(stream, (from, to))| stream.copy(from, to))?;
-    group.synchronize()
+    from.iter().zip(to).try_for_each(|(from, to)| to.copy_from(from))?;
+    synchronize(group)
+}
+
+/// Waits for the work of all members.
+fn synchronize(group: &GpuGroup) -> Result<(), Error> {
+    group.streams().try_for_each(Stream::synchronize)
 }
 
 /// The median time of `work` in ms, after `prepare` each time.

@@ -14,9 +14,12 @@
 //! where `keys` is contiguous and `workspace` is `torch.empty(bytes, dtype=torch.uint8, device="cuda")`. Both must be kept until the
 //! stream has completed the sort. PyTorch's allocator does so by itself if the tensors belong to that stream, and otherwise after
 //! `keys.record_stream(stream)` and `workspace.record_stream(stream)`.
+//!
+//! [`Gpu::stream_from_handle`] and [`DeviceArray::from_address`] make a stream and arrays of them, which own nothing. Only
+//! these two are unsafe. The stream then has the same methods as one of the library's own.
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut};
-use merge_host::{Gpu, RawArray, SortKernel, SortOrder};
+use merge_host::{DeviceArray, Gpu, SortOrder, Stream, workspace};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -45,13 +48,15 @@ fn main() -> ExitCode {
 fn run(gpu: &Gpu) -> Result<(), Box<dyn Error>> {
     // cudarc retains the primary context of the GPU, which is also that of `gpu`.
     let stream = CudaContext::new(gpu.ordinal())?.new_stream()?;
+    // SAFETY: the stream is of this GPU's primary context, because the ordinals are the same. `borrowed` is dropped before
+    // `stream`. `gpu` outlives both, and the downloads below wait for the work.
+    let borrowed = unsafe { gpu.stream_from_handle(stream.cu_stream().cast()) };
     let keys: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(0x9e37_79b9) ^ (i >> 7)).collect();
     let values: Vec<u32> = (0..N as u32).collect();
     let (mut on_gpu, mut values_on_gpu) = (stream.clone_htod(&keys)?, stream.clone_htod(&values)?);
-    let mut workspace = stream.alloc_zeros::<u8>(Gpu::sort_pairs_workspace_bytes::<u32, u32>(N))?;
+    let mut workspace = stream.alloc_zeros::<u8>(workspace::sort::<u32, u32>(N))?;
 
-    // SAFETY: the downloads wait for the stream, and `gpu` is borrowed until then.
-    unsafe { sort_pairs(gpu, &stream, &mut on_gpu, &mut values_on_gpu, &mut workspace)? };
+    sort_pairs((&stream, &borrowed), &mut on_gpu, &mut values_on_gpu, &mut workspace)?;
 
     let (sorted, permutation) = (stream.clone_dtoh(&on_gpu)?, stream.clone_dtoh(&values_on_gpu)?);
     assert!(sorted.is_sorted(), "the keys are not sorted");
@@ -60,32 +65,32 @@ fn run(gpu: &Gpu) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sorts keys with their values, ascending. Returns before the sort is done: later work on `stream` finds its result.
-///
-/// # Safety
-/// `gpu` or a clone of it lives until `stream` has completed the sort.
+/// Sorts keys with their values, ascending. Returns before the sort is done: later work on the stream finds its result.
+/// `borrowed` is `stream` for this library.
 ///
 /// # Panics
-/// If `stream` belongs to another GPU.
-unsafe fn sort_pairs(
-    gpu: &Gpu,
-    stream: &CudaStream,
+/// If they are different streams.
+fn sort_pairs(
+    (stream, borrowed): (&CudaStream, &Stream),
     keys: &mut CudaSlice<u32>,
     values: &mut CudaSlice<u32>,
     workspace: &mut CudaSlice<u8>,
 ) -> Result<(), merge_host::Error> {
-    assert_eq!(stream.context().ordinal(), gpu.ordinal(), "the ordinals of the GPUs");
+    assert_eq!(borrowed.handle(), stream.cu_stream().cast(), "the handles of the streams");
     let (n, value_count, workspace_bytes) = (keys.len(), values.len(), workspace.len());
     // Each call lets `stream` wait for work on the array by cudarc's other streams. When its second result is dropped, after the call
     // below, cudarc records that `stream` uses the array, and its other streams wait for that.
     let (keys, _keys_in_use) = keys.device_ptr_mut(stream);
     let (values, _values_in_use) = values.device_ptr_mut(stream);
     let (workspace, _workspace_in_use) = workspace.device_ptr_mut(stream);
-    let (keys, values) = (RawArray::<u32>::new(keys, n), RawArray::<u32>::new(values, value_count));
-    let workspace = RawArray::new(workspace, workspace_bytes);
-    let (kernel, order, stream) = (SortKernel::Auto, SortOrder::Ascending, stream.cu_stream().cast());
-    // SAFETY: the addresses and lengths are those of three arrays in this GPU's memory, and the stream is of its primary context, the
-    // one that cudarc uses. The arrays are borrowed mutably, and cudarc orders what it does with them later, frees included, after
-    // what is on the stream. The caller keeps the `Gpu`.
-    unsafe { gpu.sort_pairs_raw(kernel, order, keys, values, workspace, stream) }
+    // SAFETY: the addresses and lengths are those of three slices in this GPU's memory, which are borrowed mutably. cudarc
+    // orders its later accesses after the work on the stream, frees included.
+    let (mut keys, mut values, mut workspace) = unsafe {
+        (
+            DeviceArray::<u32>::from_address(borrowed, keys, n)?,
+            DeviceArray::<u32>::from_address(borrowed, values, value_count)?,
+            DeviceArray::from_address(borrowed, workspace, workspace_bytes)?,
+        )
+    };
+    borrowed.sort(SortOrder::Ascending, (&mut keys, &mut values), &mut workspace)
 }

@@ -4,7 +4,7 @@
 //! own-key [COUNT]
 //! ```
 
-use merge_host::{Error, Gpu, SetOperation, Stream};
+use merge_host::{Error, Gpu, SetOperation, Stream, workspace};
 use own_key_kernels::{ByName, Date, Person};
 use std::cmp::Ordering;
 use std::process::ExitCode;
@@ -40,8 +40,8 @@ fn run(count: usize) -> Result<(), Error> {
     let mut by_date = persons.clone();
     by_date.sort_by_key(|person| (person.born.year, person.born.month, person.born.day));
     let mut sorted = stream.upload(&persons)?;
-    let mut workspace = stream.zeroed(Gpu::sort_by_workspace_bytes::<Person, u32>(count))?;
-    stream.sort_by::<Person>(&mut sorted, &mut workspace)?;
+    let mut workspace = stream.zeroed(workspace::sort_by::<Person, u32>(count))?;
+    stream.sort_by::<Person, ()>(&mut sorted, &mut workspace)?;
     assert!(sorted.download()? == by_date, "sorted by date");
 
     let mut by_name = persons.clone();
@@ -67,8 +67,8 @@ fn merge(stream: &Stream, persons: &[Person], expected: &[Person]) -> Result<(),
     b.sort_by(compare_names);
     let (a, b) = (stream.upload(a)?, stream.upload(b)?);
     let mut merged = stream.zeroed(persons.len())?;
-    let mut workspace = stream.zeroed(Gpu::merge_by_workspace_bytes::<Person, ()>(persons.len()))?;
-    stream.merge_by::<ByName>(&a, &b, &mut merged, &mut workspace)?;
+    let mut workspace = stream.zeroed(workspace::merge_by::<Person, ()>(persons.len()))?;
+    stream.merge_by::<ByName, ()>(&a, &b, &mut merged, &mut workspace)?;
     assert!(merged.download()? == expected, "merged by name");
     Ok(())
 }
@@ -83,11 +83,11 @@ fn combine(stream: &Stream, persons: &[Person]) -> Result<(), Error> {
     });
     let total = a.len() + b.len();
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
-    let mut workspace = stream.zeroed(Gpu::set_operation_by_workspace_bytes::<Person, ()>(total))?;
+    let mut workspace = stream.zeroed(workspace::set_operation_by::<Person, ()>(total))?;
     for operation in SetOperation::ALL {
         let mut out = stream.zeroed(operation.most_keys(a.len(), b.len()))?;
         let mut count = stream.zeroed(1)?;
-        stream.set_operation_by::<ByName>(operation, &on_a, &on_b, &mut out, &mut count, &mut workspace)?;
+        stream.set_operation_by::<ByName, ()>(operation, &on_a, &on_b, &mut out, &mut count, &mut workspace)?;
         let expected = combined(operation, &a, &b);
         assert_eq!(count.download()?, [expected.len() as u64], "{operation}");
         assert!(out.download()?[..expected.len()] == expected, "{operation}");

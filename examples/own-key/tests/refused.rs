@@ -77,7 +77,7 @@ fn methods_for_the_librarys_own_types_of_keys() {
         "methods-for-numbers",
         &[
             "error[E0277]: the GPU has no kernels for keys of type `Person`",
-            "stream.sort(persons, workspace)",
+            "stream.sort(SortOrder::Ascending, persons, workspace)",
             "structs and other types are sorted and merged on a GPU by `Stream::sort_by` and its like",
         ],
     );

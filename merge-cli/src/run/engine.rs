@@ -109,8 +109,8 @@ impl ChosenEngine {
     pub fn memory_of_each_gpu(&mut self) -> Result<Option<u64>> {
         let engine = self.ready()?;
         #[cfg(feature = "gpu")]
-        if let Some(gpus) = engine.as_gpu_group() {
-            return Ok(Some(gpus.memory()?.0 / gpus.len() as u64));
+        if let Some(group) = engine.as_gpu_group() {
+            return Ok(Some(group.memory()?.0 / group.gpus().len() as u64));
         }
         let _ = engine;
         Ok(None)

@@ -59,6 +59,22 @@ impl<'a, K: Key, V> Run<'a, K, V> {
     }
 }
 
+#[cfg(feature = "gpu")]
+impl<'a, K: Key, V> Run<'a, K, V> {
+    /// The same run, of keys of the type that a GPU has kernels for.
+    pub fn on_gpu(self) -> Run<'a, K::OnGpu, V> {
+        Run { keys: bytemuck::cast_slice(self.keys), values: self.values }
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl<'a, K: Key, V> RunMut<'a, K, V> {
+    /// The same run, of keys of the type that a GPU has kernels for.
+    pub fn on_gpu(self) -> RunMut<'a, K::OnGpu, V> {
+        RunMut { keys: bytemuck::cast_slice_mut(self.keys), values: self.values }
+    }
+}
+
 impl<'a, K> RunMut<'a, K, ()> {
     /// Keys alone.
     #[inline(always)]

@@ -6,8 +6,6 @@ use super::Work;
 use super::check::{check_batch, check_ragged, check_values_of_merge};
 use crate::cpu::{Run, RunMut, merge_batch, merge_ragged};
 use crate::{Error, Key, Timing};
-#[cfg(feature = "gpu")]
-use bytemuck::{cast_slice, cast_slice_mut};
 
 impl Engine {
     /// Solves a batch of merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`,
@@ -45,11 +43,11 @@ impl Engine {
         a_len: usize,
     ) -> Result<Timing, Error> {
         check_batch(a.len(), b.len(), out.len(), d, a_len)?;
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
-            return gpu.merge_batch_host::<K::OnGpu>(cast_slice(a), cast_slice(b), cast_slice_mut(out), d, a_len);
-        }
         let (a, b, out) = (Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(out));
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.keys.len()))? {
+            return gpu.merge_batch_host(a.on_gpu(), b.on_gpu(), out.on_gpu(), (d, a_len));
+        }
         self.workers.merge(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
     }
 
@@ -81,18 +79,11 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
-            let out = (cast_slice_mut(out.0), out.1);
-            return gpu.merge_batch_pairs_host::<K::OnGpu, V>(
-                (cast_slice(a.0), a.1),
-                (cast_slice(b.0), b.1),
-                out,
-                d,
-                a_len,
-            );
-        }
         let (a, b, out) = (Run::new(a), Run::new(b), RunMut::new(out));
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))? {
+            return gpu.merge_batch_host(a.on_gpu(), b.on_gpu(), out.on_gpu(), (d, a_len));
+        }
         self.workers.merge(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
     }
 
@@ -134,11 +125,8 @@ impl Engine {
         check_ragged((a.0.len(), a.1), (b.0.len(), b.1), out.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
-            return gpu.merge_ragged_host::<K::OnGpu>(
-                (cast_slice(a.0), a.1),
-                (cast_slice(b.0), b.1),
-                cast_slice_mut(out),
-            );
+            let (a, b) = ((Run::of_keys(a.0).on_gpu(), a.1), (Run::of_keys(b.0).on_gpu(), b.1));
+            return gpu.merge_ragged_host(a, b, RunMut::of_keys(out).on_gpu());
         }
         let problems = merge_ragged::Offsets { a: a.1, b: b.1 };
         let (a, b, out) = (Run::of_keys(a.0), Run::of_keys(b.0), RunMut::of_keys(out));
@@ -175,8 +163,8 @@ impl Engine {
         check_ragged((a.0.len(), a.2), (b.0.len(), b.2), out.0.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
-            let (a, b) = ((cast_slice(a.0), a.1, a.2), (cast_slice(b.0), b.1, b.2));
-            return gpu.merge_ragged_pairs_host::<K::OnGpu, V>(a, b, (cast_slice_mut(out.0), out.1));
+            let (a, b) = ((Run::new((a.0, a.1)).on_gpu(), a.2), (Run::new((b.0, b.1)).on_gpu(), b.2));
+            return gpu.merge_ragged_host(a, b, RunMut::new(out).on_gpu());
         }
         let problems = merge_ragged::Offsets { a: a.2, b: b.2 };
         let (a, b, out) = (Run::new((a.0, a.1)), Run::new((b.0, b.1)), RunMut::new(out));

@@ -4,6 +4,8 @@ use super::Engine;
 #[cfg(feature = "gpu")]
 use super::Work;
 use super::check::check_length;
+#[cfg(feature = "gpu")]
+use crate::Bound;
 use crate::cpu;
 use crate::index::check_index_range;
 use crate::{Error, Index, Key, Timing};
@@ -63,7 +65,8 @@ impl Engine {
         check_index_range::<I>(keys.len().saturating_add(1))?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.one_gpu_for::<K>(&Work::merge::<K>(needles.len() + keys.len()))? {
-            return gpu.bounds_host::<K::OnGpu, I>(lower, cast_slice(needles), cast_slice(keys), bounds);
+            let bound = if lower { Bound::Lower } else { Bound::Upper };
+            return gpu.bounds_host::<K::OnGpu, I>(bound, cast_slice(needles), cast_slice(keys), bounds);
         }
         // As many threads as needles are worth, whatever the number of keys.
         self.workers.merge(needles.len(), |threads| cpu::bounds::bounds(lower, needles, keys, bounds, threads))

@@ -59,7 +59,8 @@ impl Engine {
     pub fn run_lengths<K: Key>(&self, keys: &[K], out: &mut Vec<K>, lengths: &mut Vec<u64>) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.one_gpu_for::<K>(&Work::set_operation::<K>(keys.len()))? {
-            let (groups, timing) = gpu.run_lengths_host::<K::OnGpu>(cast_slice(keys), lengths)?;
+            let (groups, found, timing) = gpu.run_lengths_host::<K::OnGpu>(cast_slice(keys))?;
+            *lengths = found;
             *out = cast_vec(groups);
             return Ok(timing);
         }
@@ -101,8 +102,8 @@ impl Engine {
         check_values("keys", keys.len(), values.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.one_gpu_for::<K>(&Work::set_operation::<K>(keys.len()).with_values(size_of::<V>()))? {
-            let (groups, timing) =
-                gpu.reduce_by_key_host::<K::OnGpu, V>(reduction, cast_slice(keys), values, totals)?;
+            let (groups, found, timing) = gpu.reduce_by_key_host::<K::OnGpu, V>(reduction, cast_slice(keys), values)?;
+            *totals = found;
             *out = cast_vec(groups);
             return Ok(timing);
         }

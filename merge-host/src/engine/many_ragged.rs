@@ -6,8 +6,6 @@ use super::Work;
 use super::check::{check_groups, check_values};
 use crate::cpu::{Run, RunMut, merge_many_ragged};
 use crate::{Error, Key, Timing};
-#[cfg(feature = "gpu")]
-use bytemuck::{cast_slice, cast_slice_mut};
 
 impl Engine {
     /// Merges the runs of each of many groups: all runs of group `g`, each ascending, into one run, at the same indices of `out`. Stable: of equal keys of a
@@ -51,7 +49,8 @@ impl Engine {
         check_groups(keys.len(), offsets, groups, out.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(keys.len()))? {
-            return gpu.merge_many_ragged_host::<K::OnGpu>((cast_slice(keys), offsets), groups, cast_slice_mut(out));
+            let runs = (Run::of_keys(keys).on_gpu(), offsets);
+            return gpu.merge_many_ragged_host(runs, groups, RunMut::of_keys(out).on_gpu());
         }
         let groups = merge_many_ragged::Groups { offsets, groups };
         let (from, out) = (Run::of_keys(keys), RunMut::of_keys(out));
@@ -88,8 +87,8 @@ impl Engine {
         check_groups(keys.len(), offsets, groups, out.0.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(keys.len()).with_values(size_of::<V>()))? {
-            let (runs, out) = ((cast_slice(keys), values, offsets), (cast_slice_mut(out.0), out.1));
-            return gpu.merge_many_ragged_pairs_host::<K::OnGpu, V>(runs, groups, out);
+            let runs = (Run::new((keys, values)).on_gpu(), offsets);
+            return gpu.merge_many_ragged_host(runs, groups, RunMut::new(out).on_gpu());
         }
         let groups = merge_many_ragged::Groups { offsets, groups };
         let (from, out) = (Run::new((keys, values)), RunMut::new(out));

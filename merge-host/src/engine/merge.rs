@@ -6,8 +6,6 @@ use super::Work;
 use super::check::{check_all_runs, check_two_runs, check_values, check_values_of_merge};
 use crate::cpu::{Run, RunMut, merge_many, merge_path, reference};
 use crate::{Error, Key, MergeKernel, Timing};
-#[cfg(feature = "gpu")]
-use bytemuck::{cast_slice, cast_slice_mut};
 
 impl Engine {
     /// Merges `a` and `b`, both ascending, into `out` with the fastest kernel. Stable: of equal keys, those of `a` come
@@ -60,7 +58,12 @@ impl Engine {
         check_two_runs(a.len(), b.len(), out.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
-            return gpu.merge_host::<K::OnGpu>(kernel, cast_slice(a), cast_slice(b), cast_slice_mut(out));
+            return gpu.merge_host(
+                kernel,
+                Run::of_keys(a).on_gpu(),
+                Run::of_keys(b).on_gpu(),
+                RunMut::of_keys(out).on_gpu(),
+            );
         }
         self.workers.merge(out.len(), |threads| match kernel {
             MergeKernel::Basic => reference::basic::merge(a, b, out, threads),
@@ -107,12 +110,11 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_two_runs(a.0.len(), b.0.len(), out.0.len())?;
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
-            let out = (cast_slice_mut(out.0), out.1);
-            return gpu.merge_pairs_host::<K::OnGpu, V>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), out);
-        }
         let (a, b, out) = (Run::new(a), Run::new(b), RunMut::new(out));
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))? {
+            return gpu.merge_host(MergeKernel::Auto, a.on_gpu(), b.on_gpu(), out.on_gpu());
+        }
         self.workers.merge(out.keys.len(), |threads| merge_path::merge(a, b, out, threads))
     }
 
@@ -144,8 +146,8 @@ impl Engine {
         check_all_runs(runs.iter().map(|run| run.len()), out.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
-            let runs: Vec<&[K::OnGpu]> = runs.iter().map(|run| cast_slice(run)).collect();
-            return gpu.merge_many_host::<K::OnGpu>(&runs, cast_slice_mut(out));
+            let runs: Vec<_> = runs.iter().map(|run| Run::of_keys(run).on_gpu()).collect();
+            return gpu.merge_many_host(&runs, RunMut::of_keys(out).on_gpu());
         }
         let (runs, out) = (runs.iter().map(|run| Run::of_keys(run)), RunMut::of_keys(out));
         self.workers.try_merge(out.keys.len(), |threads| merge_many::merge(runs, out, threads))
@@ -180,8 +182,8 @@ impl Engine {
         check_all_runs(runs.iter().map(|run| run.0.len()), out.0.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
-            let runs: Vec<(&[K::OnGpu], &[V])> = runs.iter().map(|run| (cast_slice(run.0), run.1)).collect();
-            return gpu.merge_many_pairs_host::<K::OnGpu, V>(&runs, (cast_slice_mut(out.0), out.1));
+            let runs: Vec<_> = runs.iter().map(|run| Run::new(*run).on_gpu()).collect();
+            return gpu.merge_many_host(&runs, RunMut::new(out).on_gpu());
         }
         let (runs, out) = (runs.iter().map(|run| Run::new(*run)), RunMut::new(out));
         self.workers.try_merge(out.keys.len(), |threads| merge_many::merge(runs, out, threads))

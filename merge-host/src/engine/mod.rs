@@ -44,7 +44,7 @@ pub use top_k::{TopK, TopKPairs};
 use crate::cpu::Workers;
 use crate::{EngineKind, Error, Key, SortKernel};
 #[cfg(feature = "gpu")]
-use crate::{Gpu, GpuGroup};
+use crate::{Gpu, GpuGroup, SortOptions, SortOrder};
 #[cfg(feature = "gpu")]
 use auto::Choice;
 use std::fmt;
@@ -434,6 +434,12 @@ impl Engine {
     #[cfg(feature = "gpu")]
     fn gpus_to_select<K: Key>(&self, keys: usize, k: usize) -> Result<Option<&GpuGroup>, Error> {
         if k == 0 || keys == 0 { Ok(None) } else { self.gpus_for::<K>(&Work::top_k::<K>(keys)) }
+    }
+
+    /// How a GPU sorts in that order.
+    #[cfg(feature = "gpu")]
+    fn options(&self, order: SortOrder) -> SortOptions {
+        SortOptions::from(order).kernel(self.sort_kernel)
     }
 
     #[cfg(feature = "gpu")]

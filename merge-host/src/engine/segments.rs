@@ -6,8 +6,6 @@ use super::Work;
 use super::check::{check_offsets, check_values};
 use crate::cpu::{RunMut, sort_segments};
 use crate::{Error, Key, SortOrder, Timing};
-#[cfg(feature = "gpu")]
-use bytemuck::cast_slice_mut;
 
 impl Engine {
     /// Sorts each segment of `keys` separately, in the given order. Stable.
@@ -41,7 +39,7 @@ impl Engine {
         check_offsets("the input", offsets, keys.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpus) = self.gpus_for::<K>(&Work::sort_segments::<K>(keys.len(), offsets.len() - 1))? {
-            return gpus.sort_segments_host::<K::OnGpu>(order, cast_slice_mut(keys), offsets);
+            return gpus.sort_segments_host(order, RunMut::of_keys(keys).on_gpu(), offsets);
         }
         self.workers
             .sort(sort_segments::cost(offsets), |threads| sort_segments::sort_keys(order, keys, offsets, threads))
@@ -79,7 +77,7 @@ impl Engine {
         let work = Work::sort_segments::<K>(keys.len(), offsets.len() - 1).with_values(size_of::<V>());
         #[cfg(feature = "gpu")]
         if let Some(gpus) = self.gpus_for::<K>(&work)? {
-            return gpus.sort_segments_pairs_host::<K::OnGpu, V>(order, cast_slice_mut(keys), values, offsets);
+            return gpus.sort_segments_host(order, RunMut::new((keys, values)).on_gpu(), offsets);
         }
         let run = RunMut::new((keys, values));
         self.workers

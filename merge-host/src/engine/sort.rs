@@ -4,6 +4,8 @@ use super::Engine;
 #[cfg(feature = "gpu")]
 use super::Work;
 use super::check::{check_length, check_values};
+#[cfg(feature = "gpu")]
+use crate::cpu::RunMut;
 use crate::cpu::blocks::try_for_each_callback;
 use crate::cpu::{self, memory, sort_pairs};
 use crate::index::check_index_range;
@@ -57,7 +59,7 @@ impl Engine {
     pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()))? {
-            return gpu.sort_host::<K::OnGpu>(self.sort_kernel, order, cast_slice_mut(keys));
+            return gpu.sort_host(self.options(order), RunMut::of_keys(keys).on_gpu());
         }
         self.workers.sort(keys.len(), |threads| cpu::sort::sort_keys(order, keys, threads))
     }
@@ -113,7 +115,7 @@ impl Engine {
         if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(len).from_files())? {
             let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
             let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
-            return gpu.sort_streamed::<K::OnGpu, E>(self.sort_kernel, order, len, read, write);
+            return gpu.sort_streamed::<K::OnGpu, E>(self.options(order), len, read, write);
         }
         let threads = if self.workers.are_of_current_pool() {
             Threads::OfPool(usize::MAX)
@@ -167,7 +169,7 @@ impl Engine {
         check_values("the input", keys.len(), values.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<V>()))? {
-            return gpu.sort_pairs_host::<K::OnGpu, V>(self.sort_kernel, order, cast_slice_mut(keys), values);
+            return gpu.sort_host(self.options(order), RunMut::new((keys, values)).on_gpu());
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::sort_pairs(order, keys, values, threads))
     }
@@ -198,7 +200,7 @@ impl Engine {
         check_index_range::<I>(keys.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))? {
-            return gpu.argsort_host::<K::OnGpu, I>(self.sort_kernel, order, cast_slice(keys), indices);
+            return gpu.argsort_host::<K::OnGpu, I>(self.options(order), cast_slice(keys), indices);
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::argsort(order, keys, indices, threads))
     }

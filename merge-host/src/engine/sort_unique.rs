@@ -4,6 +4,8 @@ use super::Engine;
 #[cfg(feature = "gpu")]
 use super::Work;
 use super::check::check_values;
+#[cfg(feature = "gpu")]
+use crate::cpu::RunMut;
 use crate::cpu::{sort, sort_pairs};
 use crate::unique::unique_on;
 use crate::{Error, Key, SortOrder, Timing};
@@ -32,11 +34,10 @@ impl Engine {
     pub fn sort_unique<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<(usize, Timing), Error> {
         #[cfg(feature = "gpu")]
         if let Some(gpus) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()))? {
-            let on_gpu = cast_slice_mut(keys);
             if let Some(gpu) = gpus.only() {
-                return gpu.sort_unique_host::<K::OnGpu>(self.sort_kernel, order, on_gpu);
+                return gpu.sort_unique_host(self.options(order), RunMut::of_keys(keys).on_gpu());
             }
-            let sorted = gpus.sort_host::<K::OnGpu>(self.sort_kernel, order, on_gpu)?;
+            let sorted = gpus.sort_host(self.options(order), RunMut::of_keys(keys).on_gpu())?;
             return self.unique_after(sorted, keys, &mut [], 0);
         }
         let mut count = 0;
@@ -71,11 +72,10 @@ impl Engine {
         check_values("the input", keys.len(), values.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpus) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<V>()))? {
-            let on_gpu = cast_slice_mut(keys);
             if let Some(gpu) = gpus.only() {
-                return gpu.sort_unique_pairs_host::<K::OnGpu, V>(self.sort_kernel, order, on_gpu, values);
+                return gpu.sort_unique_host(self.options(order), RunMut::new((&mut *keys, &mut *values)).on_gpu());
             }
-            let sorted = gpus.sort_pairs_host::<K::OnGpu, V>(self.sort_kernel, order, on_gpu, values)?;
+            let sorted = gpus.sort_host(self.options(order), RunMut::new((&mut *keys, &mut *values)).on_gpu())?;
             return self.unique_after(sorted, keys, cast_slice_mut(values), size_of::<V>());
         }
         let mut count = 0;

@@ -125,9 +125,10 @@ impl<K: Key> TopK<K> {
     pub fn add(&mut self, engine: &Engine, keys: &[K]) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
         if let Some(gpus) = engine.gpus_to_select::<K>(keys.len(), self.first.k())? {
-            let of_part = gpus.top_k_host::<K::OnGpu>(self.order, cast_slice(keys), self.first.k(), false)?;
-            let added = self.add_on_cpu(engine, cast_slice(&of_part.keys))?;
-            return Ok(Timing { compute: of_part.timing.compute + added.compute, ..of_part.timing });
+            let (first, _, timing) =
+                gpus.top_k_host::<K::OnGpu>(self.order, cast_slice(keys), self.first.k(), false)?;
+            let added = self.add_on_cpu(engine, cast_slice(&first))?;
+            return Ok(Timing { compute: timing.compute + added.compute, ..timing });
         }
         self.add_on_cpu(engine, keys)
     }
@@ -206,9 +207,9 @@ impl<K: Key, V: Copy + Send + Sync> TopKPairs<K, V> {
         #[cfg(feature = "gpu")]
         let of_part = match engine.gpus_to_select::<K>(keys.len(), first.k())? {
             Some(gpus) => {
-                let of_part = gpus.top_k_host::<K::OnGpu>(*order, cast_slice(keys), first.k(), true)?;
-                timing = of_part.timing;
-                Some(of_part.indices)
+                let (_, indices, of_part) = gpus.top_k_host::<K::OnGpu>(*order, cast_slice(keys), first.k(), true)?;
+                timing = of_part;
+                Some(indices)
             }
             None => None,
         };

@@ -40,12 +40,12 @@ use kernels_gpu::own::merge_groups::Groups;
 
 /// As [`Stream::sort_by`](crate::Stream::sort_by).
 pub fn sort_by<C: Kernels>(items: &mut [C::Item], seed: u64) {
-    own::sort::<C, ()>(items, &mut [], seed);
+    own::sort::<C, ()>(items, &mut [], false, seed);
 }
 
-/// As [`Stream::sort_pairs_by`](crate::Stream::sort_pairs_by).
+/// As [`Stream::sort_by`](crate::Stream::sort_by), with values.
 pub fn sort_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(items: &mut [C::Item], values: &mut [V], seed: u64) {
-    own::sort::<C, V>(items, values, seed);
+    own::sort::<C, V>(items, values, false, seed);
 }
 
 /// As [`Stream::merge_by`](crate::Stream::merge_by).
@@ -54,7 +54,7 @@ pub fn merge_by<C: Kernels>(a: &[C::Item], b: &[C::Item], out: &mut [C::Item], s
     own::merge::<C, ()>([(a, &[]), (b, &[])], (out, &mut []), Groups::of_two(a.len(), b.len()), seed);
 }
 
-/// As [`Stream::merge_pairs_by`](crate::Stream::merge_pairs_by).
+/// As [`Stream::merge_by`](crate::Stream::merge_by), with values.
 pub fn merge_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     a: (&[C::Item], &[V]),
     b: (&[C::Item], &[V]),
@@ -77,7 +77,8 @@ pub fn merge_ragged_by<C: Kernels>(
     merge_ragged_pairs_by::<C, ()>((a.0, &[], a.1), (b.0, &[], b.1), (out, &mut []), seed);
 }
 
-/// As [`Stream::merge_ragged_pairs_by`](crate::Stream::merge_ragged_pairs_by): each side is its items, their values and their offsets.
+/// As [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by), with values: each side is its items, their values and
+/// their offsets.
 pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     a: (&[C::Item], &[V], &[usize]),
     b: (&[C::Item], &[V], &[usize]),
@@ -101,7 +102,8 @@ pub fn set_operation_by<C: Kernels>(operation: SetOperation, a: &[C::Item], b: &
     own::set_operation::<C, ()>(operation, [(a, &[]), (b, &[])], seed).0.0
 }
 
-/// As [`Stream::set_operation_pairs_by`](crate::Stream::set_operation_pairs_by): the items that are kept, and their values.
+/// As [`Stream::set_operation_by`](crate::Stream::set_operation_by), with values: the items that are kept, and their
+/// values.
 pub fn set_operation_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     operation: SetOperation,
     a: (&[C::Item], &[V]),

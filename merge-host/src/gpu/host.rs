@@ -1,15 +1,24 @@
-//! Work on slices in host memory: upload, compute, download.
+//! Operations on slices in host memory: upload, compute, download.
 
-use super::failure::OrFailure;
-use super::launch::many_ragged::{self, RunGroups};
-use super::launch::runs::{self, ManyRuns};
-use super::launch::sort::{self, SortPlan};
-use super::launch::{Arrays, Entry, OnStream, batch, groups, merge, segments};
+use super::launch::batch::{Batch, Lengths, Ragged};
+use super::launch::groups::{ReduceByKey, RunLengths, SortUnique, Unique};
+use super::launch::many_ragged::{MergeManyRagged, RunGroups};
+use super::launch::many_runs::{MOST, MergeMany};
+use super::launch::merge::{Merge, MergeTree};
+use super::launch::sets::Sets;
+use super::launch::sort::Sort;
+use super::launch::top_k::TopK;
+use super::launch::{Arrays, OnStream, bounds, segments};
 use super::numbers::{bytes_of, bytes_of_mut};
+use super::operation::{Operation, Record};
 use super::{Address, Gpu, zeroed};
+use crate::cpu::{Run, RunMut};
 use crate::permutation::fill_identity;
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, parallel};
-use bytemuck::{cast_slice, cast_slice_mut};
+use crate::{
+    BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, SortOrder, Summand,
+    Timing, parallel,
+};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -27,8 +36,11 @@ pub(super) struct Values<'a> {
 impl<'a> Values<'a> {
     pub(super) const NONE: Self = Self { bytes: &[], each: 0 };
 
-    /// `values`, if they are numbers of 4 or 8 bytes.
+    /// `values`, if they are numbers of 4 or 8 bytes, or of no bytes.
     pub(super) fn of_numbers<V: Copy>(values: &'a [V]) -> Option<Self> {
+        if size_of::<V>() == 0 {
+            return Some(Self::NONE);
+        }
         Some(Self { bytes: bytes_of(values)?, each: size_of::<V>() })
     }
 
@@ -43,6 +55,32 @@ impl<'a> Values<'a> {
     }
 }
 
+/// Elements that an operation takes: some to upload, or room for some.
+#[derive(Clone, Copy)]
+pub(super) struct Slice<'a> {
+    keys: &'a [u8],
+    values: Values<'a>,
+    len: usize,
+    key_bytes: usize,
+}
+
+impl<'a> Slice<'a> {
+    /// Keys and values, of which there are as many.
+    fn of<T: Pod>(keys: &'a [T], values: Values<'a>) -> Self {
+        Self { keys: cast_slice(keys), values, len: keys.len(), key_bytes: size_of::<T>() }
+    }
+
+    /// Room for `len` keys with values of `value_bytes` bytes, or 0.
+    pub(super) fn room<T>(len: usize, value_bytes: usize) -> Self {
+        let values = Values { each: value_bytes, ..Values::NONE };
+        Self { keys: &[], values, len, key_bytes: size_of::<T>() }
+    }
+
+    fn bytes(self) -> usize {
+        self.len.saturating_mul(self.key_bytes + self.values.each)
+    }
+}
+
 /// Keys and values in the GPU's memory.
 pub(super) struct OnGpu {
     pub(super) keys: DeviceBuffer<u8>,
@@ -52,30 +90,42 @@ pub(super) struct OnGpu {
 }
 
 impl OnGpu {
-    /// Allocates arrays for `len` keys of type `K` with values of `value_bytes` bytes, or none if that is 0.
-    pub(super) fn new<K: GpuKey>(gpu: &Gpu, len: usize, value_bytes: usize) -> Result<Self, Error> {
-        let (keys, values) = (len.saturating_mul(size_of::<K>()), len.saturating_mul(value_bytes));
+    /// Allocates arrays for these elements.
+    pub(super) fn new(gpu: &Gpu, slice: Slice<'_>) -> Result<Self, Error> {
+        let Slice { len, key_bytes, values: Values { each: value_bytes, .. }, .. } = slice;
+        let (keys, values) = (len.saturating_mul(key_bytes), len.saturating_mul(value_bytes));
         Ok(Self { keys: gpu.buffer(keys)?, values: gpu.buffer(values)?, len, value_bytes })
     }
 
-    /// Allocates arrays and uploads keys and values.
-    fn upload<K: GpuKey>(gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<Self, Error> {
-        let to = Self::new::<K>(gpu, keys.len(), values.each)?;
-        to.fill(gpu, keys, values)?;
-        Ok(to)
+    /// Uploads elements, unless there is only room for them.
+    fn upload(&self, gpu: &Gpu, slice: Slice<'_>) -> Result<(), Error> {
+        gpu.copy_to_gpu(slice.keys, &self.keys)?;
+        gpu.copy_to_gpu(slice.values.bytes, &self.values)
     }
 
     /// Uploads keys and values, of which there are as many.
     pub(super) fn fill<K: GpuKey>(&self, gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<(), Error> {
-        gpu.copy_to_gpu(cast_slice(keys), &self.keys)?;
-        gpu.copy_to_gpu(values.bytes, &self.values)
+        self.upload(gpu, Slice::of(keys, values))
     }
 
-    /// Downloads keys and the bytes of values, of which there are at least as many.
-    fn download<K: GpuKey>(&self, gpu: &Gpu, keys: &mut [K], values: &mut [u8]) -> Result<(), Error> {
-        let (keys, values) = (&mut keys[..self.len], &mut values[..self.len * self.value_bytes]);
+    /// Downloads the first elements, as many as `keys`, and the bytes of their values.
+    fn download<K: Pod>(&self, gpu: &Gpu, keys: &mut [K], values: &mut [u8]) -> Result<(), Error> {
         gpu.copy_from_gpu(&self.keys.index(..size_of_val(keys)), keys)?;
         gpu.copy_from_gpu(&self.values.index(..values.len()), values)
+    }
+
+    /// The first `count` keys.
+    fn first_keys<K: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<K>, Error> {
+        let mut keys = zeroed(count)?;
+        self.download(gpu, &mut keys, &mut [])?;
+        Ok(keys.into_vec())
+    }
+
+    /// The first `count` values.
+    fn first_values<V: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<V>, Error> {
+        let mut values = zeroed(count)?;
+        gpu.copy_from_gpu(&self.values.index(..count * size_of::<V>()), &mut values)?;
+        Ok(values.into_vec())
     }
 
     pub(super) fn arrays(&self) -> Arrays {
@@ -84,615 +134,454 @@ impl OnGpu {
     }
 }
 
+/// How operations on slices run.
 impl Gpu {
-    /// [`Engine::sort_with`](crate::Engine::sort_with).
-    pub(crate) fn sort_host<K: GpuKey>(
+    /// Uploads `slices`, and runs the operation that `make` makes of their arrays.
+    fn run<K, O: Operation<K>, const N: usize>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut [K],
+        slices: [Slice<'_>; N],
+        make: impl Fn([Arrays; N]) -> O,
+    ) -> Result<([OnGpu; N], Timing), Error> {
+        let upload =
+            |arrays: &[OnGpu; N]| arrays.iter().zip(slices).try_for_each(|(array, slice)| array.upload(self, slice));
+        self.run_with(slices, upload, make)
+    }
+
+    /// Runs the operation that `make` makes of the arrays for `slices`, which `upload` fills.
+    fn run_with<K, O: Operation<K>, E: From<Error> + Send, const N: usize>(
+        &self,
+        slices: [Slice<'_>; N],
+        upload: impl FnOnce(&[OnGpu; N]) -> Result<(), E> + Send,
+        make: impl Fn([Arrays; N]) -> O,
+    ) -> Result<([OnGpu; N], Timing), E> {
+        // The bytes of workspace and the entry points do not depend on addresses.
+        let planned = make(slices.map(|slice| Record::arrays(slice.len, slice.values.each)));
+        let (workspace_bytes, record) = (planned.workspace_bytes(), Record::new(self.shared.multiprocessors));
+        record.add(&planned)?;
+        let data_bytes = slices.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.bytes()));
+        self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
+        let arrays = slices.map(|slice| OnGpu::new(self, slice));
+        let arrays = arrays.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        let Ok(arrays): Result<[OnGpu; N], _> = arrays.try_into() else { unreachable!("there is an array a slice") };
+        // The driver compiles the kernels meanwhile.
+        let (uploaded, loaded) = parallel::join(|| timed(|| upload(&arrays)), || self.load(record.entries()));
+        loaded?;
+        let ((), upload) = uploaded?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let stream = self.stream()?;
+        let ((), compute) = timed(|| {
+            let _entered = self.enter()?;
+            let operation = make(arrays.each_ref().map(OnGpu::arrays));
+            // SAFETY: the arrays have just been allocated for the lengths of the slices and live until after the wait,
+            // as does the workspace, which begins at a multiple of 256.
+            unsafe { operation.launch(&OnStream::new(&stream), address(&workspace))? };
+            stream.synchronize()
+        })?;
+        Ok((arrays, Timing { upload, compute, ..Timing::default() }))
+    }
+
+    /// Refuses work that does not fit, before anything is allocated.
+    pub(super) fn check_memory(&self, needed: usize) -> Result<(), Error> {
+        let (free, _) = self.memory()?;
+        let needed = needed as u64;
+        if needed > free { Err(Error::OutOfDeviceMemory { needed, free }) } else { Ok(()) }
+    }
+
+    /// Has `work` upload keys and values and put them in order, or some of them, and downloads these. Returns their
+    /// number.
+    ///
+    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves their indices, and the
+    /// values are gathered here.
+    fn in_place<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        RunMut { keys, values }: RunMut<'_, K, V>,
+        work: impl FnOnce(&[K], Values<'_>) -> Result<(OnGpu, usize, Timing), Error>,
+    ) -> Result<(usize, Timing), Error> {
+        if let Some(numbers) = Values::of_numbers(values) {
+            let (done, count, mut timing) = work(keys, numbers)?;
+            let numbers = bytes_of_mut(values).unwrap_or_default();
+            let numbers = &mut numbers[..count * done.value_bytes];
+            ((), timing.download) = timed(|| done.download(self, &mut keys[..count], numbers))?;
+            return Ok((count, timing));
+        }
+        let mut permutation = identity(keys.len())?;
+        let (done, count, mut timing) = work(keys, Values::of_indices(&permutation))?;
+        let sources = &mut permutation[..count];
+        ((), timing.download) = timed(|| done.download(self, &mut keys[..count], cast_slice_mut(sources)))?;
+        gather(values, sources)?;
+        Ok((count, timing))
+    }
+
+    /// Runs the operation that `make` makes of the arrays of A, B, the output and offsets, and downloads the output.
+    ///
+    /// Values are as for [`in_place`](Self::in_place); the indices are those in A followed by B.
+    fn merged<K: GpuKey, V: Copy + Send + Sync, O: Operation<K>>(
+        &self,
+        [a, b]: [Run<'_, K, V>; 2],
+        out: RunMut<'_, K, V>,
+        offsets: [&[usize]; 2],
+        make: impl Fn([Arrays; 5]) -> O,
     ) -> Result<Timing, Error> {
-        let (sorted, mut timing) = self.sort_slices(kernel, order, keys, Values::NONE)?;
-        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.keys, keys))?;
+        if out.keys.is_empty() {
+            return Ok(Timing::default());
+        }
+        let offsets = offsets.map(|offsets| Slice::of(offsets, Values::NONE));
+        let run = |of_a: Values<'_>, of_b: Values<'_>| {
+            let room = Slice::room::<K>(out.keys.len(), of_a.each);
+            self.run([Slice::of(a.keys, of_a), Slice::of(b.keys, of_b), room, offsets[0], offsets[1]], &make)
+        };
+        if let (Some(of_a), Some(of_b)) = (Values::of_numbers(a.values), Values::of_numbers(b.values)) {
+            let ([_, _, merged, ..], mut timing) = run(of_a, of_b)?;
+            let numbers = bytes_of_mut(out.values).unwrap_or_default();
+            ((), timing.download) = timed(|| merged.download(self, out.keys, numbers))?;
+            return Ok(timing);
+        }
+        let (indices, mut sources) = (identity(out.keys.len())?, zeroed::<u64>(out.keys.len())?);
+        let (of_a, of_b) = indices.split_at(a.keys.len());
+        let ([_, _, merged, ..], mut timing) = run(Values::of_indices(of_a), Values::of_indices(of_b))?;
+        ((), timing.download) = timed(|| merged.download(self, out.keys, cast_slice_mut(&mut sources)))?;
+        parallel::for_each(out.values.chunks_mut(BLOCK).zip(sources.chunks(BLOCK)), |(out, sources)| {
+            for (value, &from) in out.iter_mut().zip(sources) {
+                let from = from as usize;
+                *value = if from < a.values.len() { a.values[from] } else { b.values[from - a.values.len()] };
+            }
+        });
+        Ok(timing)
+    }
+}
+
+/// The operations. Lengths and offsets have been checked.
+impl Gpu {
+    /// [`Engine::sort`](crate::Engine::sort).
+    pub(crate) fn sort_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        SortOptions { order, kernel }: SortOptions,
+        data: RunMut<'_, K, V>,
+    ) -> Result<Timing, Error> {
+        let (_, timing) = self.in_place(data, |keys, values| {
+            let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
+            let ([sorted], timing) = self.run::<K, _, 1>([Slice::of(keys, values)], sort)?;
+            Ok((sorted, keys.len(), timing))
+        })?;
         Ok(timing)
     }
 
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
     pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
+        SortOptions { order, kernel }: SortOptions,
         len: usize,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
-        let (sorted, mut timing) = self.sort_on_gpu::<K, E>((kernel, order), len, 0, false, |on_gpu| {
+        let upload = |[on_gpu]: &[OnGpu; 1]| {
             self.fill(&on_gpu.keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
-        })?;
+        };
+        let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
+        let ([sorted], mut timing) = self.run_with::<K, _, E, 1>([Slice::room::<K>(len, 0)], upload, sort)?;
         ((), timing.download) =
             timed(|| self.drain(&sorted.keys, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
         Ok(timing)
     }
 
-    /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
-    pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
-    ) -> Result<Timing, Error> {
-        let (_, timing) =
-            self.pairs_in_place(keys, values, |keys, values| self.sort_slices(kernel, order, keys, values))?;
-        Ok(timing)
-    }
-
     /// [`Engine::sort_unique`](crate::Engine::sort_unique).
-    pub(crate) fn sort_unique_host<K: GpuKey>(
+    pub(crate) fn sort_unique_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut [K],
+        SortOptions { order, kernel }: SortOptions,
+        data: RunMut<'_, K, V>,
     ) -> Result<(usize, Timing), Error> {
-        let sorted = self.sort_slices(kernel, order, keys, Values::NONE)?;
-        let (unique, mut timing) = self.unique_on_gpu::<K>(sorted)?;
-        ((), timing.download) = timed(|| unique.download(self, keys, &mut []))?;
-        Ok((unique.len, timing))
-    }
-
-    /// [`Engine::sort_unique_pairs`](crate::Engine::sort_unique_pairs). Lengths have been checked.
-    pub(crate) fn sort_unique_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
-    ) -> Result<(usize, Timing), Error> {
-        self.pairs_in_place(keys, values, |keys, values| {
-            self.unique_on_gpu::<K>(self.sort_slices(kernel, order, keys, values)?)
+        self.in_place(data, |keys, values| {
+            let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, order, at, count: count.keys };
+            let slices = [Slice::of(keys, values), Slice::room::<u64>(1, 0)];
+            let ([unique, count], timing) = self.run::<K, _, 2>(slices, make)?;
+            Ok((unique, count.first_keys::<u64>(self, 1)?[0] as usize, timing))
         })
     }
 
-    /// The first of equal keys of an array that was sorted in the GPU's memory, with their values. Adds to the time that the sort took.
-    fn unique_on_gpu<K: GpuKey>(&self, (sorted, mut timing): (OnGpu, Timing)) -> Result<(OnGpu, Timing), Error> {
-        self.load(&groups::entries_of_unique::<K>(sorted.value_bytes))?;
-        // The workspace of the sort was as large, and has been freed.
-        let mut unique = OnGpu::new::<K>(self, sorted.len, sorted.value_bytes)?;
-        let workspace: DeviceBuffer<u8> = self.buffer(groups::workspace_bytes::<K>(sorted.len))?;
-        let count: DeviceBuffer<u8> = self.buffer(size_of::<u64>())?;
-        let stream = self.new_stream()?;
-        let (found, compute) = timed(|| {
-            let (from, to, workspace) = (sorted.arrays(), unique.arrays(), address(&workspace));
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { groups::unique::<K>(&self.queue(&stream)?, from, to, address(&count), workspace)? };
-            stream.synchronize().or_failure("unique keys on the GPU")?;
-            let mut found = [0u64];
-            self.copy_from_gpu(&count, &mut found)?;
-            Ok::<_, Error>(found[0])
-        })?;
-        unique.len = found as usize;
-        timing.compute += compute;
-        Ok((unique, timing))
-    }
-
-    /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
+    /// [`Engine::argsort`](crate::Engine::argsort).
     pub(crate) fn argsort_host<K: GpuKey, I: Index>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
+        SortOptions { order, kernel }: SortOptions,
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        let upload = |on_gpu: &OnGpu| self.copy_to_gpu(cast_slice(keys), &on_gpu.keys);
-        let (how, index_bytes) = ((kernel, order), size_of::<I>());
-        let (sorted, mut timing) = self.sort_on_gpu::<K, Error>(how, keys.len(), index_bytes, true, upload)?;
+        let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: true };
+        let slice = Slice { values: Values { each: size_of::<I>(), ..Values::NONE }, ..Slice::of(keys, Values::NONE) };
+        let ([sorted], mut timing) = self.run::<K, _, 1>([slice], sort)?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)
     }
 
-    /// [`Engine::sort_segments`](crate::Engine::sort_segments). Offsets have been checked.
-    pub(crate) fn sort_segments_host<K: GpuKey>(
+    /// [`Engine::sort_segments`](crate::Engine::sort_segments).
+    pub(crate) fn sort_segments_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         order: SortOrder,
-        keys: &mut [K],
+        data: RunMut<'_, K, V>,
         offsets: &[usize],
     ) -> Result<Timing, Error> {
-        let (sorted, mut timing) = self.sort_segments_on_gpu(order, keys, Values::NONE, offsets)?;
-        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.keys, keys))?;
-        Ok(timing)
-    }
-
-    /// [`Engine::sort_segments_pairs`](crate::Engine::sort_segments_pairs). Lengths and offsets have been checked.
-    pub(crate) fn sort_segments_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
-        offsets: &[usize],
-    ) -> Result<Timing, Error> {
-        let (_, timing) =
-            self.pairs_in_place(keys, values, |keys, values| self.sort_segments_on_gpu(order, keys, values, offsets))?;
-        Ok(timing)
-    }
-
-    /// Uploads keys, values and offsets, and sorts the segments in the GPU's memory.
-    fn sort_segments_on_gpu<K: GpuKey>(
-        &self,
-        order: SortOrder,
-        keys: &[K],
-        values: Values<'_>,
-        offsets: &[usize],
-    ) -> Result<(OnGpu, Timing), Error> {
-        let workspace_bytes = segments::workspace_bytes::<K>(keys.len(), values.each);
-        let data_bytes = size_of_val(keys) + values.bytes.len() + size_of_val(offsets);
-        self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
-        self.load(&segments::entries::<K>(values.each))?;
-        let stream = self.new_stream()?;
-        let ((sorted, on_gpu), upload) =
-            timed(|| Ok((OnGpu::upload(self, keys, values)?, self.upload::<u64>(cast_slice(offsets))?)))?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let longest = offsets.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
-        let bounds = segments::Bounds::of_offsets(on_gpu.as_device_ptr().as_raw(), offsets.len() - 1, longest);
-        let ((), compute) = timed(|| {
-            let (queue, at) = (self.queue(&stream)?, sorted.arrays());
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine` has checked the offsets.
-            unsafe { segments::sort_segments::<K>(&queue, order, at, bounds, false, address(&workspace))? };
-            stream.synchronize().or_failure("the sort of segments on the GPU")
+        let (count, longest) = (offsets.len() - 1, widest(offsets));
+        let (_, timing) = self.in_place(data, |keys, values| {
+            let sort = |[at, offsets]: [Arrays; 2]| {
+                let bounds = segments::Bounds::of_offsets(offsets.keys, count, longest);
+                segments::SortSegments { order, at, bounds, indexes: false }
+            };
+            let slices = [Slice::of(keys, values), Slice::of(offsets, Values::NONE)];
+            let ([sorted, _], timing) = self.run::<K, _, 2>(slices, sort)?;
+            Ok((sorted, keys.len(), timing))
         })?;
-        Ok((sorted, Timing { upload, compute, ..Timing::default() }))
-    }
-
-    /// [`Engine::merge_many`](crate::Engine::merge_many). Lengths have been checked.
-    pub(crate) fn merge_many_host<K: GpuKey>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
-        if out.is_empty() {
-            return Ok(Timing::default());
-        }
-        let lengths = lengths(runs.iter().map(|run| run.len()));
-        concatenate(runs, out);
-        let (merged, mut timing) = self.merge_runs_on_gpu(lengths, out, Values::NONE)?;
-        ((), timing.download) = timed(|| self.copy_from_gpu(&merged.keys, out))?;
         Ok(timing)
     }
 
-    /// [`Engine::merge_many_pairs`](crate::Engine::merge_many_pairs). Lengths have been checked.
-    pub(crate) fn merge_many_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+    /// [`Engine::merge_many`](crate::Engine::merge_many).
+    pub(crate) fn merge_many_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        runs: &[(&[K], &[V])],
-        out: (&mut [K], &mut [V]),
+        runs: &[Run<'_, K, V>],
+        mut out: RunMut<'_, K, V>,
     ) -> Result<Timing, Error> {
-        if out.0.is_empty() {
+        if out.keys.is_empty() {
             return Ok(Timing::default());
         }
-        let (keys, values): (Vec<&[K]>, Vec<&[V]>) = runs.iter().copied().unzip();
-        let lengths = lengths(keys.iter().map(|run| run.len()));
-        concatenate(&keys, out.0);
-        concatenate(&values, out.1);
-        let (_, timing) =
-            self.pairs_in_place(out.0, out.1, |keys, values| self.merge_runs_on_gpu(lengths, keys, values))?;
+        let runs: Vec<_> = runs.iter().filter(|run| !run.keys.is_empty()).copied().collect();
+        concatenate(&runs, &mut out);
+        let lengths: Vec<usize> = runs.iter().map(|run| run.keys.len()).collect();
+        let (_, timing) = self.in_place(out, |keys, values| {
+            let (merged, timing) = self.merge_runs(&lengths, keys, values)?;
+            Ok((merged, keys.len(), timing))
+        })?;
         Ok(timing)
     }
 
-    /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged). Lengths and offsets have been checked.
-    pub(crate) fn merge_many_ragged_host<K: GpuKey>(
+    /// Uploads elements in runs of these lengths, and merges the runs: many at once, unless there are more keys than 32
+    /// bits count.
+    fn merge_runs<K: GpuKey>(
         &self,
-        (keys, offsets): (&[K], &[usize]),
-        groups: &[usize],
-        out: &mut [K],
-    ) -> Result<Timing, Error> {
-        if out.is_empty() {
-            return Ok(Timing::default());
-        }
-        let (merged, mut timing) = self.merge_groups_on_gpu(keys, Values::NONE, offsets, groups)?;
-        ((), timing.download) = timed(|| self.copy_from_gpu(&merged.keys, out))?;
-        Ok(timing)
-    }
-
-    /// [`Engine::merge_many_ragged_pairs`](crate::Engine::merge_many_ragged_pairs). Lengths and offsets have been checked.
-    pub(crate) fn merge_many_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        (keys, values, offsets): (&[K], &[V], &[usize]),
-        groups: &[usize],
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        if out.0.is_empty() {
-            return Ok(Timing::default());
-        }
-        concatenate(&[keys], out.0);
-        concatenate(&[values], out.1);
-        let (_, timing) =
-            self.pairs_in_place(out.0, out.1, |keys, values| self.merge_groups_on_gpu(keys, values, offsets, groups))?;
-        Ok(timing)
-    }
-
-    /// Uploads keys, values and offsets, and merges the runs of each group in the GPU's memory.
-    fn merge_groups_on_gpu<K: GpuKey>(
-        &self,
+        lengths: &[usize],
         keys: &[K],
         values: Values<'_>,
-        offsets: &[usize],
-        groups: &[usize],
     ) -> Result<(OnGpu, Timing), Error> {
-        let widest = |ends: &[usize]| ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        let (from, order) = (Slice::of(keys, values), SortOrder::Ascending);
+        let room = |is_needed: bool| Slice::room::<K>(if is_needed { keys.len() } else { 0 }, values.each);
+        if keys.len() > MOST {
+            let make = |[from, to]: [Arrays; 2]| MergeTree { lengths, from, to };
+            let ([from, to], timing) = self.run::<K, _, 2>([from, room(true)], make)?;
+            return Ok((if MergeTree::ends_in_to(lengths.len()) { to } else { from }, timing));
+        }
+        let (offsets, runs, in_place) = (ends_of(lengths), lengths.len(), MergeMany::can_be_in_place(lengths.len()));
+        let make = |[from, to, offsets]: [Arrays; 3]| {
+            let out = if in_place { from } else { to };
+            MergeMany { order, from, offsets: (offsets.keys, runs), out }
+        };
+        let slices = [from, room(!in_place), Slice::of(&offsets, Values::NONE)];
+        let ([from, to, _], timing) = self.run::<K, _, 3>(slices, make)?;
+        Ok((if in_place { from } else { to }, timing))
+    }
+
+    /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
+    pub(crate) fn merge_many_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        (from, offsets): (Run<'_, K, V>, &[usize]),
+        groups: &[usize],
+        mut out: RunMut<'_, K, V>,
+    ) -> Result<Timing, Error> {
+        if out.keys.is_empty() {
+            return Ok(Timing::default());
+        }
+        out.copy_from(from);
         let ends_of_groups: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
-        let mut described = RunGroups {
-            offsets: 0,
+        let described = |offsets_at: Address, groups_at: Address| RunGroups {
+            offsets: offsets_at,
             runs: offsets.len() - 1,
-            groups: 0,
+            groups: groups_at,
             count: groups.len() - 1,
             most_runs: widest(groups),
             longest: widest(&ends_of_groups),
         };
-        let workspace_bytes = many_ragged::workspace_bytes::<K>(keys.len(), described, values.each);
-        let in_place = described.can_be_in_place::<K>(keys.len(), values.each);
-        let arrays = if in_place { 1 } else { 2 };
-        let data_bytes = arrays * (size_of_val(keys) + values.bytes.len()) + size_of_val(offsets) + size_of_val(groups);
-        self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
-        self.load(&many_ragged::entries::<K>(keys.len(), described, values.each))?;
-        let stream = self.new_stream()?;
-        let ((from, offsets, groups), upload) = timed(|| {
-            let upload = |offsets: &[usize]| self.upload::<u64>(cast_slice(offsets));
-            Ok((OnGpu::upload(self, keys, values)?, upload(offsets)?, upload(groups)?))
+        let (_, timing) = self.in_place(out, |keys, values| {
+            let in_place = described(0, 0).can_be_in_place::<K>(keys.len(), values.each);
+            let make = |[from, to, offsets, groups]: [Arrays; 4]| {
+                let out = if in_place { from } else { to };
+                let groups = described(offsets.keys, groups.keys);
+                MergeManyRagged { order: SortOrder::Ascending, from, groups, out }
+            };
+            let room = Slice::room::<K>(if in_place { 0 } else { keys.len() }, values.each);
+            let [of_runs, of_groups] = [offsets, groups].map(|offsets| Slice::of(offsets, Values::NONE));
+            let ([from, to, ..], timing) =
+                self.run::<K, _, 4>([Slice::of(keys, values), room, of_runs, of_groups], make)?;
+            Ok((if in_place { from } else { to }, keys.len(), timing))
         })?;
-        (described.offsets, described.groups) = (offsets.as_device_ptr().as_raw(), groups.as_device_ptr().as_raw());
-        let other = if in_place { None } else { Some(OnGpu::new::<K>(self, keys.len(), values.each)?) };
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let ((), compute) = timed(|| {
-            let (queue, at) = (self.queue(&stream)?, from.arrays());
-            let out = other.as_ref().map_or(at, OnGpu::arrays);
-            let (order, workspace) = (SortOrder::Ascending, address(&workspace));
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine` has checked the offsets.
-            unsafe { many_ragged::merge_many_ragged::<K>(&queue, order, at, described, out, workspace)? };
-            stream.synchronize().or_failure("the merge on the GPU")
-        })?;
-        Ok((other.unwrap_or(from), Timing { upload, compute, ..Timing::default() }))
-    }
-
-    /// [`Engine::merge_with`](crate::Engine::merge_with). Lengths have been checked.
-    pub(crate) fn merge_host<K: GpuKey>(
-        &self,
-        kernel: MergeKernel,
-        a: &[K],
-        b: &[K],
-        out: &mut [K],
-    ) -> Result<Timing, Error> {
-        let problem = Problem {
-            entries: merge::entries_of_kernel::<K>(kernel),
-            workspace_bytes: merge::workspace_bytes::<K>(kernel, out.len()),
-            a: (a, Values::NONE),
-            b: (b, Values::NONE),
-        };
-        self.merge_on_gpu(problem, out, &mut [], |queue, [a, b, out], workspace| {
-            // SAFETY: these are arrays of the slices' lengths, apart, and they are waited for.
-            unsafe { merge::merge::<K>(queue, kernel, a, b, out.keys, workspace) }
-        })
-    }
-
-    /// [`Engine::merge_batch`](crate::Engine::merge_batch). Lengths have been checked.
-    pub(crate) fn merge_batch_host<K: GpuKey>(
-        &self,
-        a: &[K],
-        b: &[K],
-        out: &mut [K],
-        d: usize,
-        a_len: usize,
-    ) -> Result<Timing, Error> {
-        let lengths = batch::Lengths { problems: out.len() / d, d, a_len };
-        let entries = batch::entries::<K>(0);
-        let problem = Problem { entries, workspace_bytes: 0, a: (a, Values::NONE), b: (b, Values::NONE) };
-        self.merge_on_gpu(problem, out, &mut [], |queue, arrays, _| {
-            let at = arrays.map(|array| array.keys);
-            // SAFETY: as for `merge_host`; `Engine` has checked that they hold whole runs.
-            unsafe { batch::merge_batch::<K>(queue, BatchKernel::Auto, at, lengths) }
-        })
-    }
-
-    /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
-    pub(crate) fn merge_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        a: (&[K], &[V]),
-        b: (&[K], &[V]),
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        let workspace_bytes = merge::pairs_workspace_bytes::<K>(out.0.len());
-        self.merge_values(a, b, out, (merge::entries::<K>, workspace_bytes), |queue, [a, b, out], workspace| {
-            // SAFETY: as for `merge_host`.
-            unsafe { merge::merge_pairs::<K>(queue, a, b, out, workspace) }
-        })
-    }
-
-    /// [`Engine::merge_batch_pairs`](crate::Engine::merge_batch_pairs). Lengths have been checked.
-    pub(crate) fn merge_batch_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        a: (&[K], &[V]),
-        b: (&[K], &[V]),
-        out: (&mut [K], &mut [V]),
-        d: usize,
-        a_len: usize,
-    ) -> Result<Timing, Error> {
-        let lengths = batch::Lengths { problems: out.0.len() / d, d, a_len };
-        self.merge_values(a, b, out, (batch::entries::<K>, 0), |queue, arrays, _| {
-            // SAFETY: as for `merge_host`; `Engine` has checked that they are whole runs.
-            unsafe { batch::merge_batch_pairs::<K>(queue, arrays, lengths) }
-        })
-    }
-
-    /// [`Engine::merge_ragged`](crate::Engine::merge_ragged). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_host<K: GpuKey>(
-        &self,
-        a: (&[K], &[usize]),
-        b: (&[K], &[usize]),
-        out: &mut [K],
-    ) -> Result<Timing, Error> {
-        let problem = Problem {
-            entries: batch::entries::<K>(0),
-            workspace_bytes: batch::ragged_workspace_bytes::<K>(out.len()),
-            a: (a.0, Values::NONE),
-            b: (b.0, Values::NONE),
-        };
-        let offsets = Offsets::upload(self, a.1, b.1)?;
-        self.merge_on_gpu(problem, out, &mut [], |queue, arrays, workspace| {
-            offsets.merge::<K>(queue, arrays, workspace)
-        })
-    }
-
-    /// [`Engine::merge_ragged_pairs`](crate::Engine::merge_ragged_pairs). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        a: (&[K], &[V], &[usize]),
-        b: (&[K], &[V], &[usize]),
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        let workspace_bytes = batch::ragged_workspace_bytes::<K>(out.0.len());
-        let entries = |value_bytes| [batch::entries::<K>(0), batch::entries::<K>(value_bytes)].concat();
-        let offsets = Offsets::upload(self, a.2, b.2)?;
-        let (a, b) = ((a.0, a.1), (b.0, b.1));
-        self.merge_values(a, b, out, (entries, workspace_bytes), |queue, arrays, workspace| {
-            offsets.merge::<K>(queue, arrays, workspace)
-        })
-    }
-
-    /// Has `work` upload keys and values and put them in order, or some of them, and downloads these. Returns their number.
-    ///
-    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, and the values are
-    /// gathered here.
-    fn pairs_in_place<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        keys: &mut [K],
-        values: &mut [V],
-        work: impl FnOnce(&[K], Values<'_>) -> Result<(OnGpu, Timing), Error>,
-    ) -> Result<(usize, Timing), Error> {
-        if let Some(numbers) = Values::of_numbers(values) {
-            let (done, mut timing) = work(keys, numbers)?;
-            let numbers = bytes_of_mut(values).unwrap_or_default();
-            ((), timing.download) = timed(|| done.download(self, keys, numbers))?;
-            return Ok((done.len, timing));
-        }
-        let mut permutation = identity(keys.len())?;
-        let (done, mut timing) = work(keys, Values::of_indices(&permutation))?;
-        ((), timing.download) = timed(|| done.download(self, keys, cast_slice_mut(&mut permutation)))?;
-        gather(values, &permutation[..done.len])?;
-        Ok((done.len, timing))
-    }
-
-    /// Uploads keys and values in runs of these lengths, and merges the runs in the GPU's memory: many at once, unless there are
-    /// more keys than 32 bits count.
-    fn merge_runs_on_gpu<K: GpuKey>(
-        &self,
-        lengths: Vec<usize>,
-        keys: &[K],
-        values: Values<'_>,
-    ) -> Result<(OnGpu, Timing), Error> {
-        if u32::try_from(keys.len()).is_err() {
-            return self.merge_tree_on_gpu(lengths, keys, values);
-        }
-        let many = ManyRuns::new(lengths);
-        let workspace_bytes = many.workspace_bytes::<K>(values.each);
-        let data_bytes = size_of_val(keys) + values.bytes.len();
-        self.check_memory(data_bytes.saturating_add(many.described.len() + workspace_bytes))?;
-        self.load(&runs::entries::<K>(values.each))?;
-        let stream = self.new_stream()?;
-        let ((merged, described), upload) =
-            timed(|| Ok((OnGpu::upload(self, keys, values)?, self.upload(&many.described)?)))?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let ((), compute) = timed(|| {
-            let (at, described, workspace) = (merged.arrays(), address(&described), address(&workspace));
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { runs::merge_many::<K>(&self.queue(&stream)?, &many, at, described, workspace)? };
-            stream.synchronize().or_failure("the merge on the GPU")
-        })?;
-        Ok((merged, Timing { upload, compute, ..Timing::default() }))
-    }
-
-    /// [`merge_runs_on_gpu`](Self::merge_runs_on_gpu) by merges of two.
-    fn merge_tree_on_gpu<K: GpuKey>(
-        &self,
-        lengths: Vec<usize>,
-        keys: &[K],
-        values: Values<'_>,
-    ) -> Result<(OnGpu, Timing), Error> {
-        let (workspace_bytes, entries) = match values.each {
-            0 => {
-                let kernel = MergeKernel::Auto;
-                (merge::workspace_bytes::<K>(kernel, keys.len()), merge::entries_of_kernel::<K>(kernel))
-            }
-            each => (merge::pairs_workspace_bytes::<K>(keys.len()), merge::entries::<K>(each)),
-        };
-        let data_bytes = size_of_val(keys) + values.bytes.len();
-        self.check_memory(data_bytes.saturating_mul(2).saturating_add(workspace_bytes))?;
-        self.load(&entries)?;
-        let stream = self.new_stream()?;
-        let (from, upload) = timed(|| OnGpu::upload(self, keys, values))?;
-        let to = OnGpu::new::<K>(self, keys.len(), values.each)?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let (in_to, compute) = timed(|| {
-            let (queue, workspace) = (self.queue(&stream)?, address(&workspace));
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            let in_to = unsafe { runs::merge_tree::<K>(&queue, lengths, from.arrays(), to.arrays(), workspace)? };
-            stream.synchronize().or_failure("the merge on the GPU")?;
-            Ok(in_to)
-        })?;
-        Ok((if in_to { to } else { from }, Timing { upload, compute, ..Timing::default() }))
-    }
-
-    /// Uploads keys and values, and sorts them in the GPU's memory.
-    fn sort_slices<K: GpuKey>(
-        &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &[K],
-        values: Values<'_>,
-    ) -> Result<(OnGpu, Timing), Error> {
-        let upload = |on_gpu: &OnGpu| on_gpu.fill(self, keys, values);
-        self.sort_on_gpu::<K, Error>((kernel, order), keys.len(), values.each, false, upload)
-    }
-
-    /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if that
-    /// is 0. If it `indexes`, values are the keys' indices, and nothing has to be put there.
-    fn sort_on_gpu<K: GpuKey, E: From<Error> + Send>(
-        &self,
-        how: (SortKernel, SortOrder),
-        len: usize,
-        value_bytes: usize,
-        indexes: bool,
-        upload: impl FnOnce(&OnGpu) -> Result<(), E> + Send,
-    ) -> Result<(OnGpu, Timing), E> {
-        let plan = SortPlan::of::<K>(len, value_bytes, indexes).with_kernel(how.0);
-        let workspace_bytes = plan.workspace_bytes::<K>(len);
-        self.check_memory(len.saturating_mul(size_of::<K>() + value_bytes).saturating_add(workspace_bytes))?;
-        let sorted = OnGpu::new::<K>(self, len, value_bytes)?;
-        // The driver compiles the kernels meanwhile.
-        let (uploaded, loaded) = parallel::join(|| timed(|| upload(&sorted)), || self.load(&plan.entries::<K>(len)));
-        loaded?;
-        let ((), upload) = uploaded?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let stream = self.new_stream()?;
-        let ((), compute) = timed(|| {
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { sort::sort::<K>(&self.queue(&stream)?, how, sorted.arrays(), indexes, address(&workspace))? };
-            stream.synchronize().or_failure("the sort on the GPU")
-        })?;
-        Ok((sorted, Timing { upload, compute, ..Timing::default() }))
-    }
-
-    /// [`merge_on_gpu`](Self::merge_on_gpu) of keys with values. `needs` are the entry points for values of a number of bytes, and
-    /// the bytes of workspace.
-    ///
-    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, in A followed by
-    /// B, and the values are gathered here.
-    fn merge_values<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        a: (&[K], &[V]),
-        b: (&[K], &[V]),
-        out: (&mut [K], &mut [V]),
-        (entries, workspace_bytes): (impl Fn(usize) -> Vec<Entry>, usize),
-        work: impl FnOnce(&OnStream<'_>, [Arrays; 3], Address) -> Result<(), Error>,
-    ) -> Result<Timing, Error> {
-        if let (Some(of_a), Some(of_b)) = (Values::of_numbers(a.1), Values::of_numbers(b.1)) {
-            let problem = Problem { entries: entries(of_a.each), workspace_bytes, a: (a.0, of_a), b: (b.0, of_b) };
-            return self.merge_on_gpu(problem, out.0, bytes_of_mut(out.1).unwrap_or_default(), work);
-        }
-        let (indices, mut merged) = (identity(out.0.len())?, zeroed::<u64>(out.0.len())?);
-        let (of_a, of_b) = indices.split_at(a.0.len());
-        let (of_a, of_b) = (Values::of_indices(of_a), Values::of_indices(of_b));
-        let problem = Problem { entries: entries(of_a.each), workspace_bytes, a: (a.0, of_a), b: (b.0, of_b) };
-        let timing = self.merge_on_gpu(problem, out.0, cast_slice_mut(&mut merged), work)?;
-        let blocks = out.1.chunks_mut(BLOCK).zip(merged.chunks(BLOCK));
-        parallel::for_each(blocks, |(out, merged)| {
-            for (value, &from) in out.iter_mut().zip(merged) {
-                let from = from as usize;
-                *value = if from < a.1.len() { a.1[from] } else { b.1[from - a.1.len()] };
-            }
-        });
         Ok(timing)
     }
 
-    /// Uploads A and B, has `work` merge them on the GPU, and downloads the result: keys, and bytes of as many values.
-    ///
-    /// `work` gets arrays of the slices' lengths, A, B and the result, which are apart, and a workspace.
-    fn merge_on_gpu<K: GpuKey>(
+    /// [`Engine::merge`](crate::Engine::merge).
+    pub(crate) fn merge_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        Problem { entries, workspace_bytes, a, b }: Problem<'_, K>,
-        keys: &mut [K],
-        values: &mut [u8],
-        work: impl FnOnce(&OnStream<'_>, [Arrays; 3], Address) -> Result<(), Error>,
+        kernel: MergeKernel,
+        a: Run<'_, K, V>,
+        b: Run<'_, K, V>,
+        out: RunMut<'_, K, V>,
     ) -> Result<Timing, Error> {
-        if keys.is_empty() {
-            return Ok(Timing::default());
-        }
-        self.load(&entries)?;
-        let data_bytes = size_of_val(keys) + values.len();
-        self.check_memory(data_bytes.saturating_mul(2).saturating_add(workspace_bytes))?;
-        let stream = self.new_stream()?;
-        let ((on_gpu_a, on_gpu_b), upload) =
-            timed(|| Ok((OnGpu::upload(self, a.0, a.1)?, OnGpu::upload(self, b.0, b.1)?)))?;
-        let out = OnGpu::new::<K>(self, keys.len(), a.1.each)?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let ((), compute) = timed(|| {
-            let arrays = [&on_gpu_a, &on_gpu_b, &out].map(OnGpu::arrays);
-            work(&self.queue(&stream)?, arrays, address(&workspace))?;
-            stream.synchronize().or_failure("the merge on the GPU")
-        })?;
-        let ((), download) = timed(|| out.download(self, keys, values))?;
-        Ok(Timing { upload, compute, download, ..Timing::default() })
+        self.merged([a, b], out, [&[]; 2], |[a, b, out, ..]| Merge { kernel, a, b, out })
     }
 
-    /// Says before anything is allocated that the whole does not fit.
-    pub(super) fn check_memory(&self, needed: usize) -> Result<(), Error> {
-        let (free, _) = self.memory()?;
-        let needed = needed as u64;
-        if needed > free { Err(Error::OutOfDeviceMemory { needed, free }) } else { Ok(()) }
-    }
-}
-
-/// A merge of two arrays in host memory, and what it needs.
-struct Problem<'a, K> {
-    entries: Vec<Entry>,
-    workspace_bytes: usize,
-    a: (&'a [K], Values<'a>),
-    b: (&'a [K], Values<'a>),
-}
-
-/// The offsets of a ragged batch in the GPU's memory.
-struct Offsets {
-    a: DeviceBuffer<u64>,
-    b: DeviceBuffer<u64>,
-    problems: usize,
-}
-
-impl Offsets {
-    fn upload(gpu: &Gpu, a: &[usize], b: &[usize]) -> Result<Self, Error> {
-        let upload = |offsets: &[usize]| gpu.upload::<u64>(cast_slice(offsets));
-        Ok(Self { a: upload(a)?, b: upload(b)?, problems: a.len() - 1 })
-    }
-
-    /// Queues the merge of pairs of runs at these offsets.
-    fn merge<K: GpuKey>(
+    /// [`Engine::merge_batch`](crate::Engine::merge_batch).
+    pub(crate) fn merge_batch_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        queue: &OnStream<'_>,
-        [a, b, out]: [Arrays; 3],
-        workspace: Address,
-    ) -> Result<(), Error> {
-        let (a_offsets, b_offsets) = (self.a.as_device_ptr().as_raw(), self.b.as_device_ptr().as_raw());
-        let (a, b) = ((a, a_offsets), (b, b_offsets));
-        // SAFETY: as for `merge_host`; `Engine` has checked the offsets.
-        unsafe { batch::merge_ragged::<K>(queue, a, b, self.problems, out, workspace) }
+        a: Run<'_, K, V>,
+        b: Run<'_, K, V>,
+        out: RunMut<'_, K, V>,
+        (d, a_len): (usize, usize),
+    ) -> Result<Timing, Error> {
+        let (kernel, lengths) = (BatchKernel::Auto, Lengths { problems: out.keys.len() / d, d, a_len });
+        self.merged([a, b], out, [&[]; 2], |[a, b, out, ..]| Batch { kernel, arrays: [a, b, out], lengths })
+    }
+
+    /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
+    pub(crate) fn merge_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        a: (Run<'_, K, V>, &[usize]),
+        b: (Run<'_, K, V>, &[usize]),
+        out: RunMut<'_, K, V>,
+    ) -> Result<Timing, Error> {
+        let problems = a.1.len() - 1;
+        self.merged([a.0, b.0], out, [a.1, b.1], |[a, b, out, of_a, of_b]| Ragged {
+            a,
+            b,
+            offsets: [of_a.keys, of_b.keys],
+            problems,
+            out,
+        })
+    }
+
+    /// [`Engine::set_operation`](crate::Engine::set_operation).
+    pub(crate) fn set_operation_host<K: GpuKey>(
+        &self,
+        operation: SetOperation,
+        a: &[K],
+        b: &[K],
+    ) -> Result<(Vec<K>, Timing), Error> {
+        let room = Slice::room::<K>(operation.most_keys(a.len(), b.len()), 0);
+        let slices = [Slice::of(a, Values::NONE), Slice::of(b, Values::NONE), room, Slice::room::<u64>(1, 0)];
+        let make = |[a, b, out, count]: [Arrays; 4]| Sets { operation, a, b, out, count: count.keys };
+        let ([_, _, out, count], timing) = self.run::<K, _, 4>(slices, make)?;
+        let (keys, _, timing) = self.first::<K, ()>(&out, &count, timing)?;
+        Ok((keys, timing))
+    }
+
+    /// [`Engine::unique`](crate::Engine::unique).
+    pub(crate) fn unique_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Timing), Error> {
+        let slices = [Slice::of(keys, Values::NONE), Slice::room::<K>(keys.len(), 0), Slice::room::<u64>(1, 0)];
+        let make = |[at, out, count]: [Arrays; 3]| Unique { at, out, count: count.keys };
+        let ([_, out, count], timing) = self.run::<K, _, 3>(slices, make)?;
+        let (keys, _, timing) = self.first::<K, ()>(&out, &count, timing)?;
+        Ok((keys, timing))
+    }
+
+    /// [`Engine::run_lengths`](crate::Engine::run_lengths).
+    pub(crate) fn run_lengths_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Vec<u64>, Timing), Error> {
+        let room = Slice::room::<K>(keys.len(), size_of::<u64>());
+        let slices = [Slice::of(keys, Values::NONE), room, Slice::room::<u64>(1, 0)];
+        let make = |[at, out, count]: [Arrays; 3]| RunLengths { at, out, count: count.keys };
+        let ([_, out, count], timing) = self.run::<K, _, 3>(slices, make)?;
+        self.first(&out, &count, timing)
+    }
+
+    /// [`Engine::reduce_by_key`](crate::Engine::reduce_by_key).
+    pub(crate) fn reduce_by_key_host<K: GpuKey, V: Summand>(
+        &self,
+        reduction: Reduction,
+        keys: &[K],
+        values: &[V],
+    ) -> Result<(Vec<K>, Vec<V>, Timing), Error> {
+        let values = Values { bytes: cast_slice(values), each: size_of::<V>() };
+        let slices = [Slice::of(keys, values), Slice::room::<K>(keys.len(), size_of::<V>()), Slice::room::<u64>(1, 0)];
+        let make = |[at, out, count]: [Arrays; 3]| ReduceByKey { reduction, at, out, count: count.keys };
+        let ([_, out, count], timing) = self.run::<(K, V), _, 3>(slices, make)?;
+        self.first(&out, &count, timing)
+    }
+
+    /// Downloads as many of the first elements as `count` says.
+    fn first<K: Pod, V: Pod>(
+        &self,
+        out: &OnGpu,
+        count: &OnGpu,
+        timing: Timing,
+    ) -> Result<(Vec<K>, Vec<V>, Timing), Error> {
+        let ((keys, values), download) = timed(|| {
+            let count = count.first_keys::<u64>(self, 1)?[0] as usize;
+            Ok::<_, Error>((out.first_keys(self, count)?, out.first_values(self, count)?))
+        })?;
+        Ok((keys, values, Timing { download, ..timing }))
+    }
+
+    /// [`Engine::bounds`](crate::Engine::bounds).
+    pub(crate) fn bounds_host<K: GpuKey, I: Index>(
+        &self,
+        bound: Bound,
+        needles: &[K],
+        keys: &[K],
+        found: &mut [I],
+    ) -> Result<Timing, Error> {
+        let lower = bound == Bound::Lower;
+        let make = |[needles, keys, bounds]: [Arrays; 3]| bounds::Bounds {
+            lower,
+            needles,
+            keys,
+            bounds: (bounds.keys, size_of::<I>()),
+        };
+        let slices =
+            [Slice::of(needles, Values::NONE), Slice::of(keys, Values::NONE), Slice::room::<I>(found.len(), 0)];
+        let ([_, _, bounds], mut timing) = self.run::<K, _, 3>(slices, make)?;
+        ((), timing.download) = timed(|| bounds.download(self, found, &mut []))?;
+        Ok(timing)
+    }
+
+    /// The first `k` of `keys`, or all if they are fewer, with their indices if it `indexes`. Stable.
+    pub(super) fn top_k_host<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        k: usize,
+        indexes: bool,
+    ) -> Result<(Vec<K>, Vec<u64>, Timing), Error> {
+        let k = k.min(keys.len());
+        let (value_bytes, indexed) = if indexes { (size_of::<u64>(), k) } else { (0, 0) };
+        // Indices take the place of values where there are none.
+        let make = |[from, out]: [Arrays; 2]| TopK { order, from: Arrays { values: 0, ..from }, out };
+        let slices = [Slice::of(keys, Values::NONE), Slice::room::<K>(k, value_bytes)];
+        let ([_, out], timing) = self.run::<K, _, 2>(slices, make)?;
+        let ((keys, indices), download) =
+            timed(|| Ok::<_, Error>((out.first_keys(self, k)?, out.first_values(self, indexed)?)))?;
+        Ok((keys, indices, Timing { download, ..timing }))
     }
 }
 
-/// The lengths of runs that are not empty.
-fn lengths(runs: impl Iterator<Item = usize>) -> Vec<usize> {
-    runs.filter(|&length| length > 0).collect()
+/// The greatest difference of two neighbours.
+fn widest(ends: &[usize]) -> usize {
+    ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
+}
+
+/// Where runs of these lengths begin, one after the other, and the end.
+fn ends_of(lengths: &[usize]) -> Vec<usize> {
+    let ends = lengths.iter().scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    });
+    [0].into_iter().chain(ends).collect()
 }
 
 /// Copies runs one after the other to `out`, which is as long as they are together.
-fn concatenate<T: Copy + Send + Sync>(runs: &[&[T]], mut out: &mut [T]) {
-    let mut copies = Vec::with_capacity(runs.len());
+fn concatenate<K: Copy + Send + Sync, V: Copy + Send + Sync>(runs: &[Run<'_, K, V>], out: &mut RunMut<'_, K, V>) {
+    let (mut keys, mut values, mut copies) = (&mut *out.keys, &mut *out.values, Vec::with_capacity(runs.len()));
     for run in runs {
-        let to;
-        (to, out) = out.split_at_mut(run.len());
-        copies.push((*run, to));
+        let (to_keys, to_values);
+        (to_keys, keys) = keys.split_at_mut(run.keys.len());
+        (to_values, values) = values.split_at_mut(run.keys.len());
+        copies.push((run, to_keys, to_values));
     }
-    parallel::for_each(copies, |(run, to)| to.copy_from_slice(run));
+    parallel::for_each(copies, |(run, keys, values)| {
+        keys.copy_from_slice(run.keys);
+        values.copy_from_slice(run.values);
+    });
 }
 
 /// The value of `work`, and how long it took.

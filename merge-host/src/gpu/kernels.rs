@@ -6,15 +6,13 @@ use cuda_std::launch::Arguments;
 use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
 use cust::error::CudaError;
-use cust::function::Function;
 use cust::module::Module;
 use cust::stream::Stream;
-use cust::sys;
+use cust::sys::{self, CUfunction};
 use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::mem;
-use std::sync::{Mutex, PoisonError};
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A module as this build has it.
 struct Compiled {
@@ -33,10 +31,10 @@ pub fn kernel_modules() -> Vec<&'static str> {
     MODULES.iter().map(|module| module.name).collect()
 }
 
-/// The module that has `kernel` for keys of type `key`, if this build has one.
-fn module_of(kernel: &str, key: &str) -> Option<&'static Compiled> {
+/// The index of the module that has `kernel` for keys of type `key`, if this build has one.
+fn module_of(kernel: &str, key: &str) -> Option<usize> {
     let name = format!("{}_{key}", kernels_gpu::modules::family(kernel)?);
-    MODULES.iter().find(|module| module.name == name)
+    MODULES.iter().position(|module| module.name == name)
 }
 
 impl Compiled {
@@ -87,50 +85,72 @@ fn capability() -> Result<u32, Error> {
 /// Whether this build has `kernel` for keys of type `key`.
 #[cfg(test)]
 pub(super) fn exists(kernel: &str, key: &str) -> bool {
-    module_of(kernel, key).is_some_and(|module| module.ptx().unwrap().contains(&format!(".entry {kernel}_{key}(")))
+    module_of(kernel, key).is_some_and(|i| MODULES[i].ptx().unwrap().contains(&format!(".entry {kernel}_{key}(")))
 }
 
-/// The kernels that have been loaded into one context.
-#[derive(Default)]
-pub(crate) struct Kernels(Mutex<Loaded>);
+/// The kernels that have been loaded into one context. No lock is held while the driver compiles: a launch waits only for
+/// the module that it needs.
+pub(crate) struct Kernels {
+    /// By entry point, functions that have been launched: asking the driver again takes as long as a launch.
+    functions: Mutex<HashMap<String, Kernel>>,
+    /// In the order of [`MODULES`].
+    modules: Box<[OnceLock<Result<Module, Error>>]>,
+    /// Modules of users.
+    own: Mutex<Vec<Module>>,
+}
 
-#[derive(Default)]
-struct Loaded {
-    /// By entry point, those that have been launched: to ask the driver again takes as long as a launch.
-    functions: HashMap<String, Kernel>,
-    /// By name.
-    modules: HashMap<&'static str, Module>,
-    /// Those of users.
-    own: Vec<Module>,
+impl Default for Kernels {
+    fn default() -> Self {
+        let modules = MODULES.iter().map(|_| OnceLock::new()).collect();
+        Self { functions: Mutex::default(), modules, own: Mutex::default() }
+    }
 }
 
 /// A function of a module, and how much dynamic shared memory its blocks may have.
+#[derive(Clone, Copy)]
 struct Kernel {
-    function: Function<'static>,
+    function: CUfunction,
     shared_bytes: u32,
 }
 
-impl Loaded {
-    /// `kernel` for keys of type `key`.
-    fn kernel(&mut self, kernel: &str, key: &str) -> Result<&mut Kernel, Error> {
-        let vacant = match self.functions.entry(format!("{kernel}_{key}")) {
-            Entry::Occupied(kernel) => return Ok(kernel.into_mut()),
-            Entry::Vacant(vacant) => vacant,
-        };
-        let entry = vacant.key();
-        let function = if let Some(compiled) = module_of(kernel, key) {
-            let module = match self.modules.entry(compiled.name) {
-                Entry::Occupied(loaded) => loaded.into_mut(),
-                Entry::Vacant(vacant) => vacant.insert(compiled.load()?),
-            };
-            module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?
-        } else {
+// SAFETY: a function is a handle that every thread on which its context is current may use.
+unsafe impl Send for Kernel {}
+
+impl Kernels {
+    /// The function of `entry`, which is `kernel` for keys of type `key`. Loads its module, if no call has done so.
+    fn find(&self, entry: &str, kernel: &str, key: &str) -> Result<Kernel, Error> {
+        let function = match module_of(kernel, key) {
+            Some(i) => {
+                let module = self.modules[i].get_or_init(|| MODULES[i].load()).as_ref().map_err(Clone::clone)?;
+                module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?.to_raw()
+            }
             // Another module of a user's may have it.
-            self.own.iter().find_map(|module| module.get_function(entry).ok()).ok_or_else(|| missing(entry))?
+            None => {
+                let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+                let found = own.iter().find_map(|module| module.get_function(entry).ok());
+                found.ok_or_else(|| missing(entry))?.to_raw()
+            }
         };
-        // SAFETY: the module is not unloaded before `self` is dropped, and with it this function.
-        let function = unsafe { mem::transmute::<Function<'_>, Function<'static>>(function) };
-        Ok(vacant.insert(Kernel { function, shared_bytes: SHARED_BYTES_UNASKED }))
+        Ok(Kernel { function, shared_bytes: SHARED_BYTES_UNASKED })
+    }
+
+    /// The function of `kernel` for keys of type `key`, with as much shared memory.
+    fn kernel(&self, kernel: &str, key: &str, shared_bytes: u32) -> Result<CUfunction, Error> {
+        let entry = format!("{kernel}_{key}");
+        let known = |functions: &Mutex<HashMap<String, Kernel>>| {
+            functions.lock().unwrap_or_else(PoisonError::into_inner).get(&entry).copied()
+        };
+        let mut found = match known(&self.functions) {
+            Some(found) if found.shared_bytes >= shared_bytes => return Ok(found.function),
+            Some(found) => found,
+            None => self.find(&entry, kernel, key)?,
+        };
+        if shared_bytes > found.shared_bytes {
+            allow_shared_bytes(found.function, shared_bytes)?;
+            found.shared_bytes = shared_bytes;
+        }
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner).insert(entry, found);
+        Ok(found.function)
     }
 }
 
@@ -156,16 +176,16 @@ impl Kernels {
     /// Loads a module of a user's into the current context.
     pub(crate) fn add(&self, ptx: &str) -> Result<(), Error> {
         let module = Module::from_ptx(ptx, &[]).or_failure("cuModuleLoadData of a user's module")?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).own.push(module);
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).push(module);
         Ok(())
     }
 
-    /// Loads a kernel and its module, if no call has done so yet. Where there is no machine code for the GPU, the driver then compiles the
-    /// module, which takes a while.
+    /// Loads a kernel and its module, if no call has done so yet. Where there is no machine code for the GPU, the driver
+    /// then compiles the module, which takes a while.
     ///
     /// The context that these kernels belong to has to be current, here and at launches.
     pub(crate) fn load(&self, kernel: &str, key: &str) -> Result<(), Error> {
-        self.with(kernel, key, |_| Ok(()))
+        self.kernel(kernel, key, 0).map(|_| ())
     }
 
     /// Puts a launch of the kernel's instance `key` on the stream. Nothing is launched for a shape of no blocks.
@@ -186,37 +206,28 @@ impl Kernels {
         if A::instance(key).is_none() {
             return Err(missing(&format!("{kernel}_{key}")));
         }
-        if shape.blocks == 0 {
+        let Shape { blocks, threads, shared_bytes } = shape;
+        if blocks == 0 {
             return Ok(());
         }
-        let blocks = u32::try_from(shape.blocks).map_err(|_| CudaError::InvalidValue).or_failure("cuLaunchKernel")?;
-        self.with(kernel, key, |Kernel { function, shared_bytes }| {
-            if shape.shared_bytes > *shared_bytes {
-                allow_shared_bytes(function, shape.shared_bytes)?;
-                *shared_bytes = shape.shared_bytes;
-            }
-            // SAFETY: the instance takes these arguments, to which the pointers are good during the call; the caller's
-            // promise for what they say.
-            unsafe {
-                let pointers = arguments.pointers();
-                stream.launch(function, blocks, shape.threads, shape.shared_bytes, pointers.as_ref())
-            }
-            .or_failure("cuLaunchKernel")
+        let blocks = u32::try_from(blocks).map_err(|_| CudaError::InvalidValue).or_failure("cuLaunchKernel")?;
+        let (function, pointers, stream) =
+            (self.kernel(kernel, key, shared_bytes)?, arguments.pointers(), stream.as_inner());
+        let (parameters, extra) = (pointers.as_ref().as_ptr().cast_mut().cast(), ptr::null_mut());
+        // SAFETY: `instance` has checked that the function takes these arguments, to which the pointers are good during
+        // the call; the caller answers for what they say.
+        succeeded("cuLaunchKernel", unsafe {
+            sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters, extra)
         })
-    }
-
-    fn with(&self, kernel: &str, key: &str, work: impl FnOnce(&mut Kernel) -> Result<(), Error>) -> Result<(), Error> {
-        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(loaded.kernel(kernel, key)?)
     }
 }
 
 /// Dynamic shared memory of a block that needs no permission.
 const SHARED_BYTES_UNASKED: u32 = 48 << 10;
 
-/// Lets blocks of `function` have so much dynamic shared memory; `cust` has no call for it.
-fn allow_shared_bytes(function: &Function<'_>, bytes: u32) -> Result<(), Error> {
+/// Lets blocks of `function` have so much dynamic shared memory.
+fn allow_shared_bytes(function: CUfunction, bytes: u32) -> Result<(), Error> {
     let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     // SAFETY: the function is loaded.
-    succeeded("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(function.to_raw(), attribute, bytes as i32) })
+    succeeded("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(function, attribute, bytes as i32) })
 }

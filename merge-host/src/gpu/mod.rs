@@ -2,22 +2,18 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `device` | [`Gpu`]: one GPU, and the sizes of workspaces |
-//! | `raw` | sorts and merges of arrays by their addresses, which other libraries may own |
+//! | `device` | [`Gpu`]: one GPU |
 //! | `stream` | [`Stream`] and [`Event`]: the order of work |
-//! | `segments` | sorts of segments, of a stream and by address |
-//! | `many_runs` | merges of many runs, of a stream and by address |
-//! | `many_ragged` | merges of groups of runs, of a stream and by address |
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
-//! | `operations` | sorts and merges of the arrays of a stream |
-//! | `own` | the same in a user's own order |
-//! | `emulated` | and in the emulator |
-//! | `host` | sorts and merges of slices in host memory: upload, compute, download |
-//! | `host_sets` | the same for operations on sorted slices whose results have any length |
-//! | `host_top_k` | the same for the first keys |
+//! | `elements` | arguments of a stream's calls, and their checks |
+//! | `operations`, `own` | the calls of a stream, for numbers and in a user's own order |
+//! | `workspace` | the bytes of workspace that each call needs |
+//! | `emulated` | those in a user's own order, by the emulator |
+//! | `host` | operations on slices in host memory: upload, compute, download |
 //! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
-//! | `context` | the context that is current during a call |
+//! | `operation` | operations as values, and the record of what they launch |
 //! | `launch` | which kernels an operation is made of, and their shapes |
+//! | `context` | the context that is current during a call |
 //! | `kernels` | the compiled modules and their launches |
 //! | `numbers` | values that are numbers, as their bytes |
 //! | `staging` | copies between the host and the GPU's memory, by several threads |
@@ -26,33 +22,28 @@
 mod array;
 mod context;
 mod device;
+mod elements;
 #[cfg(feature = "emulator")]
 pub mod emulated;
 mod failure;
 mod group;
 mod host;
-mod host_sets;
-mod host_top_k;
 mod kernels;
 mod launch;
-mod many_ragged;
-mod many_runs;
 mod numbers;
+mod operation;
 mod operations;
 mod own;
-mod raw;
-mod segments;
-mod side;
 mod staging;
 mod stream;
+pub mod workspace;
 
 pub use array::{DeviceArray, DeviceOffsets};
 pub use device::Gpu;
+pub use elements::{DeviceElements, DeviceElementsMut, GroupElements, GroupElementsMut};
 pub use group::GpuGroup;
 pub use kernels::kernel_modules;
-pub use many_ragged::RawRunGroups;
-pub use raw::RawArray;
-pub use segments::{RawSegments, Segments};
+pub use operations::Segments;
 pub use stream::{Event, Stream};
 
 use crate::{DeviceInfo, Error};

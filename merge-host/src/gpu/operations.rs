@@ -1,177 +1,174 @@
-//! Sorts and merges of the arrays of a stream.
+//! The calls of a stream: sorts, merges and selections of its arrays.
 
-use super::raw::RawPairs;
+use super::elements::{Call, DeviceElements, DeviceElementsMut, value_bytes};
+use super::launch::Arrays;
+use super::launch::batch::{Batch, Lengths, Ragged};
+use super::launch::groups::{ReduceByKey, RunLengths, Unique};
+use super::launch::many_ragged::{MergeManyRagged, RunGroups};
+use super::launch::many_runs::{MOST, MergeMany};
+use super::launch::merge::Merge;
+use super::launch::sets::Sets;
+use super::launch::sort::Sort;
+use super::launch::top_k::TopK;
+use super::launch::{bounds, segments};
 use super::{DeviceArray, DeviceOffsets, Stream};
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortKernel, SortOrder, Summand};
+use crate::engine::{check_batch, check_capacity, check_k, check_length, check_offset_counts};
+use crate::index::check_index_range;
+use crate::{
+    BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, SortOrder, Summand,
+};
 use bytemuck::Pod;
 
-/// Keys and their values.
-type Pairs<'a, K, V> = (&'a DeviceArray<K>, &'a DeviceArray<V>);
+const A: (&str, &str) = ("a", "values of a");
+const B: (&str, &str) = ("b", "values of b");
+const KEYS: (&str, &str) = ("keys", "values");
+const INDEXED: (&str, &str) = ("keys", "indices");
+const OUT: (&str, &str) = ("out", "values of out");
 
-/// Keys and their values, which are written.
-type PairsMut<'a, K, V> = (&'a mut DeviceArray<K>, &'a mut DeviceArray<V>);
+/// The segments of an array in a GPU's memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Segments<'a> {
+    /// Segments of any lengths, from an offset to the next. The last offset is the number of keys.
+    Offsets(&'a DeviceOffsets),
+    /// Segments of so many keys, 1 or more. The last one is shorter if that does not divide the number of keys.
+    Length(usize),
+}
 
-/// # Sorts and merges
+/// # Sorts, merges and selections
 ///
-/// Each of these methods puts work on the stream and returns before it is done. None allocates or waits, except that a kernel is
-/// loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)). All arrays belong to this stream; another one is
-/// [`Error::OtherStream`] or [`Error::OtherGpu`], and nothing has been put on the stream then. A workspace may be larger than needed,
-/// and the calls of a stream may share one. Its content is unspecified afterwards.
+/// Each of these methods puts work on the stream and returns before it is done. None allocates memory or waits, except
+/// that a kernel is loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)), so that a CUDA graph
+/// can capture them.
 ///
-/// If the driver fails while work is put on the stream ([`Error::Device`]), the arrays that are written have unspecified elements.
+/// Arguments are keys alone or keys with values ([`DeviceElements`]). A workspace has at least the bytes that the
+/// function of the same name in [`workspace`](crate::workspace) returns; calls of one stream may share it, and its
+/// content is unspecified afterwards.
+///
+/// # Errors of all of them
+/// - [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does not belong to this stream,
+/// - [`Error::ValuesMismatch`] if there are not as many values as keys,
+/// - [`Error::WorkspaceTooSmall`], and [`Error::Overlap`] if an array that is written overlaps another one, which is
+///   possible for [arrays of other libraries](DeviceArray::from_address) only,
+/// - [`Error::Device`] where the driver fails: arrays that are written then have unspecified elements. After any other
+///   error nothing has been put on the stream.
 impl Stream {
-    /// Sorts `keys`, ascending in total order, as [`sort_with`](Self::sort_with) does.
+    /// Sorts `elements`, in the total order of the keys' type or descending. Stable: the values of equal keys stay in
+    /// their order. O(n log n).
     ///
     /// # Errors
-    /// Those of [`sort_with`](Self::sort_with).
-    pub fn sort<K: GpuKey>(&self, keys: &mut DeviceArray<K>, workspace: &mut DeviceArray<u8>) -> Result<(), Error> {
-        self.sort_with(SortOrder::Ascending, keys, workspace)
-    }
-
-    /// Sorts `keys` in the total order of their type, or descending. O(n log n).
-    ///
-    /// # Errors
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::sort_workspace_bytes`](crate::Gpu::sort_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn sort_with<K: GpuKey>(
+    /// [Those of all calls](#errors-of-all-of-them).
+    pub fn sort<K: GpuKey, V: Pod>(
         &self,
-        order: SortOrder,
-        keys: &mut DeviceArray<K>,
+        options: impl Into<SortOptions>,
+        elements: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        self.sort_with_kernel(SortKernel::Auto, order, keys, workspace)
+        const { value_bytes::<V>() };
+        let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
+        let at = call.writes(KEYS, &elements)?;
+        call.run::<K>(&Sort { kernel, order, at, indexes: false }, workspace)
     }
 
-    /// As [`sort_with`](Self::sort_with), with the kernel named.
+    /// Sorts `keys` and sets `indices` to the index of each before the sort. Stable. The content of `indices` before is
+    /// not read. O(n log n).
     ///
     /// # Errors
-    /// Those of [`sort_with`](Self::sort_with).
-    pub fn sort_with_kernel<K: GpuKey>(
-        &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut DeviceArray<K>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let (keys, workspace) = (self.owned("keys", keys)?, self.owned("workspace", workspace)?);
-        // SAFETY: all arrays belong to this stream: `owned` has checked that. All work on them is on it, they are freed after that
-        // work, and they keep the stream and the `Gpu`. Those that are written are borrowed mutably, so that they are apart from
-        // the others and in no other call at this time.
-        unsafe { self.gpu().sort_raw(kernel, order, keys, workspace, self.handle()) }
-    }
-
-    /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order of the keys' type or
-    /// descending. Stable: equal keys stay in their order. O(n log n).
-    ///
-    /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes
-    /// than [`Gpu::sort_pairs_workspace_bytes`](crate::Gpu::sort_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn sort_pairs<K: GpuKey, V: Pod>(
-        &self,
-        order: SortOrder,
-        keys: &mut DeviceArray<K>,
-        values: &mut DeviceArray<V>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        self.sort_pairs_with_kernel(SortKernel::Auto, order, keys, values, workspace)
-    }
-
-    /// As [`sort_pairs`](Self::sort_pairs), with the kernel named.
-    ///
-    /// # Errors
-    /// Those of [`sort_pairs`](Self::sort_pairs).
-    pub fn sort_pairs_with_kernel<K: GpuKey, V: Pod>(
-        &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut DeviceArray<K>,
-        values: &mut DeviceArray<V>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let (keys, values) = (self.owned("keys", keys)?, self.owned("values", values)?);
-        let workspace = self.owned("workspace", workspace)?;
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().sort_pairs_raw(kernel, order, keys, values, workspace, self.handle()) }
-    }
-
-    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to the index of each before the sort. Stable:
-    /// equal keys stay in their order. What is in `indices` before is not read. O(n log n).
-    ///
-    /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the
-    /// indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::argsort_workspace_bytes`](crate::Gpu::argsort_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more than 2^32 keys and the
+    /// indices are `u32`.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         keys: &mut DeviceArray<K>,
         indices: &mut DeviceArray<I>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        self.argsort_with_kernel(SortKernel::Auto, order, keys, indices, workspace)
+        let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
+        let at = call.writes(INDEXED, &(keys, indices))?;
+        check_index_range::<I>(at.len)?;
+        call.run::<K>(&Sort { kernel, order, at, indexes: true }, workspace)
     }
 
-    /// As [`argsort`](Self::argsort), with the kernel named.
+    /// Sorts each segment of `elements` on its own. Stable. O(n log l) for segments of l keys.
+    ///
+    /// Lengths may be mixed in any way: the time of a segment depends on its own length, and an empty one takes next to
+    /// none. The offsets stay on the GPU, and the launches do not depend on them.
+    ///
+    /// ```no_run
+    /// use merge_host::{DeviceOffsets, Gpu, Segments, SortOrder, workspace};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let mut keys = stream.upload(&[9, 3, 5, /**/ /**/ 2, 1, /**/ 7])?;
+    /// let offsets = DeviceOffsets::new(&stream, &[0, 3, 3, 5, 6])?;
+    /// let mut memory = stream.zeroed(workspace::sort_segments::<i32, ()>(keys.len()))?;
+    /// stream.sort_segments(SortOrder::Ascending, &mut keys, Segments::Offsets(&offsets), &mut memory)?;
+    /// assert_eq!(keys.download()?, [3, 5, 9, /**/ /**/ 1, 2, /**/ 7]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Those of [`argsort`](Self::argsort).
-    pub fn argsort_with_kernel<K: GpuKey, I: Index>(
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::LastOffset`] if the last offset is not the number of keys,
+    /// and [`Error::SegmentLength`] if segments have a length of 0.
+    pub fn sort_segments<K: GpuKey, V: Pod>(
         &self,
-        kernel: SortKernel,
+        order: SortOrder,
+        elements: impl DeviceElementsMut<K, V>,
+        segments: Segments<'_>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let at = call.writes(KEYS, &elements)?;
+        let bounds = call.segments(segments, at.len)?;
+        call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: false }, workspace)
+    }
+
+    /// As [`sort_segments`](Self::sort_segments), and sets `indices` to the index of each key before the sort, counted
+    /// from the beginning of the array: one permutation, as that of [`argsort`](Self::argsort). The workspace is that
+    /// for values of type `I`.
+    ///
+    /// # Errors
+    /// Those of [`sort_segments`](Self::sort_segments), and [`Error::TooManyKeys`] if there are more than 2^32 keys and
+    /// the indices are `u32`.
+    pub fn argsort_segments<K: GpuKey, I: Index>(
+        &self,
         order: SortOrder,
         keys: &mut DeviceArray<K>,
         indices: &mut DeviceArray<I>,
+        segments: Segments<'_>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let (keys, indices) = (self.owned("keys", keys)?, self.owned("indices", indices)?);
-        let workspace = self.owned("workspace", workspace)?;
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().argsort_raw(kernel, order, keys, indices, workspace, self.handle()) }
+        let mut call = Call::new(self);
+        let at = call.writes(INDEXED, &(keys, indices))?;
+        check_index_range::<I>(at.len)?;
+        let bounds = call.segments(segments, at.len)?;
+        call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: true }, workspace)
     }
 
-    /// Sets `out` to the first `out.len()` of `keys` in the total order of their type, or descending: sorted. `keys` stays as it is. Reads each key twice as
-    /// a rule. O(n + k log k).
+    /// Sets `out` to its number of first elements of `from`, sorted in the total order of the keys' type or descending.
+    /// Stable: of equal keys the first ones are taken, and they stay in their order. Reads each key twice as a rule.
+    /// O(n + k log k).
     ///
     /// # Errors
-    /// [`Error::TooFewKeys`] if `out` is longer than `keys`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::top_k_workspace_bytes`](crate::Gpu::top_k_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn top_k<K: GpuKey>(
+    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooFewKeys`] if `out` is longer than `from`.
+    pub fn top_k<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
-        keys: &DeviceArray<K>,
-        out: &mut DeviceArray<K>,
+        from: impl DeviceElements<K, V>,
+        out: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let (keys, out) = (self.owned("keys", keys)?, self.owned("out", out)?);
-        let workspace = self.owned("workspace", workspace)?;
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().top_k_raw(order, keys, out, workspace, self.handle()) }
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let (from, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
+        check_k(from.len, out.len)?;
+        call.run::<K>(&TopK { order, from, out }, workspace)
     }
 
-    /// As [`top_k`](Self::top_k), with a value of 4 or 8 bytes for each key. Stable: of equal keys, the first ones are taken, and they stay in their order.
+    /// As [`top_k`](Self::top_k), with the index of each key for a value. The content of the indices before is not read.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`top_k`](Self::top_k), with the workspace of
-    /// [`Gpu::top_k_pairs_workspace_bytes`](crate::Gpu::top_k_pairs_workspace_bytes).
-    pub fn top_k_pairs<K: GpuKey, V: Pod>(
-        &self,
-        order: SortOrder,
-        from: (&DeviceArray<K>, &DeviceArray<V>),
-        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let from = (self.owned("keys", from.0)?, self.owned("values", from.1)?);
-        let out = (self.owned("out", out.0)?, self.owned("values of out", out.1)?);
-        let workspace = self.owned("workspace", workspace)?;
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().top_k_pairs_raw(order, from, out, workspace, self.handle()) }
-    }
-
-    /// As [`top_k_pairs`](Self::top_k_pairs), with the index of each key for a value. What is in the indices before is not read.
-    ///
-    /// # Errors
-    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and those of
-    /// [`top_k_pairs`](Self::top_k_pairs).
+    /// Those of [`top_k`](Self::top_k), and [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are
+    /// `u32`.
     pub fn top_k_indices<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
@@ -179,271 +176,275 @@ impl Stream {
         out: (&mut DeviceArray<K>, &mut DeviceArray<I>),
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let out = (self.owned("out", out.0)?, self.owned("indices", out.1)?);
-        let (keys, workspace) = (self.owned("keys", keys)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().top_k_indices_raw(order, keys, out, workspace, self.handle()) }
+        let mut call = Call::new(self);
+        let (from, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "indices"), &out)?);
+        check_k(from.len, out.len)?;
+        check_index_range::<I>(from.len)?;
+        call.run::<K>(&TopK { order, from, out }, workspace)
     }
 
-    /// Merges `a` and `b`, both ascending, into `out`, which has `a.len() + b.len()` keys. Stable: of equal keys, `a`'s go first.
-    /// O(n).
+    /// Merges `a` and `b`, both ascending by key, into `out`, which has as many keys as both. Stable: of equal keys,
+    /// those of `a` go first. O(n).
     ///
-    /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified order.
+    /// If `a` or `b` is not ascending, `out` gets elements of both in an unspecified order.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_workspace_bytes`](crate::Gpu::merge_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn merge<K: GpuKey>(
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys, and
+    /// [`Error::KeysAlone`] if there are values and the kernel is one of the textbook's.
+    pub fn merge<K: GpuKey, V: Pod>(
         &self,
         kernel: MergeKernel,
-        a: &DeviceArray<K>,
-        b: &DeviceArray<K>,
-        out: &mut DeviceArray<K>,
+        a: impl DeviceElements<K, V>,
+        b: impl DeviceElements<K, V>,
+        out: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let (a, b, out) = (self.owned("a", a)?, self.owned("b", b)?, self.owned("out", out)?);
-        let workspace = self.owned("workspace", workspace)?;
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().merge_raw(kernel, a, b, out, workspace, self.handle()) }
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
+        check_sum(a, b, out)?;
+        let takes_values = matches!(kernel, MergeKernel::Auto | MergeKernel::MergePath);
+        check_kernel(takes_values || out.value_bytes == 0, kernel.name())?;
+        call.run::<K>(&Merge { kernel, a, b, out }, workspace)
     }
 
-    /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with equal keys,
-    /// `a`'s go first. O(n).
-    ///
-    /// Each argument is keys and as many values of 4 or 8 bytes, which is checked at compile time. `out` has `|a| + |b|` pairs.
+    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. `d` and
+    /// `a_len` are as in [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::ValuesMismatch`] if an argument has not as many values
-    /// as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_pairs_workspace_bytes`](crate::Gpu::merge_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn merge_pairs<K: GpuKey, V: Pod>(
-        &self,
-        a: (&DeviceArray<K>, &DeviceArray<V>),
-        b: (&DeviceArray<K>, &DeviceArray<V>),
-        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let [a, b, out] = self.owned_pairs(a, b, out)?;
-        let workspace = self.owned("workspace", workspace)?;
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().merge_pairs_raw(a, b, out, workspace, self.handle()) }
-    }
-
-    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. Lengths are as in
-    /// [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
-    ///
-    /// # Errors
-    /// Those of [`Engine::merge_batch`](crate::Engine::merge_batch).
-    pub fn merge_batch<K: GpuKey>(
-        &self,
-        a: &DeviceArray<K>,
-        b: &DeviceArray<K>,
-        out: &mut DeviceArray<K>,
-        d: usize,
-        a_len: usize,
-    ) -> Result<(), Error> {
-        self.merge_batch_with(BatchKernel::Auto, a, b, out, d, a_len)
-    }
-
-    /// As [`merge_batch`](Self::merge_batch), with the kernel named.
-    ///
-    /// # Errors
-    /// Those of [`merge_batch`](Self::merge_batch).
-    pub fn merge_batch_with<K: GpuKey>(
+    /// [Those of all calls](#errors-of-all-of-them), those of [`Engine::merge_batch`](crate::Engine::merge_batch), and
+    /// [`Error::KeysAlone`] if there are values and the kernel is [`BatchKernel::Small`].
+    pub fn merge_batch<K: GpuKey, V: Pod>(
         &self,
         kernel: BatchKernel,
-        a: &DeviceArray<K>,
-        b: &DeviceArray<K>,
-        out: &mut DeviceArray<K>,
+        a: impl DeviceElements<K, V>,
+        b: impl DeviceElements<K, V>,
+        out: impl DeviceElementsMut<K, V>,
         d: usize,
         a_len: usize,
     ) -> Result<(), Error> {
-        let (a, b, out) = (self.owned("a", a)?, self.owned("b", b)?, self.owned("out", out)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().merge_batch_raw(kernel, a, b, out, d, a_len, self.handle()) }
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
+        let lengths = Lengths { problems: check_batch(a.len, b.len, out.len, d, a_len)?, d, a_len };
+        check_kernel(kernel == BatchKernel::Auto || out.value_bytes == 0, kernel.name())?;
+        call.run_without_workspace::<K>(&Batch { kernel, arrays: [a, b, out], lengths })
     }
 
-    /// As [`merge_batch`](Self::merge_batch), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
+    /// Solves many merge problems of any lengths. Each side is elements and their offsets. The runs of problem `p` are
+    /// the keys `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at
+    /// `a_offsets[p] + b_offsets[p]`. O(n log n).
     ///
     /// # Errors
-    /// Those of [`merge_batch`](Self::merge_batch), and [`Error::ValuesMismatch`] if an argument has not as many values as keys.
-    pub fn merge_batch_pairs<K: GpuKey, V: Pod>(
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys than
+    /// both sides, [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and [`Error::LastOffset`]
+    /// if the last one is not the number of keys.
+    pub fn merge_ragged<K: GpuKey, V: Pod>(
         &self,
-        a: (&DeviceArray<K>, &DeviceArray<V>),
-        b: (&DeviceArray<K>, &DeviceArray<V>),
-        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
-        d: usize,
-        a_len: usize,
-    ) -> Result<(), Error> {
-        let [a, b, out] = self.owned_pairs(a, b, out)?;
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().merge_batch_pairs_raw(a, b, out, d, a_len, self.handle()) }
-    }
-
-    /// Solves many merge problems of any lengths. Each side is its keys and their offsets. The runs of problem `p` are the keys
-    /// `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`.
-    /// O(n log n).
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another number of keys than `a` and `b` together, [`Error::OffsetsMismatch`] if the two
-    /// sides have different numbers of offsets, [`Error::LastOffset`] if the last one is not the number of keys,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_ragged_workspace_bytes`](crate::Gpu::merge_ragged_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn merge_ragged<K: GpuKey>(
-        &self,
-        a: (&DeviceArray<K>, &DeviceOffsets),
-        b: (&DeviceArray<K>, &DeviceOffsets),
-        out: &mut DeviceArray<K>,
+        a: (impl DeviceElements<K, V>, &DeviceOffsets),
+        b: (impl DeviceElements<K, V>, &DeviceOffsets),
+        out: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let a = (self.owned("a", a.0)?, a.1.checked(self, ("offsets of a", "a"), a.0.len())?);
-        let b = (self.owned("b", b.0)?, b.1.checked(self, ("offsets of b", "b"), b.0.len())?);
-        let (out, workspace) = (self.owned("out", out)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`. The offsets begin with 0, never decrease, and end with the number of keys:
-        // `upload_offsets` and `checked` have checked that.
-        unsafe { self.gpu().merge_ragged_raw(a, b, out, workspace, self.handle()) }
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let ((a, of_a), (b, of_b)) = ((call.reads(A, &a.0)?, a.1), (call.reads(B, &b.0)?, b.1));
+        let offsets =
+            [call.offsets(("offsets of a", "a"), of_a, a.len)?, call.offsets(("offsets of b", "b"), of_b, b.len)?];
+        let (problems, out) = (check_offset_counts(of_a.len(), of_b.len())?, call.writes(OUT, &out)?);
+        check_sum(a, b, out)?;
+        call.run::<K>(&Ragged { a, b, offsets, problems, out }, workspace)
     }
 
-    /// As [`merge_ragged`](Self::merge_ragged), with a value for each key, as in [`merge_pairs`](Self::merge_pairs). Each side is its
-    /// keys, their values and their offsets.
+    /// Merges the runs of `from` into `out`, which has as many keys. Run `i` is the keys `offsets[i] .. offsets[i + 1]`,
+    /// sorted in `order`, and so is `out` then. Runs have any lengths, and there may be any number of them. Stable: of
+    /// equal keys, those of an earlier run come first.
     ///
-    /// # Errors
-    /// Those of [`merge_ragged`](Self::merge_ragged), and [`Error::ValuesMismatch`] if an argument has not as many values as keys.
-    pub fn merge_ragged_pairs<K: GpuKey, V: Pod>(
-        &self,
-        a: (&DeviceArray<K>, &DeviceArray<V>, &DeviceOffsets),
-        b: (&DeviceArray<K>, &DeviceArray<V>, &DeviceOffsets),
-        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let a_offsets = a.2.checked(self, ("offsets of a", "a"), a.0.len())?;
-        let b_offsets = b.2.checked(self, ("offsets of b", "b"), b.0.len())?;
-        let [a, b, out] = self.owned_pairs((a.0, a.1), (b.0, b.1), out)?;
-        let workspace = self.owned("workspace", workspace)?;
-        let (a, b) = ((a.0, a.1, a_offsets), (b.0, b.1, b_offsets));
-        // SAFETY: as for `merge_ragged`.
-        unsafe { self.gpu().merge_ragged_pairs_raw(a, b, out, workspace, self.handle()) }
-    }
-
-    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their number to
-    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the keys kept are unspecified.
-    /// O(n).
+    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out` gets
+    /// elements of all runs in an unspecified order.
     ///
-    /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified number and order.
+    /// # Complexity
+    /// O(n log k) for n keys in k runs. Up to 32 runs are merged in one pass, which reads and writes each key once, up to
+    /// 32² in two passes, and so on.
     ///
     /// ```no_run
-    /// use merge_host::{Gpu, SetOperation};
+    /// use merge_host::{DeviceOffsets, Gpu, SortOrder, workspace};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let keys = stream.upload(&[1, 4, 6, /**/ 2, 4, /**/ /**/ 0, 9])?;
+    /// let offsets = DeviceOffsets::new(&stream, &[0, 3, 5, 5, 7])?;
+    /// let mut out = stream.zeroed(keys.len())?;
+    /// let mut memory = stream.zeroed(workspace::merge_many::<i32, ()>(keys.len(), 4))?;
+    /// stream.merge_many(SortOrder::Ascending, &keys, &offsets, &mut out, &mut memory)?;
+    /// assert_eq!(out.download()?, [0, 1, 2, 4, 4, 6, 9]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
+    /// [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::TooManyKeys`] if there are 2^32
+    /// keys or more.
+    pub fn merge_many<K: GpuKey, V: Pod>(
+        &self,
+        order: SortOrder,
+        from: impl DeviceElements<K, V>,
+        offsets: &DeviceOffsets,
+        out: impl DeviceElementsMut<K, V>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let from = call.reads(KEYS, &from)?;
+        let offsets = (call.offsets(("offsets", "keys"), offsets, from.len)?, offsets.len() - 1);
+        let out = call.writes(OUT, &out)?;
+        check_length("out", from.len, out.len, "|keys|")?;
+        if from.len > MOST {
+            return Err(Error::TooManyKeys { found: from.len, most: MOST, index: "u32" });
+        }
+        call.run::<K>(&MergeMany { order, from, offsets, out }, workspace)
+    }
+
+    /// Merges the runs of each group of `from` to the same indices of `out`, which has as many keys. Run `i` is the keys
+    /// `offsets[i] .. offsets[i + 1]`, sorted in `order`, and group `g` is the runs `groups[g] .. groups[g + 1]`. Runs and
+    /// groups have any lengths. Stable: of equal keys of a group, those of an earlier run come first.
+    ///
+    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out` gets
+    /// elements of `from` in an unspecified order.
+    ///
+    /// # Complexity
+    /// O(n log k) for n keys and up to k runs in a group. Groups of up to 32 runs are merged in one pass, up to 32² in two
+    /// passes, and so on. Many groups of fewer than some two thousand keys are copied and sorted, which is faster.
+    ///
+    /// ```no_run
+    /// use merge_host::{DeviceOffsets, Gpu, SortOrder, workspace};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let keys = stream.upload(&[1, 4, 6, /**/ 2, 4, /**/ /**/ 0, 9, /**/ 5])?;
+    /// let offsets = DeviceOffsets::new(&stream, &[0, 3, 5, 5, 7, 8])?;
+    /// // The first two runs, and the other three.
+    /// let groups = DeviceOffsets::new(&stream, &[0, 2, 5])?;
+    /// let mut out = stream.zeroed(keys.len())?;
+    /// let bytes = workspace::merge_many_ragged::<i32, ()>(keys.len(), 5, 2, groups.longest());
+    /// let mut memory = stream.zeroed(bytes)?;
+    /// stream.merge_many_ragged(SortOrder::Ascending, &keys, (&offsets, &groups), &mut out, &mut memory)?;
+    /// assert_eq!(out.download()?, [1, 2, 4, 4, 6, /**/ 0, 5, 9]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
+    /// [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::LastGroup`] if the last of
+    /// `groups` is not the number of runs.
+    pub fn merge_many_ragged<K: GpuKey, V: Pod>(
+        &self,
+        order: SortOrder,
+        from: impl DeviceElements<K, V>,
+        (offsets, groups): (&DeviceOffsets, &DeviceOffsets),
+        out: impl DeviceElementsMut<K, V>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let (from, runs) = (call.reads(KEYS, &from)?, offsets.len() - 1);
+        let longest = offsets.longest().saturating_mul(groups.longest()).min(from.len);
+        let described = RunGroups {
+            offsets: call.offsets(("offsets", "keys"), offsets, from.len)?,
+            runs,
+            groups: call.groups(groups, runs)?,
+            count: groups.len() - 1,
+            most_runs: groups.longest(),
+            longest,
+        };
+        let out = call.writes(OUT, &out)?;
+        check_length("out", from.len, out.len, "|keys|")?;
+        call.run::<K>(&MergeManyRagged { order, from, groups: described, out }, workspace)
+    }
+
+    /// Writes the elements of `a` and `b`, both ascending by key, that `operation` keeps to `out`, in ascending order,
+    /// and their number to `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those
+    /// behind the kept ones are unspecified. O(n).
+    ///
+    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and
+    /// `std::set_intersection`. If `a` or `b` is not ascending, `out` gets elements of both in an unspecified number and
+    /// order.
+    ///
+    /// ```no_run
+    /// use merge_host::{Gpu, SetOperation, workspace};
     ///
     /// let stream = Gpu::new(0)?.stream()?;
     /// let (a, b) = (stream.upload(&[1u32, 4, 4, 6])?, stream.upload(&[2u32, 4])?);
     /// let (mut out, mut count) = (stream.zeroed(6)?, stream.zeroed(1)?);
-    /// let mut workspace = stream.zeroed(Gpu::set_operation_workspace_bytes::<u32>(6))?;
-    /// stream.set_operation(SetOperation::Union, &a, &b, &mut out, &mut count, &mut workspace)?;
+    /// let mut memory = stream.zeroed(workspace::set_operation::<u32>(6))?;
+    /// stream.set_operation(SetOperation::Union, &a, &b, &mut out, &mut count, &mut memory)?;
     /// assert_eq!(count.download()?, [5]);
     /// assert_eq!(out.download()?[..5], [1, 2, 4, 4, 6]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if `count` has not one
-    /// element, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::set_operation_workspace_bytes`](crate::Gpu::set_operation_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn set_operation<K: GpuKey>(
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer keys than the result
+    /// may have, and [`Error::LengthMismatch`] if `count` has not one element.
+    pub fn set_operation<K: GpuKey, V: Pod>(
         &self,
         operation: SetOperation,
-        a: &DeviceArray<K>,
-        b: &DeviceArray<K>,
-        out: &mut DeviceArray<K>,
+        a: impl DeviceElements<K, V>,
+        b: impl DeviceElements<K, V>,
+        out: impl DeviceElementsMut<K, V>,
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let (a, b, out) = (self.owned("a", a)?, self.owned("b", b)?, self.owned("out", out)?);
-        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().set_operation_raw(operation, a, b, out, count, workspace, self.handle()) }
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
+        check_capacity("out", operation.most_keys(a.len, b.len), out.len)?;
+        let count = call.count(count)?;
+        call.run::<K>(&Sets { operation, a, b, out, count }, workspace)
     }
 
-    /// As [`set_operation`](Self::set_operation), with a value for each key, as in [`merge_pairs`](Self::merge_pairs). A key that is
-    /// kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and `std::set_intersection`.
-    ///
-    /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`set_operation`](Self::set_operation).
-    pub fn set_operation_pairs<K: GpuKey, V: Pod>(
-        &self,
-        operation: SetOperation,
-        a: (&DeviceArray<K>, &DeviceArray<V>),
-        b: (&DeviceArray<K>, &DeviceArray<V>),
-        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
-        count: &mut DeviceArray<u64>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let [a, b, out] = self.owned_pairs(a, b, out)?;
-        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().set_operation_pairs_raw(operation, a, b, out, count, workspace, self.handle()) }
-    }
-
-    /// Writes the first key of each group of equal keys that are next to each other, such as those of a sorted array, to `out`, and the
-    /// number of groups to `count`, which has one element. `out` has at least as many elements as `keys`; those after the groups are
-    /// unspecified. Two keys are equal if their bits are. O(n).
+    /// Writes the first element of each group of equal neighbours of `from`, such as those of a sorted array, to `out`,
+    /// and the number of groups to `count`, which has one element. `out` has at least as many elements as `from`; those
+    /// behind the groups are unspecified. Two keys are equal if their bits are. O(n).
     ///
     /// ```no_run
-    /// use merge_host::Gpu;
+    /// use merge_host::{Gpu, workspace};
     ///
     /// let stream = Gpu::new(0)?.stream()?;
     /// let keys = stream.upload(&[1u32, 1, 4, 6, 6, 6])?;
     /// let (mut out, mut count) = (stream.zeroed(6)?, stream.zeroed(1)?);
-    /// let mut workspace = stream.zeroed(Gpu::groups_workspace_bytes::<u32>(6))?;
-    /// stream.unique(&keys, &mut out, &mut count, &mut workspace)?;
+    /// let mut memory = stream.zeroed(workspace::groups::<u32>(6))?;
+    /// stream.unique(&keys, &mut out, &mut count, &mut memory)?;
     /// assert_eq!(count.download()?, [3]);
     /// assert_eq!(out.download()?[..3], [1, 4, 6]);
     ///
     /// let mut lengths = stream.zeroed(6)?;
-    /// stream.run_lengths(&keys, (&mut out, &mut lengths), &mut count, &mut workspace)?;
+    /// stream.run_lengths(&keys, (&mut out, &mut lengths), &mut count, &mut memory)?;
     /// assert_eq!(lengths.download()?[..3], [2, 1, 3]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapacityTooSmall`] if `out` has fewer elements than `keys`, [`Error::LengthMismatch`] if `count` has not one element,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::groups_workspace_bytes`](crate::Gpu::groups_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn unique<K: GpuKey>(
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer elements than `from`,
+    /// and [`Error::LengthMismatch`] if `count` has not one element.
+    pub fn unique<K: GpuKey, V: Pod>(
         &self,
-        keys: &DeviceArray<K>,
-        out: &mut DeviceArray<K>,
+        from: impl DeviceElements<K, V>,
+        out: impl DeviceElementsMut<K, V>,
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let (keys, out) = (self.owned("keys", keys)?, self.owned("out", out)?);
-        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().unique_raw(keys, out, count, workspace, self.handle()) }
+        const { value_bytes::<V>() };
+        let mut call = Call::new(self);
+        let (at, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
+        check_capacity("out", at.len, out.len)?;
+        let count = call.count(count)?;
+        call.run::<K>(&Unique { at, out, count }, workspace)
     }
 
-    /// As [`unique`](Self::unique), with a value of 4 or 8 bytes for each key: the first one of each group is kept.
+    /// Writes the first key of each group of equal neighbours, and the group's length, to `out`, and the number of groups
+    /// to `count`. Otherwise as [`unique`](Self::unique).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`unique`](Self::unique).
-    pub fn unique_pairs<K: GpuKey, V: Pod>(
-        &self,
-        keys: (&DeviceArray<K>, &DeviceArray<V>),
-        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
-        count: &mut DeviceArray<u64>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let keys = (self.owned("keys", keys.0)?, self.owned("values", keys.1)?);
-        let out = (self.owned("out", out.0)?, self.owned("values of out", out.1)?);
-        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().unique_pairs_raw(keys, out, count, workspace, self.handle()) }
-    }
-
-    /// Writes the first key of each group of equal keys that are next to each other, and the number of the group's keys, to `out`, and
-    /// the number of groups to `count`. Otherwise as [`unique`](Self::unique).
-    ///
-    /// # Errors
-    /// [`Error::ValuesMismatch`] if `out` has not as many lengths as keys, and those of [`unique`](Self::unique).
+    /// Those of [`unique`](Self::unique).
     pub fn run_lengths<K: GpuKey>(
         &self,
         keys: &DeviceArray<K>,
@@ -451,109 +452,110 @@ impl Stream {
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let (keys, out) = (self.owned("keys", keys)?, (self.owned("out", out.0)?, self.owned("lengths", out.1)?));
-        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().run_lengths_raw(keys, out, count, workspace, self.handle()) }
+        let mut call = Call::new(self);
+        let (at, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "lengths"), &out)?);
+        check_capacity("out", at.len, out.len)?;
+        let count = call.count(count)?;
+        call.run::<K>(&RunLengths { at, out, count }, workspace)
     }
 
-    /// Writes the first key of each group of equal keys that are next to each other, and the reduction of the group's values, to `out`,
-    /// and the number of groups to `count`. Otherwise as [`unique_pairs`](Self::unique_pairs).
+    /// Writes the first key of each group of equal neighbours, and the reduction of the group's values, to `out`, and the
+    /// number of groups to `count`. Otherwise as [`unique`](Self::unique).
     ///
-    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the groups begin, and
-    /// on nothing else: it is the same each time. If the sum is a NaN, its bits are unspecified.
+    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the
+    /// groups begin alone: it is the same each time. If the sum is a NaN, its bits are unspecified.
     ///
     /// ```no_run
-    /// use merge_host::{Gpu, Reduction};
+    /// use merge_host::{Gpu, Reduction, workspace};
     ///
     /// let stream = Gpu::new(0)?.stream()?;
     /// let (keys, values) = (stream.upload(&[1u32, 1, 4])?, stream.upload(&[0.5f32, 2.0, 3.0])?);
     /// let (mut out, mut sums, mut count) = (stream.zeroed(3)?, stream.zeroed(3)?, stream.zeroed(1)?);
-    /// let mut workspace = stream.zeroed(Gpu::groups_workspace_bytes::<u32>(3))?;
+    /// let mut memory = stream.zeroed(workspace::groups::<u32>(3))?;
     /// let to = (&mut out, &mut sums);
-    /// stream.reduce_by_key(Reduction::Sum, (&keys, &values), to, &mut count, &mut workspace)?;
+    /// stream.reduce_by_key(Reduction::Sum, (&keys, &values), to, &mut count, &mut memory)?;
     /// assert_eq!(sums.download()?[..2], [2.5, 3.0]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Those of [`unique_pairs`](Self::unique_pairs).
+    /// Those of [`unique`](Self::unique).
     pub fn reduce_by_key<K: GpuKey, V: Summand>(
         &self,
         reduction: Reduction,
-        keys: (&DeviceArray<K>, &DeviceArray<V>),
+        from: (&DeviceArray<K>, &DeviceArray<V>),
         out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let keys = (self.owned("keys", keys.0)?, self.owned("values", keys.1)?);
-        let out = (self.owned("out", out.0)?, self.owned("values of out", out.1)?);
-        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().reduce_by_key_raw(reduction, keys, out, count, workspace, self.handle()) }
+        let mut call = Call::new(self);
+        let (at, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
+        check_capacity("out", at.len, out.len)?;
+        let count = call.count(count)?;
+        call.run::<(K, V)>(&ReduceByKey { reduction, at, out, count }, workspace)
     }
 
-    /// Writes for each of the `needles` how many of the `keys` are less than it to `bounds`, as `u32` or `u64`. Both are ascending.
-    /// O(n), or O(m log n) for m needles where these are few.
+    /// Writes to `bounds`, for each of the `needles`, how many of the `keys` are less than it
+    /// ([`Bound::Lower`]), or less than or equal to it ([`Bound::Upper`]), as `u32` or `u64`. Both are ascending. O(n),
+    /// or O(m log n) for m needles where these are few.
     ///
     /// If `needles` or `keys` is not ascending, the bounds are unspecified.
     ///
     /// ```no_run
-    /// use merge_host::Gpu;
+    /// use merge_host::{Bound, Gpu, workspace};
     ///
     /// let stream = Gpu::new(0)?.stream()?;
     /// let (needles, keys) = (stream.upload(&[2u32, 4])?, stream.upload(&[1u32, 4, 4, 6])?);
-    /// let (mut lower, mut upper) = (stream.zeroed::<u32>(2)?, stream.zeroed::<u32>(2)?);
-    /// let mut workspace = stream.zeroed(Gpu::bounds_workspace_bytes::<u32>(6))?;
-    /// stream.lower_bounds(&needles, &keys, &mut lower, &mut workspace)?;
-    /// stream.upper_bounds(&needles, &keys, &mut upper, &mut workspace)?;
-    /// assert_eq!((lower.download()?, upper.download()?), (vec![1, 1], vec![1, 3]));
+    /// let mut bounds = stream.zeroed::<u32>(2)?;
+    /// let mut memory = stream.zeroed(workspace::bounds::<u32>(6))?;
+    /// stream.bounds(Bound::Lower, &needles, &keys, &mut bounds, &mut memory)?;
+    /// assert_eq!(bounds.download()?, [1, 1]);
+    /// stream.bounds(Bound::Upper, &needles, &keys, &mut bounds, &mut memory)?;
+    /// assert_eq!(bounds.download()?, [1, 3]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are not as many bounds as needles, [`Error::TooManyKeys`] if there are 2^32 keys or more and
-    /// the bounds are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::bounds_workspace_bytes`](crate::Gpu::bounds_workspace_bytes), [`Error::Device`] where the driver fails.
-    pub fn lower_bounds<K: GpuKey, I: Index>(
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if there are not as many bounds as
+    /// needles, and [`Error::TooManyKeys`] if there are 2^32 keys or more and the bounds are `u32`.
+    pub fn bounds<K: GpuKey, I: Index>(
         &self,
+        bound: Bound,
         needles: &DeviceArray<K>,
         keys: &DeviceArray<K>,
         bounds: &mut DeviceArray<I>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let (needles, keys) = (self.owned("needles", needles)?, self.owned("keys", keys)?);
-        let (bounds, workspace) = (self.owned("bounds", bounds)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().lower_bounds_raw(needles, keys, bounds, workspace, self.handle()) }
+        let mut call = Call::new(self);
+        let (needles, keys) = (call.reads(("needles", ""), &needles)?, call.reads(KEYS, &keys)?);
+        let found = call.writes(("bounds", ""), &bounds)?;
+        check_length("bounds", needles.len, found.len, "|needles|")?;
+        // A bound is at most the number of keys, which has to be a value of the type.
+        check_index_range::<I>(keys.len.saturating_add(1))?;
+        let (lower, bounds) = (bound == Bound::Lower, (found.keys, size_of::<I>()));
+        call.run::<K>(&bounds::Bounds { lower, needles, keys, bounds }, workspace)
     }
+}
 
-    /// As [`lower_bounds`](Self::lower_bounds), for how many of the `keys` are less than or equal to each needle.
-    ///
-    /// # Errors
-    /// Those of [`lower_bounds`](Self::lower_bounds).
-    pub fn upper_bounds<K: GpuKey, I: Index>(
-        &self,
-        needles: &DeviceArray<K>,
-        keys: &DeviceArray<K>,
-        bounds: &mut DeviceArray<I>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let (needles, keys) = (self.owned("needles", needles)?, self.owned("keys", keys)?);
-        let (bounds, workspace) = (self.owned("bounds", bounds)?, self.owned("workspace", workspace)?);
-        // SAFETY: as for `sort_with_kernel`.
-        unsafe { self.gpu().upper_bounds_raw(needles, keys, bounds, workspace, self.handle()) }
+impl Call<'_> {
+    /// Adds the offsets of segments of `keys` keys, if these have offsets.
+    fn segments(&mut self, segments: Segments<'_>, keys: usize) -> Result<segments::Bounds, Error> {
+        match segments {
+            Segments::Length(0) => Err(Error::SegmentLength),
+            Segments::Length(length) => Ok(segments::Bounds::of_length(length, keys)),
+            Segments::Offsets(offsets) => {
+                let at = self.offsets(("offsets", "keys"), offsets, keys)?;
+                Ok(segments::Bounds::of_offsets(at, offsets.len() - 1, offsets.longest()))
+            }
+        }
     }
+}
 
-    /// Where the arrays of a merge of keys with values are, if all belong to this stream.
-    fn owned_pairs<K, V>(
-        &self,
-        a: Pairs<'_, K, V>,
-        b: Pairs<'_, K, V>,
-        out: PairsMut<'_, K, V>,
-    ) -> Result<[RawPairs<K, V>; 3], Error> {
-        let a = (self.owned("a", a.0)?, self.owned("values of a", a.1)?);
-        let b = (self.owned("b", b.0)?, self.owned("values of b", b.1)?);
-        Ok([a, b, (self.owned("out", out.0)?, self.owned("values of out", out.1)?)])
-    }
+fn check_kernel(is_right: bool, kernel: &'static str) -> Result<(), Error> {
+    if is_right { Ok(()) } else { Err(Error::KeysAlone { kernel }) }
+}
+
+/// Checks that `out` is as long as `a` and `b` together.
+pub(super) fn check_sum(a: Arrays, b: Arrays, out: Arrays) -> Result<(), Error> {
+    check_length("out", a.len.saturating_add(b.len), out.len, "|a| + |b|")
 }

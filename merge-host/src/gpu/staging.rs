@@ -21,7 +21,7 @@ use super::failure::OrFailure;
 use crate::{Error, parallel};
 use bytemuck::{Pod, cast_slice_mut};
 use cust::memory::{AsyncCopyDestination, DeviceCopy, DeviceSlice, LockedBuffer};
-use cust::stream::Stream;
+use cust::stream::{Stream, StreamFlags};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -92,8 +92,10 @@ impl Drop for Lanes<'_> {
 
 impl Lane {
     fn new(gpu: &Gpu) -> Result<Self, Error> {
+        gpu.make_current()?;
         let buffer = LockedBuffer::new(&0, BLOCK).or_failure("cuMemAllocHost")?;
-        Ok(Self { buffer, stream: gpu.new_stream()? })
+        let stream = Stream::new(StreamFlags::DEFAULT, None).or_failure("cuStreamCreateWithPriority")?;
+        Ok(Self { buffer, stream })
     }
 
     /// Waits until the GPU is done with the buffer.

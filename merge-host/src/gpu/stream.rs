@@ -4,11 +4,11 @@ use super::Gpu;
 use super::failure::OrFailure;
 use crate::Error;
 use cust::event::EventFlags;
-use cust::stream::{Stream as Handle, StreamWaitEventFlags};
+use cust::stream::{Stream as Handle, StreamFlags, StreamWaitEventFlags};
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A CUDA stream: work on one GPU, which is done in the order in which it is put there.
@@ -34,7 +34,7 @@ use std::time::Duration;
 /// # Misuse that is an error, or harmless
 ///
 /// ```
-/// use merge_host::{Error, Gpu};
+/// use merge_host::{Error, Gpu, SortOrder, workspace};
 ///
 /// # fn main() -> Result<(), Error> {
 /// let gpu = match Gpu::new(0) {
@@ -43,13 +43,14 @@ use std::time::Duration;
 /// };
 /// let (one, other) = (gpu.stream()?, gpu.stream()?);
 /// let mut keys = one.upload(&(0..100_000u32).rev().collect::<Vec<_>>())?;
-/// let mut workspace = other.zeroed(Gpu::sort_workspace_bytes::<u32>(keys.len()))?;
+/// let mut memory = other.zeroed(workspace::sort::<u32, ()>(keys.len()))?;
 /// // Arrays of two streams in one call.
-/// assert_eq!(one.sort(&mut keys, &mut workspace), Err(Error::OtherStream { what: "workspace" }));
-/// workspace.move_to(&one)?;
-/// one.sort(&mut keys, &mut workspace)?;
+/// let refused = one.sort(SortOrder::Ascending, &mut keys, &mut memory);
+/// assert_eq!(refused, Err(Error::OtherStream { what: "workspace" }));
+/// memory.move_to(&one)?;
+/// one.sort(SortOrder::Ascending, &mut keys, &mut memory)?;
 /// // A workspace that is dropped while the GPU uses it, and a GPU and a stream that are dropped before their array.
-/// drop((workspace, gpu, one, other));
+/// drop((memory, gpu, one, other));
 /// assert!(keys.download()?.is_sorted());
 /// # Ok(())
 /// # }
@@ -74,17 +75,18 @@ use std::time::Duration;
 /// let mut keys = stream.upload(&[3u32, 1, 2])?;
 /// let mut workspace = stream.zeroed(1 << 20)?;
 /// drop(workspace);
-/// stream.sort(&mut keys, &mut workspace)
+/// stream.sort(merge_host::SortOrder::Ascending, &mut keys, &mut workspace)
 /// # }
 /// ```
 ///
 /// Two threads cannot use one array at the same time if one of them writes it:
 ///
 /// ```compile_fail,E0499
+/// # use merge_host::SortOrder;
 /// # fn misuse(stream: merge_host::Stream) -> Result<(), merge_host::Error> {
 /// let mut keys = stream.upload(&[3u32, 1, 2])?;
-/// let mut sort = || stream.sort(&mut keys, &mut stream.zeroed(0)?);
-/// let mut again = || stream.sort(&mut keys, &mut stream.zeroed(0)?);
+/// let mut sort = || stream.sort(SortOrder::Ascending, &mut keys, &mut stream.zeroed(0)?);
+/// let mut again = || stream.sort(SortOrder::Ascending, &mut keys, &mut stream.zeroed(0)?);
 /// std::thread::scope(|scope| {
 ///     scope.spawn(&mut sort);
 ///     scope.spawn(&mut again);
@@ -93,13 +95,12 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// Addresses, which nothing keeps valid, are for `unsafe` functions:
+/// An array by its address, which nothing keeps valid, needs an `unsafe` block:
 ///
 /// ```compile_fail,E0133
-/// # fn misuse(gpu: merge_host::Gpu, one: merge_host::Stream, other: merge_host::Stream) -> Result<(), merge_host::Error> {
-/// use merge_host::{SortKernel, SortOrder};
-/// let (keys, workspace) = (one.upload(&[3u32, 1, 2])?, one.zeroed::<u8>(0)?);
-/// gpu.sort_raw(SortKernel::Auto, SortOrder::Ascending, keys.raw(), workspace.raw(), other.handle())
+/// # fn misuse(stream: merge_host::Stream) -> Result<(), merge_host::Error> {
+/// let keys = merge_host::DeviceArray::<u32>::from_address(&stream, 0x7f00_0000_0000, 1000)?;
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
@@ -110,8 +111,16 @@ pub struct Stream {
 /// What the clones of a stream share.
 struct Shared {
     stream: ManuallyDrop<Handle>,
+    /// Whether another library owns the stream, and destroys it.
+    is_borrowed: bool,
+    /// A second stream beside this one, for launches that need not wait for each other. A stream that two others
+    /// shared would let one of these wait for the other, and could not be captured in the graphs of both.
+    side: OnceLock<Handle>,
     gpu: Gpu,
 }
+
+/// The greatest handle of the driver's default streams (`CU_STREAM_PER_THREAD`), which have no priority of their own.
+const LAST_DEFAULT_STREAM: usize = 2;
 
 // Streams, events and arrays are `Send` and `Sync` because their parts are: `cust` declares its streams, events and buffers so,
 // and `Gpu` has locks around what it changes. The driver's functions may be called by any thread on which the context is current,
@@ -132,8 +141,57 @@ impl Gpu {
     /// [`Error::Device`] where the driver fails.
     pub fn stream(&self) -> Result<Stream, Error> {
         let _entered = self.enter()?;
-        let stream = ManuallyDrop::new(self.new_stream()?);
-        Ok(Stream { shared: Arc::new(Shared { stream, gpu: self.clone() }) })
+        let stream = Handle::new(StreamFlags::DEFAULT, None).or_failure("cuStreamCreateWithPriority")?;
+        Ok(self.stream_of(stream, false))
+    }
+
+    /// A stream of another library, by its handle: a `CUstream`, or the `cudaStream_t` of CUDA's runtime, which is the
+    /// same. 0 is the legacy default stream.
+    ///
+    /// The stream is not destroyed when the result is dropped, and the drop waits for nothing.
+    ///
+    /// | library | handle |
+    /// | --- | --- |
+    /// | cudarc | `stream.cu_stream().cast()` |
+    /// | PyTorch | `torch.cuda.current_stream().cuda_stream` |
+    /// | CuPy | `cupy.cuda.get_current_stream().ptr` |
+    /// | RAPIDS | `rmm::cuda_stream_view::value()` |
+    ///
+    /// # Safety
+    /// - The stream is one of this GPU's primary context, which CUDA's runtime and most libraries use, and is not
+    ///   destroyed before the result, its clones and its arrays are dropped.
+    /// - This `Gpu` or a clone of it, which the result has, lives until the stream has completed the work that is put
+    ///   on it, because the last one unloads the kernels.
+    ///
+    /// ```no_run
+    /// use merge_host::{DeviceArray, Error, Gpu, SortOrder, workspace};
+    /// use std::ffi::c_void;
+    ///
+    /// /// Queues the sort of `n` numbers at the address `keys` on `stream`.
+    /// ///
+    /// /// # Safety
+    /// /// That of [`Gpu::stream_from_handle`] and, for both addresses, of [`DeviceArray::from_address`].
+    /// unsafe fn sort(gpu: &Gpu, keys: u64, n: usize, memory: u64, stream: *mut c_void) -> Result<(), Error> {
+    ///     // SAFETY: the caller's guarantees.
+    ///     let (stream, mut keys, mut memory) = unsafe {
+    ///         let stream = gpu.stream_from_handle(stream);
+    ///         let keys = DeviceArray::<f32>::from_address(&stream, keys, n)?;
+    ///         let memory = DeviceArray::from_address(&stream, memory, workspace::sort::<f32, ()>(n))?;
+    ///         (stream, keys, memory)
+    ///     };
+    ///     stream.sort(SortOrder::Ascending, &mut keys, &mut memory)
+    /// }
+    /// ```
+    pub unsafe fn stream_from_handle(&self, handle: *mut c_void) -> Stream {
+        // SAFETY: `Handle` has one field, the handle: the compiler checks that both types have the same size, so that
+        // the field is all of it, and every handle is a value of it.
+        self.stream_of(unsafe { mem::transmute::<*mut c_void, Handle>(handle) }, true)
+    }
+
+    fn stream_of(&self, stream: Handle, is_borrowed: bool) -> Stream {
+        let stream = ManuallyDrop::new(stream);
+        let shared = Shared { stream, is_borrowed, side: OnceLock::new(), gpu: self.clone() };
+        Stream { shared: Arc::new(shared) }
     }
 }
 
@@ -143,11 +201,11 @@ impl Stream {
         &self.shared.gpu
     }
 
-    /// The handle of this stream (`CUstream`), for the [raw layer](Gpu#the-raw-layer) and for other libraries. It is valid as long as
-    /// this stream, a clone of it or one of its arrays lives.
+    /// The handle of this stream (`CUstream`), for other libraries. It is valid as long as this stream, a clone of it
+    /// or one of its arrays lives.
     ///
-    /// What uses the handle is `unsafe`, and has to leave the arrays of this stream as the calls of this library find them: work on
-    /// these arrays is on this stream, and a graph that is captured from it is launched only while its arrays live, on this stream.
+    /// Code that uses the handle is `unsafe`. It puts work on the arrays of this stream on this stream alone, and
+    /// launches a graph that was captured from it on this stream, while the arrays live.
     pub fn handle(&self) -> *mut c_void {
         self.inner().as_inner().cast()
     }
@@ -159,20 +217,6 @@ impl Stream {
     pub fn synchronize(&self) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         self.inner().synchronize().or_failure("cuStreamSynchronize")
-    }
-
-    /// An event that can be recorded on this stream.
-    ///
-    /// # Errors
-    /// [`Error::Device`] where the driver fails.
-    pub fn event(&self) -> Result<Event, Error> {
-        self.event_with(EventFlags::DEFAULT)
-    }
-
-    fn event_with(&self, flags: EventFlags) -> Result<Event, Error> {
-        let _entered = self.gpu().enter()?;
-        let event = ManuallyDrop::new(cust::event::Event::new(flags).or_failure("cuEventCreate")?);
-        Ok(Event { event, stream: self.clone() })
     }
 
     /// Lets later work of this stream wait for what is on `other` now.
@@ -188,8 +232,35 @@ impl Stream {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
+    /// An error that names the argument `what` if its stream is another one.
+    pub(super) fn check_owns(&self, what: &'static str, of: &Self) -> Result<(), Error> {
+        if of.is(self) {
+            return Ok(());
+        }
+        of.check_gpu(what, self)?;
+        Err(Error::OtherStream { what })
+    }
+
+    /// An error that names the argument `what`, which is of this stream, if `other` is of another GPU.
+    pub(super) fn check_gpu(&self, what: &'static str, other: &Self) -> Result<(), Error> {
+        let (found, expected) = (self.gpu().ordinal(), other.gpu().ordinal());
+        if found == expected { Ok(()) } else { Err(Error::OtherGpu { what, found, expected }) }
+    }
+
     pub(super) fn inner(&self) -> &Handle {
         &self.shared.stream
+    }
+
+    /// The stream beside this one, of the same priority. The context of both is current.
+    pub(super) fn side(&self) -> Result<&Handle, Error> {
+        if let Some(side) = self.shared.side.get() {
+            return Ok(side);
+        }
+        let is_default = self.inner().as_inner() as usize <= LAST_DEFAULT_STREAM;
+        let priority =
+            if is_default { None } else { Some(self.inner().get_priority().or_failure("cuStreamGetPriority")?) };
+        let side = Handle::new(StreamFlags::DEFAULT, priority).or_failure("cuStreamCreateWithPriority")?;
+        Ok(self.shared.side.get_or_init(|| side))
     }
 }
 
@@ -202,9 +273,13 @@ impl fmt::Debug for Stream {
 impl Drop for Shared {
     fn drop(&mut self) {
         let ended = self.gpu.enter().and_then(|entered| {
-            self.stream.synchronize().or_failure("cuStreamSynchronize")?;
-            // SAFETY: this is the only call, and the stream is not used afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.stream) };
+            // The driver destroys a stream when its work is done.
+            drop(self.side.take());
+            if !self.is_borrowed {
+                self.stream.synchronize().or_failure("cuStreamSynchronize")?;
+                // SAFETY: this is the only call, and the stream is not used afterwards.
+                unsafe { ManuallyDrop::drop(&mut self.stream) };
+            }
             drop(entered);
             Ok(())
         });
@@ -220,11 +295,11 @@ impl Drop for Shared {
 /// ```no_run
 /// # fn main() -> Result<(), merge_host::Error> {
 /// let stream = merge_host::Gpu::new(0)?.stream()?;
-/// let (start, end) = (stream.event()?, stream.event()?);
+/// let (start, end) = (merge_host::Event::new(&stream)?, merge_host::Event::new(&stream)?);
 /// let mut keys = stream.upload(&[3u32, 1, 2])?;
-/// let mut workspace = stream.zeroed(merge_host::Gpu::sort_workspace_bytes::<u32>(keys.len()))?;
+/// let mut workspace = stream.zeroed(merge_host::workspace::sort::<u32, ()>(keys.len()))?;
 /// start.record()?;
-/// stream.sort(&mut keys, &mut workspace)?;
+/// stream.sort(merge_host::SortOrder::Ascending, &mut keys, &mut workspace)?;
 /// end.record()?;
 /// println!("the GPU sorted for {:?}", end.elapsed_since(&start)?);
 /// # Ok(())
@@ -236,6 +311,16 @@ pub struct Event {
 }
 
 impl Event {
+    /// An event that can be recorded on `stream`.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the driver fails.
+    pub fn new(stream: &Stream) -> Result<Self, Error> {
+        let _entered = stream.gpu().enter()?;
+        let event = ManuallyDrop::new(cust::event::Event::new(EventFlags::DEFAULT).or_failure("cuEventCreate")?);
+        Ok(Self { event, stream: stream.clone() })
+    }
+
     /// Sets the event to the end of the work that is on its stream now.
     ///
     /// # Errors

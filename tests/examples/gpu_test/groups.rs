@@ -1,7 +1,7 @@
 //! Several GPUs: what a group does, with slices in host memory and with arrays that are distributed over its members, beside the CPU engine.
 
 use super::{KINDS, Test, poison};
-use merge_host::{DeviceArray, Engine, Error, GpuGroup, GpuKey, Key, SortOrder};
+use merge_host::{DeviceArray, Engine, Error, GpuGroup, GpuKey, Key, SortOrder, workspace};
 
 /// Numbers of keys: fewer than members, some, and so many that a part is merged in several pieces.
 const LENGTHS: [usize; 7] = [0, 1, 2, 3, 1000, 100_003, 40_000_003];
@@ -16,7 +16,7 @@ impl Test {
                 // Long arrays are of one kind, since most of the time goes to what the CPU does for comparison.
                 let kinds = if n > 1 << 20 { &KINDS[..1] } else { &KINDS };
                 for &(name, kind) in kinds {
-                    let what = format!("{name} on {} GPUs, {n} keys", group.len());
+                    let what = format!("{name} on {} GPUs, {n} keys", group.gpus().len());
                     let keys: Vec<K> = self.keys(n, kind);
                     self.check_group_host(&engine, &keys, &what);
                     self.check_group_arrays(&group, &keys, &what);
@@ -129,7 +129,7 @@ impl Test {
     /// Arrays that are distributed, evenly and not.
     fn check_group_arrays<K: GpuKey>(&mut self, group: &GpuGroup, keys: &[K], what: &str) {
         let n = keys.len();
-        let members = group.len();
+        let members = group.gpus().len();
         let uneven = |turn: usize| -> Vec<usize> {
             // All to one member, or to the first and the last one, a third and the rest.
             let mut lengths = vec![0; members];
@@ -147,10 +147,15 @@ impl Test {
             let mut indices = vec![0u64; n];
             self.cpu.argsort(order, keys, &mut indices).expect("the CPU sorts");
 
+            let space =
+                |bytes: &dyn Fn(usize) -> usize| zeroed::<u8>(group, &(0..members).map(bytes).collect::<Vec<_>>());
+            let for_sort = |bytes: fn(usize, usize, usize) -> usize| space(&|i| bytes(members, before[i], after[i]));
+            let for_merge = |bytes: fn(usize, usize) -> usize| space(&|i| bytes(members, after[i]));
+
             let sort = || {
                 let (mut from, mut to) = (distributed(group, keys, &before)?, zeroed::<K>(group, &after)?);
-                let mut space = group.workspace(|i| group.sort_workspace_bytes::<K>(before[i], after[i]))?;
-                group.sort(order, &mut from, &mut to, &mut space)?;
+                let mut space = for_sort(workspace::group_sort::<K, ()>)?;
+                group.sort(order, &mut from[..], &mut to[..], &mut space)?;
                 group.download(&to)
             };
             self.expect(|| what("sort"), sort(), &expected.0);
@@ -158,8 +163,9 @@ impl Test {
             let sort_pairs = || {
                 let (mut from, mut to) = (distributed(group, keys, &before)?, zeroed::<K>(group, &after)?);
                 let (mut with, mut out) = (distributed(group, &values, &before)?, zeroed::<u32>(group, &after)?);
-                let mut space = group.workspace(|i| group.sort_pairs_workspace_bytes::<K, u32>(before[i], after[i]))?;
-                group.sort_pairs(order, (&mut from, &mut with), (&mut to, &mut out), &mut space)?;
+                let mut space = for_sort(workspace::group_sort::<K, u32>)?;
+                let (elements, sorted) = ((&mut from[..], &mut with[..]), (&mut to[..], &mut out[..]));
+                group.sort(order, elements, sorted, &mut space)?;
                 Ok((group.download(&to)?, group.download(&out)?))
             };
             let found: Result<(Vec<K>, Vec<u32>), Error> = sort_pairs();
@@ -169,7 +175,7 @@ impl Test {
             let argsort = || {
                 let (mut from, mut to) = (distributed(group, keys, &before)?, zeroed::<K>(group, &after)?);
                 let (mut with, mut out) = (zeroed::<u64>(group, &before)?, zeroed::<u64>(group, &after)?);
-                let mut space = group.workspace(|i| group.sort_pairs_workspace_bytes::<K, u64>(before[i], after[i]))?;
+                let mut space = for_sort(workspace::group_sort::<K, u64>)?;
                 group.argsort(order, (&mut from, &mut with), (&mut to, &mut out), &mut space)?;
                 group.download(&out)
             };
@@ -188,13 +194,13 @@ impl Test {
             self.cpu.sort(&mut merged).expect("the CPU sorts");
             let merge = || {
                 let (from, mut to) = (distributed(group, &runs, &before)?, zeroed::<K>(group, &after)?);
-                let mut space = group.workspace(|i| group.merge_workspace_bytes::<K>(after[i]))?;
-                group.merge(&from, &mut to, &mut space)?;
+                let mut space = for_merge(workspace::group_merge::<K, ()>)?;
+                group.merge(&from[..], &mut to[..], &mut space)?;
                 let first = group.download(&to)?;
                 let with = distributed(group, &(0..n as u32).collect::<Vec<_>>(), &before)?;
                 let mut out = zeroed::<u32>(group, &after)?;
-                let mut space = group.workspace(|i| group.merge_pairs_workspace_bytes::<K, u32>(after[i]))?;
-                group.merge_pairs((&from, &with), (&mut to, &mut out), &mut space)?;
+                let mut space = for_merge(workspace::group_merge::<K, u32>)?;
+                group.merge((&from[..], &with[..]), (&mut to[..], &mut out[..]), &mut space)?;
                 Ok((first, group.download(&out)?))
             };
             let found: Result<(Vec<K>, Vec<u32>), Error> = merge();

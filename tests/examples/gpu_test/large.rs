@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::table::keys_of;
-use merge_host::{Error, Gpu, Segments, SetOperation, SortOrder, parallel};
+use merge_host::{DeviceOffsets, Error, Segments, SetOperation, SortOrder, parallel, workspace};
 
 /// More keys than 32 bits count.
 const MANY: usize = (1 << 32) + 5;
@@ -158,7 +158,7 @@ impl Test {
             let found = (|| {
                 let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
                 let (from, mut out, mut indices) = (stream.upload(&keys)?, stream.zeroed(K)?, stream.zeroed::<u64>(K)?);
-                let mut workspace = stream.zeroed(Gpu::top_k_pairs_workspace_bytes::<u32, u64>(MANY, K))?;
+                let mut workspace = stream.zeroed(workspace::top_k::<u32, u64>(MANY, K))?;
                 stream.top_k_indices(order, &from, (&mut out, &mut indices), &mut workspace)?;
                 Ok::<(Vec<u32>, Vec<u64>), Error>((out.download()?, indices.download()?))
             })();
@@ -185,12 +185,12 @@ impl Test {
                     self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
                 let found = (|| {
                     let mut keys = stream.upload(&keys_of::<u32>(n, |i| segments.key(i as usize).into()))?;
-                    let mut workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<u32>(n))?;
+                    let mut workspace = stream.zeroed(workspace::sort_segments::<u32, ()>(n))?;
                     if let [length] = segments.lengths[..] {
                         let segments = Segments::Length(length);
                         stream.sort_segments(SortOrder::Ascending, &mut keys, segments, &mut workspace)?;
                     } else {
-                        let offsets = stream.upload_offsets(&segments.offsets())?;
+                        let offsets = DeviceOffsets::new(&stream, &segments.offsets())?;
                         let segments = Segments::Offsets(&offsets);
                         stream.sort_segments(SortOrder::Ascending, &mut keys, segments, &mut workspace)?;
                     }

@@ -1,12 +1,15 @@
-//! The two layers for data in a GPU's memory: arrays of streams, and arrays by address.
+//! Data in a GPU's memory: streams and arrays of this library, and those that other libraries own.
 
 use super::{KINDS, Test, bytes, poison};
+use bytemuck::Pod;
 use merge_host::{
-    BatchKernel, DeviceArray, Engine, Error, Gpu, GpuKey, MergeKernel, RawArray, SortKernel, SortOrder, Stream,
+    BatchKernel, DeviceArray, DeviceOffsets, Engine, Error, Gpu, GpuKey, MergeKernel, SortKernel, SortOptions,
+    SortOrder, Stream, workspace,
 };
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::thread;
+use tests::parts::part;
 
 /// Keys of many divisions, whose sort has work on a second stream.
 const MANY: usize = (1 << 24) + 3;
@@ -130,7 +133,7 @@ impl Test {
                 let third = streams[0].gpu().stream()?;
                 let (mut out, mut workspace) = (
                     third.zeroed(expected.len())?,
-                    third.zeroed(Gpu::merge_workspace_bytes::<K>(MergeKernel::Auto, expected.len()))?,
+                    third.zeroed(workspace::merge::<K, ()>(MergeKernel::Auto, expected.len()))?,
                 );
                 let (mut a, _of_a) = sort(&streams[0], SortOrder::Ascending, &sides[0])?;
                 let (mut b, _of_b) = sort(&streams[1], SortOrder::Ascending, &sides[1])?;
@@ -139,7 +142,7 @@ impl Test {
                 third.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace)?;
                 // The first stream gets an array back, and changes it after the merge.
                 a.move_to(&streams[0])?;
-                streams[0].copy(&streams[0].zeroed(a.len())?, &mut a)?;
+                a.copy_from(&streams[0].zeroed(a.len())?)?;
                 out.download()
             })();
             self.expect(|| format!("merge of arrays that were moved, round {round}"), found, &expected);
@@ -156,8 +159,8 @@ impl Test {
                 let gpu = Gpu::new(0)?;
                 let stream = gpu.stream()?;
                 let mut sorted = stream.upload(&keys)?;
-                let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(keys.len()))?;
-                stream.sort(&mut sorted, &mut workspace)?;
+                let mut workspace = stream.zeroed(workspace::sort::<K, ()>(keys.len()))?;
+                stream.sort(SortOrder::Ascending, &mut sorted, &mut workspace)?;
                 match order {
                     0 => drop((workspace, stream, gpu)),
                     1 => drop((gpu, stream, workspace)),
@@ -203,29 +206,29 @@ impl Test {
         let upload = |stream: &Stream| stream.upload(&keys).expect("the device has memory");
         let (mut foreign, mut own, mut empty) = (upload(&other), upload(&one), one.zeroed(0).expect("that is nothing"));
         let mut foreign_workspace = other.zeroed(0).expect("that is nothing");
-        let foreign_offsets = other.upload_offsets(&[0, 1000]).expect("the device has memory");
-        let offsets = one.upload_offsets(&[0, 1000]).expect("the device has memory");
-        let short_offsets = one.upload_offsets(&[0, 999]).expect("the device has memory");
+        let foreign_offsets = DeviceOffsets::new(&other, &[0, 1000]).expect("the device has memory");
+        let offsets = DeviceOffsets::new(&one, &[0, 1000]).expect("the device has memory");
+        let short_offsets = DeviceOffsets::new(&one, &[0, 999]).expect("the device has memory");
         let [one_group, foreign_group] =
-            [&one, &other].map(|stream| stream.upload_offsets(&[0, 1]).expect("the device has memory"));
+            [&one, &other].map(|stream| DeviceOffsets::new(stream, &[0, 1]).expect("the device has memory"));
         let order = SortOrder::Ascending;
-        let mut out = one.zeroed::<u32>(2000).expect("the device has memory");
+        let [mut out, mut out_values] = [(); 2].map(|()| one.zeroed::<u32>(2000).expect("the device has memory"));
         let mut values = upload(&one);
         let stream = |what| Error::OtherStream { what };
-        let auto = MergeKernel::Auto;
+        let (auto, tiled, small) = (MergeKernel::Auto, MergeKernel::Tiled, BatchKernel::Small);
         let found = [
-            (one.sort(&mut foreign, &mut empty), stream("keys")),
-            (one.sort(&mut own, &mut foreign_workspace), stream("workspace")),
-            (one.sort_pairs(SortOrder::Ascending, &mut own, &mut foreign, &mut empty), stream("values")),
-            (one.argsort(SortOrder::Ascending, &mut own, &mut foreign, &mut empty), stream("indices")),
+            (one.sort(order, &mut foreign, &mut empty), stream("keys")),
+            (one.sort(order, &mut own, &mut foreign_workspace), stream("workspace")),
+            (one.sort(order, (&mut own, &mut foreign), &mut empty), stream("values")),
+            (one.argsort(order, &mut own, &mut foreign, &mut empty), stream("indices")),
             (one.merge(auto, &foreign, &own, &mut out, &mut empty), stream("a")),
             (one.merge(auto, &own, &foreign, &mut out, &mut empty), stream("b")),
             (other.merge(auto, &foreign, &foreign, &mut out, &mut foreign_workspace), stream("out")),
             (
-                one.merge_pairs((&own, &foreign), (&own, &own), (&mut out, &mut values), &mut empty),
+                one.merge(auto, (&own, &foreign), (&own, &own), (&mut out, &mut values), &mut empty),
                 stream("values of a"),
             ),
-            (one.merge_batch(&own, &foreign, &mut out, 2, 1), stream("b")),
+            (one.merge_batch(BatchKernel::Auto, &own, &foreign, &mut out, 2, 1), stream("b")),
             (
                 one.merge_ragged((&own, &offsets), (&own, &foreign_offsets), &mut out, &mut empty),
                 stream("offsets of b"),
@@ -235,26 +238,33 @@ impl Test {
                 Error::LastOffset { what: "b", found: 999, expected: 1000 },
             ),
             (
-                one.merge_many_ragged(order, &own, &foreign_offsets, &one_group, &mut values, &mut empty),
+                one.merge_many_ragged(order, &own, (&foreign_offsets, &one_group), &mut values, &mut empty),
                 stream("offsets"),
             ),
-            (one.merge_many_ragged(order, &own, &offsets, &foreign_group, &mut values, &mut empty), stream("groups")),
+            (one.merge_many_ragged(order, &own, (&offsets, &foreign_group), &mut values, &mut empty), stream("groups")),
             (
-                one.merge_many_ragged(order, &own, &short_offsets, &one_group, &mut values, &mut empty),
+                one.merge_many_ragged(order, &own, (&short_offsets, &one_group), &mut values, &mut empty),
                 Error::LastOffset { what: "keys", found: 999, expected: 1000 },
             ),
             (
-                one.merge_many_ragged(order, &own, &offsets, &offsets, &mut values, &mut empty),
+                one.merge_many_ragged(order, &own, (&offsets, &offsets), &mut values, &mut empty),
                 Error::LastGroup { found: 1000, expected: 1 },
             ),
-            (one.copy(&foreign, &mut own), stream("from")),
-            (one.copy(&own, &mut foreign), stream("to")),
             (
-                one.sort(&mut one.zeroed::<u32>(1 << 20).expect("the device has memory"), &mut empty),
-                Error::WorkspaceTooSmall { needed: Gpu::sort_workspace_bytes::<u32>(1 << 20), found: 0 },
+                one.merge(tiled, (&own, &values), (&own, &values), (&mut out, &mut out_values), &mut empty),
+                Error::KeysAlone { kernel: tiled.name() },
             ),
             (
-                one.upload_offsets(&[0, 2, 1]).map(|_| ()),
+                one.merge_batch(small, (&own, &values), (&own, &values), (&mut out, &mut out_values), 2, 1),
+                Error::KeysAlone { kernel: small.name() },
+            ),
+            (own.copy_from(&foreign), stream("from")),
+            (
+                one.sort(order, &mut one.zeroed::<u32>(1 << 20).expect("the device has memory"), &mut empty),
+                Error::WorkspaceTooSmall { needed: workspace::sort::<u32, ()>(1 << 20), found: 0 },
+            ),
+            (
+                DeviceOffsets::new(&one, &[0, 2, 1]).map(|_| ()),
                 Error::DescendingOffsets { what: "the array", index: 2, found: 1, before: 2 },
             ),
         ];
@@ -268,7 +278,7 @@ impl Test {
             let second = Gpu::new(1).and_then(|gpu| gpu.stream()).expect("there is a second GPU");
             let elsewhere = |what| Err(Error::OtherGpu { what, found: 0, expected: 1 });
             let refused = foreign.move_to(&second) == elsewhere("the array")
-                && second.sort(&mut own, &mut empty) == elsewhere("keys");
+                && second.sort(order, &mut own, &mut empty) == elsewhere("keys");
             self.expect(|| "arrays of another GPU".to_owned(), Ok(vec![u32::from(refused)]), &[1]);
         } else {
             println!("one GPU: arrays of another one were not tested");
@@ -319,41 +329,37 @@ impl Test {
         self.expect(|| "the context that was current before".to_owned(), Ok(vec![same]), &[1]);
     }
 
-    /// Arguments that can be seen to be wrong.
+    /// Addresses that can be seen to be wrong, by themselves and in calls.
     fn check_refused_addresses(&mut self, gpu: &Gpu, on: *mut c_void) {
-        let (kernel, order) = (SortKernel::Auto, SortOrder::Ascending);
-        let keys = RawArray::<u32>::new(0x1000, 100_000);
-        let needed = Gpu::sort_workspace_bytes::<u32>(keys.len);
-        let apart = RawArray::new(0x100_0000, needed);
-        // SAFETY: all of these are refused before anything is put on the stream.
-        let found = unsafe {
-            [
-                (
-                    gpu.sort_raw(kernel, order, keys, RawArray::new(0x100_0000, needed - 1), on),
-                    Error::WorkspaceTooSmall { needed, found: needed - 1 },
-                ),
-                (
-                    gpu.sort_raw(kernel, order, keys, RawArray::new(0x1010, needed), on),
-                    Error::Overlap { what: "keys", other: "workspace" },
-                ),
-                (
-                    gpu.sort_raw(kernel, order, RawArray::<u32>::new(0x1002, 100), apart, on),
-                    Error::BadAddress { what: "keys", address: 0x1002, align: 4 },
-                ),
-                (
-                    gpu.sort_raw(kernel, order, RawArray::<u32>::new(0, 100), apart, on),
-                    Error::BadAddress { what: "keys", address: 0, align: 4 },
-                ),
-                (
-                    gpu.sort_pairs_raw(kernel, order, keys, RawArray::<u32>::new(0x100_0000, 7), apart, on),
-                    Error::ValuesMismatch { what: "keys", keys: keys.len, values: 7 },
-                ),
-                (
-                    gpu.merge_raw(MergeKernel::Auto, keys.part(0, 10), keys.part(10, 10), keys.part(19, 20), apart, on),
-                    Error::Overlap { what: "out", other: "b" },
-                ),
-            ]
+        const N: usize = 100_000;
+        let (auto, order) = (MergeKernel::Auto, SortOrder::Ascending);
+        let needed = workspace::sort::<u32, ()>(N);
+        // SAFETY: the caller keeps the stream and the GPU.
+        let stream = unsafe { gpu.stream_from_handle(on) };
+        // SAFETY: nothing is at these addresses, and nothing is put on the stream, because every call is refused.
+        let words = |address, len| unsafe { DeviceArray::<u32>::from_address(&stream, address, len) };
+        // SAFETY: as for `words`.
+        let bytes = |address, len| unsafe { DeviceArray::<u8>::from_address(&stream, address, len) };
+        let sort = |address, len| stream.sort(order, &mut words(0x1000, N)?, &mut bytes(address, len)?);
+        let sort_pairs = || {
+            let (mut keys, mut values) = (words(0x1000, N)?, words(0x100_0000, 7)?);
+            stream.sort(order, (&mut keys, &mut values), &mut bytes(0x200_0000, needed)?)
         };
+        let merge = || {
+            let (a, b, mut out) = (words(0x1000, 10)?, words(0x1000 + 40, 10)?, words(0x1000 + 76, 20)?);
+            stream.merge(auto, &a, &b, &mut out, &mut bytes(0x100_0000, needed)?)
+        };
+        let at = |address| words(address, 100).map(|_| ());
+        let bad = |address| Error::BadAddress { what: "the array", address, align: 4 };
+        let found = [
+            (sort(0x100_0000, needed - 1), Error::WorkspaceTooSmall { needed, found: needed - 1 }),
+            (sort(0x100_0001, needed + 14), Error::WorkspaceTooSmall { needed, found: needed - 1 }),
+            (sort(0x1010, needed), Error::Overlap { what: "keys", other: "workspace" }),
+            (at(0x1002), bad(0x1002)),
+            (at(0), bad(0)),
+            (sort_pairs(), Error::ValuesMismatch { what: "keys", keys: N, values: 7 }),
+            (merge(), Error::Overlap { what: "out", other: "b" }),
+        ];
         for (i, (found, expected)) in found.into_iter().enumerate() {
             let is_refused = found == Err(expected);
             self.expect(|| format!("refused address {i}: {found:?}"), Ok(vec![u32::from(is_refused)]), &[1]);
@@ -371,23 +377,23 @@ fn split<A, B>(result: Result<(A, B), Error>) -> (Result<A, Error>, Result<B, Er
 
 /// Uploads and sorts keys. Does not wait for the sort, so the workspace is returned, too.
 fn sort<K: GpuKey>(stream: &Stream, order: SortOrder, keys: &[K]) -> Result<(DeviceArray<K>, DeviceArray<u8>), Error> {
-    let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(keys.len()))?;
+    let mut workspace = stream.zeroed(workspace::sort::<K, ()>(keys.len()))?;
     let mut keys = stream.upload(keys)?;
-    stream.sort_with(order, &mut keys, &mut workspace)?;
+    stream.sort(order, &mut keys, &mut workspace)?;
     Ok((keys, workspace))
 }
 
 fn sort_pairs<K: GpuKey>(stream: &Stream, order: SortOrder, keys: &[K]) -> Merged<K> {
     let mut values = stream.upload(&(0..keys.len() as u32).collect::<Vec<_>>())?;
-    let mut workspace = stream.zeroed(Gpu::sort_pairs_workspace_bytes::<K, u32>(keys.len()))?;
+    let mut workspace = stream.zeroed(workspace::sort::<K, u32>(keys.len()))?;
     let mut keys = stream.upload(keys)?;
-    stream.sort_pairs(order, &mut keys, &mut values, &mut workspace)?;
+    stream.sort(order, (&mut keys, &mut values), &mut workspace)?;
     Ok((keys.download()?, values.download()?))
 }
 
 fn argsort<K: GpuKey>(stream: &Stream, order: SortOrder, keys: &[K]) -> Result<Vec<u32>, Error> {
     let (mut keys, mut indices) = (stream.upload(keys)?, stream.zeroed(keys.len())?);
-    let mut workspace = stream.zeroed(Gpu::argsort_workspace_bytes::<K, u32>(keys.len()))?;
+    let mut workspace = stream.zeroed(workspace::argsort::<K, u32>(keys.len()))?;
     stream.argsort(order, &mut keys, &mut indices, &mut workspace)?;
     indices.download()
 }
@@ -421,10 +427,10 @@ fn merge_whole<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool) 
     let (a, b, out) = ((&on.a.0, &on.a.1), (&on.b.0, &on.b.1), (&mut on.out.0, &mut on.out.1));
     let kernel = MergeKernel::Auto;
     if with_values {
-        let mut workspace = stream.zeroed(Gpu::merge_pairs_workspace_bytes::<K>(merge.values.len()))?;
-        stream.merge_pairs(a, b, out, &mut workspace)?;
+        let mut workspace = stream.zeroed(workspace::merge::<K, u32>(kernel, merge.values.len()))?;
+        stream.merge(kernel, a, b, out, &mut workspace)?;
     } else {
-        let mut workspace = stream.zeroed(Gpu::merge_workspace_bytes::<K>(kernel, merge.values.len()))?;
+        let mut workspace = stream.zeroed(workspace::merge::<K, ()>(kernel, merge.values.len()))?;
         stream.merge(kernel, a.0, b.0, out.0, &mut workspace)?;
     }
     on.download()
@@ -434,106 +440,127 @@ fn merge_batch<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool) 
     let mut on = OnStream::new(stream, merge)?;
     let (a, b, out) = ((&on.a.0, &on.a.1), (&on.b.0, &on.b.1), (&mut on.out.0, &mut on.out.1));
     if with_values {
-        stream.merge_batch_pairs(a, b, out, 2 * RUN, RUN)?;
+        stream.merge_batch(BatchKernel::Auto, a, b, out, 2 * RUN, RUN)?;
     } else {
-        stream.merge_batch(a.0, b.0, out.0, 2 * RUN, RUN)?;
+        stream.merge_batch(BatchKernel::Auto, a.0, b.0, out.0, 2 * RUN, RUN)?;
     }
     on.download()
 }
 
 fn merge_ragged<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool) -> Merged<K> {
     let mut on = OnStream::new(stream, merge)?;
-    let (ao, bo) = (stream.upload_offsets(&merge.offsets[0])?, stream.upload_offsets(&merge.offsets[1])?);
+    let (ao, bo) = (DeviceOffsets::new(stream, &merge.offsets[0])?, DeviceOffsets::new(stream, &merge.offsets[1])?);
     let (a, b, out) = ((&on.a.0, &on.a.1), (&on.b.0, &on.b.1), (&mut on.out.0, &mut on.out.1));
-    let mut workspace = stream.zeroed(Gpu::merge_ragged_workspace_bytes::<K>(merge.values.len()))?;
+    let mut workspace = stream.zeroed(workspace::merge_ragged::<K>(merge.values.len()))?;
     if with_values {
-        stream.merge_ragged_pairs((a.0, a.1, &ao), (b.0, b.1, &bo), out, &mut workspace)?;
+        stream.merge_ragged((a, &ao), (b, &bo), out, &mut workspace)?;
     } else {
         stream.merge_ragged((a.0, &ao), (b.0, &bo), out.0, &mut workspace)?;
     }
     on.download()
 }
 
-/// `from` after an element that is not part of it, so that it begins where only its elements are aligned.
-fn shifted<T: bytemuck::Pod>(stream: &Stream, from: &[T]) -> Result<(DeviceArray<T>, RawArray<T>), Error> {
-    let array = stream.upload(&[&[T::zeroed()], from].concat())?;
-    let raw = array.raw().part(1, from.len());
-    Ok((array, raw))
+/// `from` after an element that is not part of it, so that it begins where only its elements are aligned: the array, and
+/// `from` as an array of `stream`. Waits for the copy.
+///
+/// # Safety
+/// The first array is dropped after the work on the second one.
+unsafe fn shifted<T: Pod>(
+    memory: &Stream,
+    stream: &Stream,
+    from: &[T],
+) -> Result<(DeviceArray<T>, DeviceArray<T>), Error> {
+    let array = memory.upload(&[&[T::zeroed()], from].concat())?;
+    // SAFETY: the caller keeps the array, on which there is no other work than that of the part.
+    let part = unsafe { part(stream, &array, 1..array.len()) }?;
+    Ok((array, part))
 }
 
-/// The keys by `sort_raw`, the values by `sort_pairs_raw`, which are the keys' indices at first, and the indices by `argsort_raw`. The
-/// work is on a stream of any library.
+/// The keys that are sorted, the values that are sorted with them, which are the keys' indices at first, and the indices of
+/// an argsort. The work is on a stream of any library.
 fn sorts_by_address<K: GpuKey>(
     gpu: &Gpu,
     kernel: SortKernel,
     keys: &[K],
     on: *mut c_void,
 ) -> Result<(Pairs<K>, Vec<u32>), Error> {
-    let (memory, order, n) = (gpu.stream()?, SortOrder::Ascending, keys.len());
+    let (memory, n) = (gpu.stream()?, keys.len());
     let indices: Vec<u32> = (0..n as u32).collect();
-    let arrays = [shifted(&memory, keys)?, shifted(&memory, keys)?, shifted(&memory, keys)?];
-    let values = [shifted(&memory, &indices)?, shifted(&memory, &vec![7; n])?];
-    let bytes_of_pairs = Gpu::sort_pairs_workspace_bytes::<K, u32>(n).max(Gpu::argsort_workspace_bytes::<K, u32>(n));
-    // The workspace begins 15 bytes before a multiple of 16.
+    // SAFETY: the caller keeps the stream and the GPU.
+    let stream = unsafe { gpu.stream_from_handle(on) };
+    // SAFETY: the arrays live until the stream has been waited for, by `synchronize` below.
+    let ([mut a, mut b, mut c], [mut values, mut found]) = unsafe {
+        let keys = || shifted(&memory, &stream, keys);
+        ([keys()?, keys()?, keys()?], [shifted(&memory, &stream, &indices)?, shifted(&memory, &stream, &vec![7; n])?])
+    };
+    let bytes_of_pairs = workspace::sort::<K, u32>(n).max(workspace::argsort::<K, u32>(n));
     let in_workspace = memory.zeroed::<u8>(bytes_of_pairs + 16)?;
-    let workspace = in_workspace.raw().part(1, bytes_of_pairs + 15);
+    // The workspace begins 15 bytes before a multiple of 16.
+    // SAFETY: as above; the zeros have been written when `memory` has been waited for.
+    let mut workspace = unsafe { part(&stream, &in_workspace, 1..bytes_of_pairs + 16) }?;
     memory.synchronize()?;
-    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited for.
-    unsafe {
-        gpu.sort_raw(kernel, order, arrays[0].1, workspace, on)?;
-        gpu.sort_pairs_raw(kernel, order, arrays[1].1, values[0].1, workspace, on)?;
-        gpu.argsort_raw(kernel, order, arrays[2].1, values[1].1, workspace, on)?;
-        driver::wait(gpu, on);
-    }
-    let keys = arrays[0].0.download()?;
+    let options = SortOptions::from(SortOrder::Ascending).kernel(kernel);
+    stream.sort(options, &mut a.1, &mut workspace)?;
+    stream.sort(options, (&mut b.1, &mut values.1), &mut workspace)?;
+    stream.argsort(options, &mut c.1, &mut found.1, &mut workspace)?;
+    stream.synchronize()?;
+    let keys = a.0.download()?;
     assert_eq!(bytes(&keys[..1]), bytes(&[K::zeroed()]), "the element before the array");
-    let [values, indices] = values.map(|(array, _)| array.download().map(|values| values[1..].to_vec()));
-    Ok(((keys[1..].to_vec(), values?), indices?))
+    Ok(((a.1.download()?, values.1.download()?), found.1.download()?))
 }
 
 /// A merge, a batch and a ragged batch, with values and then without.
 fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) -> Result<Vec<Pairs<K>>, Error> {
     let (memory, total) = (gpu.stream()?, merge.values.len());
+    // SAFETY: the caller keeps the stream and the GPU.
+    let stream = unsafe { gpu.stream_from_handle(on) };
     let (av, bv) = merge.values.split_at(merge.a.len());
-    let (a, av) = (shifted(&memory, &merge.a)?, shifted(&memory, av)?);
-    let (b, bv) = (shifted(&memory, &merge.b)?, shifted(&memory, bv)?);
-    let offsets = |i: usize| memory.upload(&merge.offsets[i].iter().map(|&o| o as u64).collect::<Vec<_>>());
+    // SAFETY: the arrays live until the stream has been waited for, by `synchronize` below.
+    let (a, av, b, bv) = unsafe {
+        let keys = |from: &[K]| shifted(&memory, &stream, from);
+        let values = |from: &[u32]| shifted(&memory, &stream, from);
+        (keys(&merge.a)?, values(av)?, keys(&merge.b)?, values(bv)?)
+    };
+    let offsets = |i: usize| {
+        let (offsets, end) = (&merge.offsets[i], [merge.a.len(), merge.b.len()][i]);
+        let array = memory.upload(&offsets.iter().map(|&offset| offset as u64).collect::<Vec<_>>())?;
+        // SAFETY: as above; the offsets ascend from 0 to the length of the side.
+        let offsets = unsafe { DeviceOffsets::from_array(part(&stream, &array, 0..array.len())?, end, usize::MAX) }?;
+        Ok::<_, Error>((array, offsets))
+    };
     let (ao, bo) = (offsets(0)?, offsets(1)?);
-    let outs: Vec<_> =
-        (0..6).map(|_| Ok((memory.zeroed::<K>(total)?, memory.zeroed::<u32>(total)?))).collect::<Result<_, Error>>()?;
-    let out = |i: usize| (outs[i].0.raw(), outs[i].1.raw());
-    let bytes = [
-        Gpu::merge_pairs_workspace_bytes::<K>(total),
-        Gpu::merge_workspace_bytes::<K>(MergeKernel::MergePath, total),
-        Gpu::merge_ragged_workspace_bytes::<K>(total),
-    ];
-    let workspace = memory.zeroed::<u8>(bytes.into_iter().fold(0, usize::max))?;
-    let (w, pairs) = (workspace.raw(), ((a.1, av.1), (b.1, bv.1)));
-    memory.synchronize()?;
-    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited for. The offsets
-    // ascend from 0 to the lengths.
-    unsafe {
-        gpu.merge_pairs_raw(pairs.0, pairs.1, out(0), w, on)?;
-        gpu.merge_batch_pairs_raw(pairs.0, pairs.1, out(1), 2 * RUN, RUN, on)?;
-        gpu.merge_ragged_pairs_raw((a.1, av.1, ao.raw()), (b.1, bv.1, bo.raw()), out(2), w, on)?;
-        gpu.merge_raw(MergeKernel::MergePath, a.1, b.1, out(3).0, w, on)?;
-        gpu.merge_batch_raw(BatchKernel::Small, a.1, b.1, out(4).0, 2 * RUN, RUN, on)?;
-        gpu.merge_ragged_raw((a.1, ao.raw()), (b.1, bo.raw()), out(5).0, w, on)?;
-        driver::wait(gpu, on);
+    let mut outs = Vec::new();
+    for _ in 0..6 {
+        outs.push((stream.zeroed::<K>(total)?, stream.zeroed::<u32>(total)?));
     }
+    let bytes = [
+        workspace::merge::<K, u32>(MergeKernel::Auto, total),
+        workspace::merge::<K, ()>(MergeKernel::MergePath, total),
+        workspace::merge_ragged::<K>(total),
+    ];
+    let mut workspace = stream.zeroed::<u8>(bytes.into_iter().fold(0, usize::max))?;
+    let ((a, b), pairs) = ((&a.1, &b.1), ((&a.1, &av.1), (&b.1, &bv.1)));
+    let (ao, bo, w) = (&ao.1, &bo.1, &mut workspace);
+    let mut out = outs.iter_mut().map(|(keys, values)| (keys, values));
+    let mut next = || out.next().expect("there are six");
+    stream.merge(MergeKernel::Auto, pairs.0, pairs.1, next(), w)?;
+    stream.merge_batch(BatchKernel::Auto, pairs.0, pairs.1, next(), 2 * RUN, RUN)?;
+    stream.merge_ragged((pairs.0, ao), (pairs.1, bo), next(), w)?;
+    stream.merge(MergeKernel::MergePath, a, b, next().0, w)?;
+    stream.merge_batch(BatchKernel::Small, a, b, next().0, 2 * RUN, RUN)?;
+    stream.merge_ragged((a, ao), (b, bo), next().0, w)?;
+    stream.synchronize()?;
     outs.iter().map(|out| Ok((out.0.download()?, out.1.download()?))).collect()
 }
 
 mod driver {
     //! What another library does: its own streams, and its own idea of the current context.
-    use super::Gpu;
     use std::ffi::c_void;
     use std::ptr::null_mut;
 
     // SAFETY: the driver's functions with their own signatures.
     unsafe extern "C" {
         fn cuStreamCreate(stream: *mut *mut c_void, flags: u32) -> i32;
-        fn cuStreamSynchronize(stream: *mut c_void) -> i32;
         fn cuStreamDestroy_v2(stream: *mut c_void) -> i32;
         fn cuCtxGetCurrent(context: *mut *mut c_void) -> i32;
         fn cuCtxSetCurrent(context: *mut c_void) -> i32;
@@ -555,20 +582,6 @@ mod driver {
         fn drop(&mut self) {
             // SAFETY: the stream exists, and the handle is not used afterwards.
             assert_eq!(unsafe { cuStreamDestroy_v2(self.0) }, 0, "cuStreamDestroy");
-        }
-    }
-
-    /// Waits for a stream of the GPU.
-    ///
-    /// # Safety
-    /// The stream exists.
-    pub unsafe fn wait(gpu: &Gpu, stream: *mut c_void) {
-        let before = current();
-        gpu.make_current().expect("the context exists");
-        // SAFETY: the caller's guarantee, and `before` was current.
-        unsafe {
-            assert_eq!(cuStreamSynchronize(stream), 0, "cuStreamSynchronize");
-            assert_eq!(cuCtxSetCurrent(before), 0, "cuCtxSetCurrent");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::{KINDS, KINDS_BY_LOW_BITS, Random, Test, graph, poison};
-use merge_host::{Error, Gpu, GpuKey, Key, RawRunGroups, SortOrder};
+use merge_host::{DeviceOffsets, Error, Gpu, GpuKey, Key, SortOrder, workspace};
 use tests::distribution::Distribution;
 
 /// Groups of runs of about `n` keys: the lengths of the runs of each group.
@@ -88,10 +88,11 @@ impl<K: GpuKey> Case<K> {
     fn merge(&self, gpu: &Gpu) -> Result<Vec<K>, Error> {
         let (stream, n) = (gpu.stream()?, self.keys.len());
         let (from, mut out) = (stream.upload(&self.keys)?, stream.upload(&poison::<K>(n))?);
-        let (offsets, groups) = (stream.upload_offsets(&self.offsets)?, stream.upload_offsets(&self.groups)?);
+        let (offsets, groups) =
+            (DeviceOffsets::new(&stream, &self.offsets)?, DeviceOffsets::new(&stream, &self.groups)?);
         let (runs, count) = (offsets.len() - 1, groups.len() - 1);
-        let bytes = Gpu::merge_many_ragged_workspace_bytes::<K>(n, runs, count, groups.longest());
-        stream.merge_many_ragged(self.order, &from, &offsets, &groups, &mut out, &mut stream.zeroed(bytes)?)?;
+        let bytes = workspace::merge_many_ragged::<K, ()>(n, runs, count, groups.longest());
+        stream.merge_many_ragged(self.order, &from, (&offsets, &groups), &mut out, &mut stream.zeroed(bytes)?)?;
         out.download()
     }
 
@@ -106,11 +107,12 @@ impl<K: GpuKey> Case<K> {
             let (from, mut out) = (stream.upload(&self.keys)?, stream.upload(&poison::<K>(n))?);
             let values = stream.upload(&(0..n).map(value).collect::<Vec<V>>())?;
             let mut to_values = stream.upload(&poison::<V>(n))?;
-            let (offsets, groups) = (stream.upload_offsets(&self.offsets)?, stream.upload_offsets(&self.groups)?);
+            let (offsets, groups) =
+                (DeviceOffsets::new(&stream, &self.offsets)?, DeviceOffsets::new(&stream, &self.groups)?);
             let (runs, count) = (offsets.len() - 1, groups.len() - 1);
-            let bytes = Gpu::merge_many_ragged_pairs_workspace_bytes::<K, V>(n, runs, count, groups.longest());
+            let bytes = workspace::merge_many_ragged::<K, V>(n, runs, count, groups.longest());
             let (mut workspace, to) = (stream.zeroed(bytes)?, (&mut out, &mut to_values));
-            stream.merge_many_ragged_pairs(self.order, (&from, &values), &offsets, &groups, to, &mut workspace)?;
+            stream.merge_many_ragged(self.order, (&from, &values), (&offsets, &groups), to, &mut workspace)?;
             Ok::<_, Error>((out.download()?, to_values.download()?))
         };
         match merge() {
@@ -175,22 +177,17 @@ impl Test {
             gpu.prepare::<K>().expect("the device loads kernels");
             let stream = gpu.stream().expect("the device makes streams");
             let array = || stream.zeroed::<K>(KEYS).expect("the device has memory");
-            let (mut from, out) = (array(), array());
+            let (mut from, mut out) = (array(), array());
             let of = |count: usize| stream.zeroed::<u64>(count + 1).expect("the device has memory");
             let (mut offsets, mut groups) = (of(runs), of(count));
-            let bytes = Gpu::merge_many_ragged_workspace_bytes::<K>(KEYS, runs, count, usize::MAX);
-            let workspace = stream.zeroed(bytes).expect("the device has memory");
+            let bytes = workspace::merge_many_ragged::<K, ()>(KEYS, runs, count, usize::MAX);
+            let mut workspace = stream.zeroed(bytes).expect("the device has memory");
+            // SAFETY: both arrays live until the last download has waited. Before each launch of the graph they get offsets
+            // that ascend from 0 to `KEYS` and to `runs`, and the calls only read them.
+            let of_both = unsafe { (graph::changing_offsets(&offsets, KEYS), graph::changing_offsets(&groups, runs)) };
             let graph = graph::capture(&stream, || {
-                let described = RawRunGroups {
-                    offsets: offsets.raw(),
-                    groups: groups.raw(),
-                    most_runs: usize::MAX,
-                    longest: usize::MAX,
-                };
-                let (order, keys, out) = (SortOrder::Ascending, from.raw(), out.raw());
-                // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
-                // before the graph is launched.
-                unsafe { gpu.merge_many_ragged_raw(order, keys, described, out, workspace.raw(), stream.handle()) }
+                let of_both = (&of_both.0, &of_both.1);
+                stream.merge_many_ragged(SortOrder::Ascending, &from, of_both, &mut out, &mut workspace)
             });
             let graph = match graph {
                 Ok(graph) => graph,
@@ -236,18 +233,18 @@ impl Test {
             let mut keys = all.clone();
             self.cpu.sort_segments(SortOrder::Ascending, &mut keys, &offsets)?;
             from.upload(&keys)?;
-            let (offsets, groups) = (stream.upload_offsets(&offsets)?, stream.upload_offsets(&groups)?);
-            let pairs = Gpu::merge_many_ragged_pairs_workspace_bytes::<K, u32>(n, count * runs, count, runs);
-            let keys = Gpu::merge_many_ragged_workspace_bytes::<K>(n, count * runs, count, runs);
+            let (offsets, groups) = (DeviceOffsets::new(&stream, &offsets)?, DeviceOffsets::new(&stream, &groups)?);
+            let pairs = workspace::merge_many_ragged::<K, u32>(n, count * runs, count, runs);
+            let keys = workspace::merge_many_ragged::<K, ()>(n, count * runs, count, runs);
             let (mut workspace, order) = (stream.zeroed(pairs.max(keys))?, SortOrder::Ascending);
             let name = format!("groups of {length} keys in {runs} runs");
             let ms = table.time(|| {
                 let to = (&mut out, &mut to_values);
-                stream.merge_many_ragged_pairs(order, (&from, &values), &offsets, &groups, to, &mut workspace)
+                stream.merge_many_ragged(order, (&from, &values), (&offsets, &groups), to, &mut workspace)
             })?;
             table.row(&name, "+u32", n, ms, bytes + 2 * n * size_of::<u32>());
             let ms =
-                table.time(|| stream.merge_many_ragged(order, &from, &offsets, &groups, &mut out, &mut workspace))?;
+                table.time(|| stream.merge_many_ragged(order, &from, (&offsets, &groups), &mut out, &mut workspace))?;
             table.row(&name, "", n, ms, bytes);
         }
         Ok(())

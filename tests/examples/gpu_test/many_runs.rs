@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::{KINDS, KINDS_BY_LOW_BITS, Random, Test, graph, poison};
-use merge_host::{Error, Gpu, GpuKey, Key, SortOrder};
+use merge_host::{DeviceOffsets, Error, GpuKey, Key, SortOrder, workspace};
 use tests::distribution::Distribution;
 
 /// Numbers of runs, and of keys in about as many runs as that.
@@ -90,8 +90,8 @@ impl Test {
     fn merge_runs<K: GpuKey>(&self, order: SortOrder, keys: &[K], offsets: &[usize]) -> Result<Vec<K>, Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let (from, mut out) = (stream.upload(keys)?, stream.upload(&poison::<K>(keys.len()))?);
-        let mut workspace = stream.zeroed(Gpu::merge_many_workspace_bytes::<K>(keys.len(), offsets.len() - 1))?;
-        stream.merge_many(order, &from, &stream.upload_offsets(offsets)?, &mut out, &mut workspace)?;
+        let mut workspace = stream.zeroed(workspace::merge_many::<K, ()>(keys.len(), offsets.len() - 1))?;
+        stream.merge_many(order, &from, &DeviceOffsets::new(&stream, offsets)?, &mut out, &mut workspace)?;
         out.download()
     }
 
@@ -109,9 +109,9 @@ impl Test {
             let (from, mut out) = (stream.upload(keys)?, stream.upload(&poison::<K>(n))?);
             let values = stream.upload(&(0..n).map(value).collect::<Vec<V>>())?;
             let mut to_values = stream.upload(&poison::<V>(n))?;
-            let mut workspace = stream.zeroed(Gpu::merge_many_pairs_workspace_bytes::<K, V>(n, runs))?;
-            let (offsets, to) = (stream.upload_offsets(offsets)?, (&mut out, &mut to_values));
-            stream.merge_many_pairs(order, (&from, &values), &offsets, to, &mut workspace)?;
+            let mut workspace = stream.zeroed(workspace::merge_many::<K, V>(n, runs))?;
+            let (offsets, to) = (DeviceOffsets::new(&stream, offsets)?, (&mut out, &mut to_values));
+            stream.merge_many(order, (&from, &values), &offsets, to, &mut workspace)?;
             Ok::<_, Error>((out.download()?, to_values.download()?))
         };
         match merge() {
@@ -128,18 +128,15 @@ impl Test {
             gpu.prepare::<K>().expect("the device loads kernels");
             let stream = gpu.stream().expect("the device makes streams");
             let array = || stream.zeroed::<K>(KEYS).expect("the device has memory");
-            let (mut from, out) = (array(), array());
+            let (mut from, mut out) = (array(), array());
             let mut on_device = stream.zeroed::<u64>(count + 1).expect("the device has memory");
-            let bytes = Gpu::merge_many_workspace_bytes::<K>(KEYS, count);
-            let workspace = stream.zeroed(bytes).expect("the device has memory");
+            let bytes = workspace::merge_many::<K, ()>(KEYS, count);
+            let mut workspace = stream.zeroed(bytes).expect("the device has memory");
+            // SAFETY: `on_device` lives until the last download has waited. Before each launch of the graph it gets offsets
+            // that ascend from 0 to `KEYS`, and the calls only read them.
+            let changing = unsafe { graph::changing_offsets(&on_device, KEYS) };
             let graph = graph::capture(&stream, || {
-                let (keys, offsets) = (from.raw(), on_device.raw());
-                // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
-                // before the graph is launched.
-                unsafe {
-                    let order = SortOrder::Ascending;
-                    gpu.merge_many_raw(order, keys, offsets, out.raw(), workspace.raw(), stream.handle())
-                }
+                stream.merge_many(SortOrder::Ascending, &from, &changing, &mut out, &mut workspace)
             });
             let graph = match graph {
                 Ok(graph) => graph,
@@ -175,12 +172,12 @@ impl Test {
             let mut keys = all.clone();
             self.cpu.sort_segments(SortOrder::Ascending, &mut keys, &offsets)?;
             from.upload(&keys)?;
-            let offsets = stream.upload_offsets(&offsets)?;
-            let pairs = Gpu::merge_many_pairs_workspace_bytes::<K, u32>(n, count);
-            let mut workspace = stream.zeroed(pairs.max(Gpu::merge_many_workspace_bytes::<K>(n, count)))?;
+            let offsets = DeviceOffsets::new(&stream, &offsets)?;
+            let pairs = workspace::merge_many::<K, u32>(n, count);
+            let mut workspace = stream.zeroed(pairs.max(workspace::merge_many::<K, ()>(n, count)))?;
             let ms = table.time(|| {
                 let to = (&mut out, &mut to_values);
-                stream.merge_many_pairs(SortOrder::Ascending, (&from, &values), &offsets, to, &mut workspace)
+                stream.merge_many(SortOrder::Ascending, (&from, &values), &offsets, to, &mut workspace)
             })?;
             table.row(&format!("{count} runs"), "+u32", n, ms, bytes + 2 * n * size_of::<u32>());
             for (order, name) in [(SortOrder::Ascending, ""), (SortOrder::Descending, ", descending")] {

@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::{KINDS, Random, Step, Test, graph, median_ms, poison};
-use merge_host::{DeviceArray, Error, Gpu, GpuKey, RawSegments, Segments, SortOrder};
+use merge_host::{DeviceArray, DeviceOffsets, Error, Gpu, GpuKey, Segments, SortOrder, workspace};
 use tests::distribution::Distribution;
 
 /// Lengths of segments of about `n` keys.
@@ -72,10 +72,9 @@ impl Test {
                 let stream =
                     self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
                 let on_device = || {
-                    let offsets = stream.upload_offsets(&offsets)?;
+                    let offsets = DeviceOffsets::new(&stream, &offsets)?;
                     let (mut keys, mut indices) = (stream.upload(&keys)?, stream.upload(&poison::<u32>(keys.len()))?);
-                    let mut workspace =
-                        stream.zeroed(Gpu::sort_segments_pairs_workspace_bytes::<K, u32>(keys.len()))?;
+                    let mut workspace = stream.zeroed(workspace::sort_segments::<K, u32>(keys.len()))?;
                     stream.argsort_segments(
                         order,
                         &mut keys,
@@ -103,7 +102,7 @@ impl Test {
             self.cpu.sort_segments(SortOrder::Ascending, &mut sorted, &ends).expect("the CPU sorts");
             let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
             let on_device = || {
-                let mut workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(keys.len()))?;
+                let mut workspace = stream.zeroed(workspace::sort_segments::<K, ()>(keys.len()))?;
                 let mut keys = stream.upload(&keys)?;
                 stream.sort_segments(SortOrder::Ascending, &mut keys, Segments::Length(length), &mut workspace)?;
                 keys.download()
@@ -124,10 +123,10 @@ impl Test {
         self.cpu.sort_segments_pairs(order, &mut sorted, &mut sorted_values, &ends).expect("the CPU sorts");
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
         let on_device = || {
-            let mut workspace = stream.zeroed(Gpu::sort_segments_pairs_workspace_bytes::<K, u64>(keys.len()))?;
+            let mut workspace = stream.zeroed(workspace::sort_segments::<K, u64>(keys.len()))?;
             let (mut keys, mut values) = (stream.upload(&keys)?, stream.upload(&values)?);
             let segments = Segments::Length(length);
-            stream.sort_segments_pairs(order, &mut keys, &mut values, segments, &mut workspace)?;
+            stream.sort_segments(order, (&mut keys, &mut values), segments, &mut workspace)?;
             Ok::<_, Error>((keys.download()?, values.download()?))
         };
         let (found, found_values) = match on_device() {
@@ -148,14 +147,12 @@ impl Test {
         let stream = gpu.stream().expect("the device makes streams");
         let mut keys = stream.zeroed::<K>(KEYS).expect("the device has memory");
         let mut on_device = stream.zeroed::<u64>(SEGMENTS + 1).expect("the device has memory");
-        let workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(KEYS)).expect("the device has memory");
-        let segments = RawSegments::Offsets { offsets: on_device.raw(), longest: usize::MAX };
+        let mut workspace = stream.zeroed(workspace::sort_segments::<K, ()>(KEYS)).expect("the device has memory");
+        // SAFETY: `on_device` lives until the last download has waited. Before each launch of the graph it gets offsets that
+        // ascend from 0 to `KEYS`, and the calls only read them.
+        let ends = unsafe { graph::changing_offsets(&on_device, KEYS) };
         let graph = graph::capture(&stream, || {
-            // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
-            // before the graph is launched.
-            unsafe {
-                gpu.sort_segments_raw(SortOrder::Ascending, keys.raw(), segments, workspace.raw(), stream.handle())
-            }
+            stream.sort_segments(SortOrder::Ascending, &mut keys, Segments::Offsets(&ends), &mut workspace)
         });
         let graph = match graph {
             Ok(graph) => graph,
@@ -183,9 +180,9 @@ impl Test {
         let table = Table::new::<K>(&stream, n)?;
         let row = |what: &str, unsorted: &DeviceArray<K>, segments: Segments<'_>| {
             let (n, mut keys) = (unsorted.len(), stream.zeroed::<K>(unsorted.len())?);
-            let mut workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(n))?;
+            let mut workspace = stream.zeroed(workspace::sort_segments::<K, ()>(n))?;
             let ms = median_ms(&stream, |step| match step {
-                Step::Prepare => stream.copy(unsorted, &mut keys),
+                Step::Prepare => keys.copy_from(unsorted),
                 Step::Launch => stream.sort_segments(SortOrder::Ascending, &mut keys, segments, &mut workspace),
             })?;
             table.row(what, "", n, ms, 2 * n * size_of::<K>());
@@ -194,11 +191,11 @@ impl Test {
         let pairs_row = |what: &str, unsorted: &DeviceArray<K>, segments: Segments<'_>| {
             let (n, mut keys) = (unsorted.len(), stream.zeroed::<K>(unsorted.len())?);
             let mut values = stream.zeroed::<u32>(n)?;
-            let mut workspace = stream.zeroed(Gpu::sort_segments_pairs_workspace_bytes::<K, u32>(n))?;
+            let mut workspace = stream.zeroed(workspace::sort_segments::<K, u32>(n))?;
             let ms = median_ms(&stream, |step| match step {
-                Step::Prepare => stream.copy(unsorted, &mut keys),
+                Step::Prepare => keys.copy_from(unsorted),
                 Step::Launch => {
-                    stream.sort_segments_pairs(SortOrder::Ascending, &mut keys, &mut values, segments, &mut workspace)
+                    stream.sort_segments(SortOrder::Ascending, (&mut keys, &mut values), segments, &mut workspace)
                 }
             })?;
             table.row(what, "+u32", n, ms, 2 * n * (size_of::<K>() + size_of::<u32>()));
@@ -207,23 +204,23 @@ impl Test {
         let unsorted = stream.upload(&Distribution::Uniform.keys::<K>(n))?;
         // What segments of very many keys are compared with.
         let mut keys = stream.zeroed::<K>(n)?;
-        let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n))?;
+        let mut workspace = stream.zeroed(workspace::sort::<K, ()>(n))?;
         let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => stream.copy(&unsorted, &mut keys),
-            Step::Launch => stream.sort(&mut keys, &mut workspace),
+            Step::Prepare => keys.copy_from(&unsorted),
+            Step::Launch => stream.sort(SortOrder::Ascending, &mut keys, &mut workspace),
         })?;
         table.row("sort of the array", "", n, ms, 2 * n * size_of::<K>());
         let mut values = stream.zeroed::<u32>(n)?;
-        let mut workspace = stream.zeroed(Gpu::sort_pairs_workspace_bytes::<K, u32>(n))?;
+        let mut workspace = stream.zeroed(workspace::sort::<K, u32>(n))?;
         let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => stream.copy(&unsorted, &mut keys),
-            Step::Launch => stream.sort_pairs(SortOrder::Ascending, &mut keys, &mut values, &mut workspace),
+            Step::Prepare => keys.copy_from(&unsorted),
+            Step::Launch => stream.sort(SortOrder::Ascending, (&mut keys, &mut values), &mut workspace),
         })?;
         table.row("sort of the array", "+u32", n, ms, 2 * n * (size_of::<K>() + size_of::<u32>()));
         drop((keys, values, workspace));
         for length in TIMED_LENGTHS {
             let ends: Vec<usize> = (0..n).step_by(length).chain([n]).collect();
-            let offsets = stream.upload_offsets(&ends)?;
+            let offsets = DeviceOffsets::new(&stream, &ends)?;
             for (what, segments) in [("", Segments::Length(length)), (", offsets", Segments::Offsets(&offsets))] {
                 row(&format!("segments of {length}{what}"), &unsorted, segments)?;
                 pairs_row(&format!("segments of {length}{what}"), &unsorted, segments)?;
@@ -246,11 +243,11 @@ impl Test {
         let mut random = Random(1);
         let mixed: Vec<usize> =
             offsets(&until(n, || power_of_two(&mut random, 20))).into_iter().map(|end| end.min(n)).collect();
-        let mixed = stream.upload_offsets(&mixed)?;
+        let mixed = DeviceOffsets::new(&stream, &mixed)?;
         row("segments of 2^(0…20)", &unsorted, Segments::Offsets(&mixed))?;
         pairs_row("segments of 2^(0…20)", &unsorted, Segments::Offsets(&mixed))?;
         let few = stream.upload(&Distribution::Uniform.keys::<K>(1000))?;
         let empty: Vec<usize> = (0..=1_000_000).map(|i| if i < 500_000 { 0 } else { few.len() }).collect();
-        row("a million empty segments", &few, Segments::Offsets(&stream.upload_offsets(&empty)?))
+        row("a million empty segments", &few, Segments::Offsets(&DeviceOffsets::new(&stream, &empty)?))
     }
 }

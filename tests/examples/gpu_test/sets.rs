@@ -2,7 +2,10 @@
 
 use super::table::{Table, keys_of};
 use super::{KINDS, Kind, Test, graph, poison};
-use merge_host::{DeviceArray, Engine, Error, Gpu, GpuKey, Key, MergeKernel, Reduction, SetOperation, Stream, Summand};
+use merge_host::{
+    Bound, DeviceArray, Engine, Error, Gpu, GpuKey, Key, MergeKernel, Reduction, SetOperation, SortOrder, Stream,
+    Summand, workspace,
+};
 use tests::distribution::mix;
 
 /// Kinds of keys that occur in both arrays, once or several times, and more often than a tile has keys.
@@ -128,9 +131,9 @@ impl Test {
         let mut kept = Kept::new(&stream, operation.most_keys(a.len(), b.len()))?;
         let (of_a, of_b) = (stream.zeroed::<u64>(a.len())?, stream.upload(&vec![1u64; b.len()])?);
         let (a, b) = (stream.upload(a)?, stream.upload(b)?);
-        let mut workspace = stream.zeroed(Gpu::set_operation_workspace_bytes::<K>(a.len() + b.len()))?;
+        let mut workspace = stream.zeroed(workspace::set_operation::<K>(a.len() + b.len()))?;
         let out = (&mut kept.keys, &mut kept.values);
-        stream.set_operation_pairs(operation, (&a, &of_a), (&b, &of_b), out, &mut kept.count, &mut workspace)?;
+        stream.set_operation(operation, (&a, &of_a), (&b, &of_b), out, &mut kept.count, &mut workspace)?;
         kept.download()
     }
 
@@ -139,9 +142,9 @@ impl Test {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let mut kept = Kept::new(&stream, keys.len())?;
         let (keys, values) = (stream.upload(keys)?, stream.upload(&indices(keys.len()))?);
-        let mut workspace = stream.zeroed(Gpu::groups_workspace_bytes::<K>(keys.len()))?;
+        let mut workspace = stream.zeroed(workspace::groups::<K>(keys.len()))?;
         let out = (&mut kept.keys, &mut kept.values);
-        stream.unique_pairs((&keys, &values), out, &mut kept.count, &mut workspace)?;
+        stream.unique((&keys, &values), out, &mut kept.count, &mut workspace)?;
         kept.download()
     }
 
@@ -213,25 +216,25 @@ impl Test {
         let mut sets = SetOperation::ALL.map(|_| [(); 2].map(|()| kept(M + N)));
         let mut groups = [(); 4].map(|()| kept(M));
         let [mut lower, mut upper] = [(); 2].map(|()| stream.zeroed::<u32>(N).expect("the device has memory"));
-        let bytes = Gpu::set_operation_workspace_bytes::<K>(M + N).max(Gpu::groups_workspace_bytes::<K>(M));
-        let bytes = bytes.max(Gpu::bounds_workspace_bytes::<K>(M + N));
+        let bytes = workspace::set_operation::<K>(M + N).max(workspace::groups::<K>(M));
+        let bytes = bytes.max(workspace::bounds::<K>(M + N));
         let mut workspace = stream.zeroed::<u8>(bytes).expect("the device has memory");
         let graph = graph::capture(&stream, || {
             let workspace = &mut workspace;
             for (operation, [alone, pairs]) in SetOperation::ALL.into_iter().zip(&mut sets) {
                 stream.set_operation(operation, &a, &b, &mut alone.keys, &mut alone.count, workspace)?;
                 let out = (&mut pairs.keys, &mut pairs.values);
-                stream.set_operation_pairs(operation, (&a, &of_a), (&b, &of_b), out, &mut pairs.count, workspace)?;
+                stream.set_operation(operation, (&a, &of_a), (&b, &of_b), out, &mut pairs.count, workspace)?;
             }
             let [alone, first, lengths, sums] = &mut groups;
             stream.unique(&a, &mut alone.keys, &mut alone.count, workspace)?;
             let out = (&mut first.keys, &mut first.values);
-            stream.unique_pairs((&a, &by_index), out, &mut first.count, workspace)?;
+            stream.unique((&a, &by_index), out, &mut first.count, workspace)?;
             stream.run_lengths(&a, (&mut lengths.keys, &mut lengths.values), &mut lengths.count, workspace)?;
             let out = (&mut sums.keys, &mut sums.values);
             stream.reduce_by_key(Reduction::Sum, (&a, &by_index), out, &mut sums.count, workspace)?;
-            stream.lower_bounds(&b, &a, &mut lower, workspace)?;
-            stream.upper_bounds(&b, &a, &mut upper, workspace)
+            stream.bounds(Bound::Lower, &b, &a, &mut lower, workspace)?;
+            stream.bounds(Bound::Upper, &b, &a, &mut upper, workspace)
         });
         let graph = match graph {
             Ok(graph) => graph,
@@ -282,18 +285,18 @@ impl Test {
         let (mut lengths, mut bounds) = (stream.zeroed::<u64>(n)?, stream.zeroed::<u32>(n / 2)?);
         let mut count = stream.zeroed::<u64>(1)?;
         let most = [
-            Gpu::sort_workspace_bytes::<K>(n / 2),
-            Gpu::merge_workspace_bytes::<K>(MergeKernel::Auto, n),
-            Gpu::set_operation_workspace_bytes::<K>(n),
-            Gpu::groups_workspace_bytes::<K>(n),
-            Gpu::bounds_workspace_bytes::<K>(n),
+            workspace::sort::<K, ()>(n / 2),
+            workspace::merge::<K, ()>(MergeKernel::Auto, n),
+            workspace::set_operation::<K>(n),
+            workspace::groups::<K>(n),
+            workspace::bounds::<K>(n),
         ];
         let mut workspace = stream.zeroed::<u8>(most.into_iter().max().unwrap_or(0))?;
         let kept = |count: &DeviceArray<u64>| count.download().map(|count| count[0] as usize);
         for (kinds, different) in [("all different", u64::MAX), ("of n / 2", n as u64 / 2), ("of 1000", 1000)] {
             let mut side = |seed: u64| {
                 let mut side = stream.upload(&keys_of::<K>(n / 2, |i| mix(mix(i ^ seed << 40) % different)))?;
-                stream.sort(&mut side, &mut workspace).map(|()| side)
+                stream.sort(SortOrder::Ascending, &mut side, &mut workspace).map(|()| side)
             };
             let (a, b) = (side(1)?, side(2)?);
             let ms = table.time(|| stream.merge(MergeKernel::Auto, &a, &b, &mut all, &mut workspace))?;
@@ -307,7 +310,7 @@ impl Test {
                 let (a, b) = ((&a, &of_a), (&b, &of_b));
                 let ms = table.time(|| {
                     let out = (&mut out, &mut out_values);
-                    stream.set_operation_pairs(operation, a, b, out, &mut count, &mut workspace)
+                    stream.set_operation(operation, a, b, out, &mut count, &mut workspace)
                 })?;
                 table.row(&what, "+u32", n, ms, (n + keys) * key + 2 * keys * value);
             }
@@ -316,8 +319,7 @@ impl Test {
             let groups = kept(&count)?;
             table.row(&format!("unique, {kinds}"), "", n, ms, (n + groups) * key);
             let pairs = (&all, &of_all);
-            let ms =
-                table.time(|| stream.unique_pairs(pairs, (&mut out, &mut out_values), &mut count, &mut workspace))?;
+            let ms = table.time(|| stream.unique(pairs, (&mut out, &mut out_values), &mut count, &mut workspace))?;
             table.row(&format!("unique, {kinds}"), "+u32", n, ms, (n + groups) * key + 2 * groups * value);
             let ms = table.time(|| stream.run_lengths(&all, (&mut out, &mut lengths), &mut count, &mut workspace))?;
             table.row(&format!("run lengths, {kinds}"), "", n, ms, (n + groups) * key + groups * size_of::<u64>());
@@ -330,9 +332,9 @@ impl Test {
             }
 
             let moved = n * key + n / 2 * size_of::<u32>();
-            let ms = table.time(|| stream.lower_bounds(&a, &b, &mut bounds, &mut workspace))?;
+            let ms = table.time(|| stream.bounds(Bound::Lower, &a, &b, &mut bounds, &mut workspace))?;
             table.row(&format!("lower bounds, {kinds}"), "", n, ms, moved);
-            let ms = table.time(|| stream.upper_bounds(&a, &b, &mut bounds, &mut workspace))?;
+            let ms = table.time(|| stream.bounds(Bound::Upper, &a, &b, &mut bounds, &mut workspace))?;
             table.row(&format!("upper bounds, {kinds}"), "", n, ms, moved);
         }
         Ok(())

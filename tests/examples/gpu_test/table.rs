@@ -36,7 +36,7 @@ impl<'a> Table<'a> {
     pub fn new<K: GpuKey>(stream: &'a Stream, n: usize) -> Result<Self, Error> {
         let (from, mut to) = (stream.upload(&Distribution::Uniform.keys::<K>(n))?, stream.zeroed::<K>(n)?);
         let (bytes, mut table) = (2 * n * size_of::<K>(), Self { stream, key: <K as Key>::NAME, copied: 0.0 });
-        let ms = table.time(|| stream.copy(&from, &mut to))?;
+        let ms = table.time(|| to.copy_from(&from))?;
         table.copied = bytes as f64 / ms;
         table.row("copy", "", n, ms, bytes);
         Ok(table)

@@ -2,7 +2,7 @@
 
 use super::table::{Table, keys_of};
 use super::{KINDS, KINDS_TO_DIVIDE, Kind, Test, graph, poison};
-use merge_host::{DeviceArray, Error, Gpu, GpuKey, Key, SortOrder, Stream};
+use merge_host::{DeviceArray, Error, Gpu, GpuKey, Key, SortOrder, Stream, workspace};
 use tests::distribution::mix;
 
 /// Numbers of keys: below, at and above those of a tile, and such that candidates are collected once and twice.
@@ -30,15 +30,14 @@ impl<K: GpuKey> Outputs<K> {
     /// Arrays for the first `k` of `n` keys, and as much workspace as each call needs.
     fn new(stream: &Stream, n: usize, k: usize) -> Result<Self, Error> {
         let keys = || stream.upload(&poison::<K>(k));
-        let workspace = |bytes: usize| stream.zeroed(bytes);
         Ok(Self {
             keys: [keys()?, keys()?, keys()?],
             values: stream.upload(&poison(k))?,
             indices: stream.upload(&poison(k))?,
             workspaces: [
-                workspace(Gpu::top_k_workspace_bytes::<K>(n, k))?,
-                workspace(Gpu::top_k_pairs_workspace_bytes::<K, u64>(n, k))?,
-                workspace(Gpu::top_k_pairs_workspace_bytes::<K, u32>(n, k))?,
+                stream.zeroed(workspace::top_k::<K, ()>(n, k))?,
+                stream.zeroed(workspace::top_k::<K, u64>(n, k))?,
+                stream.zeroed(workspace::top_k::<K, u32>(n, k))?,
             ],
         })
     }
@@ -47,7 +46,7 @@ impl<K: GpuKey> Outputs<K> {
         let stream = from.stream();
         let ([alone, with_values, with_indices], [first, second, third]) = (&mut self.keys, &mut self.workspaces);
         stream.top_k(order, from, alone, first)?;
-        stream.top_k_pairs(order, (from, values), (with_values, &mut self.values), second)?;
+        stream.top_k(order, (from, values), (with_values, &mut self.values), second)?;
         stream.top_k_indices(order, from, (with_indices, &mut self.indices), third)
     }
 }
@@ -155,8 +154,8 @@ impl Test {
             for (order, which) in ORDERS.into_iter().zip(["greatest", "least"]) {
                 for k in [16, 1024, 1 << 16].into_iter().filter(|k| *k <= n) {
                     let (mut out, mut indices) = (stream.zeroed::<K>(k)?, stream.zeroed::<u32>(k)?);
-                    let bytes = Gpu::top_k_pairs_workspace_bytes::<K, u32>(n, k);
-                    let mut workspace = stream.zeroed(bytes.max(Gpu::top_k_workspace_bytes::<K>(n, k)))?;
+                    let bytes = workspace::top_k::<K, u32>(n, k);
+                    let mut workspace = stream.zeroed(bytes.max(workspace::top_k::<K, ()>(n, k)))?;
                     let ms = table.time(|| stream.top_k(order, &keys, &mut out, &mut workspace))?;
                     table.row(&format!("{which} {k}, {name}"), "", n, ms, (n + k) * size_of::<K>());
                     let ms =

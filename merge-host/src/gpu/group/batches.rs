@@ -2,134 +2,66 @@
 //! range of whole segments.
 
 use super::{GpuGroup, even_part};
+use crate::cpu::{Run, RunMut};
 use crate::{Error, GpuKey, SortOrder, Timing};
 use std::ops::Range;
 
+/// Lengths and offsets have been checked.
 impl GpuGroup {
-    /// [`Engine::merge_batch`](crate::Engine::merge_batch). Lengths have been checked.
-    pub(crate) fn merge_batch_host<K: GpuKey>(
+    /// [`Engine::merge_batch`](crate::Engine::merge_batch).
+    pub(crate) fn merge_batch_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        a: &[K],
-        b: &[K],
-        out: &mut [K],
-        d: usize,
-        a_len: usize,
+        a: Run<'_, K, V>,
+        b: Run<'_, K, V>,
+        out: RunMut<'_, K, V>,
+        (d, a_len): (usize, usize),
     ) -> Result<Timing, Error> {
-        let ranges = batch_ranges(self.len(), out.len(), d);
+        let ranges = batch_ranges(self.len(), out.keys.len(), d);
         self.for_each_part(divided(out, ranges.iter().map(|range| range.len() * d)), |i, out| {
             let (of_a, of_b) = (times(&ranges[i], a_len), times(&ranges[i], d - a_len));
-            self.gpu(i).merge_batch_host(&a[of_a], &b[of_b], out, d, a_len)
+            self.gpu(i).merge_batch_host(a.part(of_a), b.part(of_b), out, (d, a_len))
         })
     }
 
-    /// [`Engine::merge_batch_pairs`](crate::Engine::merge_batch_pairs). Lengths have been checked.
-    pub(crate) fn merge_batch_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+    /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
+    pub(crate) fn merge_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        a: (&[K], &[V]),
-        b: (&[K], &[V]),
-        out: (&mut [K], &mut [V]),
-        d: usize,
-        a_len: usize,
-    ) -> Result<Timing, Error> {
-        let ranges = batch_ranges(self.len(), out.0.len(), d);
-        let lengths = || ranges.iter().map(|range| range.len() * d);
-        let parts = divided(out.0, lengths()).into_iter().zip(divided(out.1, lengths()));
-        self.for_each_part(parts, |i, out| {
-            let (of_a, of_b) = (times(&ranges[i], a_len), times(&ranges[i], d - a_len));
-            let (a, b) = ((&a.0[of_a.clone()], &a.1[of_a]), (&b.0[of_b.clone()], &b.1[of_b]));
-            self.gpu(i).merge_batch_pairs_host(a, b, out, d, a_len)
-        })
-    }
-
-    /// [`Engine::merge_ragged`](crate::Engine::merge_ragged). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_host<K: GpuKey>(
-        &self,
-        a: (&[K], &[usize]),
-        b: (&[K], &[usize]),
-        out: &mut [K],
+        a: (Run<'_, K, V>, &[usize]),
+        b: (Run<'_, K, V>, &[usize]),
+        out: RunMut<'_, K, V>,
     ) -> Result<Timing, Error> {
         let parts = ragged_parts(self.len(), a.1, b.1);
         self.for_each_part(divided(out, parts.iter().map(RaggedPart::len)), |i, out| {
             let RaggedPart { a: of_a, b: of_b, a_offsets, b_offsets } = &parts[i];
-            let (a, b) = ((&a.0[of_a.clone()], &a_offsets[..]), (&b.0[of_b.clone()], &b_offsets[..]));
-            self.gpu(i).merge_ragged_host(a, b, out)
+            let a = (a.0.part(of_a.clone()), &a_offsets[..]);
+            self.gpu(i).merge_ragged_host(a, (b.0.part(of_b.clone()), b_offsets), out)
         })
     }
 
-    /// [`Engine::merge_ragged_pairs`](crate::Engine::merge_ragged_pairs). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+    /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
+    pub(crate) fn merge_many_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        a: (&[K], &[V], &[usize]),
-        b: (&[K], &[V], &[usize]),
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        let parts = ragged_parts(self.len(), a.2, b.2);
-        let lengths = || parts.iter().map(RaggedPart::len);
-        let outs = divided(out.0, lengths()).into_iter().zip(divided(out.1, lengths()));
-        self.for_each_part(outs, |i, out| {
-            let RaggedPart { a: of_a, b: of_b, a_offsets, b_offsets } = &parts[i];
-            let a = (&a.0[of_a.clone()], &a.1[of_a.clone()], &a_offsets[..]);
-            let b = (&b.0[of_b.clone()], &b.1[of_b.clone()], &b_offsets[..]);
-            self.gpu(i).merge_ragged_pairs_host(a, b, out)
-        })
-    }
-
-    /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged). Lengths and offsets have been checked.
-    pub(crate) fn merge_many_ragged_host<K: GpuKey>(
-        &self,
-        (keys, offsets): (&[K], &[usize]),
+        (from, offsets): (Run<'_, K, V>, &[usize]),
         groups: &[usize],
-        out: &mut [K],
+        out: RunMut<'_, K, V>,
     ) -> Result<Timing, Error> {
         let parts = group_parts(self.len(), offsets, groups);
         self.for_each_part(divided(out, parts.iter().map(|part| part.keys.len())), |i, out| {
             let GroupsPart { keys: range, offsets, groups } = &parts[i];
-            self.gpu(i).merge_many_ragged_host((&keys[range.clone()], offsets), groups, out)
+            self.gpu(i).merge_many_ragged_host((from.part(range.clone()), offsets), groups, out)
         })
     }
 
-    /// [`Engine::merge_many_ragged_pairs`](crate::Engine::merge_many_ragged_pairs). Lengths and offsets have been checked.
-    pub(crate) fn merge_many_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        (keys, values, offsets): (&[K], &[V], &[usize]),
-        groups: &[usize],
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        let parts = group_parts(self.len(), offsets, groups);
-        let lengths = || parts.iter().map(|part| part.keys.len());
-        let outs = divided(out.0, lengths()).into_iter().zip(divided(out.1, lengths()));
-        self.for_each_part(outs, |i, out| {
-            let GroupsPart { keys: range, offsets, groups } = &parts[i];
-            let runs = (&keys[range.clone()], &values[range.clone()], &offsets[..]);
-            self.gpu(i).merge_many_ragged_pairs_host(runs, groups, out)
-        })
-    }
-
-    /// [`Engine::sort_segments`](crate::Engine::sort_segments). Offsets have been checked.
-    pub(crate) fn sort_segments_host<K: GpuKey>(
+    /// [`Engine::sort_segments`](crate::Engine::sort_segments).
+    pub(crate) fn sort_segments_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         order: SortOrder,
-        keys: &mut [K],
+        data: RunMut<'_, K, V>,
         offsets: &[usize],
     ) -> Result<Timing, Error> {
         let parts = segment_parts(self.len(), offsets);
-        self.for_each_part(divided(keys, parts.iter().map(|(keys, _)| keys.len())), |i, keys| {
-            self.gpu(i).sort_segments_host(order, keys, &parts[i].1)
-        })
-    }
-
-    /// [`Engine::sort_segments_pairs`](crate::Engine::sort_segments_pairs). Lengths and offsets have been checked.
-    pub(crate) fn sort_segments_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
-        offsets: &[usize],
-    ) -> Result<Timing, Error> {
-        let parts = segment_parts(self.len(), offsets);
-        let lengths = || parts.iter().map(|(keys, _)| keys.len());
-        self.for_each_part(divided(keys, lengths()).into_iter().zip(divided(values, lengths())), |i, (keys, values)| {
-            self.gpu(i).sort_segments_pairs_host(order, keys, values, &parts[i].1)
+        self.for_each_part(divided(data, parts.iter().map(|(keys, _)| keys.len())), |i, data| {
+            self.gpu(i).sort_segments_host(order, data, &parts[i].1)
         })
     }
 }
@@ -233,12 +165,12 @@ fn times(problems: &Range<usize>, each: usize) -> Range<usize> {
 }
 
 /// Parts of these lengths, one after the other.
-pub(super) fn divided<T>(mut array: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+pub(super) fn divided<K, V>(mut data: RunMut<'_, K, V>, lengths: impl Iterator<Item = usize>) -> Vec<RunMut<'_, K, V>> {
     let mut parts = Vec::new();
     for length in lengths {
-        let part;
-        (part, array) = array.split_at_mut(length);
+        let (part, rest) = data.split_at(length);
         parts.push(part);
+        data = rest;
     }
     parts
 }
@@ -361,7 +293,10 @@ mod tests {
         fn arrays_are_divided_at_the_ends_of_the_parts(parts in prop::collection::vec(0..5usize, 0..9)) {
             let mut array: Vec<usize> = (0..parts.iter().sum()).collect();
             let found: Vec<Vec<usize>> =
-                divided(&mut array, parts.iter().copied()).into_iter().map(|part| part.to_vec()).collect();
+                divided(RunMut::of_keys(&mut array), parts.iter().copied())
+                    .into_iter()
+                    .map(|part| part.keys.to_vec())
+                    .collect();
             prop_assert!(found.iter().map(Vec::len).eq(parts));
             prop_assert_eq!(found.concat(), array);
         }

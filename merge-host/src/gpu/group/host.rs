@@ -7,14 +7,16 @@
 use super::GpuGroup;
 use super::batches::divided;
 use crate::cpu::split::part_ranges;
-use crate::gpu::host::{OnGpu, Values, address, gather, timed};
+use crate::cpu::{Run, RunMut};
+use crate::gpu::host::{OnGpu, Slice, Values, address, gather, timed};
 use crate::gpu::launch::exchange::{self, ExchangePlan, Member, Share};
-use crate::gpu::launch::sort::{self, SortPlan};
+use crate::gpu::launch::sort::{Sort, SortPlan};
 use crate::gpu::launch::{Arrays, align};
 use crate::gpu::numbers::bytes_of_mut;
+use crate::gpu::operation::{Operation, Record};
 use crate::gpu::{Address, Gpu, zeroed};
 use crate::splits::{InMemory, ordered_splits};
-use crate::{Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, parallel};
+use crate::{Error, GpuKey, Index, MergeKernel, SortOptions, SortOrder, Timing, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
@@ -23,8 +25,7 @@ use std::time::Duration;
 /// What is sorted, and how.
 #[derive(Clone, Copy)]
 struct Job {
-    kernel: SortKernel,
-    order: SortOrder,
+    options: SortOptions,
     len: usize,
     /// Bytes of a value, or 0.
     value_bytes: usize,
@@ -59,7 +60,7 @@ impl OnMember {
         let memory = gpu.buffer(memory_bytes)?;
         let begin = address(&memory);
         let part = Arrays { keys: begin, values: begin + align(keys) as Address, len: n, value_bytes };
-        let (run, workspace) = (OnGpu::new::<K>(gpu, n, value_bytes)?, gpu.buffer(workspace_bytes)?);
+        let (run, workspace) = (OnGpu::new(gpu, Slice::room::<K>(n, value_bytes))?, gpu.buffer(workspace_bytes)?);
         Ok(Self { run, memory, part, workspace })
     }
 
@@ -71,37 +72,18 @@ impl OnMember {
 }
 
 impl GpuGroup {
-    /// [`Engine::sort_with`](crate::Engine::sort_with).
-    pub(crate) fn sort_host<K: GpuKey>(
-        &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut [K],
-    ) -> Result<Timing, Error> {
-        if let Some(gpu) = self.only() {
-            return gpu.sort_host(kernel, order, keys);
-        }
-        let job = Job { kernel, order, len: keys.len(), value_bytes: 0, indexes: false };
-        let upload =
-            |member: usize, to: &OnGpu| to.fill(self.gpu(member), &keys[self.part(member, keys.len())], Values::NONE);
-        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, upload)?;
-        timing.download = self.download_sorted(&sorted, Some(keys), &mut [])?;
-        Ok(timing)
-    }
-
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
     pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
+        options: SortOptions,
         len: usize,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
         if let Some(gpu) = self.only() {
-            return gpu.sort_streamed(kernel, order, len, read, write);
+            return gpu.sort_streamed(options, len, read, write);
         }
-        let job = Job { kernel, order, len, value_bytes: 0, indexes: false };
+        let job = Job { options, len, value_bytes: 0, indexes: false };
         let first = |member| self.part(member, len).start;
         let (sorted, mut timing) = self.sort_on_members::<K, E>(job, |member, to| {
             let read = |begin, part: &mut [u8]| read(first(member) + begin / size_of::<K>(), cast_slice_mut(part));
@@ -119,26 +101,24 @@ impl GpuGroup {
         Ok(timing)
     }
 
-    /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
-    pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+    /// [`Engine::sort`](crate::Engine::sort). Lengths have been checked.
+    pub(crate) fn sort_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
+        options: SortOptions,
+        RunMut { keys, values }: RunMut<'_, K, V>,
     ) -> Result<Timing, Error> {
         if let Some(gpu) = self.only() {
-            return gpu.sort_pairs_host(kernel, order, keys, values);
+            return gpu.sort_host(options, RunMut { keys, values });
         }
         let len = keys.len();
         let Some(numbers) = Values::of_numbers(values) else {
             let mut permutation = zeroed::<u64>(len)?;
-            let (sorted, mut timing) = self.sort_indexed::<K, u64>(kernel, order, keys)?;
+            let (sorted, mut timing) = self.sort_indexed::<K, u64>(options, keys)?;
             timing.download = self.download_sorted(&sorted, Some(keys), cast_slice_mut(&mut permutation))?;
             gather(values, &permutation)?;
             return Ok(timing);
         };
-        let job = Job { kernel, order, len, value_bytes: numbers.each, indexes: false };
+        let job = Job { options, len, value_bytes: numbers.each, indexes: false };
         let upload = |member: usize, to: &OnGpu| {
             let part = self.part(member, len);
             to.fill(self.gpu(member), &keys[part.clone()], numbers.part(part))
@@ -151,11 +131,10 @@ impl GpuGroup {
     /// Sorts keys with their indices in the GPUs' memory.
     fn sort_indexed<K: GpuKey, I: Index>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
+        options: SortOptions,
         keys: &[K],
     ) -> Result<(Vec<OnMember>, Timing), Error> {
-        let job = Job { kernel, order, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
+        let job = Job { options, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
         self.sort_on_members::<K, Error>(job, |member, to| {
             self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
         })
@@ -164,15 +143,14 @@ impl GpuGroup {
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
     pub(crate) fn argsort_host<K: GpuKey, I: Index>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
+        options: SortOptions,
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
         if let Some(gpu) = self.only() {
-            return gpu.argsort_host(kernel, order, keys, indices);
+            return gpu.argsort_host(options, keys, indices);
         }
-        let (sorted, mut timing) = self.sort_indexed::<K, I>(kernel, order, keys)?;
+        let (sorted, mut timing) = self.sort_indexed::<K, I>(options, keys)?;
         timing.download = self.download_sorted::<K>(&sorted, None, cast_slice_mut(indices))?;
         Ok(timing)
     }
@@ -183,15 +161,17 @@ impl GpuGroup {
         job: Job,
         upload: impl Fn(usize, &OnGpu) -> Result<(), E> + Sync,
     ) -> Result<(Vec<OnMember>, Timing), E> {
-        let Job { kernel, order, len, value_bytes, indexes } = job;
+        let Job { options: SortOptions { order, kernel }, len, value_bytes, indexes } = job;
         let (members, uploading) = timed(|| {
             self.map_members(|i| {
                 let (gpu, n) = (self.gpu(i), self.part(i, len).len());
                 // Indices in the whole array are values for the sort of a part.
                 let plan = SortPlan::of::<K>(n, value_bytes, false).with_kernel(kernel);
                 let member = OnMember::new::<K>(self, i, n, &plan, value_bytes)?;
-                let entries = [plan.entries::<K>(n), exchange::entries::<K>(value_bytes)].concat();
-                let (uploaded, loaded) = parallel::join(|| upload(i, &member.run), || gpu.load(&entries));
+                let record = Record::new(gpu.shared.multiprocessors);
+                record.add::<K>(&Sort { kernel, order, at: member.run.arrays(), indexes: false })?;
+                exchange::record::<K>(&record, value_bytes)?;
+                let (uploaded, loaded) = parallel::join(|| upload(i, &member.run), || gpu.load(record.entries()));
                 loaded?;
                 uploaded?;
                 Ok::<_, E>(member)
@@ -201,13 +181,14 @@ impl GpuGroup {
             let mut first = 0;
             for (member, here) in self.members.iter().zip(&members) {
                 let at = here.run.arrays();
+                let sort = Sort { kernel, order, at, indexes: false };
                 member.with_queue(|queue| {
                     // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
                     unsafe {
                         if indexes {
                             exchange::number(queue, at.values, at.len, value_bytes, first)?;
                         }
-                        sort::sort::<K>(queue, (kernel, order), at, false, address(&here.memory))
+                        Operation::<K>::launch(&sort, queue, address(&here.memory))
                     }
                 })?;
                 first += at.len;
@@ -255,61 +236,33 @@ impl GpuGroup {
         Ok(download)
     }
 
-    /// [`Engine::merge_with`](crate::Engine::merge_with). Lengths have been checked.
-    pub(crate) fn merge_host<K: GpuKey>(
+    /// [`Engine::merge`](crate::Engine::merge). Lengths have been checked.
+    pub(crate) fn merge_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         kernel: MergeKernel,
-        a: &[K],
-        b: &[K],
-        out: &mut [K],
+        a: Run<'_, K, V>,
+        b: Run<'_, K, V>,
+        out: RunMut<'_, K, V>,
     ) -> Result<Timing, Error> {
-        let ranges = self.merge_ranges(a, b);
+        let ranges = self.merge_ranges(a.keys, b.keys);
         self.for_each_part(self.output_parts(out), |i, out| {
             let (of_a, of_b) = ranges[i].clone();
-            self.gpu(i).merge_host(kernel, &a[of_a], &b[of_b], out)
-        })
-    }
-
-    /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
-    pub(crate) fn merge_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        a: (&[K], &[V]),
-        b: (&[K], &[V]),
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        let ranges = self.merge_ranges(a.0, b.0);
-        let parts = self.output_parts(out.0).into_iter().zip(self.output_parts(out.1));
-        self.for_each_part(parts, |i, out| {
-            let (of_a, of_b) = ranges[i].clone();
-            let (a, b) = ((&a.0[of_a.clone()], &a.1[of_a]), (&b.0[of_b.clone()], &b.1[of_b]));
-            self.gpu(i).merge_pairs_host(a, b, out)
+            self.gpu(i).merge_host(kernel, a.part(of_a), b.part(of_b), out)
         })
     }
 
     /// [`Engine::merge_many`](crate::Engine::merge_many). Lengths have been checked.
-    pub(crate) fn merge_many_host<K: GpuKey>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
-        let splits = self.many_splits(runs, out.len());
+    pub(crate) fn merge_many_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        runs: &[Run<'_, K, V>],
+        out: RunMut<'_, K, V>,
+    ) -> Result<Timing, Error> {
+        let keys: Vec<&[K]> = runs.iter().map(|run| run.keys).collect();
+        let splits = self.many_splits(&keys, out.keys.len());
         self.for_each_part(self.output_parts(out), |i, out| {
             let ranges = splits[i].iter().zip(&splits[i + 1]);
-            let runs: Vec<&[K]> = runs.iter().zip(ranges).map(|(run, (&from, &to))| &run[from..to]).collect();
+            let runs: Vec<_> = runs.iter().zip(ranges).map(|(run, (&from, &to))| run.part(from..to)).collect();
             self.gpu(i).merge_many_host(&runs, out)
-        })
-    }
-
-    /// [`Engine::merge_many_pairs`](crate::Engine::merge_many_pairs). Lengths have been checked.
-    pub(crate) fn merge_many_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
-        &self,
-        runs: &[(&[K], &[V])],
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        let keys: Vec<&[K]> = runs.iter().map(|run| run.0).collect();
-        let splits = self.many_splits(&keys, out.0.len());
-        let parts = self.output_parts(out.0).into_iter().zip(self.output_parts(out.1));
-        self.for_each_part(parts, |i, out| {
-            let ranges = splits[i].iter().zip(&splits[i + 1]).map(|(&from, &to)| from..to);
-            let parts = runs.iter().zip(ranges).map(|(run, range)| (&run.0[range.clone()], &run.1[range]));
-            let runs: Vec<(&[K], &[V])> = parts.collect();
-            self.gpu(i).merge_many_pairs_host(&runs, out)
         })
     }
 
@@ -326,10 +279,10 @@ impl GpuGroup {
         parts.map(|part| part_ranges(a, b, part.start, part.end)).collect()
     }
 
-    /// Each member's part of an array.
-    fn output_parts<'a, T>(&self, array: &'a mut [T]) -> Vec<&'a mut [T]> {
-        let len = array.len();
-        divided(array, (0..self.len()).map(|member| self.part(member, len).len()))
+    /// Each member's part of an output.
+    fn output_parts<'a, K, V>(&self, out: RunMut<'a, K, V>) -> Vec<RunMut<'a, K, V>> {
+        let len = out.keys.len();
+        divided(out, (0..self.len()).map(|member| self.part(member, len).len()))
     }
 
     /// Has each member do `work` with its part, at the same time. A step takes as long as that of the member for which it takes longest.
@@ -348,6 +301,30 @@ impl GpuGroup {
         work: impl Fn(usize) -> Result<T, E> + Sync,
     ) -> Result<Vec<T>, E> {
         parallel::map(0..self.len(), work).into_iter().collect()
+    }
+
+    /// The first `k` keys of each member's part of `keys`, or all if they are fewer, one part after the other, with their
+    /// indices in `keys` if it `indexes`. The first `k` of these are those of `keys`.
+    pub(crate) fn top_k_host<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        k: usize,
+        indexes: bool,
+    ) -> Result<(Vec<K>, Vec<u64>, Timing), Error> {
+        let of_members = self.map_members(|i| {
+            let part = self.part(i, keys.len());
+            let (keys, mut indices, timing) = self.gpu(i).top_k_host(order, &keys[part.clone()], k, indexes)?;
+            indices.iter_mut().for_each(|index| *index += part.start as u64);
+            Ok::<_, Error>((keys, indices, timing))
+        })?;
+        let (mut all, mut all_indices, mut all_timing) = (Vec::new(), Vec::new(), Timing::default());
+        for (keys, indices, timing) in of_members {
+            all.extend(keys);
+            all_indices.extend(indices);
+            all_timing = all_timing.longest(timing);
+        }
+        Ok((all, all_indices, all_timing))
     }
 
     /// The GPU, if there is one only.

@@ -84,7 +84,7 @@ impl Member for GroupMember {
 
     fn with_queue<T>(&self, work: impl FnOnce(&OnStream<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let _entered = self.gpu().enter()?;
-        work(&self.gpu().on_stream(self.stream.inner()))
+        work(&OnStream::new(&self.stream))
     }
 
     unsafe fn copy(&self, other: &Self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {

@@ -12,6 +12,8 @@ mod host;
 mod member;
 mod operations;
 
+pub(super) use operations::{group_merge, group_sort};
+
 use super::launch::exchange::{Share, bytes_beside_slots, exchange};
 use super::{DeviceArray, Gpu, Stream};
 use crate::{Error, GpuKey, parallel};
@@ -27,13 +29,14 @@ use std::sync::Arc;
 /// order of the members, are the array. They may have any lengths, 0 included.
 ///
 /// ```no_run
-/// use merge_host::{GpuGroup, SortOrder};
+/// use merge_host::{GpuGroup, SortOrder, workspace};
 ///
 /// let group = GpuGroup::all()?;
-/// let mut keys = group.upload(&[3.5f32, -1.0, 2.0, 0.5])?;
-/// let mut sorted = group.zeroed(4)?;
-/// let mut workspace = group.workspace(|member| group.sort_workspace_bytes::<f32>(keys[member].len(), sorted[member].len()))?;
-/// group.sort(SortOrder::Ascending, &mut keys, &mut sorted, &mut workspace)?;
+/// let (mut keys, mut sorted) = (group.upload(&[3.5f32, -1.0, 2.0, 0.5])?, group.zeroed(4)?);
+/// let bytes = |i: usize| workspace::group_sort::<f32, ()>(group.gpus().len(), keys[i].len(), sorted[i].len());
+/// let memory = group.streams().enumerate().map(|(i, stream)| stream.zeroed(bytes(i)));
+/// let mut memory = memory.collect::<Result<Vec<_>, _>>()?;
+/// group.sort(SortOrder::Ascending, &mut keys[..], &mut sorted[..], &mut memory)?;
 /// assert_eq!(group.download(&sorted)?, [-1.0, 0.5, 2.0, 3.5]);
 /// # Ok::<(), merge_host::Error>(())
 /// ```
@@ -85,8 +88,7 @@ impl GpuGroup {
     }
 
     /// The number of members.
-    #[allow(clippy::len_without_is_empty, reason = "there is always a member")]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
 
@@ -146,14 +148,6 @@ impl GpuGroup {
         self.streams().enumerate().map(|(i, stream)| stream.zeroed(self.part(i, len).len())).collect()
     }
 
-    /// Makes a workspace for each member, of as many bytes as `bytes` says.
-    ///
-    /// # Errors
-    /// Those of [`Stream::zeroed`].
-    pub fn workspace(&self, mut bytes: impl FnMut(usize) -> usize) -> Result<Vec<DeviceArray<u8>>, Error> {
-        self.streams().enumerate().map(|(i, stream)| stream.zeroed(bytes(i))).collect()
-    }
-
     /// Copies the parts of an array into host memory, one after the other, after the work on their streams. Waits for all. O(n).
     ///
     /// # Errors
@@ -165,10 +159,7 @@ impl GpuGroup {
     }
 
     /// Waits until all work on the members' streams is done.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if some of the work has failed.
-    pub fn synchronize(&self) -> Result<(), Error> {
+    pub(super) fn synchronize(&self) -> Result<(), Error> {
         self.streams().try_for_each(Stream::synchronize)
     }
 

@@ -2,177 +2,118 @@
 
 use super::GpuGroup;
 use crate::engine::check_length;
+use crate::gpu::elements::sealed::Group;
+use crate::gpu::elements::{Call, GroupElements, GroupElementsMut, value_bytes, workspace_begin};
 use crate::gpu::launch::Arrays;
 use crate::gpu::launch::exchange::{self, ExchangePlan, Member, Share};
-use crate::gpu::raw::{pairs, value_bytes};
-use crate::gpu::{DeviceArray, Gpu};
+use crate::gpu::launch::sort::Sort;
+use crate::gpu::operation::Operation;
+use crate::gpu::{Address, DeviceArray};
 use crate::index::check_index_range;
 use crate::{Descending, Error, GpuKey, Index, SortKernel, SortOrder};
 use bytemuck::Pod;
 
-/// The parts of an array of keys, and those of their values.
-type Pairs<'a, K, V> = (&'a [DeviceArray<K>], &'a [DeviceArray<V>]);
-
-/// The same, which are written.
-type PairsMut<'a, K, V> = (&'a mut [DeviceArray<K>], &'a mut [DeviceArray<V>]);
-
 /// # Sorts and merges
 ///
-/// Arguments are the parts of distributed arrays, one for each member, and of its stream: others are [`Error::MembersMismatch`],
-/// [`Error::OtherStream`] or [`Error::OtherGpu`]. The result goes to `out`, whose parts have as many keys in all as the input's
-/// ([`Error::LengthMismatch`]), divided as the caller likes.
+/// Arguments are keys alone or keys with values ([`GroupElements`]): the parts of distributed arrays, one for each member,
+/// and of its stream. The result goes to `out`, whose parts have as many keys in all as the input's, divided as the caller
+/// likes.
 ///
-/// None of these methods allocates memory of a GPU. Each waits until the runs are sorted, because the host has to know their splits, and
-/// returns before they are exchanged. Later work of the members' streams finds the result. The methods cannot be captured in a graph.
+/// None of these methods allocates memory of a GPU. Each waits until the runs are sorted, because the host has to know their
+/// splits, and returns before they are exchanged. Later work of the members' streams finds the result. The methods cannot be
+/// captured in a graph.
 ///
-/// If the driver fails ([`Error::Device`]), the arrays that are written have unspecified elements.
+/// # Errors of all of them
+/// - [`Error::MembersMismatch`] if there is not one array for each member,
+/// - [`Error::OtherStream`] or [`Error::OtherGpu`] if one does not belong to its member's stream,
+/// - [`Error::ValuesMismatch`] if there are not as many values as keys,
+/// - [`Error::LengthMismatch`] if `out` has another number of keys in all,
+/// - [`Error::WorkspaceTooSmall`],
+/// - [`Error::Device`] where the driver fails: arrays that are written then have unspecified elements.
 impl GpuGroup {
-    /// Loads all kernels for keys of type `K`, as [`Gpu::prepare`] does, on each member.
-    ///
-    /// # Errors
-    /// [`Error::Device`] where the driver fails.
-    pub fn prepare<K: GpuKey>(&self) -> Result<(), Error> {
-        self.gpus().try_for_each(|gpu| {
-            gpu.prepare::<K>()?;
-            let _entered = gpu.enter()?;
-            [0, 4, 8].into_iter().try_for_each(|value_bytes| gpu.load(&exchange::entries::<K>(value_bytes)))
-        })
-    }
-
-    /// Bytes of workspace for a member that has `n` keys before a sort, and `part` keys after it: about as many as `n` keys have.
-    pub fn sort_workspace_bytes<K: GpuKey>(&self, n: usize, part: usize) -> usize {
-        Gpu::sort_workspace_bytes::<K>(n).max(self.merge_workspace_bytes::<K>(part))
-    }
-
-    /// Bytes of workspace for a member that has `n` keys with values of type `V` before a sort, and `part` after it; also for
-    /// [`argsort`](Self::argsort), with the type of the indices.
-    pub fn sort_pairs_workspace_bytes<K: GpuKey, V>(&self, n: usize, part: usize) -> usize {
-        Gpu::sort_pairs_workspace_bytes::<K, V>(n).max(self.merge_pairs_workspace_bytes::<K, V>(part))
-    }
-
-    /// Bytes of workspace for a member that gets `part` keys of a merge: a quarter of the bytes of these keys if they are many, and half of them in
-    /// a group of more than two.
-    pub fn merge_workspace_bytes<K: GpuKey>(&self, part: usize) -> usize {
-        ExchangePlan::of::<K>(self.len(), part, 0).workspace_bytes::<K>()
-    }
-
-    /// Bytes of workspace for a member that gets `part` keys with values of type `V` of a merge.
-    pub fn merge_pairs_workspace_bytes<K: GpuKey, V>(&self, part: usize) -> usize {
-        ExchangePlan::of::<K>(self.len(), part, const { value_bytes::<V>() }).workspace_bytes::<K>()
-    }
-
-    /// Sorts the keys of all members to `out`, in the total order of their type, or descending. `keys` are unspecified afterwards. O(n log n).
-    ///
-    /// # Errors
-    /// Those that [all](#sorts-and-merges) have, and [`Error::WorkspaceTooSmall`] if a member's `workspace` has fewer bytes than
-    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
-    pub fn sort<K: GpuKey>(
-        &self,
-        order: SortOrder,
-        keys: &mut [DeviceArray<K>],
-        out: &mut [DeviceArray<K>],
-        workspace: &mut [DeviceArray<u8>],
-    ) -> Result<(), Error> {
-        let (runs, parts) = (self.keys("keys", keys)?, self.keys("out", out)?);
-        let needed = |n, part| self.sort_workspace_bytes::<K>(n, part);
-        let shares = self.shares(&runs, &parts, workspace, needed)?;
-        for ((stream, keys), workspace) in self.streams().zip(&*keys).zip(&*workspace) {
-            // SAFETY: the arrays belong to the stream, as has been checked; they are freed after the work on it, and are borrowed
-            // mutably, so that nothing else uses them.
-            unsafe { stream.gpu().sort_raw(SortKernel::Auto, order, keys.raw(), workspace.raw(), stream.handle())? };
-        }
-        // SAFETY: as above; what writes the runs has been put on the members' streams.
-        unsafe { self.exchange_in_order::<K>(order, &shares) }
-    }
-
-    /// Sorts keys with their values of 4 or 8 bytes, which is checked at compile time, to `out`. Stable: values of equal keys keep their
-    /// order, that of the members and of their parts. `pairs` are unspecified afterwards. O(n log n).
-    ///
-    /// # Errors
-    /// Those that [all](#sorts-and-merges) have, [`Error::ValuesMismatch`] if a member has not as many values as keys, and
-    /// [`Error::WorkspaceTooSmall`] if its `workspace` has fewer bytes than
-    /// [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes).
-    pub fn sort_pairs<K: GpuKey, V: Pod>(
-        &self,
-        order: SortOrder,
-        pairs: PairsMut<'_, K, V>,
-        out: PairsMut<'_, K, V>,
-        workspace: &mut [DeviceArray<u8>],
-    ) -> Result<(), Error> {
-        let (runs, parts) = (self.pairs("keys", (pairs.0, pairs.1))?, self.pairs("out", (out.0, out.1))?);
-        let needed = |n, part| self.sort_pairs_workspace_bytes::<K, V>(n, part);
-        let shares = self.shares(&runs, &parts, workspace, needed)?;
-        for (((stream, keys), values), workspace) in self.streams().zip(&*pairs.0).zip(&*pairs.1).zip(&*workspace) {
-            let (keys, values, workspace) = (keys.raw(), values.raw(), workspace.raw());
-            let kernel = SortKernel::Auto;
-            // SAFETY: as in `sort`.
-            unsafe { stream.gpu().sort_pairs_raw(kernel, order, keys, values, workspace, stream.handle())? };
-        }
-        // SAFETY: as in `sort`.
-        unsafe { self.exchange_in_order::<K>(order, &shares) }
-    }
-
-    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member: to `out` go the sorted keys and the
-    /// permutation that sorts them. Stable. What `indices` held before does not matter; they and `keys` are unspecified afterwards.
+    /// Sorts the elements of all members to `out`, in the total order of the keys' type or descending. Stable: values of
+    /// equal keys keep their order, that of the members and of their parts. `elements` are unspecified afterwards.
     /// O(n log n).
     ///
+    /// A member with `n` keys before and `part` keys after the sort has a workspace of
+    /// [`workspace::group_sort`](crate::workspace::group_sort) bytes.
+    ///
     /// # Errors
-    /// [`Error::TooManyKeys`] if there are more keys than `I` has values, and those of [`sort_pairs`](Self::sort_pairs).
+    /// [Those of all calls](#errors-of-all-of-them).
+    pub fn sort<K: GpuKey, V: Pod>(
+        &self,
+        order: SortOrder,
+        elements: impl GroupElementsMut<K, V>,
+        out: impl GroupElementsMut<K, V>,
+        workspace: &mut [DeviceArray<u8>],
+    ) -> Result<(), Error> {
+        let shares =
+            self.shares(("keys", &elements), &out, workspace, |n, part| group_sort::<K, V>(self.len(), n, part))?;
+        // SAFETY: the arrays belong to the members' streams (`shares`) and are borrowed mutably.
+        unsafe { self.sort_shares::<K>(order, &shares) }
+    }
+
+    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member: to `out` go
+    /// the sorted keys and the permutation that sorts them. Stable. The content of `indices` before is not read; they and
+    /// `keys` are unspecified afterwards. O(n log n).
+    ///
+    /// # Errors
+    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more keys than `I` has values.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
-        (keys, indices): PairsMut<'_, K, I>,
-        out: PairsMut<'_, K, I>,
+        (keys, indices): (&mut [DeviceArray<K>], &mut [DeviceArray<I>]),
+        out: (&mut [DeviceArray<K>], &mut [DeviceArray<I>]),
         workspace: &mut [DeviceArray<u8>],
     ) -> Result<(), Error> {
-        let runs = self.pairs("keys", (keys, indices))?;
-        check_index_range::<I>(runs.iter().map(|run| run.len).sum())?;
+        let shares = self
+            .shares(("keys", &(keys, indices)), &out, workspace, |n, part| group_sort::<K, I>(self.len(), n, part))?;
+        check_index_range::<I>(shares.iter().map(|share| share.run.len).sum())?;
         let mut first = 0;
-        for (member, run) in self.members.iter().zip(runs) {
+        for (member, Share { run, .. }) in self.members.iter().zip(&shares) {
             member.with_queue(|queue| {
                 // SAFETY: the indices belong to the member's stream, and are borrowed mutably.
                 unsafe { exchange::number(queue, run.values, run.len, run.value_bytes, first) }
             })?;
             first += run.len;
         }
-        self.sort_pairs(order, (keys, indices), out, workspace)
+        // SAFETY: as in `sort`.
+        unsafe { self.sort_shares::<K>(order, &shares) }
     }
 
-    /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members come first. O(n).
+    /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members come
+    /// first. O(n).
     ///
-    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run may be empty, so that other
-    /// members have none.
+    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run may
+    /// be empty, so that other members have none. A member that gets `part` keys has a workspace of
+    /// [`workspace::group_merge`](crate::workspace::group_merge) bytes.
     ///
     /// # Errors
-    /// Those that [all](#sorts-and-merges) have, and [`Error::WorkspaceTooSmall`] if a member's `workspace` has fewer bytes than
-    /// [`merge_workspace_bytes`](Self::merge_workspace_bytes).
-    pub fn merge<K: GpuKey>(
+    /// [Those of all calls](#errors-of-all-of-them).
+    pub fn merge<K: GpuKey, V: Pod>(
         &self,
-        runs: &[DeviceArray<K>],
-        out: &mut [DeviceArray<K>],
+        runs: impl GroupElements<K, V>,
+        out: impl GroupElementsMut<K, V>,
         workspace: &mut [DeviceArray<u8>],
     ) -> Result<(), Error> {
-        let (runs, parts) = (self.keys("runs", runs)?, self.keys("out", out)?);
-        let shares = self.shares(&runs, &parts, workspace, |_, part| self.merge_workspace_bytes::<K>(part))?;
+        let shares = self.shares(("runs", &runs), &out, workspace, |_, part| group_merge::<K, V>(self.len(), part))?;
         // SAFETY: as in `sort`; the runs are read only, and their streams wait for that.
         unsafe { self.exchange::<K>(&shares) }
     }
 
-    /// [`merge`](Self::merge) with values of 4 or 8 bytes, which is checked at compile time.
+    /// Sorts each member's run, and exchanges the runs.
     ///
-    /// # Errors
-    /// Those of [`merge`](Self::merge) with [`merge_pairs_workspace_bytes`](Self::merge_pairs_workspace_bytes), and
-    /// [`Error::ValuesMismatch`] if a member has not as many values as keys.
-    pub fn merge_pairs<K: GpuKey, V: Pod>(
-        &self,
-        runs: Pairs<'_, K, V>,
-        out: PairsMut<'_, K, V>,
-        workspace: &mut [DeviceArray<u8>],
-    ) -> Result<(), Error> {
-        let (runs, parts) = (self.pairs("runs", runs)?, self.pairs("out", (out.0, out.1))?);
-        let shares = self.shares(&runs, &parts, workspace, |_, part| self.merge_pairs_workspace_bytes::<K, V>(part))?;
-        // SAFETY: as in `merge`.
-        unsafe { self.exchange::<K>(&shares) }
+    /// # Safety
+    /// The arrays of the shares belong to the members' streams, and nothing else uses them.
+    unsafe fn sort_shares<K: GpuKey>(&self, order: SortOrder, shares: &[Share]) -> Result<(), Error> {
+        for (member, share) in self.members.iter().zip(shares) {
+            let sort = Sort { kernel: SortKernel::Auto, order, at: share.run, indexes: false };
+            // SAFETY: the caller's arrays, which are freed after the work on their stream; the workspace of a share is
+            // enough for the sort of its run (`group_sort`).
+            member.with_queue(|queue| unsafe { Operation::<K>::launch(&sort, queue, share.workspace) })?;
+        }
+        // SAFETY: the same arrays; what writes the runs has been put on the members' streams.
+        unsafe { self.exchange_in_order::<K>(order, shares) }
     }
 
     /// [`exchange`](Self::exchange) of runs in that order.
@@ -181,49 +122,50 @@ impl GpuGroup {
     /// As for `exchange`.
     pub(super) unsafe fn exchange_in_order<K: GpuKey>(&self, order: SortOrder, shares: &[Share]) -> Result<(), Error> {
         match order {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's shares.
             SortOrder::Ascending => unsafe { self.exchange::<K>(shares) },
-            // SAFETY: the caller's promise, about runs that are ascending as `Descending` keys.
+            // SAFETY: the caller's shares, whose runs are ascending as `Descending` keys.
             SortOrder::Descending => unsafe { self.exchange::<Descending<K>>(shares) },
         }
     }
 
-    /// Where the parts of the argument `what` are, if there is one for each member, of its stream.
-    fn keys<K: GpuKey>(&self, what: &'static str, keys: &[DeviceArray<K>]) -> Result<Vec<Arrays>, Error> {
-        self.check_members(what, keys.len())?;
-        self.streams().zip(keys).map(|(stream, keys)| Ok(stream.owned(what, keys)?.keys())).collect()
-    }
-
-    /// The same with values.
-    fn pairs<K: GpuKey, V: Pod>(&self, what: &'static str, at: Pairs<'_, K, V>) -> Result<Vec<Arrays>, Error> {
-        self.check_members(what, at.0.len())?;
-        self.check_members(what, at.1.len())?;
-        let all = self.streams().zip(at.0.iter().zip(at.1));
-        all.map(|(stream, (keys, values))| pairs(what, stream.owned(what, keys)?, stream.owned(what, values)?))
-            .collect()
-    }
-
-    fn check_members(&self, what: &'static str, found: usize) -> Result<(), Error> {
-        let expected = self.len();
-        if found == expected { Ok(()) } else { Err(Error::MembersMismatch { what, found, expected }) }
-    }
-
-    /// The shares of an exchange of runs to parts. A member with `n` and `part` keys needs `needed(n, part)` bytes of workspace.
+    /// The shares of an exchange of runs to parts. A member with `n` and `part` keys needs `needed(n, part)` bytes of
+    /// workspace.
     fn shares(
         &self,
-        runs: &[Arrays],
-        parts: &[Arrays],
+        (what, runs): (&'static str, &impl Group),
+        parts: &impl Group,
         workspace: &[DeviceArray<u8>],
         needed: impl Fn(usize, usize) -> usize,
     ) -> Result<Vec<Share>, Error> {
-        let total = |arrays: &[Arrays]| arrays.iter().map(|array| array.len).sum();
-        check_length("out", total(runs), total(parts), "those of all members")?;
-        self.check_members("workspace", workspace.len())?;
-        let all = self.streams().zip(workspace).zip(runs.iter().zip(parts));
-        all.map(|((stream, workspace), (&run, &part))| {
-            let workspace = stream.owned("workspace", workspace)?.workspace(needed(run.len, part.len))?;
+        for (what, found) in [(what, runs.members()), ("out", parts.members()), ("workspace", [workspace.len(); 2])] {
+            let expected = self.len();
+            if let Some(found) = found.into_iter().find(|&found| found != expected) {
+                return Err(Error::MembersMismatch { what, found, expected });
+            }
+        }
+        let share = |(i, stream)| {
+            let mut call = Call::new(stream);
+            let run = call.writes((what, "values"), &runs.member(i))?;
+            let part = call.writes(("out", "values of out"), &parts.member(i))?;
+            let workspace = call.writes(("workspace", ""), &&workspace[i])?;
+            call.check()?;
+            let workspace: Address = workspace_begin(workspace, needed(run.len, part.len))?;
             Ok(Share { run, part, workspace })
-        })
-        .collect()
+        };
+        let shares = self.streams().enumerate().map(share).collect::<Result<Vec<_>, Error>>()?;
+        let total = |of: fn(&Share) -> Arrays| shares.iter().map(|share| of(share).len).sum();
+        check_length("out", total(|share| share.run), total(|share| share.part), "those of all members")?;
+        Ok(shares)
     }
+}
+
+/// [`workspace::group_sort`](crate::workspace::group_sort).
+pub(in crate::gpu) fn group_sort<K: GpuKey, V>(members: usize, n: usize, part: usize) -> usize {
+    crate::workspace::sort::<K, V>(n).max(group_merge::<K, V>(members, part))
+}
+
+/// [`workspace::group_merge`](crate::workspace::group_merge).
+pub(in crate::gpu) fn group_merge<K: GpuKey, V>(members: usize, part: usize) -> usize {
+    ExchangePlan::of::<K>(members, part, const { value_bytes::<V>() }).workspace_bytes::<K>()
 }

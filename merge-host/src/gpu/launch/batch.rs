@@ -1,29 +1,18 @@
 //! Merges of many pairs of runs: of one length, and of any lengths.
 
-use super::{Address, Arrays, Entry, Queue, suffix, with_numbers};
+use super::{Address, Arrays, Queue, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::block::indexed_merge;
-use kernels_gpu::kernels::merge_batch::{self, MERGE_BATCH, MERGE_BATCH_PAIRS, MergeBatch, MergeBatchPairs};
-use kernels_gpu::kernels::merge_ragged::{
-    self, MERGE_RAGGED, MERGE_RAGGED_PAIRS, MergeRagged, MergeRaggedPairs, PATH_RAGGED, PathRagged,
-};
+use kernels_gpu::kernels::merge_batch::{self, MergeBatch, MergeBatchPairs};
+use kernels_gpu::kernels::merge_ragged::{self, MergeRagged, MergeRaggedPairs, PathRagged};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::textbook::merge_small_batch::{self, MERGE_SMALL_BATCH, MergeSmallBatch};
+use kernels_gpu::textbook::merge_small_batch::{self, MergeSmallBatch};
 use kernels_gpu::tuning;
 
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
-
-/// The entry points of batches, alone or with values of `value_bytes` bytes.
-pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    if value_bytes > 0 {
-        let kernels = [MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS];
-        return kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into();
-    }
-    let kernels = [MERGE_BATCH, MERGE_SMALL_BATCH, PATH_RAGGED, MERGE_RAGGED];
-    kernels.map(|kernel| (kernel.name, suffix::<K>(0))).into()
-}
 
 /// The lengths of a batch of pairs of runs of one length.
 #[derive(Clone, Copy)]
@@ -153,6 +142,51 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
         // SAFETY: as above.
         unsafe { queue.launch(&suffix::<K>(out.value_bytes), tile_shape, &merge) }
     })
+}
+
+/// The merges of pairs of runs of one length: of A, of B, and the output.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Batch {
+    pub(in crate::gpu) kernel: BatchKernel,
+    pub(in crate::gpu) arrays: [Arrays; 3],
+    pub(in crate::gpu) lengths: Lengths,
+}
+
+impl<K: Key> Operation<K> for Batch {
+    unsafe fn launch(&self, queue: &impl Queue, _: Address) -> Result<(), Error> {
+        let Self { kernel, arrays, lengths } = *self;
+        // SAFETY: the caller's arrays are those of either function.
+        unsafe {
+            match arrays[2].value_bytes {
+                0 => merge_batch::<K>(queue, kernel, arrays.map(|array| array.keys), lengths),
+                _ => merge_batch_pairs::<K>(queue, arrays, lengths),
+            }
+        }
+    }
+}
+
+/// The merges of pairs of runs of any lengths. The `problems + 1` offsets of A and of B begin with 0, never decrease and
+/// end with the number of keys.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Ragged {
+    pub(in crate::gpu) a: Arrays,
+    pub(in crate::gpu) b: Arrays,
+    /// Addresses of numbers of 8 bytes.
+    pub(in crate::gpu) offsets: [Address; 2],
+    pub(in crate::gpu) problems: usize,
+    pub(in crate::gpu) out: Arrays,
+}
+
+impl<K: Key> Operation<K> for Ragged {
+    fn workspace_bytes(&self) -> usize {
+        ragged_workspace_bytes::<K>(self.out.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { a, b, offsets: [of_a, of_b], problems, out } = *self;
+        // SAFETY: the caller's arrays and workspace, and the offsets of this type's contract.
+        unsafe { merge_ragged::<K>(queue, (a, of_a), (b, of_b), problems, out, workspace) }
+    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,20 @@
 //! Lower and upper bounds of sorted needles in sorted keys.
 
 use super::merge::path_shape;
-use super::{Address, Arrays, Entry, Queue, suffix, with_numbers};
+use super::{Address, Arrays, Queue, suffix, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use kernels_gpu::block::indexed_merge;
-use kernels_gpu::kernels::bounds::merge_bounds::{MERGE_BOUNDS, MergeBounds};
-use kernels_gpu::kernels::bounds::search_bounds::{SEARCH_BOUNDS, SEARCH_THREADS, SearchBounds};
-use kernels_gpu::kernels::merge_path::{PATH_BIG, PathBig};
+use kernels_gpu::kernels::bounds::merge_bounds::MergeBounds;
+use kernels_gpu::kernels::bounds::search_bounds::{SEARCH_THREADS, SearchBounds};
+use kernels_gpu::kernels::merge_path::PathBig;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning;
 
 /// Keys for each needle from which on needles are searched one by one: a search of 2^28 keys reads some 28 of them, of which neighbours
 /// have most in common.
 const KEYS_PER_NEEDLE: usize = 32;
-
-/// The entry points of bounds in keys of type `K` as indices of `index_bytes` bytes, 4 or 8.
-pub(in crate::gpu) fn entries<K: Key>(index_bytes: usize) -> Vec<Entry> {
-    let bounds = suffix::<K>(index_bytes);
-    vec![(PATH_BIG.name, suffix::<K>(0)), (MERGE_BOUNDS.name, bounds.clone()), (SEARCH_BOUNDS.name, bounds)]
-}
 
 /// Bytes of workspace for `total` needles and keys: a split for each tile.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
@@ -69,5 +64,26 @@ pub(in crate::gpu) unsafe fn bounds<K: Key>(
             let merge = MergeBounds { a, m, b, n, bounds: bounds as *mut I, splits, lower: is_lower, coding };
             queue.launch(&suffix_of_bounds, shape, &merge)
         })
+    }
+}
+
+/// Lower bounds of `needles` in `keys`, or upper ones, to an address of numbers of so many bytes, 4 or 8.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Bounds {
+    pub(in crate::gpu) lower: bool,
+    pub(in crate::gpu) needles: Arrays,
+    pub(in crate::gpu) keys: Arrays,
+    pub(in crate::gpu) bounds: (Address, usize),
+}
+
+impl<K: Key> Operation<K> for Bounds {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.needles.len.saturating_add(self.keys.len))
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { lower, needles, keys, bounds: to } = *self;
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { bounds::<K>(queue, lower, needles, keys, to, workspace) }
     }
 }

@@ -13,12 +13,13 @@
 //! all takes little more time than the copies. Pieces are copied by the GPUs' copy engines, since a kernel that reads another GPU's memory reads
 //! it a sixth slower.
 
-use super::merge::{self, merge, merge_pairs};
-use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
+use super::merge::{Merge, bytes_of_workspace};
+use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::{Operation, Record};
 use crate::splits::{Search, SortedRuns, ordered_splits};
 use crate::{Error, GpuKey, Key, MergeKernel, Word};
-use kernels_gpu::kernels::count_below::{COUNT_BELOW, CountBelow, SEARCH_WORDS, THREADS};
+use kernels_gpu::kernels::count_below::{CountBelow, SEARCH_WORDS, THREADS};
 use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::key::{Coding, Key as Kernels};
 use std::collections::VecDeque;
@@ -162,11 +163,7 @@ impl ExchangePlan {
     }
 
     fn layout<K: GpuKey>(self) -> Layout {
-        let split_bytes = match self.value_bytes {
-            0 => merge::workspace_bytes::<K>(MergeKernel::Auto, self.piece),
-            _ => merge::pairs_workspace_bytes::<K>(self.piece),
-        };
-        let keys = align(split_bytes);
+        let keys = align(bytes_of_workspace::<K>(MergeKernel::Auto, self.piece, self.value_bytes));
         let values = keys + self.slots() * align(self.piece * self.key_bytes);
         let end = values + self.slots() * align(self.piece * self.value_bytes);
         Layout { keys, values, end }
@@ -226,14 +223,36 @@ pub(in crate::gpu) unsafe fn number(
     })
 }
 
-/// The entry points that an exchange of keys of type `K` may launch, with values of `value_bytes` bytes, or 0.
-pub(in crate::gpu) fn entries<K: GpuKey>(value_bytes: usize) -> Vec<Entry> {
-    let mut entries = match value_bytes {
-        0 => merge::entries_of_kernel::<K>(MergeKernel::Auto),
-        _ => merge::entries::<K>(value_bytes),
-    };
-    entries.push((COUNT_BELOW.name, suffix::<K>(0)));
-    entries
+/// Queues `count` searches in a run.
+///
+/// # Safety
+/// The run and the searches, [`SEARCH_WORDS`] each, are in memory that the GPU uses; windows are inside the run; nothing
+/// else uses the searches until they have ended.
+unsafe fn count_below<K: GpuKey>(
+    queue: &impl Queue,
+    run: Arrays,
+    searches: Address,
+    count: usize,
+) -> Result<(), Error> {
+    let shape = Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
+    let (keys, n) = (run.keys as *const <K as Kernels>::Bits, run.len);
+    let (searches, coding) = (searches as *mut u64, Coding::of::<K>(false));
+    // SAFETY: there is a thread for each search, and the caller's run and searches.
+    unsafe { queue.launch(&suffix::<K>(0), shape, &CountBelow { keys, n, searches, count, coding }) }
+}
+
+/// Adds what an exchange launches: searches, the numbering of values, and merges of all sizes.
+pub(in crate::gpu) fn record<K: GpuKey>(record: &Record, value_bytes: usize) -> Result<(), Error> {
+    let run = Record::arrays(1, value_bytes);
+    for len in [10, 10_000, 100_000_000] {
+        let (a, out) = (Record::arrays(len, value_bytes), Record::arrays(2 * len, value_bytes));
+        record.add::<K>(&Merge { kernel: MergeKernel::Auto, a, b: a, out })?;
+    }
+    // SAFETY: nothing is launched.
+    unsafe {
+        count_below::<K>(record, run, run.keys, 1)?;
+        if value_bytes > 0 { number(record, run.values, 1, value_bytes, 0) } else { Ok(()) }
+    }
 }
 
 /// What a member has, and what it gets.
@@ -343,13 +362,13 @@ unsafe fn merge_piece<K: GpuKey>(
     parts: &[Arrays],
     out: Arrays,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
-    let merge_two = |a: Arrays, b: Arrays, out: Arrays| unsafe {
-        match out.value_bytes {
-            0 => merge::<K>(queue, MergeKernel::Auto, a, b, out.keys, workspace),
-            _ if out.len == 0 => Ok(()),
-            _ => merge_pairs::<K>(queue, a, b, out, workspace),
+    let merge_two = |a: Arrays, b: Arrays, out: Arrays| {
+        if out.len == 0 {
+            return Ok(());
         }
+        let merge = Merge { kernel: MergeKernel::Auto, a, b, out };
+        // SAFETY: the caller's arrays, of which `out` has as many keys as `a` and `b`, and the plan's workspace.
+        unsafe { Operation::<K>::launch(&merge, queue, workspace) }
     };
     let mut runs: Vec<Arrays> = parts.iter().copied().filter(|part| part.len > 0).collect();
     let mut level = 0;
@@ -407,12 +426,9 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
             }
             memory.write(words);
             let count = words.len() / SEARCH_WORDS;
-            let shape = Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
-            let (keys, n) = (share.run.keys as *const <K as Kernels>::Bits, share.run.len);
-            let (searches, coding) = (memory.address() as *mut u64, Coding::of::<K>(false));
-            let launch = CountBelow { keys, n, searches, count, coding };
+            let searches = memory.address();
             // SAFETY: the memory has the searches, whose windows are inside the run, and nothing else uses it.
-            member.with_queue(|queue| unsafe { queue.launch(&suffix::<K>(0), shape, &launch) })?;
+            member.with_queue(|queue| unsafe { count_below::<K>(queue, share.run, searches, count) })?;
         }
         for (run, (member, (memory, words))) in self.members.iter().zip(&mut self.searches).enumerate() {
             member.wait()?;

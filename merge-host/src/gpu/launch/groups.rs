@@ -1,27 +1,15 @@
 //! Groups of equal keys: unique keys, run lengths and reductions by key.
 
-use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_values};
+use super::sort::Sort;
+use super::{Address, Arrays, Queue, align, bits, elements, suffix, with_values};
 use crate::gpu::kernels::Shape;
-use crate::{Error, Reduction};
-use kernels_gpu::kernels::groups::reduce_groups::{self, REDUCE_GROUPS, ReduceGroups};
-use kernels_gpu::kernels::groups::run_lengths::{self, RUN_LENGTHS, RunLengths};
-use kernels_gpu::kernels::groups::unique::{self, UNIQUE, Unique};
+use crate::gpu::operation::Operation;
+use crate::{Error, Reduction, SortKernel, SortOrder};
+use kernels_gpu::kernels::groups::reduce_groups::{self, ReduceGroups};
+use kernels_gpu::kernels::groups::run_lengths::{self, RunLengths as RunLengthsKernel};
+use kernels_gpu::kernels::groups::unique::{self, Unique as UniqueKernel};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
-
-/// The entry points of unique keys, alone or with values of `value_bytes` bytes.
-pub(in crate::gpu) fn entries_of_unique<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    vec![(UNIQUE.name, suffix::<K>(value_bytes))]
-}
-
-/// The entry points of reductions of values of `value_bytes` bytes, or of run lengths if that is 0.
-pub(in crate::gpu) fn entries_of_reductions<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let suffix = suffix::<K>(value_bytes);
-    if value_bytes == 0 {
-        return vec![(RUN_LENGTHS.name, suffix)];
-    }
-    ["sum", "float", "greatest"].iter().map(|of| (REDUCE_GROUPS.name, format!("{suffix}{of}"))).collect()
-}
 
 /// Bytes of workspace for `n` keys and values of at most 8 bytes: three words for each of the smallest tiles.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
@@ -79,7 +67,7 @@ pub(in crate::gpu) unsafe fn unique<K: Key>(
         with_values!(at.value_bytes, V => {
             let (n, at, out) =
                 (at.len, elements::<K, V>((at.keys, at.values)), elements::<K, V>((out.keys, out.values)));
-            queue.launch(&suffix::<K>(size_of::<V>()), shape, &Unique { at, n, out, count, tiles })
+            queue.launch(&suffix::<K>(size_of::<V>()), shape, &UniqueKernel { at, n, out, count, tiles })
         })
     }
 }
@@ -139,7 +127,7 @@ pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
     // SAFETY: as for `unique`.
     unsafe {
         let Some(shape) = begin::<K>(queue, keys.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
-        let arguments = RunLengths {
+        let arguments = RunLengthsKernel {
             keys: keys.keys as *const K::Bits,
             n: keys.len,
             out_keys: out.keys as *mut K::Bits,
@@ -148,5 +136,105 @@ pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
             shared_words: workspace as *mut u64,
         };
         queue.launch(&suffix::<K>(0), shape, &arguments)
+    }
+}
+
+/// The first key of each group of `at`, with its value, and the number of groups.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Unique {
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) out: Arrays,
+    pub(in crate::gpu) count: Address,
+}
+
+impl<K: Key> Operation<K> for Unique {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.at.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { unique::<K>(queue, self.at, self.out, self.count, workspace) }
+    }
+}
+
+/// The sort of `at`, of which only the first of equal keys stay, at the front. Their number goes to `count`.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct SortUnique {
+    pub(in crate::gpu) kernel: SortKernel,
+    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) count: Address,
+}
+
+impl SortUnique {
+    fn sort(&self) -> Sort {
+        let Self { kernel, order, at, .. } = *self;
+        Sort { kernel, order, at, indexes: false }
+    }
+
+    /// The unique elements, which are in the workspace of the sort first, and where they end.
+    fn unique<K>(&self, workspace: Address) -> (Arrays, Address) {
+        let Arrays { len, value_bytes, .. } = self.at;
+        let values = workspace + align(len.saturating_mul(size_of::<K>())) as Address;
+        let end = values.saturating_add(align(len.saturating_mul(value_bytes)) as Address);
+        (Arrays { keys: workspace, values, len, value_bytes }, end)
+    }
+}
+
+impl<K: Key> Operation<K> for SortUnique {
+    fn workspace_bytes(&self) -> usize {
+        let (_, end) = self.unique::<K>(0);
+        Operation::<K>::workspace_bytes(&self.sort()).max(end as usize + workspace_bytes::<K>(self.at.len))
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let (at, (out, words)) = (self.at, self.unique::<K>(workspace));
+        // SAFETY: the caller's arrays and workspace, of which the sort has no need when it has ended.
+        unsafe {
+            Operation::<K>::launch(&self.sort(), queue, workspace)?;
+            unique::<K>(queue, at, out, self.count, words)?;
+            queue.copy(out.keys, at.keys, at.len * size_of::<K>())?;
+            queue.copy(out.values, at.values, at.len * at.value_bytes)
+        }
+    }
+}
+
+/// The first key of each group of `at`, with the group's length as its value, and the number of groups.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct RunLengths {
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) out: Arrays,
+    pub(in crate::gpu) count: Address,
+}
+
+impl<K: Key> Operation<K> for RunLengths {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.at.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { run_lengths::<K>(queue, self.at, self.out, self.count, workspace) }
+    }
+}
+
+/// The first key of each group of `at`, with the reduction of the group's values, and the number of groups.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct ReduceByKey {
+    pub(in crate::gpu) reduction: Reduction,
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) out: Arrays,
+    pub(in crate::gpu) count: Address,
+}
+
+impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.at.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { reduce_by_key::<K, V>(queue, self.reduction, self.at, self.out, self.count, workspace) }
     }
 }

@@ -13,13 +13,14 @@
 //!
 //! The launches depend on the numbers of keys, runs and groups, and on how many runs and keys a group may have, but not on the offsets.
 
-use super::many_runs::{self, Layout, MOST, merge_passes, runs_of_pass};
+use super::many_runs::{self, Layout, MOST, MergeMany, merge_passes, runs_of_pass};
 use super::segments::{self, Bounds};
-use super::{Address, Arrays, Entry, Queue, bits};
+use super::{Address, Arrays, Queue, bits};
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use crate::{Error, SortOrder};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
-use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_RUNS, PAD_THREADS, PadRuns, PaddedRuns};
+use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::kernels::sort::segments::middle::MAX_BINNED;
 use kernels_gpu::key::Key;
@@ -89,8 +90,7 @@ impl RunGroups {
     pub(in crate::gpu) fn can_be_in_place<K: Key>(self, n: usize, value_bytes: usize) -> bool {
         match self.way::<K>(n, value_bytes) {
             Way::Copy | Way::Sort => true,
-            // The first of an even number of passes writes to the scratch arrays.
-            Way::One => Passes::of(self.runs).count().is_multiple_of(2),
+            Way::One => MergeMany::can_be_in_place(self.runs),
             Way::Merge(passes) => passes.len().is_multiple_of(2),
         }
     }
@@ -125,22 +125,6 @@ fn runs_of_passes<K: Key>(n: usize, value_bytes: usize, padded: &[PaddedRuns], l
 /// Bytes of the offsets of these slots.
 fn list_bytes(padded: PaddedRuns) -> usize {
     (padded.slots() + 1).saturating_mul(size_of::<usize>())
-}
-
-/// The entry point that only these merges launch.
-pub(in crate::gpu) fn own_entry<K: Key>() -> Entry {
-    (PAD_RUNS.name, bits(size_of::<K>()))
-}
-
-/// The entry points of these merges of `n` keys, alone or with values of `value_bytes` bytes.
-pub(in crate::gpu) fn entries<K: Key>(n: usize, groups: RunGroups, value_bytes: usize) -> Vec<Entry> {
-    let (pad, merge) = (vec![own_entry::<K>()], many_runs::entries::<K>(value_bytes));
-    match groups.way::<K>(n, value_bytes) {
-        Way::Copy => Vec::new(),
-        Way::One => merge,
-        Way::Merge(_) => [pad, merge].concat(),
-        Way::Sort => [pad, segments::entries::<K>(value_bytes)].concat(),
-    }
 }
 
 /// Bytes of workspace for these merges of `n` keys of type `K`, with values of `value_bytes` bytes, or 0. `usize::MAX` for more keys than any GPU has memory
@@ -226,6 +210,27 @@ unsafe fn copy<K: Key>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<
     unsafe {
         queue.copy(from.keys, out.keys, from.len * size_of::<K>())?;
         queue.copy(from.values, out.values, from.len * from.value_bytes)
+    }
+}
+
+/// The merge of the runs of each group of `from` to the same keys of `out`.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct MergeManyRagged {
+    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) from: Arrays,
+    pub(in crate::gpu) groups: RunGroups,
+    pub(in crate::gpu) out: Arrays,
+}
+
+impl<K: Key> Operation<K> for MergeManyRagged {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.from.len, self.groups, self.from.value_bytes)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { order, from, groups, out } = *self;
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { merge_many_ragged::<K>(queue, order, from, groups, out, workspace) }
     }
 }
 

@@ -11,14 +11,13 @@
 
 use super::merge::path_shape;
 use super::sort::splits_shape;
-use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_numbers, with_values};
+use super::{Address, Arrays, Queue, align, bits, elements, suffix, with_numbers, with_values};
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use crate::{Error, SortOrder};
-use kernels_gpu::kernels::merge_two_runs::{
-    self, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, MergeTwoRuns, MergeTwoRunsPairs, PATH_TWO_RUNS, PathTwoRuns,
-};
+use kernels_gpu::kernels::merge_two_runs::{self, MergeTwoRuns, MergeTwoRunsPairs, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
-    self, MERGE_MANY_RUNS, MergeManyRuns, SPLIT_MANY_RUNS, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
+    self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
 use kernels_gpu::kernels::sort::merge_pass::split_runs;
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
@@ -28,18 +27,6 @@ use std::ptr;
 
 /// The most keys, and the most runs: a run of a pass has an index and a length of 32 bits.
 pub(in crate::gpu) const MOST: usize = u32::MAX as usize;
-
-/// The entry points of merges of many runs, alone or with values of `value_bytes` bytes.
-pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let (keys, suffix) = (bits(size_of::<K>()), suffix::<K>(value_bytes));
-    let merge_two = if value_bytes == 0 { MERGE_TWO_RUNS } else { MERGE_TWO_RUNS_PAIRS };
-    vec![
-        (PATH_TWO_RUNS.name, keys.clone()),
-        (merge_two.name, suffix.clone()),
-        (SPLIT_MANY_RUNS.name, keys),
-        (MERGE_MANY_RUNS.name, suffix),
-    ]
-}
 
 /// The shape of the tiles of two runs.
 const fn tile_of_two<K>(value_bytes: usize) -> Tile {
@@ -208,6 +195,35 @@ unsafe fn merge_two_runs<K: Key>(
             let merge = MergeTwoRunsPairs { keys, values, n, offsets, c_keys: c, c_values, splits, coding };
             queue.launch(&suffix, shape, &merge)
         })
+    }
+}
+
+/// The merge of runs of `from` to `out`. `offsets` are an address of numbers of 8 bytes, and the number of runs.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct MergeMany {
+    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) from: Arrays,
+    pub(in crate::gpu) offsets: (Address, usize),
+    pub(in crate::gpu) out: Arrays,
+}
+
+impl MergeMany {
+    /// Whether `out` may be the arrays of `from` for so many runs: the first of an even number of passes writes to the
+    /// scratch arrays.
+    pub(in crate::gpu) fn can_be_in_place(runs: usize) -> bool {
+        runs > 2 && Passes::of(runs).count().is_multiple_of(2)
+    }
+}
+
+impl<K: Key> Operation<K> for MergeMany {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.from.len, self.offsets.1, self.from.value_bytes)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { order, from, offsets, out } = *self;
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { merge_many_runs::<K>(queue, order, from, offsets, out, workspace) }
     }
 }
 

@@ -1,19 +1,19 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Entry, Queue, suffix, with_numbers};
+use super::{Address, Arrays, Queue, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use crate::{Error, MergeKernel};
-use cuda_std::launch::Kernel;
 use kernels_gpu::block::indexed_merge;
 use kernels_gpu::block::tile;
-use kernels_gpu::kernels::merge_fused::{self, MERGE_FUSED, MergeFused};
-use kernels_gpu::kernels::merge_pairs::{MERGE_PAIRS, MergePairs};
-use kernels_gpu::kernels::merge_path::{self, MERGE_BIG, MergeBig, PATH_BIG, PathBig};
+use kernels_gpu::kernels::merge_fused::{self, MergeFused};
+use kernels_gpu::kernels::merge_pairs::MergePairs;
+use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::textbook::merge_basic::{MERGE_BASIC, MergeBasic};
-use kernels_gpu::textbook::merge_circular::{self, MERGE_CIRCULAR, MergeCircular};
-use kernels_gpu::textbook::merge_small::{self, MERGE_SMALL, MergeSmall};
-use kernels_gpu::textbook::merge_tiled::{self, MERGE_TILED, MergeTiled};
+use kernels_gpu::textbook::merge_basic::MergeBasic;
+use kernels_gpu::textbook::merge_circular::{self, MergeCircular};
+use kernels_gpu::textbook::merge_small::{self, MergeSmall};
+use kernels_gpu::textbook::merge_tiled::{self, MergeTiled};
 use kernels_gpu::tuning;
 
 /// Threads of a block of the textbook's kernels.
@@ -47,29 +47,6 @@ impl AutoMerge {
         } else {
             Self::TwoPhase
         }
-    }
-}
-
-/// The textbook's kernels.
-const TEXTBOOK: &[Kernel] = &[MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR];
-
-/// The kernels of merges that are chosen by size.
-const MERGES: &[Kernel] = &[MERGE_SMALL, MERGE_FUSED, PATH_BIG, MERGE_BIG];
-
-/// The entry points of the merge of keys alone by `kernel`.
-pub(in crate::gpu) fn entries_of_kernel<K: Key>(kernel: MergeKernel) -> Vec<Entry> {
-    let kernels = match kernel {
-        MergeKernel::Auto | MergeKernel::MergePath => MERGES,
-        MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => TEXTBOOK,
-    };
-    kernels.iter().map(|kernel| (kernel.name, suffix::<K>(0))).collect()
-}
-
-/// The entry points of all merges of arrays, alone or with values of `value_bytes` bytes.
-pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    match value_bytes {
-        0 => [MergeKernel::Basic, MergeKernel::Auto].into_iter().flat_map(entries_of_kernel::<K>).collect(),
-        _ => vec![(PATH_BIG.name, suffix::<K>(0)), (MERGE_PAIRS.name, suffix::<K>(value_bytes))],
     }
 }
 
@@ -198,4 +175,79 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
             queue.launch(&suffix::<K>(out.value_bytes), shape, &merge)
         })
     }
+}
+
+/// The merge of `a` and `b`, with values or without, to `out`, which has as many keys as both. Kernels of the textbook
+/// merge keys alone.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Merge {
+    pub(in crate::gpu) kernel: MergeKernel,
+    pub(in crate::gpu) a: Arrays,
+    pub(in crate::gpu) b: Arrays,
+    pub(in crate::gpu) out: Arrays,
+}
+
+impl<K: Key> Operation<K> for Merge {
+    fn workspace_bytes(&self) -> usize {
+        bytes_of_workspace::<K>(self.kernel, self.out.len, self.out.value_bytes)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { kernel, a, b, out } = *self;
+        // SAFETY: the caller's arrays and workspace are those of either function.
+        unsafe {
+            match out.value_bytes {
+                0 => merge::<K>(queue, kernel, a, b, out.keys, workspace),
+                _ => merge_pairs::<K>(queue, a, b, out, workspace),
+            }
+        }
+    }
+}
+
+/// The merge of runs of these lengths at `from`, one after the other, by merges of two, pass by pass from one array to the
+/// other one: for more keys than passes over many runs count.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct MergeTree<'a> {
+    pub(in crate::gpu) lengths: &'a [usize],
+    pub(in crate::gpu) from: Arrays,
+    pub(in crate::gpu) to: Arrays,
+}
+
+impl MergeTree<'_> {
+    /// Whether so many runs end in `to`, after an odd number of passes.
+    pub(in crate::gpu) const fn ends_in_to(runs: usize) -> bool {
+        runs.next_power_of_two().trailing_zeros() % 2 == 1
+    }
+}
+
+impl<K: Key> Operation<K> for MergeTree<'_> {
+    fn workspace_bytes(&self) -> usize {
+        bytes_of_workspace::<K>(MergeKernel::Auto, self.from.len, self.from.value_bytes)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { lengths, mut from, mut to } = *self;
+        let mut lengths = lengths.to_vec();
+        while lengths.len() > 1 {
+            let mut begin = 0;
+            for siblings in lengths.chunks(2) {
+                // A last one without a sibling is merged with nothing, which copies it.
+                let (m, n) = (siblings[0], siblings.get(1).copied().unwrap_or(0));
+                let (a, b) = (from.part::<K>(begin, m), from.part::<K>(begin + m, n));
+                let merge = Merge { kernel: MergeKernel::Auto, a, b, out: to.part::<K>(begin, m + n) };
+                // SAFETY: `begin + m + n` is at most the sum of all lengths, so that the parts lie inside the arrays,
+                // which are apart; a merge of fewer keys needs no more workspace than one of all.
+                unsafe { Operation::<K>::launch(&merge, queue, workspace)? };
+                begin += m + n;
+            }
+            lengths = lengths.chunks(2).map(|siblings| siblings.iter().sum()).collect();
+            (from, to) = (to, from);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of workspace for a merge into `total` keys with values of `value_bytes` bytes, or 0.
+pub(in crate::gpu) const fn bytes_of_workspace<K: Key>(kernel: MergeKernel, total: usize, value_bytes: usize) -> usize {
+    if value_bytes == 0 { workspace_bytes::<K>(kernel, total) } else { pairs_workspace_bytes::<K>(total) }
 }

@@ -19,10 +19,12 @@
 //! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
 //!
-//! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way. Each
-//! operation has a list of the [`Entry`] points that it may launch, so that they can be loaded before. Launches go to a
-//! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these, or the emulator, which runs them.
+//! | `all` | every operation in every way that its lengths make it go, to be recorded |
+//!
+//! Each operation is a value ([`Operation`](super::operation::Operation)) whose arrays are addresses in the GPU's memory.
+//! Launches go to a [`Queue`]: a stream, a record of entry points, or in tests the emulator.
 
+pub(super) mod all;
 pub(super) mod batch;
 pub(super) mod bounds;
 mod divide;
@@ -35,9 +37,7 @@ pub(super) mod many_runs;
 pub(super) mod merge;
 pub(super) mod own;
 mod radix;
-#[cfg(test)]
-mod record;
-pub(super) mod runs;
+mod runs;
 pub(super) mod segments;
 pub(super) mod sets;
 pub(super) mod sort;
@@ -46,12 +46,12 @@ pub(super) mod top_k;
 
 use super::failure::OrFailure;
 use super::kernels::Shape;
-use super::{Address, Gpu};
-use crate::{Error, GpuKey};
+use super::{Address, Stream};
+use crate::Error;
 use cuda_std::launch::Arguments;
 use cust::event::{Event, EventFlags};
 use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
-use cust::stream::{Stream, StreamWaitEventFlags};
+use cust::stream::{Stream as Handle, StreamWaitEventFlags};
 use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::key::Key;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -102,24 +102,39 @@ pub(super) trait Queue {
 
 /// A stream of a GPU whose context is current.
 pub(super) struct OnStream<'a> {
-    gpu: &'a Gpu,
     stream: &'a Stream,
+    /// The stream itself, or the one beside it.
+    handle: &'a Handle,
+}
+
+impl<'a> OnStream<'a> {
+    /// The queue of launches that is `stream`.
+    pub(super) fn new(stream: &'a Stream) -> Self {
+        Self { stream, handle: stream.inner() }
+    }
+
+    /// Lets later work of this stream wait for what is on the other one now.
+    fn wait_for(&self, other: &Self) -> Result<(), Error> {
+        let now = Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
+        now.record(other.handle).or_failure("cuEventRecord")?;
+        self.handle.wait_event(now, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
+    }
 }
 
 impl Queue for OnStream<'_> {
     fn multiprocessors(&self) -> usize {
-        self.gpu.shared.multiprocessors
+        self.stream.gpu().shared.multiprocessors
     }
 
     unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        unsafe { self.gpu.shared.kernels.launch(suffix, shape, arguments, self.stream) }
+        // SAFETY: the caller's arguments.
+        unsafe { self.stream.gpu().shared.kernels.launch(suffix, shape, arguments, self.handle) }
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has `count` words at that address.
         unsafe {
-            DeviceSlice::from_raw_parts_mut(DevicePointer::<u32>::from_raw(at), count).set_32_async(0, self.stream)
+            DeviceSlice::from_raw_parts_mut(DevicePointer::<u32>::from_raw(at), count).set_32_async(0, self.handle)
         }
         .or_failure("cuMemsetD32Async")
     }
@@ -128,75 +143,26 @@ impl Queue for OnStream<'_> {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has `bytes` bytes at both addresses.
         unsafe {
             let range = |at| DeviceSlice::from_raw_parts_mut(DevicePointer::<u8>::from_raw(at), bytes);
-            range(from).async_copy_to(&mut range(to), self.stream)
+            range(from).async_copy_to(&mut range(to), self.handle)
         }
         .or_failure("cuMemcpyDtoDAsync")
     }
 
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
-        let side = self.gpu.shared.sides.of(self.stream)?;
-        let side = OnStream { gpu: self.gpu, stream: side };
+        let side = OnStream { handle: self.stream.side()?, ..*self };
         side.wait_for(self)?;
         let both = work(self, &side);
         // Even if a launch has failed, so that nothing goes on beside later work.
         self.wait_for(&side).or_else(|error| {
             // What is on the side ends before the caller may free the arrays.
-            side.stream.synchronize().or_failure("cuStreamSynchronize")?;
+            side.handle.synchronize().or_failure("cuStreamSynchronize")?;
             Err(error)
         })?;
         both
     }
-}
-
-impl OnStream<'_> {
-    /// Lets later work of this stream wait for what is on the other one now.
-    fn wait_for(&self, other: &Self) -> Result<(), Error> {
-        let now = Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
-        now.record(other.stream).or_failure("cuEventRecord")?;
-        self.stream.wait_event(now, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
-    }
-}
-
-impl Gpu {
-    /// The queue of launches that is `stream`.
-    pub(super) fn queue<'a>(&'a self, stream: &'a Stream) -> Result<OnStream<'a>, Error> {
-        self.make_current()?;
-        Ok(self.on_stream(stream))
-    }
-
-    /// The same for a thread on which the GPU's context is current.
-    pub(super) fn on_stream<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
-        OnStream { gpu: self, stream }
-    }
-
-    /// Loads these entry points, so that the driver does not compile their modules at the first launch.
-    pub(super) fn load(&self, entries: &[Entry]) -> Result<(), Error> {
-        self.make_current()?;
-        entries.iter().try_for_each(|(kernel, suffix)| self.shared.kernels.load(kernel, suffix))
-    }
-}
-
-/// All entry points that operations on keys of type `K` may launch, alone or with values of 4 or 8 bytes.
-pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
-    let with_values = [0, 4, 8].into_iter().flat_map(|value_bytes| {
-        [
-            sort::entries_of_any_size::<K>(value_bytes),
-            merge::entries::<K>(value_bytes),
-            batch::entries::<K>(value_bytes),
-            top_k::entries::<K>(value_bytes),
-            sets::entries::<K>(value_bytes),
-            groups::entries_of_unique::<K>(value_bytes),
-            groups::entries_of_reductions::<K>(value_bytes),
-            if value_bytes > 0 { bounds::entries::<K>(value_bytes) } else { Vec::new() },
-            segments::entries::<K>(value_bytes),
-            many_runs::entries::<K>(value_bytes),
-            vec![many_ragged::own_entry::<K>()],
-        ]
-    });
-    with_values.flatten().collect()
 }
 
 /// Keys in the GPU's memory, and a value for each unless `value_bytes` is 0.
@@ -275,28 +241,20 @@ fn bits(bytes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::record::Record;
     use super::*;
-    use crate::SortKernel;
+    use crate::gpu::operation::Record;
+    use crate::{GpuKey, SortKernel};
     use kernels_gpu::modules::family;
     use std::collections::HashSet;
-
-    fn check<K: GpuKey>() {
-        let prepared: HashSet<Entry> = entries::<K>().into_iter().collect();
-        let launched = Record::of_all_operations::<K>();
-        let missing: Vec<&Entry> = launched.difference(&prepared).collect();
-        assert!(missing.is_empty(), "{missing:?} are launched but not loaded before");
-        let unused: Vec<&Entry> = prepared.difference(&launched).collect();
-        assert!(unused.is_empty(), "{unused:?} are loaded but never launched");
-        for (kernel, suffix) in &prepared {
-            assert!(crate::gpu::kernels::exists(kernel, suffix), "no module has {kernel}_{suffix}");
-        }
-    }
 
     #[test]
     fn the_sort_by_merge_path_launches_no_division_and_all_else() {
         fn check<K: GpuKey>() {
-            let [auto, merge_path] = SortKernel::ALL.map(Record::of_sorts::<K>);
+            let [auto, merge_path] = SortKernel::ALL.map(|kernel| {
+                let record = Record::new(132);
+                [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts::<K>(&record, kernel, bytes)).unwrap();
+                record.entries()
+            });
             let divides = |(kernel, _): &Entry| {
                 family(kernel).is_some_and(|family| family.starts_with("divide") || family == "radix")
             };
@@ -309,11 +267,15 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_launched_can_be_loaded_before() {
+    fn all_that_is_launched_is_in_a_module() {
+        fn check<K: GpuKey>() {
+            let record = Record::new(132);
+            record.add_all::<K>().unwrap();
+            for (kernel, suffix) in record.entries() {
+                assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
+            }
+        }
         check::<u32>();
-        check::<i32>();
-        check::<f32>();
-        check::<u64>();
         check::<i64>();
         check::<f64>();
     }

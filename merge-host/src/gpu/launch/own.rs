@@ -3,9 +3,10 @@
 pub(in crate::gpu) mod by_bits;
 
 use super::sets::{kept_steps, look_back_bytes};
-use super::{Address, Queue, align, bits};
+use super::{Address, Arrays, Queue, align, bits, with_numbers};
 use crate::gpu::kernels::Shape;
-use crate::{Error, Index, SetOperation};
+use crate::gpu::operation::Operation;
+use crate::{Error, SetOperation};
 use bytemuck::Pod;
 use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::own::instances::{
@@ -18,26 +19,6 @@ use kernels_gpu::own::{Compare, Kernels};
 
 /// Threads of a block that searches splits or sets indices.
 const SMALL_BLOCK: u32 = 128;
-
-/// Items in the GPU's memory, with as many values.
-#[derive(Clone, Copy)]
-pub(in crate::gpu) struct Items {
-    pub items: Address,
-    pub values: Address,
-    pub len: usize,
-}
-
-impl Items {
-    /// Those from index `begin` on, if there are so many.
-    fn from<T, V>(self, begin: usize) -> Self {
-        let begin = begin.min(self.len);
-        Self {
-            items: self.items + (begin * size_of::<T>()) as u64,
-            values: self.values + (begin * size_of::<V>()) as u64,
-            len: self.len - begin,
-        }
-    }
-}
 
 /// Bytes of workspace for a sort of `n` items by `C`, with values of type `V`.
 pub(in crate::gpu) fn sort_workspace_bytes<C: Compare, V>(n: usize) -> usize {
@@ -66,7 +47,7 @@ pub(in crate::gpu) const fn split_bytes<T, V>(groups: Groups) -> usize {
 /// The arrays are in the GPU's memory, aligned to 4 bytes; `workspace` is of [`sort_workspace_bytes`]; nothing else uses them until the sort has ended.
 pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
-    array: Items,
+    array: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     // SAFETY: the caller's promise; the workspace is enough for either.
@@ -85,21 +66,21 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
 /// As for [`sort`], with a workspace of [`by_merges_workspace_bytes`].
 unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
-    array: Items,
+    array: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let n = array.len;
     let tile = tile_items::<C::Item, V>();
     let values = workspace + align(n * size_of::<C::Item>()) as u64;
     let splits = values + align(n * size_of::<V>()) as u64;
-    let spare = Items { items: workspace, values, len: n };
+    let spare = Arrays { keys: workspace, values, len: n, value_bytes: size_of::<V>() };
     let passes = n.div_ceil(tile).max(1).next_power_of_two().trailing_zeros();
     // The arrays take turns such that the last pass writes to the one that is sorted.
     let (mut from, mut to) = if passes.is_multiple_of(2) { (spare, array) } else { (array, spare) };
     let tiles = SortTiles::<C, V> {
-        from: array.items as *mut C::Item,
+        from: array.keys as *mut C::Item,
         from_values: array.values as *mut V,
-        to: to.items as *mut C::Item,
+        to: to.keys as *mut C::Item,
         to_values: to.values as *mut V,
         n,
         values: Default::default(),
@@ -111,7 +92,7 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
         let run = tile << pass;
         let groups = Groups::of_runs(n, run);
         // SAFETY: as above. The runs of `from` are sorted; second runs begin at item `run`.
-        unsafe { merge::<C, V>(queue, [from, from.from::<C::Item, V>(run)], to, groups, splits)? };
+        unsafe { merge::<C, V>(queue, [from, from.part::<C::Item>(run.min(n), n - run.min(n))], to, groups, splits)? };
     }
     Ok(())
 }
@@ -123,17 +104,17 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
 /// nothing writes the arrays, or uses `out` and `workspace`, until the merges have ended.
 pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
-    [a, b]: [Items; 2],
-    out: Items,
+    [a, b]: [Arrays; 2],
+    out: Arrays,
     groups: Groups,
     workspace: Address,
 ) -> Result<(), Error> {
     let tile = tile_items::<C::Item, V>();
     let tiles = groups.tiles(tile);
     let split = SplitGroups::<C, V> {
-        a: a.items as *const C::Item,
+        a: a.keys as *const C::Item,
         m: a.len,
-        b: b.items as *const C::Item,
+        b: b.keys as *const C::Item,
         n: b.len,
         splits: workspace as *mut usize,
         groups,
@@ -141,13 +122,13 @@ pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
         values: Default::default(),
     };
     let merge = MergeGroups::<C, V> {
-        a: a.items as *const C::Item,
+        a: a.keys as *const C::Item,
         a_values: a.values as *const V,
         m: a.len,
-        b: b.items as *const C::Item,
+        b: b.keys as *const C::Item,
         b_values: b.values as *const V,
         n: b.len,
-        to: out.items as *mut C::Item,
+        to: out.keys as *mut C::Item,
         to_values: out.values as *mut V,
         splits: workspace as *const usize,
         groups,
@@ -160,28 +141,19 @@ pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     }
 }
 
-/// Queues a sort with the indices that items had before, in place of values.
+/// Queues setting the values, of 4 or 8 bytes, to the indices of their items.
 ///
 /// # Safety
 /// As for [`sort`].
-pub(in crate::gpu) unsafe fn argsort<C: Kernels<I>, I: Index>(
-    queue: &impl Queue,
-    array: Items,
-    workspace: Address,
-) -> Result<(), Error> {
+unsafe fn set_indices(queue: &impl Queue, array: Arrays) -> Result<(), Error> {
     let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(16 * queue.multiprocessors());
     let shape = Shape { blocks, threads: SMALL_BLOCK, shared_bytes: 0 };
-    let (at, n, suffix) = (array.values, array.len, bits(size_of::<I>()));
-    let (first, order, merges) = (0, std::ptr::null_mut(), 1);
-    // SAFETY: the caller's promise for the arrays. There are as many indices as items.
-    unsafe {
-        if size_of::<I>() == 4 {
-            queue.launch(&suffix, shape, &SetIndices { to: at as *mut u32, n, first, order, merges })?;
-        } else {
-            queue.launch(&suffix, shape, &SetIndices { to: at as *mut u64, n, first, order, merges })?;
-        }
-        sort::<C, I>(queue, array, workspace)
-    }
+    let (n, first, order, merges) = (array.len, 0, std::ptr::null_mut(), 1);
+    with_numbers!(array.value_bytes, I => {
+        let set = SetIndices { to: array.values as *mut I, n, first, order, merges };
+        // SAFETY: there are as many values as items, `n`, and the kernel writes index `i < n` alone.
+        unsafe { queue.launch(&bits(array.value_bytes), shape, &set) }
+    })
 }
 
 /// Bytes of workspace for merges of any lengths into `total` items: two numbers for each tile.
@@ -196,18 +168,18 @@ pub(in crate::gpu) const fn ragged_workspace_bytes<T, V>(total: usize) -> usize 
 /// the last the length of `a` or of `b`.
 pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
-    [(a, a_offsets), (b, b_offsets)]: [(Items, Address); 2],
+    [(a, a_offsets), (b, b_offsets)]: [(Arrays, Address); 2],
     problems: usize,
-    out: Items,
+    out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let tile = tile_items::<C::Item, V>();
     let tiles = out.len.div_ceil(tile);
     let (a_offsets, b_offsets) = (a_offsets as *const usize, b_offsets as *const usize);
     let split = SplitRagged::<C, V> {
-        a: a.items as *const C::Item,
+        a: a.keys as *const C::Item,
         a_offsets,
-        b: b.items as *const C::Item,
+        b: b.keys as *const C::Item,
         b_offsets,
         pairs: problems,
         splits: workspace as *mut usize,
@@ -216,14 +188,14 @@ pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
         values: Default::default(),
     };
     let merge = MergeRagged::<C, V> {
-        a: a.items as *const C::Item,
+        a: a.keys as *const C::Item,
         a_values: a.values as *const V,
         a_offsets,
-        b: b.items as *const C::Item,
+        b: b.keys as *const C::Item,
         b_values: b.values as *const V,
         b_offsets,
         pairs: problems,
-        to: out.items as *mut C::Item,
+        to: out.keys as *mut C::Item,
         to_values: out.values as *mut V,
         total: out.len,
         splits: workspace as *const usize,
@@ -252,8 +224,8 @@ pub(in crate::gpu) const fn set_operation_workspace_bytes<T, V>(total: usize) ->
 pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     operation: SetOperation,
-    [a, b]: [Items; 2],
-    out: Items,
+    [a, b]: [Arrays; 2],
+    out: Arrays,
     count: Address,
     workspace: Address,
 ) -> Result<(), Error> {
@@ -265,9 +237,9 @@ pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     }
     let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
     let balance = BalanceSets::<C, V> {
-        a: a.items as *const C::Item,
+        a: a.keys as *const C::Item,
         m: a.len,
-        b: b.items as *const C::Item,
+        b: b.keys as *const C::Item,
         n: b.len,
         splits,
         tiles,
@@ -275,13 +247,13 @@ pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
         values: Default::default(),
     };
     let combine = CombineSets::<C, V> {
-        a: a.items as *const C::Item,
+        a: a.keys as *const C::Item,
         a_values: a.values as *const V,
         m: a.len,
-        b: b.items as *const C::Item,
+        b: b.keys as *const C::Item,
         b_values: b.values as *const V,
         n: b.len,
-        to: out.items as *mut C::Item,
+        to: out.keys as *mut C::Item,
         to_values: out.values as *mut V,
         capacity: out.len,
         count: count as *mut u64,
@@ -298,6 +270,88 @@ pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
         queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
         queue.launch(C::SUFFIX, a_thread_each(tiles), &balance)?;
         queue.launch(C::SUFFIX, of_tiles, &combine)
+    }
+}
+
+/// The sort of `at` by an order `C`, with values of type `V`.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Sort {
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) indexes: bool,
+}
+
+impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sort {
+    fn workspace_bytes(&self) -> usize {
+        sort_workspace_bytes::<C, V>(self.at.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays and workspace.
+        unsafe {
+            if self.indexes {
+                set_indices(queue, self.at)?;
+            }
+            sort::<C, V>(queue, self.at, workspace)
+        }
+    }
+}
+
+/// Merges of the runs of `groups`, of A and of B.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Merge {
+    pub(in crate::gpu) runs: [Arrays; 2],
+    pub(in crate::gpu) out: Arrays,
+    pub(in crate::gpu) groups: Groups,
+}
+
+impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Merge {
+    fn workspace_bytes(&self) -> usize {
+        split_bytes::<C::Item, V>(self.groups)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { merge::<C, V>(queue, self.runs, self.out, self.groups, workspace) }
+    }
+}
+
+/// Merges of pairs of runs of any lengths, of which the addresses are those of offsets.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Ragged {
+    pub(in crate::gpu) runs: [(Arrays, Address); 2],
+    pub(in crate::gpu) problems: usize,
+    pub(in crate::gpu) out: Arrays,
+}
+
+impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Ragged {
+    fn workspace_bytes(&self) -> usize {
+        ragged_workspace_bytes::<C::Item, V>(self.out.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays, offsets and workspace.
+        unsafe { merge_ragged::<C, V>(queue, self.runs, self.problems, self.out, workspace) }
+    }
+}
+
+/// A set operation on two sorted arrays. The number of items kept goes to `count`.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Sets {
+    pub(in crate::gpu) operation: SetOperation,
+    pub(in crate::gpu) of: [Arrays; 2],
+    pub(in crate::gpu) out: Arrays,
+    pub(in crate::gpu) count: Address,
+}
+
+impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sets {
+    fn workspace_bytes(&self) -> usize {
+        let [a, b] = self.of;
+        set_operation_workspace_bytes::<C::Item, V>(a.len.saturating_add(b.len))
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { set_operation::<C, V>(queue, self.operation, self.of, self.out, self.count, workspace) }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The sort by all bits, for keys of 4 bytes that are not divided.
 
-use super::{Address, Arrays, Entry, Queue, Thresholds, elements, suffix, with_values};
+use super::{Address, Arrays, Queue, Thresholds, elements, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::MOST_KEYS;
-use kernels_gpu::kernels::sort::radix::sort_by_radix::{SORT_BY_RADIX, SortByRadix};
+use kernels_gpu::kernels::sort::radix::sort_by_radix::SortByRadix;
 use kernels_gpu::kernels::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::DivideTile;
@@ -63,11 +63,6 @@ impl RadixPlan {
         radix::published_words(self.n as usize, self.tile.keys()) * size_of::<u32>()
     }
 
-    /// The entry point.
-    pub(super) fn entry<K: Key>(self) -> Entry {
-        (SORT_BY_RADIX.name, format!("{}{}", suffix::<K>(self.value_bytes), self.shape))
-    }
-
     /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.
     ///
     /// # Safety
@@ -90,7 +85,8 @@ impl RadixPlan {
         let job = Job { words, published, order, n: self.n, tiles: tiles as u32, shares: shares as u32 };
         let shared_bytes = sweep::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), self.value_bytes);
         let shape = Shape { blocks: tiles.max(shares).min(at_once), threads: tile.threads as u32, shared_bytes };
-        let (indexes, (_, suffix)) = (u32::from(self.indexes), self.entry::<K>());
+        let indexes = u32::from(self.indexes);
+        let suffix = format!("{}{}", suffix::<K>(self.value_bytes), self.shape);
         with_values!(self.value_bytes, V => {
             let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
             // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.

@@ -5,26 +5,21 @@
 mod long;
 mod middle;
 
-use super::{
-    Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, suffix, with_numbers, with_values,
-};
+use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, elements, suffix, with_numbers, with_values};
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use crate::{Error, SortOrder};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
-use kernels_gpu::kernels::sort::indices::{SET_INDICES, SetIndices};
+use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
-use kernels_gpu::kernels::sort::segments::find_segments::{self, FIND_SEGMENTS, FIND_THREADS, FindSegments};
+use kernels_gpu::kernels::sort::segments::find_segments::{self, FIND_THREADS, FindSegments};
 use kernels_gpu::kernels::sort::segments::long::COUNTERS;
-use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
+use kernels_gpu::kernels::sort::segments::merge_segments::{self, MergeSegments};
 use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
-use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
-use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
-use kernels_gpu::kernels::sort::segments::sort_short_segments::{
-    self, MAX_SHORT, SHORT_THREADS, SORT_SHORT_SEGMENTS, SortShortSegments,
-};
-use kernels_gpu::kernels::sort::segments::sort_wide_rows::{
-    self, SORT_WIDE_ROWS, SortWideRows, WIDE_ROW_THREADS, has_wide_rows,
-};
+use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SortRows};
+use kernels_gpu::kernels::sort::segments::sort_segments::SortSegments as SortTiles;
+use kernels_gpu::kernels::sort::segments::sort_short_segments::{self, MAX_SHORT, SHORT_THREADS, SortShortSegments};
+use kernels_gpu::kernels::sort::segments::sort_wide_rows::{self, SortWideRows, WIDE_ROW_THREADS, has_wide_rows};
 use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, most_units, passes};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
@@ -161,24 +156,6 @@ const fn has_short<K: Key>(value_bytes: usize) -> bool {
     value_bytes == 0 || size_of::<K>() == 4
 }
 
-/// The entry points of sorts of segments, alone or with values of `value_bytes` bytes.
-pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let kernels = [FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS];
-    let mut entries: Vec<Entry> = kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into();
-    entries.extend(long::entries::<K>(value_bytes));
-    if has_short::<K>(value_bytes) {
-        let kernels = [SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS];
-        entries.extend(kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))));
-        entries.extend(middle::entries::<K>(value_bytes));
-    }
-    if value_bytes == 0 {
-        entries.push((SORT_ROWS.name, suffix::<K>(0)));
-    } else {
-        entries.push((SET_INDICES.name, bits(value_bytes)));
-    }
-    entries
-}
-
 /// Bytes of workspace for a sort of the segments of `n` keys with values of `value_bytes` bytes, or 0. `usize::MAX` for more keys than any GPU has
 /// memory for.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize) -> usize {
@@ -305,7 +282,7 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     }
     with_values!(value_bytes, V => {
         let (keys, scratch) = (elements::<K, V>((keys, values)), elements::<K, V>(scratch));
-        let sort_tiles = SortSegments { segments, keys, scratch, n, firsts, longer, list, units, coding };
+        let sort_tiles = SortTiles { segments, keys, scratch, n, firsts, longer, list, units, coding };
         if !has_lists {
             let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
             // SAFETY: as above.
@@ -315,7 +292,7 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             }
         }
         let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
-        let runs = SortSegments { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
+        let runs = SortTiles { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
         // SAFETY: as above.
         unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks(RUN_BLOCKS)), &runs)? };
         let first_run = plan.block.keys();
@@ -326,4 +303,25 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         }
     });
     Ok(())
+}
+
+/// The sort of each segment of `at`. Values become the keys' indices first if it `indexes`.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct SortSegments {
+    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) bounds: Bounds,
+    pub(in crate::gpu) indexes: bool,
+}
+
+impl<K: Key> Operation<K> for SortSegments {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.at.len, self.at.value_bytes)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { order, at, bounds, indexes } = *self;
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { sort_segments::<K>(queue, order, at, bounds, indexes, workspace) }
+    }
 }

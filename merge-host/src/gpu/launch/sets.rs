@@ -1,21 +1,17 @@
 //! Set operations on two sorted arrays.
 
 use super::merge::path_shape;
-use super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_values};
+use super::{Address, Arrays, Queue, align, elements, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use crate::set_operation::{Kept, SetOperation};
 use kernels_gpu::kernels::set_operation as kernel;
-use kernels_gpu::kernels::set_operation::balance_path::{BALANCE_PATH, BalancePath};
-use kernels_gpu::kernels::set_operation::combine_sets::{self, COMBINE_SETS, CombineSets};
+use kernels_gpu::kernels::set_operation::balance_path::BalancePath;
+use kernels_gpu::kernels::set_operation::combine_sets::{self, CombineSets};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::ROW;
 use kernels_gpu::warp::look_back;
-
-/// The entry points of set operations on keys of type `K`, alone or with values of `value_bytes` bytes.
-pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    vec![(BALANCE_PATH.name, suffix::<K>(0)), (COMBINE_SETS.name, suffix::<K>(value_bytes))]
-}
 
 /// Tiles of `total` keys with values of `value_bytes` bytes, or 0.
 const fn tiles<K>(total: usize, value_bytes: usize) -> usize {
@@ -99,5 +95,27 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
             };
             queue.launch(&suffix::<K>(out.value_bytes), shape, &combine)
         })
+    }
+}
+
+/// A set operation on `a` and `b`. `out` has capacity for the keys that it may keep; their number goes to `count`.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Sets {
+    pub(in crate::gpu) operation: SetOperation,
+    pub(in crate::gpu) a: Arrays,
+    pub(in crate::gpu) b: Arrays,
+    pub(in crate::gpu) out: Arrays,
+    pub(in crate::gpu) count: Address,
+}
+
+impl<K: Key> Operation<K> for Sets {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.a.len.saturating_add(self.b.len))
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { operation, a, b, out, count } = *self;
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { set_operation::<K>(queue, operation, a, b, out, count, workspace) }
     }
 }

@@ -1,16 +1,17 @@
 //! The first k keys in their order.
 
 use super::sort::{SortPlan, sort};
-use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_values};
+use super::{Address, Arrays, Queue, align, bits, elements, suffix, with_values};
 use crate::gpu::kernels::Shape;
+use crate::gpu::operation::Operation;
 use crate::{Error, SortKernel, SortOrder};
-use kernels_gpu::kernels::top_k::choose_digit::{self, CHOOSE_DIGIT, ChooseDigit};
-use kernels_gpu::kernels::top_k::collect::{self, COLLECT, Collect};
-use kernels_gpu::kernels::top_k::count_chunks::{self, COUNT_CHUNKS, CountChunks};
-use kernels_gpu::kernels::top_k::count_digit::{self, COUNT_DIGIT, CountDigit};
-use kernels_gpu::kernels::top_k::gather::{self, GATHER, Gather, PAGE, Pages, WARPS};
-use kernels_gpu::kernels::top_k::pack::{self, MOST_WARPS, PACK, Pack};
-use kernels_gpu::kernels::top_k::take_sample::{self, MOST_RANK, SAMPLE, TAKE_SAMPLE, TakeSample};
+use kernels_gpu::kernels::top_k::choose_digit::{self, ChooseDigit};
+use kernels_gpu::kernels::top_k::collect::{self, Collect};
+use kernels_gpu::kernels::top_k::count_chunks::{self, CountChunks};
+use kernels_gpu::kernels::top_k::count_digit::{self, CountDigit};
+use kernels_gpu::kernels::top_k::gather::{self, Gather, PAGE, Pages, WARPS};
+use kernels_gpu::kernels::top_k::pack::{self, MOST_WARPS, Pack};
+use kernels_gpu::kernels::top_k::take_sample::{self, MOST_RANK, SAMPLE, TakeSample};
 use kernels_gpu::kernels::top_k::{
     CHUNK_UNIT, COUNT_WORDS, COUNTS, MAX_BLOCKS, PLACE_WORDS, PROGRESS_NUMBERS, most_digits,
 };
@@ -86,14 +87,6 @@ fn most_blocks(n: usize) -> usize {
 /// Bytes of workspace for the first `k` of `n` keys with values of `value_bytes` bytes, or 0.
 pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: usize) -> usize {
     Layout::of::<K>(n, k, value_bytes).end
-}
-
-/// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
-pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let keys = bits(size_of::<K>());
-    let of_keys = [TAKE_SAMPLE, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS].map(|kernel| (kernel.name, keys.clone()));
-    let of_elements = [GATHER, PACK, COLLECT].map(|kernel| (kernel.name, suffix::<K>(value_bytes)));
-    of_keys.into_iter().chain(of_elements).collect()
 }
 
 /// Queues the selection of the first `out.len` elements of `from` in that order, sorted and stable, to `out`. Their indices take the place of values, if
@@ -191,5 +184,25 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
         }
         collect(collect::LAST)?;
         sort::<K>(queue, (SortKernel::Auto, order), out, false, at(layout.sort))
+    }
+}
+
+/// The first `out.len` elements of `from`, sorted. Indices take the place of values if `from.values` is 0 and `out` has
+/// values.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct TopK {
+    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) from: Arrays,
+    pub(in crate::gpu) out: Arrays,
+}
+
+impl<K: Key> Operation<K> for TopK {
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes::<K>(self.from.len, self.out.len, self.out.value_bytes)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: the caller's arrays and workspace.
+        unsafe { top_k::<K>(queue, self.order, self.from, self.out, workspace) }
     }
 }

@@ -1,10 +1,10 @@
 //! The methods for the library's own types of keys, with another type.
 
-use merge_host::{DeviceArray, Error, Stream};
+use merge_host::{DeviceArray, Error, SortOrder, Stream};
 use own_key_kernels::Person;
 
 fn sort(stream: &Stream, persons: &mut DeviceArray<Person>, workspace: &mut DeviceArray<u8>) -> Result<(), Error> {
-    stream.sort(persons, workspace)
+    stream.sort(SortOrder::Ascending, persons, workspace)
 }
 
 fn main() {

@@ -1,6 +1,6 @@
 //! Divisions level by level, from one side of the array to the other, and the sort of what they make.
 
-use super::super::{Address, Arrays, Queue, bits, elements, with_numbers};
+use super::super::{Address, Arrays, Queue, bits, elements, suffix, with_numbers};
 use super::plan::LONG_BUCKETS;
 use super::{DividePlan, Words};
 use crate::Error;
@@ -222,7 +222,7 @@ impl<K: Key> Division<K> {
             left_blocks(plan.levels) * queue.multiprocessors()
         };
         let shape = how.divide_shape::<K>(blocks);
-        let [(_, suffix), ..] = self.how.moving_entries::<K>();
+        let suffix = how.tile_suffix::<K>();
         if value_bytes == 0 {
             let (from, to) = (from.0 as *mut K::Bits, to.0 as *mut K::Bits);
             // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
@@ -241,7 +241,7 @@ impl<K: Key> Division<K> {
     /// As for [`finish`](Self::finish).
     unsafe fn sort_buckets(&self, queue: &impl Queue) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, bucket, .. }, job, coding, sides, .. } = self;
-        let [_, (_, suffix), _] = self.how.moving_entries::<K>();
+        let suffix = suffix::<K>(value_bytes);
         let Tile { threads, items_per_thread } = bucket;
         let shared_bytes = match (value_bytes, size_of::<K>()) {
             (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),

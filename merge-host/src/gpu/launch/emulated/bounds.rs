@@ -37,8 +37,6 @@ fn check<K: TestKey, I: Word>((needles, keys): (usize, usize), of: Keys) {
             needles.len(),
             keys.len()
         );
-        let entries = bounds::entries::<K>(size_of::<I>());
-        assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
     }
 }
 

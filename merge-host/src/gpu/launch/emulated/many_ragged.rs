@@ -67,8 +67,6 @@ fn launch<K: TestKey>(device: &Device, order: SortOrder, from: Arrays, groups: R
     // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
     unsafe { many_ragged::merge_many_ragged::<K>(&device.queue(), order, from, groups, out, workspace) }
         .expect("the emulator launches all");
-    let entries = many_ragged::entries::<K>(from.len, groups, from.value_bytes);
-    assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
 }
 
 /// Merges groups of runs of `input` on a new device that is told `known`, and returns it and the keys and values that the merge has written.

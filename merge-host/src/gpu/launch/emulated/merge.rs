@@ -1,6 +1,6 @@
 //! Merges of two runs, of batches and of many runs, against the standard library's stable sort.
 
-use super::super::{batch, merge, runs};
+use super::super::{batch, merge};
 use super::keys::*;
 use super::*;
 use crate::{BatchKernel, MergeKernel};
@@ -77,8 +77,6 @@ fn check_merge<K: TestKey>(kernel: MergeKernel, keys: Keys, (m, n): (usize, usiz
     // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
     unsafe { merge::merge::<K>(&queue, kernel, a.arrays(), b.arrays(), to, workspace).expect("all is launched") };
     out.check(&device, &input, &[(0..m + n).collect()], &format!("{keys:?}, {m} and {n} keys by {kernel:?}"));
-    let entries = merge::entries_of_kernel::<K>(kernel);
-    assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
     device
 }
 
@@ -238,29 +236,16 @@ fn batches_of_any_lengths_are_merged() {
 }
 
 #[test]
-fn many_runs_are_merged_at_once_or_by_twos() {
+fn runs_are_merged_two_by_two() {
     fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize]) {
         let seed = fresh_seed();
         let input = in_runs::<K>(keys, lengths, seed);
         let (n, what) = (input.len(), format!("{keys:?}, {} runs", lengths.len()));
         let device = Device::new(seed);
-        let many = runs::ManyRuns::new(lengths.to_vec());
-        let described: Vec<u64> = bytemuck::pod_collect_to_vec(&many.described);
-        let (at, described) = (Pairs::<K, V>::of(&device, &input, 0), address(device.array(&described)));
-        let workspace = device.workspace(many.workspace_bytes::<K>(size_of::<V>()));
-        // SAFETY: the arrays are as long as they are said to be, here and below, and the emulator checks accesses.
-        unsafe { runs::merge_many::<K>(&device.queue(), &many, at.arrays(), described, workspace) }
-            .expect("all is launched");
-        at.check(&device, &input, &[(0..n).collect()], &what);
-
-        let device = Device::new(seed);
         let (from, to) = (Pairs::<K, V>::of(&device, &input, 0), Pairs::<K, V>::uninit(&device, n));
-        let bytes = merge::pairs_workspace_bytes::<K>(n).max(merge::workspace_bytes::<K>(MergeKernel::Auto, n));
-        let (workspace, queue) = (device.workspace(bytes), device.queue());
-        // SAFETY: as above.
-        let in_to = unsafe { runs::merge_tree::<K>(&queue, lengths.to_vec(), from.arrays(), to.arrays(), workspace) }
-            .expect("all is launched");
-        if in_to { to } else { from }.check(&device, &input, &[(0..n).collect()], &what);
+        device.run::<K>(&merge::MergeTree { lengths, from: from.arrays(), to: to.arrays() });
+        let ends_in_to = merge::MergeTree::ends_in_to(lengths.len());
+        if ends_in_to { to } else { from }.check(&device, &input, &[(0..n).collect()], &what);
     }
     fn all<K: TestKey>() {
         for lengths in
@@ -272,28 +257,4 @@ fn many_runs_are_merged_at_once_or_by_twos() {
         }
     }
     for_all_types!(all());
-}
-
-/// What the array then holds is unspecified, but all accesses are inside it.
-#[test]
-fn many_runs_that_are_not_sorted_do_no_harm() {
-    fn check<K: TestKey, V: Word>(count: usize) {
-        let seed = fresh_seed();
-        let (device, lengths) = (Device::new(seed), vec![2000; count]);
-        let at = Pairs::<K, V>::of(&device, &Keys::Any.random::<K>(2000 * count, seed), 0);
-        let many = runs::ManyRuns::new(lengths);
-        let described: Vec<u64> = bytemuck::pod_collect_to_vec(&many.described);
-        let (described, bytes) = (address(device.array(&described)), many.workspace_bytes::<K>(size_of::<V>()));
-        // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-        unsafe { runs::merge_many::<K>(&device.queue(), &many, at.arrays(), described, device.workspace(bytes)) }
-            .expect("all is launched");
-        assert_eq!(device.read(at.keys).len(), 2000 * count);
-    }
-    for count in [2, 20, 40] {
-        check::<u32, ()>(count);
-        check::<f64, ()>(count);
-        check::<u32, u32>(count);
-        check::<i32, u64>(count);
-        check::<u64, u64>(count);
-    }
 }

@@ -28,6 +28,7 @@ mod sort;
 mod top_k;
 
 use super::*;
+use crate::gpu::operation::Operation;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
 use cuda_std::{GlobalMut, Word, thread};
 use rand::rngs::StdRng;
@@ -102,6 +103,14 @@ impl Device {
     /// What a launch or a read returns; a fault fails the test with its own words.
     fn checked<T>(&self, result: Result<T, Fault>) -> T {
         result.unwrap_or_else(|fault| panic!("{fault} (seed {})", self.seed))
+    }
+
+    /// Runs an operation whose arrays are the device's.
+    fn run<K>(&self, operation: &impl Operation<K>) {
+        let workspace = self.workspace(operation.workspace_bytes());
+        // SAFETY: the emulator reports accesses that are in no array, and runs every launch to its end.
+        let queued = unsafe { operation.launch(&self.queue(), workspace) };
+        queued.unwrap_or_else(|error| panic!("{error}"));
     }
 
     fn queue(&self) -> Emulated<'_> {

@@ -1,8 +1,9 @@
 //! Sorts, merges and set operations in a user's own order, of slices.
 
-use super::super::own::{self, Items};
-use super::{Address, Device, Emulated, address};
-use crate::{Error, SetOperation};
+use super::super::own::{Merge, Ragged, Sets, Sort};
+use super::{Arrays, Device, address};
+use crate::SetOperation;
+use crate::gpu::operation::Operation;
 use bytemuck::Pod;
 use cuda_std::emulator::Buffer;
 use kernels_gpu::own::Kernels;
@@ -13,21 +14,25 @@ struct Pairs {
     items: Buffer<u32>,
     values: Buffer<u32>,
     len: usize,
+    value_bytes: usize,
 }
 
 impl Pairs {
     fn of<T: Pod, V: Pod>(device: &Device, items: &[T], values: &[V]) -> Self {
         assert!(size_of::<V>() == 0 || items.len() == values.len(), "there are as many values as items");
-        Self { items: array_of(device, items), values: array_of(device, values), len: items.len() }
+        let value_bytes = size_of::<V>();
+        Self { items: array_of(device, items), values: array_of(device, values), len: items.len(), value_bytes }
     }
 
     fn uninit<T: Pod, V: Pod>(device: &Device, len: usize) -> Self {
         let words = |bytes: usize| len * bytes / size_of::<u32>();
-        Self { items: device.uninit(words(size_of::<T>())), values: device.uninit(words(size_of::<V>())), len }
+        let (items, value_bytes) = (device.uninit(words(size_of::<T>())), size_of::<V>());
+        Self { items, values: device.uninit(words(value_bytes)), len, value_bytes }
     }
 
-    fn at(&self) -> Items {
-        Items { items: address(self.items), values: address(self.values), len: self.len }
+    fn at(&self) -> Arrays {
+        let (keys, values) = (address(self.items), address(self.values));
+        Arrays { keys, values, len: self.len, value_bytes: self.value_bytes }
     }
 
     fn read<T: Pod, V: Pod>(&self, device: &Device, items: &mut [T], values: &mut [V]) {
@@ -63,29 +68,27 @@ fn first_of<T: Pod>(device: &Device, from: Buffer<u32>, count: usize) -> Vec<T> 
     first
 }
 
-/// Sorts `items` with as many `values`, or none if these are of no bytes, and gives the device.
+/// Sorts `items` with as many `values`, or none if these are of no bytes, or with their indices in place of values if it
+/// `indexes`, and gives the device.
 pub(in crate::gpu) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     items: &mut [C::Item],
     values: &mut [V],
+    indexes: bool,
     seed: u64,
 ) -> Device {
-    let bytes = own::sort_workspace_bytes::<C, V>(items.len());
-    // SAFETY: the arrays are the device's, and nothing else uses them.
-    sort_with(items, values, bytes, seed, |queue, at, workspace| unsafe { own::sort::<C, V>(queue, at, workspace) })
+    sort_with::<(C, V), _, _, _>(items, values, seed, |at| Sort { at, indexes })
 }
 
-/// Sorts by these launches, with a workspace of that many bytes.
-fn sort_with<T: Pod, V: Pod>(
+/// Sorts by the operation that `make` makes.
+fn sort_with<K, T: Pod, V: Pod, O: Operation<K>>(
     items: &mut [T],
     values: &mut [V],
-    workspace_bytes: usize,
     seed: u64,
-    launches: impl FnOnce(&Emulated<'_>, Items, Address) -> Result<(), Error>,
+    make: impl FnOnce(Arrays) -> O,
 ) -> Device {
     let device = Device::new(seed);
     let pairs = Pairs::of(&device, items, values);
-    let workspace = device.workspace(workspace_bytes);
-    queued(launches(&device.queue(), pairs.at(), workspace));
+    device.run(&make(pairs.at()));
     pairs.read(&device, items, values);
     device
 }
@@ -103,9 +106,7 @@ pub(in crate::gpu) fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     let device = Device::new(seed);
     let runs = [a, b].map(|(items, values)| Pairs::of(&device, items, values).at());
     let merged = Pairs::uninit::<C::Item, V>(&device, out.len());
-    let workspace: Address = device.workspace(own::split_bytes::<C::Item, V>(groups));
-    // SAFETY: as above.
-    queued(unsafe { own::merge::<C, V>(&device.queue(), runs, merged.at(), groups, workspace) });
+    device.run::<(C, V)>(&Merge { runs, out: merged.at(), groups });
     merged.read(&device, out, out_values);
     device
 }
@@ -125,9 +126,7 @@ pub(in crate::gpu) fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
         (Pairs::of(&device, items, values).at(), address(device.array(bytemuck::cast_slice::<usize, u64>(offsets))))
     });
     let merged = Pairs::uninit::<C::Item, V>(&device, out.len());
-    let workspace = device.workspace(own::ragged_workspace_bytes::<C::Item, V>(out.len()));
-    // SAFETY: as above; the caller's offsets.
-    queued(unsafe { own::merge_ragged::<C, V>(&device.queue(), of, problems, merged.at(), workspace) });
+    device.run::<(C, V)>(&Ragged { runs: of, problems, out: merged.at() });
     merged.read(&device, out, out_values);
     device
 }
@@ -139,22 +138,12 @@ pub(in crate::gpu) fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     seed: u64,
 ) -> ((Vec<C::Item>, Vec<V>), Device) {
     let device = Device::new(seed);
-    let total = a.0.len() + b.0.len();
     let of = [a, b].map(|(items, values)| Pairs::of(&device, items, values).at());
     let out = Pairs::uninit::<C::Item, V>(&device, operation.most_keys(a.0.len(), b.0.len()));
     let count = device.uninit::<u64>(1);
-    let workspace = device.workspace(own::set_operation_workspace_bytes::<C::Item, V>(total));
-    // SAFETY: as above.
-    let result =
-        unsafe { own::set_operation::<C, V>(&device.queue(), operation, of, out.at(), address(count), workspace) };
-    queued(result);
+    device.run::<(C, V)>(&Sets { operation, of, out: out.at(), count: address(count) });
     let kept = usize::try_from(device.read(count)[0]).expect("there are no more items than in both arrays");
     (out.read_first(&device, kept), device)
-}
-
-/// The emulator reports its faults itself.
-fn queued(result: Result<(), Error>) {
-    result.unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[cfg(test)]
@@ -162,7 +151,9 @@ mod tests {
     use super::super::super::own::by_bits;
     use super::super::keys::fresh_seed;
     use super::super::sets::expected;
+    use super::super::{Address, Queue};
     use super::*;
+    use crate::Error;
     use bytemuck::Zeroable;
     use kernels_gpu::own::set_operation::set_tile_items;
     use kernels_gpu::own::tile::tile_items;
@@ -284,6 +275,20 @@ mod tests {
         odd_first_u32: OddFirst, values u32;
     }
 
+    /// A sort by bits, however many items there are.
+    struct ByBits(Arrays);
+
+    impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for ByBits {
+        fn workspace_bytes(&self) -> usize {
+            by_bits::workspace_bytes::<C, V>(self.0.len)
+        }
+
+        unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+            // SAFETY: the caller's arrays and workspace.
+            unsafe { by_bits::sort::<C, V>(queue, self.0, workspace) }
+        }
+    }
+
     fn order<C: Compare>(a: &C::Item, b: &C::Item) -> Ordering {
         match (C::is_before(a, b), C::is_before(b, a)) {
             (true, _) => Ordering::Less,
@@ -315,11 +320,11 @@ mod tests {
             let (expected, expected_values): (Vec<_>, Vec<_>) = expected.into_iter().unzip();
 
             let mut sorted = items.clone();
-            let device = sort::<C, ()>(&mut sorted, &mut [], seed);
+            let device = sort::<C, ()>(&mut sorted, &mut [], false, seed);
             assert!(sorted == expected, "{n} items, seed {seed}");
             assert_eq!(device.kernels().contains("own_merge_groups"), n > tile_items::<C::Item, ()>());
             let (mut sorted, mut values): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
-            sort::<C, V>(&mut sorted, &mut values, seed);
+            sort::<C, V>(&mut sorted, &mut values, false, seed);
             assert!(sorted == expected && values == expected_values, "{n} pairs, seed {seed}");
 
             for m in [0, n / 3, n] {
@@ -354,17 +359,11 @@ mod tests {
         expected.sort_by(|a, b| order::<C>(&a.0, &b.0));
         let (expected, expected_values): (Vec<_>, Vec<_>) = expected.into_iter().unzip();
 
-        let (mut sorted, bytes) = (items.clone(), by_bits::workspace_bytes::<C, ()>(n));
-        // SAFETY: the arrays are the device's, and nothing else uses them.
-        sort_with(&mut sorted, &mut [(); 0], bytes, seed, |queue, at, workspace| unsafe {
-            by_bits::sort::<C, ()>(queue, at, workspace)
-        });
+        let mut sorted = items.clone();
+        sort_with::<(C, ()), _, _, _>(&mut sorted, &mut [(); 0], seed, ByBits);
         assert!(sorted == expected, "{n} items, seed {seed}");
-        let (mut sorted, mut moved, bytes) = (items, values, by_bits::workspace_bytes::<C, V>(n));
-        // SAFETY: as above.
-        let device = sort_with(&mut sorted, &mut moved, bytes, seed, |queue, at, workspace| unsafe {
-            by_bits::sort::<C, V>(queue, at, workspace)
-        });
+        let (mut sorted, mut moved) = (items, values);
+        let device = sort_with::<(C, V), _, _, _>(&mut sorted, &mut moved, seed, ByBits);
         assert!(sorted == expected && moved == expected_values, "{n} pairs, seed {seed}");
         assert!(!device.kernels().contains("own_sort_tiles"));
     }
@@ -394,7 +393,7 @@ mod tests {
     fn many_keys_are_sorted_by_their_bits_and_all_else_by_merges() {
         fn launched<C: Kernels>(n: usize) -> bool {
             let mut items: Vec<C::Item> = vec![C::Item::zeroed(); n];
-            let device = sort::<C, ()>(&mut items, &mut [], fresh_seed());
+            let device = sort::<C, ()>(&mut items, &mut [], false, fresh_seed());
             let kernels = device.kernels();
             assert_ne!(kernels.contains("own_gather_items"), kernels.contains("own_sort_tiles"), "{kernels:?}");
             kernels.contains("own_gather_items")
@@ -413,11 +412,7 @@ mod tests {
         let mut expected: Vec<u32> = (0..n as u32).collect();
         expected.sort_by_key(|&i| days[i as usize].number);
         let (mut sorted, mut indices) = (days.clone(), vec![u32::MAX; n]);
-        let bytes = own::sort_workspace_bytes::<Day, u32>(n);
-        sort_with(&mut sorted, &mut indices, bytes, seed, |queue, at, workspace| {
-            // SAFETY: as above.
-            unsafe { own::argsort::<Day, u32>(queue, at, workspace) }
-        });
+        sort::<Day, u32>(&mut sorted, &mut indices, true, seed);
         assert!(indices == expected, "seed {seed}");
         assert!(sorted.iter().zip(&expected).all(|(day, &i)| *day == days[i as usize]), "seed {seed}");
     }
@@ -551,15 +546,9 @@ mod tests {
                 let of = [(&a, &values[..a.len()]), (&b, &values[..b.len()])];
                 let of = of.map(|(items, values)| Pairs::of::<u32, u32>(&device, items, values).at());
                 let out = Pairs::uninit::<u32, u32>(&device, operation.most_keys(a.len(), b.len()));
-                let (count, workspace) = (
-                    device.uninit::<u64>(1),
-                    device.workspace(own::set_operation_workspace_bytes::<u32, u32>(a.len() + b.len())),
-                );
-                // SAFETY: the arrays are the device's, and the emulator would report an access beside them.
-                queued(unsafe {
-                    let (queue, count) = (device.queue(), address(count));
-                    own::set_operation::<OddFirst, u32>(&queue, operation, of, out.at(), count, workspace)
-                });
+                let count = address(device.uninit::<u64>(1));
+                // The emulator would report an access beside the arrays.
+                device.run::<(OddFirst, u32)>(&Sets { operation, of, out: out.at(), count });
             }
         }
     }

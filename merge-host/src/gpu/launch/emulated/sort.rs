@@ -83,8 +83,6 @@ fn sort<K: TestKey>(
     if let Some(moved) = moved {
         assert!(moved.into_iter().eq(expected.into_iter().map(|i| i as u64)), "values: {}", at());
     }
-    let (launched, planned) = (device.launched(), plan.entries::<K>(n));
-    assert!(launched.iter().all(|entry| planned.contains(entry)), "{launched:?}, planned {planned:?}: {}", at());
     Sorted { device, workspace, layout: plan.layout::<K>(n) }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::sort::{SortPlan, sort as sort_numbers};
 use super::super::{Address, Arrays, Queue, align};
-use super::{Items, a_block_each};
+use super::a_block_each;
 use crate::{Error, SortKernel, SortOrder};
 use bytemuck::Pod;
 use kernels_gpu::own::instances::{CodeItems, GatherItems};
@@ -57,14 +57,14 @@ pub(in crate::gpu) fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
 /// As for [`sort`](super::sort), with a workspace of [`workspace_bytes`] and at most [`MOST_ITEMS`].
 pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
-    array: Items,
+    array: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let (n, layout) = (array.len, Layout::of::<C, V>(array.len));
     let [values, bits, indices, sort] =
         [layout.values, layout.bits, layout.indices, layout.sort].map(|at| workspace + at as Address);
     let code = CodeItems::<C, V> {
-        from: array.items as *const C::Item,
+        from: array.keys as *const C::Item,
         from_values: array.values as *const V,
         copy: workspace as *mut C::Item,
         copy_values: values as *mut V,
@@ -76,7 +76,7 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
         from: workspace as *const C::Item,
         from_values: values as *const V,
         order: indices as *const u32,
-        to: array.items as *mut C::Item,
+        to: array.keys as *mut C::Item,
         to_values: array.values as *mut V,
         n,
         values: Default::default(),

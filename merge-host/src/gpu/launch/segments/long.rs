@@ -1,25 +1,17 @@
 //! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts what is left, instead of by runs and
 //! passes of merges.
 
-use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers};
+use super::super::{Address, Arrays, Queue, align, elements, suffix, with_numbers};
 use super::has_short;
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use kernels_gpu::kernels::sort::segments::long::count_long_segments::{
-    self, COUNT_LONG_SEGMENTS, COUNT_THREADS, CountLongSegments,
-};
-use kernels_gpu::kernels::sort::segments::long::divide_long_segments::{
-    self, DIVIDE_LONG_SEGMENTS, DivideLongSegments,
-};
+use kernels_gpu::kernels::sort::segments::long::count_long_segments::{self, COUNT_THREADS, CountLongSegments};
+use kernels_gpu::kernels::sort::segments::long::divide_long_segments::{self, DivideLongSegments};
 use kernels_gpu::kernels::sort::segments::long::divide_long_segments_with_values::{
-    self, DIVIDE_LONG_SEGMENTS_WITH_VALUES, DivideLongSegmentsWithValues,
+    self, DivideLongSegmentsWithValues,
 };
-use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
-    self, FIND_LONG_SEGMENTS, FIND_THREADS, FindLongSegments,
-};
-use kernels_gpu::kernels::sort::segments::long::place_long_segments::{
-    self, PLACE_LONG_SEGMENTS, PLACE_THREADS, PlaceLongSegments,
-};
+use kernels_gpu::kernels::sort::segments::long::find_long_segments::{self, FIND_THREADS, FindLongSegments};
+use kernels_gpu::kernels::sort::segments::long::place_long_segments::{self, PLACE_THREADS, PlaceLongSegments};
 use kernels_gpu::kernels::sort::segments::long::{self, LongSegments, levels, long_tile, most_units};
 use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
@@ -154,16 +146,6 @@ impl LongPlan {
         }
         Ok(())
     }
-}
-
-/// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
-pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    if !has_short::<K>(value_bytes) {
-        return vec![];
-    }
-    let divide = if value_bytes == 0 { DIVIDE_LONG_SEGMENTS } else { DIVIDE_LONG_SEGMENTS_WITH_VALUES };
-    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide];
-    kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The sort of middle segments, of keys alone or of 4 bytes with values: each by one block.
 
-use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers, with_values};
+use super::super::{Address, Arrays, Queue, align, elements, suffix, with_numbers, with_values};
 use super::{Bounds, has_short};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -8,16 +8,10 @@ use kernels_gpu::kernels::sort::segments::middle::{
     CLASSES, LISTS, MAX_BINNED, MIN_BINNED, MiddleSegments, class_keys, list_words,
 };
 use kernels_gpu::kernels::sort::segments::middle_runs::threads;
-use kernels_gpu::kernels::sort::segments::sort_middle_by_bins::{
-    self, BINS_THREADS, SORT_MIDDLE_BY_BINS, SortMiddleByBins,
-};
-use kernels_gpu::kernels::sort::segments::sort_middle_by_numbers::{
-    self, NUMBERS_THREADS, SORT_MIDDLE_BY_NUMBERS, SortMiddleByNumbers,
-};
-use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments};
-use kernels_gpu::kernels::sort::segments::sort_middle_segments_with_values::{
-    self, SORT_MIDDLE_SEGMENTS_WITH_VALUES, SortMiddleSegmentsWithValues,
-};
+use kernels_gpu::kernels::sort::segments::sort_middle_by_bins::{self, BINS_THREADS, SortMiddleByBins};
+use kernels_gpu::kernels::sort::segments::sort_middle_by_numbers::{self, NUMBERS_THREADS, SortMiddleByNumbers};
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SortMiddleSegments};
+use kernels_gpu::kernels::sort::segments::sort_middle_segments_with_values::{self, SortMiddleSegmentsWithValues};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 
@@ -190,11 +184,4 @@ unsafe fn sort_classes<K: Key>(
         shorter = longest;
     }
     Ok(())
-}
-
-/// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
-pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let of_classes = if value_bytes == 0 { SORT_MIDDLE_SEGMENTS } else { SORT_MIDDLE_SEGMENTS_WITH_VALUES };
-    let by_bins = if is_by_keys(size_of::<K>(), value_bytes) { SORT_MIDDLE_BY_BINS } else { SORT_MIDDLE_BY_NUMBERS };
-    [of_classes, by_bins].map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into()
 }

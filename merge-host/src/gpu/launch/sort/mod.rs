@@ -3,20 +3,17 @@
 //! | file | what is in it |
 //! | --- | --- |
 //! | `plan` | which kernels sort, and in what shapes |
-//! | `entries` | which entry points that makes |
 //! | `layout` | what is in the workspace, and where |
 //! | `order` | detecting runs, and making use of them |
 //! | `merges` | the sort of tiles, and the passes |
 //!
 //! What is here puts them together: the order in which launches are queued, and what runs beside what.
 
-mod entries;
 mod layout;
 mod merges;
 mod order;
 mod plan;
 
-pub(super) use entries::entries_of_any_size;
 #[cfg(test)]
 pub(super) use layout::Layout;
 pub(in crate::gpu) use plan::SortPlan;
@@ -25,6 +22,7 @@ pub(super) use plan::splits_shape;
 use super::divide::Words;
 use super::radix::RadixPlan;
 use super::{Address, Arrays, Queue};
+use crate::gpu::operation::Operation;
 use crate::{Error, SortKernel, SortOrder};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::key::{Coding, Key};
@@ -116,5 +114,28 @@ pub(super) unsafe fn sort_by_plan<K: Key>(
                 })
             }
         }
+    }
+}
+
+/// The sort of `at`. Values begin as the keys' indices if it `indexes`.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Sort {
+    pub(in crate::gpu) kernel: SortKernel,
+    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) indexes: bool,
+}
+
+impl<K: Key> Operation<K> for Sort {
+    /// Enough for any kernel.
+    fn workspace_bytes(&self) -> usize {
+        SortPlan::of::<K>(self.at.len, self.at.value_bytes, self.indexes).workspace_bytes::<K>(self.at.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let Self { kernel, order, at, indexes } = *self;
+        // SAFETY: the caller's arrays and workspace. There are at most `MAX_KEYS` keys, as no workspace is as large as
+        // more of them need.
+        unsafe { sort::<K>(queue, (kernel, order), at, indexes, workspace) }
     }
 }

@@ -1,0 +1,337 @@
+//! The arguments of a stream's calls: keys in a GPU's memory, alone or with a value for each.
+
+use super::launch::{Arrays, OnStream, align};
+use super::operation::Operation;
+use super::{Address, DeviceArray, DeviceOffsets, Stream};
+use crate::Error;
+use crate::engine::{check_last_group, check_length, check_values};
+use bytemuck::Pod;
+
+/// Keys of type `K` in a GPU's memory that a call reads, with values of type `V`, which is `()` where there are none:
+/// `&DeviceArray<K>` or `(&DeviceArray<K>, &DeviceArray<V>)`, and no other type.
+///
+/// Value `i` belongs to key `i`. A value is plain data of 4 or 8 bytes, aligned to its size, which is checked at compile
+/// time.
+///
+/// ```no_run
+/// use merge_host::{Gpu, MergeKernel, workspace};
+///
+/// let stream = Gpu::new(0)?.stream()?;
+/// let (a, b) = (stream.upload(&[1u32, 3])?, stream.upload(&[2u32])?);
+/// let (a_values, b_values) = (stream.upload(&[0.5f32, 1.5])?, stream.upload(&[7.0f32])?);
+/// let (mut keys, mut values) = (stream.zeroed(3)?, stream.zeroed(3)?);
+/// let mut memory = stream.zeroed(workspace::merge::<u32, f32>(MergeKernel::Auto, 3))?;
+/// stream.merge(MergeKernel::Auto, &a, &b, &mut keys, &mut memory)?;
+/// stream.merge(MergeKernel::Auto, (&a, &a_values), (&b, &b_values), (&mut keys, &mut values), &mut memory)?;
+/// assert_eq!(values.download()?, [0.5, 7.0, 1.5]);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+pub trait DeviceElements<K, V>: sealed::Elements {}
+
+/// The same that a call writes: `&mut DeviceArray<K>` or `(&mut DeviceArray<K>, &mut DeviceArray<V>)`.
+pub trait DeviceElementsMut<K, V>: sealed::Elements {}
+
+pub(super) mod sealed {
+    /// Arrays of elements. Where there are no values, the second is empty.
+    pub trait Elements {
+        /// Keys, and values if there are any.
+        fn parts(&self) -> (super::Part<'_>, Option<super::Part<'_>>);
+    }
+
+    /// Such arrays for each member of a group.
+    pub trait Group {
+        /// The number of arrays of keys, and that of values.
+        fn members(&self) -> [usize; 2];
+        /// The arrays of one of them.
+        fn member(&self, i: usize) -> super::OfMember<'_>;
+    }
+}
+
+impl<K: Pod> DeviceElements<K, ()> for &DeviceArray<K> {}
+impl<K: Pod, V: Pod> DeviceElements<K, V> for (&DeviceArray<K>, &DeviceArray<V>) {}
+impl<K: Pod> DeviceElementsMut<K, ()> for &mut DeviceArray<K> {}
+impl<K: Pod, V: Pod> DeviceElementsMut<K, V> for (&mut DeviceArray<K>, &mut DeviceArray<V>) {}
+
+impl<K> sealed::Elements for &DeviceArray<K> {
+    fn parts(&self) -> (Part<'_>, Option<Part<'_>>) {
+        (Part::of(self), None)
+    }
+}
+
+impl<K> sealed::Elements for &mut DeviceArray<K> {
+    fn parts(&self) -> (Part<'_>, Option<Part<'_>>) {
+        (Part::of(self), None)
+    }
+}
+
+impl<K, V> sealed::Elements for (&DeviceArray<K>, &DeviceArray<V>) {
+    fn parts(&self) -> (Part<'_>, Option<Part<'_>>) {
+        (Part::of(self.0), Some(Part::of(self.1)))
+    }
+}
+
+impl<K, V> sealed::Elements for (&mut DeviceArray<K>, &mut DeviceArray<V>) {
+    fn parts(&self) -> (Part<'_>, Option<Part<'_>>) {
+        (Part::of(self.0), Some(Part::of(self.1)))
+    }
+}
+
+/// Keys that are distributed over the GPUs of a [`GpuGroup`](crate::GpuGroup), which a call reads, with values of type `V`
+/// or `()`: `&[DeviceArray<K>]` or `(&[DeviceArray<K>], &[DeviceArray<V>])`, one array for each member, and no other type.
+pub trait GroupElements<K, V>: sealed::Group {}
+
+/// The same that a call writes: `&mut [DeviceArray<K>]` or `(&mut [DeviceArray<K>], &mut [DeviceArray<V>])`.
+pub trait GroupElementsMut<K, V>: sealed::Group {}
+
+impl<K: Pod> GroupElements<K, ()> for &[DeviceArray<K>] {}
+impl<K: Pod, V: Pod> GroupElements<K, V> for (&[DeviceArray<K>], &[DeviceArray<V>]) {}
+impl<K: Pod> GroupElementsMut<K, ()> for &mut [DeviceArray<K>] {}
+impl<K: Pod, V: Pod> GroupElementsMut<K, V> for (&mut [DeviceArray<K>], &mut [DeviceArray<V>]) {}
+
+/// One member's elements.
+pub struct OfMember<'a>(Part<'a>, Option<Part<'a>>);
+
+impl sealed::Elements for OfMember<'_> {
+    fn parts(&self) -> (Part<'_>, Option<Part<'_>>) {
+        (self.0, self.1)
+    }
+}
+
+macro_rules! group {
+    ($($slice:ty)*) => {$(
+        impl<K> sealed::Group for $slice {
+            fn members(&self) -> [usize; 2] {
+                [self.len(); 2]
+            }
+            fn member(&self, i: usize) -> OfMember<'_> {
+                OfMember(Part::of(&self[i]), None)
+            }
+        }
+    )*};
+}
+group!(&[DeviceArray<K>] &mut [DeviceArray<K>]);
+
+macro_rules! group_of_pairs {
+    ($($slices:ty)*) => {$(
+        impl<K, V> sealed::Group for $slices {
+            fn members(&self) -> [usize; 2] {
+                [self.0.len(), self.1.len()]
+            }
+            fn member(&self, i: usize) -> OfMember<'_> {
+                OfMember(Part::of(&self.0[i]), Some(Part::of(&self.1[i])))
+            }
+        }
+    )*};
+}
+group_of_pairs!((&[DeviceArray<K>], &[DeviceArray<V>]) (&mut [DeviceArray<K>], &mut [DeviceArray<V>]));
+
+/// An array, whatever its elements are.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    address: Address,
+    len: usize,
+    element_bytes: usize,
+    stream: &'a Stream,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn of<T>(array: &'a DeviceArray<T>) -> Self {
+        let (address, stream) = (array.address(), array.stream());
+        Self { address, len: array.len(), element_bytes: size_of::<T>(), stream }
+    }
+}
+
+/// Bytes of a value that kernels for numbers move: 4 or 8, or 0 where there are no values.
+pub(super) const fn value_bytes<V>() -> usize {
+    assert!(matches!(size_of::<V>(), 0 | 4 | 8), "values have 4 or 8 bytes");
+    assert!(size_of::<V>() == 0 || align_of::<V>() == size_of::<V>(), "values are aligned to their size");
+    size_of::<V>()
+}
+
+/// What messages call keys and values.
+type Names = (&'static str, &'static str);
+
+/// The bytes of an argument.
+struct Argument {
+    name: &'static str,
+    begin: Address,
+    end: Address,
+}
+
+/// A call of a stream. Each argument is checked as it is added, and all of them against each other before anything is
+/// queued.
+pub(super) struct Call<'a> {
+    stream: &'a Stream,
+    written: Vec<Argument>,
+    read: Vec<Argument>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(stream: &'a Stream) -> Self {
+        Self { stream, written: Vec::new(), read: Vec::new() }
+    }
+
+    /// Adds elements that are read.
+    ///
+    /// # Errors
+    /// [`Error::OtherStream`], [`Error::OtherGpu`] or [`Error::ValuesMismatch`].
+    pub(super) fn reads(&mut self, names: Names, elements: &impl sealed::Elements) -> Result<Arrays, Error> {
+        let (arrays, arguments) = self.checked(names, elements)?;
+        self.read.extend(arguments.into_iter().flatten());
+        Ok(arrays)
+    }
+
+    /// Adds elements that are written.
+    ///
+    /// # Errors
+    /// Those of [`reads`](Self::reads).
+    pub(super) fn writes(&mut self, names: Names, elements: &impl sealed::Elements) -> Result<Arrays, Error> {
+        let (arrays, arguments) = self.checked(names, elements)?;
+        self.written.extend(arguments.into_iter().flatten());
+        Ok(arrays)
+    }
+
+    fn checked(
+        &self,
+        names: Names,
+        elements: &impl sealed::Elements,
+    ) -> Result<(Arrays, [Option<Argument>; 2]), Error> {
+        let (keys, values) = elements.parts();
+        let of_keys = self.argument(names.0, keys)?;
+        let arrays = Arrays::keys(keys.address, keys.len);
+        let Some(values) = values else { return Ok((arrays, [Some(of_keys), None])) };
+        let of_values = self.argument(names.1, values)?;
+        check_values(names.0, keys.len, values.len)?;
+        let arrays = Arrays { values: values.address, value_bytes: values.element_bytes, ..arrays };
+        Ok((arrays, [Some(of_keys), Some(of_values)]))
+    }
+
+    /// The bytes of the argument `name`, if it belongs to this stream.
+    fn argument(&self, name: &'static str, part: Part<'_>) -> Result<Argument, Error> {
+        self.stream.check_owns(name, part.stream)?;
+        let bytes = part.len.saturating_mul(part.element_bytes) as u64;
+        Ok(Argument { name, begin: part.address, end: part.address.saturating_add(bytes) })
+    }
+
+    /// Adds the array that the number of results goes to.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if it has not one element, and those of [`reads`](Self::reads).
+    pub(super) fn count(&mut self, count: &DeviceArray<u64>) -> Result<Address, Error> {
+        let array = self.writes(("count", ""), &count)?;
+        check_length("count", 1, array.len, "one number")?;
+        Ok(array.keys)
+    }
+
+    /// Adds the offsets of `keys` keys, which are the argument `of`.
+    ///
+    /// # Errors
+    /// [`Error::LastOffset`] if they end with another number, and those of [`reads`](Self::reads).
+    pub(super) fn offsets(
+        &mut self,
+        (name, of): Names,
+        offsets: &DeviceOffsets,
+        keys: usize,
+    ) -> Result<Address, Error> {
+        if offsets.end() != keys {
+            return Err(Error::LastOffset { what: of, found: offsets.end(), expected: keys });
+        }
+        Ok(self.reads((name, ""), &offsets.array())?.keys)
+    }
+
+    /// Adds the offsets of groups of `runs` runs.
+    ///
+    /// # Errors
+    /// [`Error::LastGroup`] if they end with another number, and those of [`reads`](Self::reads).
+    pub(super) fn groups(&mut self, groups: &DeviceOffsets, runs: usize) -> Result<Address, Error> {
+        check_last_group(groups.end(), runs)?;
+        Ok(self.reads(("groups", ""), &groups.array())?.keys)
+    }
+
+    /// Queues the operation, whose arrays are the arguments.
+    ///
+    /// # Errors
+    /// [`Error::WorkspaceTooSmall`], [`Error::Overlap`], or [`Error::Device`] where the driver fails.
+    pub(super) fn run<K>(
+        mut self,
+        operation: &impl Operation<K>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let workspace = self.writes(("workspace", ""), &workspace)?;
+        let begin = workspace_begin(workspace, operation.workspace_bytes())?;
+        self.queue(operation, begin)
+    }
+
+    /// Checks that no argument that is written overlaps another one.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        check_apart(&self.written, &self.read)
+    }
+
+    /// The same for an operation that needs no workspace.
+    pub(super) fn run_without_workspace<K>(self, operation: &impl Operation<K>) -> Result<(), Error> {
+        self.queue(operation, 0)
+    }
+
+    fn queue<K>(self, operation: &impl Operation<K>, workspace: Address) -> Result<(), Error> {
+        self.check()?;
+        let _entered = self.stream.gpu().enter()?;
+        // SAFETY: every array belongs to this stream (`argument`), on which all work on it is, and is freed after that
+        // work. What is written is borrowed mutably and overlaps nothing else (`check_apart`). The methods of `Stream`
+        // have checked lengths, and `workspace` is followed by as many bytes as the operation needs.
+        unsafe { operation.launch(&OnStream::new(self.stream), workspace) }
+    }
+}
+
+/// Checks that no argument that is written overlaps another one. Arrays that this library allocates never do.
+fn check_apart(written: &[Argument], read: &[Argument]) -> Result<(), Error> {
+    // An empty range has no byte in common with another one, wherever it is.
+    let overlap = |a: &Argument, b: &Argument| a.begin.max(b.begin) < a.end.min(b.end);
+    for (i, one) in written.iter().enumerate() {
+        if let Some(other) = written[i + 1..].iter().chain(read).find(|other| overlap(one, other)) {
+            return Err(Error::Overlap { what: one.name, other: other.name });
+        }
+    }
+    Ok(())
+}
+
+/// The first multiple of 16 in this workspace, if `needed` bytes follow it.
+pub(super) fn workspace_begin(array: Arrays, needed: usize) -> Result<Address, Error> {
+    let padding = (array.keys.wrapping_neg() % align(1) as u64) as usize;
+    let found = array.len.saturating_sub(padding);
+    if found < needed {
+        return Err(Error::WorkspaceTooSmall { needed, found });
+    }
+    Ok(array.keys.saturating_add(padding as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_are_written_are_apart_from_all_others() {
+        let argument = |name, begin: u64, len: u64| Argument { name, begin, end: begin.saturating_add(4 * len) };
+        let check = |[out, workspace]: [(u64, u64); 2], a: (u64, u64)| {
+            let written = [argument("out", out.0, out.1), argument("workspace", workspace.0, workspace.1)];
+            check_apart(&written, &[argument("a", a.0, a.1)])
+        };
+        let overlap = |what, other| Err(Error::Overlap { what, other });
+        assert_eq!(check([(0x100, 4), (0x110, 4)], (0x120, 4)), Ok(()));
+        assert_eq!(check([(0x100, 4), (0x10c, 4)], (0x120, 4)), overlap("out", "workspace"));
+        assert_eq!(check([(0x100, 4), (0x110, 4)], (0xfc, 2)), overlap("out", "a"));
+        assert_eq!(check([(0x100, 4), (0x110, 4)], (0x11c, 9)), overlap("workspace", "a"));
+        // An empty array is nowhere, and the end of memory is no overflow.
+        assert_eq!(check([(0x100, 4), (0x104, 0)], (0x108, 0)), Ok(()));
+        assert_eq!(check([(u64::MAX - 3, 4), (0, 0)], (0x100, 4)), Ok(()));
+    }
+
+    #[test]
+    fn a_workspace_begins_at_a_multiple_of_16() {
+        let begin = |address, len| workspace_begin(Arrays::keys(address, len), 100);
+        assert_eq!(begin(0x100, 100), Ok(0x100));
+        assert_eq!(begin(0x101, 115), Ok(0x110));
+        assert_eq!(begin(0x101, 114), Err(Error::WorkspaceTooSmall { needed: 100, found: 99 }));
+        assert_eq!(begin(0x101, 3), Err(Error::WorkspaceTooSmall { needed: 100, found: 0 }));
+        assert_eq!(workspace_begin(Arrays::keys(0, 0), 0), Ok(0));
+    }
+}

@@ -1,0 +1,94 @@
+//! Operations as values: what a GPU is asked to do with arrays in its memory.
+//!
+//! ```text
+//!   Merge { a, b, out }  ──┬─ Call     arrays of a stream: checked, then queued
+//!                          ├─ Gpu::run slices of the host: uploaded, then queued
+//!                          └─ Record   nothing is launched: the entry points are listed
+//! ```
+
+use super::kernels::Shape;
+use super::launch::{Arrays, Entry, Queue};
+use super::{Address, launch};
+use crate::{Error, GpuKey};
+use cuda_std::launch::Arguments;
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+/// An operation on keys of type `K`, or on a tuple of types where it depends on more than one.
+pub(super) trait Operation<K> {
+    /// Bytes of workspace, which depend on lengths and options, and not on addresses.
+    fn workspace_bytes(&self) -> usize {
+        0
+    }
+
+    /// Queues the launches.
+    ///
+    /// # Safety
+    /// Every array is in the memory of the queue's GPU and has the length that the operation states. The workspace
+    /// begins at a multiple of 16 and has [`workspace_bytes`](Self::workspace_bytes). What is written overlaps nothing
+    /// else. Until the launches have ended, nothing else writes an array, or reads one that is written.
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error>;
+}
+
+/// A queue that lists the entry points that are launched, and launches nothing.
+pub(super) struct Record {
+    entries: RefCell<HashSet<Entry>>,
+    multiprocessors: usize,
+}
+
+/// The address of arrays that are only recorded.
+const NOWHERE: Address = 1 << 20;
+
+impl Record {
+    /// For a GPU of so many multiprocessors.
+    pub(super) fn new(multiprocessors: usize) -> Self {
+        Self { entries: RefCell::default(), multiprocessors }
+    }
+
+    /// Arrays of these lengths, for an operation that is only recorded.
+    pub(super) const fn arrays(len: usize, value_bytes: usize) -> Arrays {
+        Arrays { keys: NOWHERE, values: NOWHERE, len, value_bytes }
+    }
+
+    /// Adds what an operation launches.
+    pub(super) fn add<K>(&self, operation: &impl Operation<K>) -> Result<(), Error> {
+        // SAFETY: nothing is launched.
+        unsafe { operation.launch(self, NOWHERE) }
+    }
+
+    /// Adds what all operations on keys of type `K` launch, for all lengths and values.
+    pub(super) fn add_all<K: GpuKey>(&self) -> Result<(), Error> {
+        launch::all::record::<K>(self)
+    }
+
+    /// The entry points so far.
+    pub(super) fn entries(self) -> HashSet<Entry> {
+        self.entries.into_inner()
+    }
+}
+
+impl Queue for Record {
+    fn multiprocessors(&self) -> usize {
+        self.multiprocessors
+    }
+
+    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, _: &A) -> Result<(), Error> {
+        debug_assert!(A::instance(suffix).is_some(), "{} {suffix}", A::KERNEL.name);
+        if shape.blocks > 0 {
+            self.entries.borrow_mut().insert((A::KERNEL.name, suffix.to_owned()));
+        }
+        Ok(())
+    }
+
+    unsafe fn clear(&self, _: Address, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    unsafe fn copy(&self, _: Address, _: Address, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+        work(self, self)
+    }
+}
