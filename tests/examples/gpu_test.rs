@@ -34,8 +34,6 @@ use tests::parts::part;
 mod groups;
 #[path = "gpu_test/large.rs"]
 mod large;
-#[path = "gpu_test/layers.rs"]
-mod layers;
 #[path = "gpu_test/many_ragged.rs"]
 mod many_ragged;
 #[path = "gpu_test/many_runs.rs"]
@@ -44,6 +42,8 @@ mod many_runs;
 mod segments;
 #[path = "gpu_test/sets.rs"]
 mod sets;
+#[path = "gpu_test/streams.rs"]
+mod streams;
 #[path = "gpu_test/table.rs"]
 mod table;
 #[path = "gpu_test/top_k.rs"]
@@ -1081,8 +1081,8 @@ impl Test {
                 let pairs = n / d;
                 // SAFETY: the parts are of different arrays of this stream, which are dropped after its work.
                 let (a, b, mut out) = unsafe {
-                    let runs = (part(&stream, &a, 0..pairs * (d / 2))?, part(&stream, &b, 0..pairs * (d - d / 2))?);
-                    (runs.0, runs.1, part(&stream, &out, 0..pairs * d)?)
+                    let (of_a, of_b) = (0..pairs * (d / 2), 0..pairs * (d - d / 2));
+                    (part(&stream, &a, of_a), part(&stream, &b, of_b), part(&stream, &out, 0..pairs * d))
                 };
                 for (name, kernel) in [("batch", BatchKernel::Auto), ("course's batch", BatchKernel::Small)] {
                     let ms = median_ms(&stream, |step| match step {
@@ -1331,8 +1331,7 @@ mod graph {
         // SAFETY: the caller keeps the array, and no call writes offsets.
         let offsets = unsafe { part(array.stream(), array, 0..array.len()) };
         // SAFETY: the caller's offsets; every length is at most `usize::MAX`.
-        let offsets = offsets.and_then(|offsets| unsafe { DeviceOffsets::from_array(offsets, end, usize::MAX) });
-        offsets.expect("there are offsets")
+        unsafe { DeviceOffsets::from_array(offsets, end, usize::MAX) }.expect("there are offsets")
     }
 
     impl Graph {

@@ -54,7 +54,7 @@ impl<K: GpuKey> CourseSort<K> {
             while run < d && 2 * run <= MAX_BATCH_LENGTH {
                 // Siblings are run i of the first half and run i of the second: the kernel reads all A from one array.
                 // SAFETY: the halves are read only, and `keys` is dropped after the work on its stream.
-                let (a, b) = unsafe { (part(&stream, keys, 0..d / 2)?, part(&stream, keys, d / 2..d)?) };
+                let (a, b) = unsafe { (part(&stream, keys, 0..d / 2), part(&stream, keys, d / 2..d)) };
                 stream.merge_batch(BatchKernel::Small, &a, &b, &mut self.scratch, 2 * run, run)?;
                 swap(keys, &mut self.scratch);
                 run *= 2;
@@ -66,8 +66,8 @@ impl<K: GpuKey> CourseSort<K> {
                 // SAFETY: the runs are read only, and `out` is of another array. Both arrays are dropped after the work on
                 // their stream, which is this one.
                 let (a, b, mut out) = unsafe {
-                    let runs = (part(&stream, keys, begin..middle)?, part(&stream, keys, middle..end)?);
-                    (runs.0, runs.1, part(&stream, &self.scratch, begin..end)?)
+                    let (a, b) = (part(&stream, keys, begin..middle), part(&stream, keys, middle..end));
+                    (a, b, part(&stream, &self.scratch, begin..end))
                 };
                 stream.merge(MergeKernel::MergePath, &a, &b, &mut out, &mut self.splits)?;
             }

@@ -124,7 +124,8 @@ impl<T: Pod> DeviceArray<T> {
     /// # Safety
     /// - **Memory**: the GPU of `stream` can access it, it holds `len` elements, and it is not freed before `stream` has
     ///   completed the work on the array. PyTorch gives the memory of a tensor to later work on the tensor's stream:
-    ///   call `tensor.record_stream` for another one.
+    ///   call `tensor.record_stream` for another one. All this holds for a stream that the array is [moved](Self::move_to)
+    ///   to, too.
     /// - **Accesses**: from a call that takes the array until `stream` has completed the work of that call, nothing else
     ///   writes the elements, and nothing else reads them if the call writes them. Work that is put on the same stream
     ///   before the call or after its return is in order with it. Other work needs an event or a wait.

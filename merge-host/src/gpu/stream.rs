@@ -150,6 +150,9 @@ impl Gpu {
     ///
     /// The stream is not destroyed when the result is dropped, and the drop waits for nothing.
     ///
+    /// Call this once for a stream and keep the result. Two results for one handle are two streams, so that an array of one
+    /// is [`Error::OtherStream`] to the other, and each has a stream of its own beside it for some of the work of long sorts.
+    ///
     /// | library | handle |
     /// | --- | --- |
     /// | cudarc | `stream.cu_stream().cast()` |

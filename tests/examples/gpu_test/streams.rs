@@ -338,7 +338,7 @@ impl Test {
         let stream = unsafe { gpu.stream_from_handle(on) };
         // SAFETY: nothing is at these addresses, and nothing is put on the stream, because every call is refused.
         let words = |address, len| unsafe { DeviceArray::<u32>::from_address(&stream, address, len) };
-        // SAFETY: as for `words`.
+        // SAFETY: nothing is put on the stream, because every call is refused.
         let bytes = |address, len| unsafe { DeviceArray::<u8>::from_address(&stream, address, len) };
         let sort = |address, len| stream.sort(order, &mut words(0x1000, N)?, &mut bytes(address, len)?);
         let sort_pairs = || {
@@ -472,7 +472,7 @@ unsafe fn shifted<T: Pod>(
 ) -> Result<(DeviceArray<T>, DeviceArray<T>), Error> {
     let array = memory.upload(&[&[T::zeroed()], from].concat())?;
     // SAFETY: the caller keeps the array, on which there is no other work than that of the part.
-    let part = unsafe { part(stream, &array, 1..array.len()) }?;
+    let part = unsafe { part(stream, &array, 1..array.len()) };
     Ok((array, part))
 }
 
@@ -496,8 +496,9 @@ fn sorts_by_address<K: GpuKey>(
     let bytes_of_pairs = workspace::sort::<K, u32>(n).max(workspace::argsort::<K, u32>(n));
     let in_workspace = memory.zeroed::<u8>(bytes_of_pairs + 16)?;
     // The workspace begins 15 bytes before a multiple of 16.
-    // SAFETY: as above; the zeros have been written when `memory` has been waited for.
-    let mut workspace = unsafe { part(&stream, &in_workspace, 1..bytes_of_pairs + 16) }?;
+    // SAFETY: `in_workspace` lives until the stream has been waited for. Its zeros are written before the calls, because
+    // `memory` is waited for first.
+    let mut workspace = unsafe { part(&stream, &in_workspace, 1..bytes_of_pairs + 16) };
     memory.synchronize()?;
     let options = SortOptions::from(SortOrder::Ascending).kernel(kernel);
     stream.sort(options, &mut a.1, &mut workspace)?;
@@ -524,8 +525,9 @@ fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) ->
     let offsets = |i: usize| {
         let (offsets, end) = (&merge.offsets[i], [merge.a.len(), merge.b.len()][i]);
         let array = memory.upload(&offsets.iter().map(|&offset| offset as u64).collect::<Vec<_>>())?;
-        // SAFETY: as above; the offsets ascend from 0 to the length of the side.
-        let offsets = unsafe { DeviceOffsets::from_array(part(&stream, &array, 0..array.len())?, end, usize::MAX) }?;
+        // SAFETY: the caller keeps `array` until the stream has been waited for. The offsets ascend from 0 to `end`, and a
+        // length is at most `usize::MAX`.
+        let offsets = unsafe { DeviceOffsets::from_array(part(&stream, &array, 0..array.len()), end, usize::MAX) }?;
         Ok::<_, Error>((array, offsets))
     };
     let (ao, bo) = (offsets(0)?, offsets(1)?);
