@@ -99,8 +99,10 @@ impl OnGpu {
 
     /// Uploads elements, unless there is only room for them.
     fn upload(&self, gpu: &Gpu, slice: Slice<'_>) -> Result<(), Error> {
-        gpu.copy_to_gpu(slice.keys, &self.keys)?;
-        gpu.copy_to_gpu(slice.values.bytes, &self.values)
+        if !slice.keys.is_empty() {
+            gpu.copy_to_gpu(slice.keys, &self.keys)?;
+        }
+        if slice.values.bytes.is_empty() { Ok(()) } else { gpu.copy_to_gpu(slice.values.bytes, &self.values) }
     }
 
     /// Uploads keys and values, of which there are as many.
