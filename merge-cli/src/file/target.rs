@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use crate::os::standard;
 use crate::say::error::{Failure, Result, name, os_message};
-use rustix::fs::{Access, AtFlags, CWD, StatxAttributes, StatxFlags};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, IsTerminal};
@@ -88,6 +88,13 @@ impl Target {
                 here.file.file_name() == there.file.file_name() && folder(here) == folder(there)
             }
         }
+    }
+
+    /// Whether what was written can be written again: that of a regular file, unless all bytes are appended to it.
+    pub fn can_be_rewritten(&self) -> bool {
+        let Self::Through { file, .. } = self else { return true };
+        let appends = rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+        !appends && file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
     /// The folder that a new file will be written to. None for a target that is written to directly.
