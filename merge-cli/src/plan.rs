@@ -151,7 +151,7 @@ pub struct MergeFacts<'a> {
     pub files: usize,
     /// Keys of all files, if it is known.
     pub count: Option<u64>,
-    /// Whether an output needs the number of keys before they are merged.
+    /// Whether an output needs the number of its keys before they are merged, and it is not known.
     pub needs_count: bool,
     /// Whether it does no harm if files turn out not to be sorted after some keys have been written.
     pub may_fail_late: bool,
@@ -184,8 +184,11 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     let needed = shape.in_memory(count);
     if needed <= budget.into() {
         let bytes = u128::from(count) * shape.key as u128;
-        let is_faster =
-            shape.width == 0 && processors.engine != EngineChoice::Gpu && bytes >= STREAMED_IS_FASTER && may_fail_late;
+        let is_faster = shape.width == 0
+            && !needs_count
+            && processors.engine != EngineChoice::Gpu
+            && bytes >= STREAMED_IS_FASTER
+            && may_fail_late;
         if kernel.is_some() || !is_faster || !at_once()? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
             return Ok(None);

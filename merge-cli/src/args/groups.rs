@@ -12,7 +12,7 @@ pub struct CommonArgs {
     /// Type of the keys; default: by header or extension. NumPy's names (uint32, float64) work too
     #[arg(long = "type", value_name = "TYPE")]
     pub key_type: Option<KeyType>,
-    /// Byte order of raw files, and of the output
+    /// Byte order of raw files of keys and of offsets, and of the output
     ///
     /// Without it, raw files are little endian, and an .npy output has the byte order of the first input. An extension such
     /// as `.u32be` or `.f64le` and the header of an .npy input take precedence for that file. It also applies to fields of

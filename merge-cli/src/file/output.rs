@@ -16,7 +16,7 @@ use crate::say::{progress, report};
 use merge_host::parallel;
 use std::fmt::Arguments;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
@@ -109,9 +109,9 @@ impl Output {
         self.form.size = size;
     }
 
-    /// Tells the number of items, which a header may need before the first of them is written.
-    pub fn expect(&mut self, count: u64) {
-        self.count = Some(count);
+    /// Tells the number of items, if it is known. A header may need it before the first of them is written.
+    pub fn expect(&mut self, count: impl Into<Option<u64>>) {
+        self.count = count.into();
     }
 
     /// An error if `bytes` bytes of items can certainly not be written.
@@ -164,7 +164,7 @@ impl Output {
 
     /// Whether the number of items has to be [expected](Self::expect) before the first of them is written.
     pub fn needs_count(&self) -> bool {
-        self.folder().is_none() && !self.form.header(0).is_empty()
+        !self.target.can_be_rewritten() && !self.form.header(0).is_empty()
     }
 
     /// An error if [the number of items is needed](Self::needs_count), because `flag` leaves it open until they are written.
@@ -228,18 +228,20 @@ impl Output {
     /// Starts to write. Where the number of items is not known, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
         self.check_size()?;
+        if self.count.is_none() && self.needs_count() {
+            return Err(count_is_open(&self.path, format_args!("is not known before they are written")));
+        }
         let Self { path, target, form, count } = self;
         let header = form.header(count.unwrap_or(0));
+        let can_be_rewritten = target.can_be_rewritten();
         let sink = match target {
-            Target::Through { .. } if count.is_none() && !header.is_empty() => {
-                return Err(count_is_open(&path, format_args!("is not known before they are written")));
-            }
-            Target::Through { file, truncate } => {
+            Target::Through { mut file, truncate } => {
                 report::verbose(format_args!("{}: written directly, as it is no regular file", name(&path)));
                 if truncate {
                     file.set_len(0).map_err(|error| Failure::io(&path, &error))?;
                 }
-                Sink::Through(file)
+                let begin = if can_be_rewritten { file.stream_position().ok() } else { None };
+                Sink::Through { file, begin }
             }
             Target::Replace(replacement) => {
                 report::verbose(format_args!("{}: written to a temporary file that then replaces it", name(&path)));
@@ -354,14 +356,21 @@ pub struct Writer {
 
 #[derive(Debug)]
 enum Sink {
-    Through(File),
-    Temporary { temporary: Temporary, position: u64 },
+    /// Written to from front to end. Where what was written can be written again, it begins at this offset.
+    Through {
+        file: File,
+        begin: Option<u64>,
+    },
+    Temporary {
+        temporary: Temporary,
+        position: u64,
+    },
 }
 
 impl Sink {
     fn file(&self) -> &File {
         match self {
-            Self::Through(file) => file,
+            Self::Through { file, .. } => file,
             Self::Temporary { temporary, .. } => temporary.file(),
         }
     }
@@ -389,7 +398,7 @@ impl Writer {
     fn write_items<W: Word>(&mut self, items: &[W], coding: Coding) -> Result<()> {
         let block = if coding.is_identity() { LARGE_BLOCK } else { BLOCK };
         match &mut self.sink {
-            Sink::Through(file) => {
+            Sink::Through { file, .. } => {
                 let mut copy = Vec::new();
                 let result = items.chunks(BLOCK / W::SIZE).try_for_each(|items| {
                     file.write_all(decoded(coding, items, &mut copy))?;
@@ -444,7 +453,7 @@ impl Writer {
     /// The file of what is written to directly.
     pub(super) fn stream(&mut self) -> Option<&mut File> {
         match &mut self.sink {
-            Sink::Through(file) => Some(file),
+            Sink::Through { file, .. } => Some(file),
             Sink::Temporary { .. } => None,
         }
     }
@@ -482,9 +491,13 @@ impl Writer {
         if header.is_empty() || self.count == Some(count) {
             return Ok(());
         }
-        let result = match &self.sink {
-            Sink::Temporary { temporary, .. } => temporary.file().write_all_at(&header, 0),
-            Sink::Through(_) => {
+        let begin = match self.sink {
+            Sink::Temporary { .. } => Some(0),
+            Sink::Through { begin, .. } => begin,
+        };
+        let result = match begin {
+            Some(begin) => self.sink.file().write_all_at(&header, begin),
+            None => {
                 let expected = self.count.unwrap_or(0);
                 let message = format!("{count} keys were written, expected the {expected} that the header tells");
                 return Err(Failure::file(&self.path, message));
@@ -503,7 +516,7 @@ impl Writer {
 
     pub(super) fn failure(&self, error: &io::Error) -> Failure {
         match (&self.sink, error.kind()) {
-            (Sink::Through(_), ErrorKind::BrokenPipe) => Failure::closed_pipe(),
+            (Sink::Through { .. }, ErrorKind::BrokenPipe) => Failure::closed_pipe(),
             _ => Failure::io(&self.path, error),
         }
     }
@@ -553,9 +566,9 @@ fn count_is_open(path: &Path, why: Arguments<'_>) -> Failure {
 pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
     let mut writers: Vec<Writer> = writers.into_iter().collect();
     writers.iter_mut().try_for_each(Writer::complete)?;
-    writers.iter().filter(|writer| matches!(writer.sink, Sink::Through(_))).try_for_each(Writer::sync)?;
+    writers.iter().filter(|writer| matches!(writer.sink, Sink::Through { .. })).try_for_each(Writer::sync)?;
     let temporaries = writers.into_iter().filter_map(|writer| match writer.sink {
-        Sink::Through(_) => None,
+        Sink::Through { .. } => None,
         Sink::Temporary { temporary, .. } => Some(temporary),
     });
     replace_all(temporaries.collect())
@@ -585,7 +598,7 @@ mod tests {
             for (endian, bytes) in [(Endian::Little, [1, 0, 2, 0, 3, 1]), (Endian::Big, [0, 1, 0, 2, 1, 3])] {
                 let mut output = npy(&path, endian);
                 let container = output.form.container.clone();
-                expected.into_iter().for_each(|count| output.expect(count));
+                output.expect(expected);
                 let mut writer = output.begin().unwrap();
                 writer.write(&[1u16, 2]).unwrap();
                 writer.write(&[0x103u16]).unwrap();

@@ -89,7 +89,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let inputs = [a, b];
     check_standard_inputs(&inputs, &values, &offsets)?;
     let runs = match &offsets[..] {
-        [a, b] => BatchRuns::Between([Offsets::open(a)?, Offsets::open(b)?]),
+        [a, b] => BatchRuns::Between([Offsets::open(a, common.endian)?, Offsets::open(b, common.endian)?]),
         _ => {
             // Without offsets, clap asks for it.
             let d = d.unwrap_or(1);

@@ -97,7 +97,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
     let keys = Concatenation::new(inputs);
     let bounds = match (segments, segment_len) {
-        (Some(path), _) => Some(SegmentBounds::Between(Offsets::open(&path)?)),
+        (Some(path), _) => Some(SegmentBounds::Between(Offsets::open(&path, flags.endian)?)),
         (None, length) => length.map(SegmentBounds::OfLength),
     };
     if let Some(bounds) = bounds {

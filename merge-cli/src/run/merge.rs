@@ -54,10 +54,9 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
         output.set_size(width.unwrap_or(1));
         output.check_space(bytes[1])?;
     }
-    if let Some(count) = count.filter(|_| !unique) {
-        output.expect(count);
-        values_output.iter_mut().for_each(|output| output.expect(count));
-    }
+    let written = count.filter(|_| !unique);
+    output.expect(written);
+    values_output.iter_mut().for_each(|output| output.expect(written));
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
 
     let files_per_input = if values.is_some() { 2 } else { 1 };
@@ -67,7 +66,8 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
         shape: Shape { key: W::SIZE, width: width.unwrap_or(0) },
         files: inputs.len(),
         count: count.filter(|_| width.is_some()),
-        needs_count: output.needs_count() || width.is_none(),
+        needs_count: written.is_none() && [&output].into_iter().chain(&values_output).any(Output::needs_count)
+            || width.is_none(),
         may_fail_late: assume_sorted || output.folder().is_some(),
         kernel: kernel.map(MergeKernel::name),
         destination: Destination::new(&output, values_output.as_ref(), bytes),

@@ -145,7 +145,10 @@ impl Sorting {
                 output.check_needs_no_count("--unique")?;
             }
             let source = KeySource::new::<W>(keys, PayloadSource::Indices, None)?;
-            let begin = || Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) });
+            let begin = |count| {
+                output.expect(count);
+                Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) })
+            };
             let (target, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
             (target.writer, summary.keys_written)
         };
@@ -166,9 +169,6 @@ impl Sorting {
                 .into_iter()
                 .chain(&values_output)
                 .try_for_each(|output| output.check_needs_no_count("--unique"))?;
-        } else if let Some(count) = source.len() {
-            output.expect(count);
-            values_output.iter_mut().for_each(|output| output.expect(count));
         }
         if let Some(values) = &mut values_output {
             values.set_size(width);
@@ -176,7 +176,9 @@ impl Sorting {
         }
         // The keys that are left out are in no output.
         let checksum = self.checksum.clone().filter(|_| self.unique);
-        let begin = || {
+        let begin = |count| {
+            output.expect(count);
+            values_output.iter_mut().for_each(|output| output.expect(count));
             let (keys, values) = (output.begin()?, values_output.map(Output::begin).transpose()?);
             Ok(Outputs { keys, values, checksum })
         };
@@ -189,7 +191,7 @@ impl Sorting {
         plan: SortPlan,
         source: S,
         width: usize,
-        begin: impl FnOnce() -> Result<Outputs>,
+        begin: impl FnOnce(Option<u64>) -> Result<Outputs>,
     ) -> Result<()> {
         let (Outputs { keys, values, checksum: _ }, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
         self.finish::<W>(keys, values, summary.keys_written, width)
@@ -240,7 +242,7 @@ impl Sorting {
             let destination = Destination { folders: [folder.as_deref(), None], bytes: [bytes, 0] };
             let plan = SortPlan::in_chunks(shape, count, destination, &self.resources, keys.path())?;
             let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
-            let begin = || Ok(Outputs { keys: writer, values: None, checksum: None });
+            let begin = |_| Ok(Outputs { keys: writer, values: None, checksum: None });
             return self.pairs_to::<W, _>(plan, source, 0, begin);
         }
         let sort = |engine: &Engine, checksum: &mut Option<Checksum>| {
@@ -274,7 +276,7 @@ impl Sorting {
         plan: SortPlan,
         source: S,
         width: usize,
-        begin: impl FnOnce() -> Result<T>,
+        begin: impl FnOnce(Option<u64>) -> Result<T>,
     ) -> Result<(T, Summary)> {
         let options = plan.options(width, self.unique, self.resources.fan_in);
         let (target, summary) = spilled::sort::<W, _>(&options, source, begin, &mut self.engine, &mut self.stats)?;

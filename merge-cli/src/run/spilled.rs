@@ -11,19 +11,48 @@ use crate::say::stats::Stats;
 use merge_host::external::{self, Options, Source, Summary, Target};
 use merge_host::parallel;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Indices that a thread writes at once.
 const BLOCK: usize = 1 << 14;
 
-/// The library's external sort of `source` to the target that `begin` opens.
+/// The library's external sort of `source` to the target that `begin` opens. `begin` is told the number of keys to write: that of
+/// all keys, which have been read by then, but not how many of them are the first of equal ones.
 pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
     source: impl Source<W, Error = Failure>,
-    begin: impl FnOnce() -> Result<T>,
+    begin: impl FnOnce(Option<u64>) -> Result<T>,
     engine: &mut ChosenEngine,
     stats: &mut Stats,
 ) -> Result<(T, Summary)> {
-    external::sort(options, source, begin, engine, stats).map_err(failure)
+    let count = AtomicU64::new(0);
+    let begin = || begin((!options.unique).then(|| count.load(Ordering::Relaxed)));
+    external::sort(options, Counted { source, count: &count }, begin, engine, stats).map_err(failure)
+}
+
+/// A source whose keys are counted as they are read.
+#[derive(Debug)]
+struct Counted<'a, S> {
+    source: S,
+    count: &'a AtomicU64,
+}
+
+impl<W: Word, S: Source<W>> Source<W> for Counted<'_, S> {
+    type Error = S::Error;
+
+    fn len(&self) -> Option<u64> {
+        self.source.len()
+    }
+
+    fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> std::result::Result<usize, S::Error> {
+        let count = self.source.read(keys, payload)?;
+        self.count.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> std::result::Result<bool, S::Error> {
+        self.source.read_again(index, keys, payload)
+    }
 }
 
 /// The library's external merge of `sources` to the target that `begin` opens, on the CPU: merges of parts are short, and the

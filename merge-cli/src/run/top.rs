@@ -63,10 +63,10 @@ fn top<W: Word>(job: Top) -> Result<()> {
         let plan =
             SortPlan::new(Shape { key: W::SIZE, width: 0 }, count, destination, &resources, &mut device, keys.path())?;
         let source = KeySource::new::<W>(keys, PayloadSource::None, None)?;
-        if count.is_some() {
-            output.expect(wanted);
-        }
-        let begin = || Ok(First { writer: output.begin()?, left: wanted, written: 0, checksum: checksum.clone() });
+        let begin = |count: Option<u64>| {
+            output.expect(count.map(|count| count.min(wanted)));
+            Ok(First { writer: output.begin()?, left: wanted, written: 0, checksum: checksum.clone() })
+        };
         let options = plan.options(0, false, resources.fan_in);
         let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, &mut stats)?;
         let (First { writer, written, .. }, summary) = sorted;

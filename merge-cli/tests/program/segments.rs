@@ -3,6 +3,7 @@
 use crate::common::{
     Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places,
 };
+use std::fs;
 
 /// Lengths of runs, many of them short and some empty.
 fn lengths(random: &mut Random, count: usize, most: u64) -> Vec<usize> {
@@ -191,4 +192,33 @@ fn sorts_of_segments_that_are_refused() {
     assert_eq!(folder.files(), before);
     folder.run("sort in.u32 --segments in.o -o in.u32").succeeds();
     assert_eq!(folder.read::<u32>("in.u32"), [1, 2, 3, 0]);
+}
+
+#[test]
+fn raw_offsets_have_the_byte_order_of_the_flag() {
+    let folder = Folder::new();
+    let big = |numbers: &[u64], size: usize| -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_be_bytes()[8 - size..].to_vec()).collect()
+    };
+    folder.write("k", &big(&[3, 1, 2, 9, 8], 4));
+    folder.write("o", &big(&[0, 3, 5], 8));
+    folder.write("o.i32", &big(&[0, 3, 5], 4));
+    folder.write("le.u16le", &[0u16, 3, 5]);
+    let expected = big(&[1, 2, 3, 8, 9], 4);
+    folder.shell("cat o | gmerge sort k --type u32 --endian big --segments - -o out").succeeds();
+    for offsets in ["o", "o.i32", "le.u16le"] {
+        fs::write(folder.path("out"), "").unwrap();
+        folder.run(&format!("sort k --type u32 --endian big --segments {offsets} -o out")).succeeds();
+        assert_eq!(folder.read::<u8>("out"), expected, "{offsets}");
+        let run = format!("batch out out --type u32 --endian big --offsets {offsets} {offsets} -o both");
+        folder.run(&run).succeeds();
+        assert_eq!(folder.read::<u8>("both"), big(&[1, 1, 2, 2, 3, 3, 8, 8, 9, 9], 4), "{offsets}");
+        if offsets != "le.u16le" {
+            folder.run(&format!("sort k --type u32 --segments {offsets} -o out")).fails(2, &[offsets, "offset"]);
+        }
+    }
+    // The keys' order is that of their own extension.
+    folder.write("k.u32le", &[3u32, 1, 2, 9, 8]);
+    folder.run("sort k.u32le --endian big --segments o -o out.u32le").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32le"), [1, 2, 3, 8, 9]);
 }
