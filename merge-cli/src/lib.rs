@@ -26,6 +26,8 @@ mod say;
 pub mod shared;
 mod spec;
 
+pub use os::allocator::Allocator;
+
 use clap::{CommandFactory, Parser};
 use job::Job;
 use merge_host::{COSTS, CostModel};
@@ -40,7 +42,7 @@ pub fn main() -> ExitCode {
     let args = args::Args::try_parse().unwrap_or_else(|text| print_and_exit(&text));
     let result = report::catch_bugs(|| {
         os::limits::share_heap();
-        os::signals::install().map_err(|e| Failure::new(format!("cannot handle signals: {e}")))?;
+        os::signals::install()?;
         check_environment()?;
         let args::ReportArgs { quiet, verbose, progress } = args.report;
         report::start(quiet, verbose, progress);
@@ -51,7 +53,9 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
+                os::allocator::begin_to_end();
                 report::error(message);
+                os::allocator::has_said_error();
             }
             ExitCode::from(failure.code())
         }

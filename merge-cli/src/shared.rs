@@ -253,7 +253,7 @@ pub fn check(flags: CheckFlags) -> Result<CheckJob> {
 pub fn begin(program: String, quiet: bool, verbose: bool) -> Result<()> {
     report::set_name(program);
     crate::os::limits::share_heap();
-    signals::install().map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
+    signals::install()?;
     crate::check_environment()?;
     report::start(quiet, verbose, When::Never);
     Ok(())

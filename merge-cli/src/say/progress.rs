@@ -129,6 +129,15 @@ pub fn suspend(print: impl FnOnce()) {
     }
 }
 
+/// What takes standard error from the bar to an empty line.
+pub fn line_end() -> &'static [u8] {
+    match BAR.get() {
+        Some(_) if io::stderr().is_terminal() => b"\r\x1b[2K",
+        Some(_) if IS_LINE_OPEN.load(Relaxed) => b"\n",
+        _ => b"",
+    }
+}
+
 /// Ends the line that the bar was drawn on where standard error is no terminal, so that what is printed next has its own.
 fn end_line() {
     if IS_LINE_OPEN.swap(false, Relaxed) {
