@@ -16,7 +16,7 @@ mod records;
 mod refuse;
 mod sort;
 
-use crate::args::{Args, CheckArgs, Command, SortArgs};
+use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
 use crate::file::values::Values;
 use crate::file::{Concatenation, Input, Output};
 use crate::records::Layout;
@@ -240,8 +240,9 @@ impl Job {
 
     /// Decides what `args` ask for: opens the inputs, reads their headers, and finds out whether outputs can be written.
     pub fn new(args: Args) -> Result<Self> {
-        // What is reported is decided before anything can be.
-        let Args { command, report: _ } = args;
+        let Args { command, report } = args;
+        let ReportArgs { quiet, verbose, progress: _ } = report;
+        refuse::beside(("--quiet", quiet), &[("--verbose", verbose)], "--quiet prints less, and --verbose more")?;
         match command {
             Command::Sort(args) => sort::job(args),
             Command::Merge(args) => merge::merge(args),

@@ -1,6 +1,7 @@
 //! Jobs on records.
 
 use super::keys::KeyFlags;
+use super::refuse::Flag;
 use super::{Job, Resources, SortRecords};
 use crate::args::RecordArgs;
 use crate::file::{Concatenation, Form, Input, Output, OutputTarget};
@@ -16,9 +17,22 @@ use std::path::Path;
 /// The name of a record, where other files have a type.
 pub const RECORD: &str = "record";
 
+/// Why records have no `--type`.
+pub const TYPE_OF_FIELD: &str = "records have no type of keys: --key names that of each field, as in 8:u32";
+
+impl RecordArgs {
+    /// The flag that says that files are records, if one was given.
+    pub fn flag(&self) -> Flag {
+        match self.record_size {
+            Some(_) => ("--record-size", true),
+            None => ("--key", !self.key.is_empty()),
+        }
+    }
+}
+
 /// Whether the files are records: by the flags, or by the header of the first.
 pub fn are_meant(args: &RecordArgs, inputs: &[Input]) -> bool {
-    args.record_size.is_some() || !args.key.is_empty() || inputs.iter().any(|input| input.header_record().is_some())
+    args.flag().1 || inputs.iter().any(|input| input.header_record().is_some())
 }
 
 /// The layout of the records in `inputs`: that of `--record-size` and `--key`, or of an .npy file's structured dtype.
@@ -93,7 +107,7 @@ pub fn sort(
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
-    let is_sized = args.record_size.is_some();
+    let (flag, _) = args.flag();
     let layout = layout(args, &inputs, flags)?;
     let mut stats = Stats::begin("sort", RECORD, layout.size, stats);
     stats.kernel = resources.sort_kernel_name();
@@ -103,8 +117,7 @@ pub fn sort(
         (Format::Npy, None) => Container::Void,
         (Format::Arrow | Format::Arrows, _) => {
             let by = if flags.format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
-            let records = if is_sized { "--record-size" } else { "--key" };
-            let message = format!("{by} and {records} cannot be used together: Arrow files hold keys");
+            let message = format!("{by} and {flag} cannot be used together: Arrow files hold keys");
             return Err(Failure::file(target.path(), message));
         }
     };
