@@ -210,7 +210,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         Job::Sort(job) => {
             let items = match job.payload {
                 Payload::Values(values) => Items::Values(job.key_type, values),
-                Payload::None | Payload::Indices => Items::Keys(job.key_type),
+                Payload::None | Payload::Indices(_) => Items::Keys(job.key_type),
             };
             (job.keys, items, job.output, job.resources)
         }

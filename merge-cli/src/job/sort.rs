@@ -3,7 +3,7 @@
 use super::keys::{KeyFlags, ValueFiles, open_values, order_of, resources};
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
-use super::{Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
+use super::{IndexLimit, Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
 use crate::args::{CommonArgs, RecordArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
@@ -79,12 +79,12 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let mut stats = flags.stats(if top.is_some() { "top" } else { "sort" }, key_type, stats);
     stats.kernel = resources.sort_kernel_name();
     if argsort {
-        let output = output_of_indices(target, flags)?;
+        let (output, limit) = output_of_indices(target, flags)?;
         let keys = Concatenation::new(inputs);
         return Ok(Job::Sort(Sort {
             keys,
             key_type,
-            payload: Payload::Indices,
+            payload: Payload::Indices(limit),
             output,
             unique,
             verify,
@@ -176,8 +176,9 @@ fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Optio
     check_standard_input(inputs.chain(values).chain(segments.map(|path| ("OFFSETS".to_owned(), path))))
 }
 
-/// The output of indices of keys: integers of the type that its extension names, or else `u64`.
-fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<Output> {
+/// The output of indices of keys: integers of the type that its extension names, or else `u64`. Also gives how many keys it is
+/// enough for.
+fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
     let path = target.path();
     let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);
     let key_type = match named {
@@ -195,5 +196,6 @@ fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<Output> {
     // Indices are not negative, so that they are encoded as they are.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
     let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };
-    Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
+    let limit = IndexLimit { path: path.to_owned(), key_type };
+    Ok((Output::new(target, Form { container, coding, size: key_type.size() }), limit))
 }
