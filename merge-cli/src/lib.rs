@@ -81,7 +81,7 @@ fn check_environment() -> Result<(), Failure> {
     }
 }
 
-/// Prints help, the version or an error of the command line, as clap does for itself. Unlike clap, it fails where standard
+/// Prints help, the version or an error of the command line, and exits. Unlike clap, it fails where standard
 /// output is closed.
 fn print_and_exit(text: &clap::Error) -> ! {
     if !text.use_stderr()
@@ -90,7 +90,8 @@ fn print_and_exit(text: &clap::Error) -> ! {
         report::error(&say::error::os_message(&error));
         std::process::exit(2);
     }
-    text.exit()
+    let _ = args::usage::print(text);
+    std::process::exit(text.exit_code())
 }
 
 /// The definition of the command line, built: commands have their full names, and the flags that all have.

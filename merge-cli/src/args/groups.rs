@@ -1,14 +1,13 @@
 //! Flags that several commands share.
 
-use crate::spec::{Devices, Endian, EngineChoice, Format, KeyField, KeyType, MemorySize, StatsFormat};
-use clap::builder::RangedU64ValueParser;
+use crate::spec::{Devices, Endian, EngineChoice, Format, KeyField, KeyType, MemorySize, StatsFormat, number};
 use std::path::PathBuf;
 
 /// Flags of every command that reads or writes keys.
 #[derive(Debug, clap::Args)]
 pub struct CommonArgs {
     /// Type of the keys; default: by header or extension. NumPy's names (uint32, float64) work too
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
     pub key_type: Option<KeyType>,
     /// Byte order of raw files, and of the output
     ///
@@ -18,7 +17,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "ORDER")]
     pub endian: Option<Endian>,
     /// Use at most N threads of the CPU, instead of one for each core
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(1..=4096))]
     pub parallel: Option<usize>,
     /// Print on standard error the time of each phase
     ///
@@ -71,7 +70,7 @@ pub struct MemoryArgs {
     #[arg(short = 'T', long, value_name = "DIR")]
     pub tmp_dir: Option<PathBuf>,
     /// Merge at most N runs at once; default: as many as memory allows
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(2..=u64::MAX))]
     pub batch_size: Option<usize>,
 }
 
@@ -79,7 +78,7 @@ pub struct MemoryArgs {
 #[derive(Debug, clap::Args)]
 pub struct RecordArgs {
     /// The file is records of R bytes each, ordered by --key; not needed for .npy files with a structured dtype
-    #[arg(long, value_name = "R", value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64))]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = number::<usize>(1..=isize::MAX as u64))]
     pub record_size: Option<usize>,
     /// Fields that order records, the most significant one first: OFFSET:TYPE, or NAME of an .npy file with a structured
     /// dtype; append `:desc` for descending

@@ -6,6 +6,7 @@ mod endian;
 mod field;
 mod key_type;
 mod memory_size;
+mod number;
 
 pub use choice::{Distribution, EngineChoice, Format, Kernel, Processors, SortKernel, StatsFormat, When};
 pub use devices::Devices;
@@ -13,3 +14,4 @@ pub use endian::Endian;
 pub use field::{FieldType, KeyField, Location};
 pub use key_type::{KeyType, Kind};
 pub use memory_size::MemorySize;
+pub use number::number;

@@ -32,4 +32,5 @@ mod sort_values;
 mod stats;
 mod streams;
 mod top;
+mod usage;
 mod values;

@@ -101,7 +101,7 @@ fn verbose_says_what_was_decided() {
     assert!(run.stderr().contains("no kernels for u8 keys") && run.stderr().contains("keys: u8, by --type"));
     assert_eq!(run.stdout().len(), 12);
     folder.run("sort in.u32 -o out.u32 -q").succeeds();
-    folder.run("sort in.u32 -o out.u32 -q -v").is_misuse(&["--quiet", "--verbose"]);
+    folder.run("sort in.u32 -o out.u32 -q -v").fails(2, &["--quiet", "--verbose"]);
 }
 
 /// A terminal: our end, and the one for a program.

@@ -28,9 +28,9 @@ fn checks_in_either_order() {
     let run = folder.run("sort -C mixed.u32");
     assert_eq!((run.code(), &*run.stderr(), run.stdout()), (Some(1), "", &b""[..]));
     folder.run("sort -C none.u32").fails(2, &["none.u32: No such file or directory"]);
-    folder.run("sort -c up.u32 -o out.u32").is_misuse(&["-c", "--output"]);
-    folder.run("sort -C up.u32 --argsort").is_misuse(&["-C", "--argsort"]);
-    folder.run("sort -c -C up.u32").is_misuse(&["-c", "-C"]);
+    folder.run("sort -c up.u32 -o out.u32").fails(2, &["-c", "--output"]);
+    folder.run("sort -C up.u32 --argsort").fails(2, &["-C", "--argsort"]);
+    folder.run("sort -c -C up.u32").fails(2, &["-c", "-C"]);
     folder.run("sort -c up.u32 down.u32").fails(2, &["-c checks one file IN, found 2"]);
 }
 
