@@ -1,7 +1,8 @@
 //! Flags that several commands share.
 
-use crate::spec::{Devices, Endian, EngineChoice, Format, KeyField, KeyType, MemorySize, StatsFormat, number};
+use crate::spec::{Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, StatsFormat, number};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Flags of every command that reads or writes keys.
 #[derive(Debug, clap::Args)]
@@ -80,12 +81,13 @@ pub struct RecordArgs {
     /// The file is records of R bytes each, ordered by --key; not needed for .npy files with a structured dtype
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = number::<usize>(1..=isize::MAX as u64))]
     pub record_size: Option<usize>,
-    /// Fields that order records, the most significant one first: OFFSET:TYPE, or NAME of an .npy file with a structured
-    /// dtype; append `:desc` for descending
+    /// Fields that order records, the most significant one first, with commas between them: OFFSET:TYPE, or NAME of an .npy
+    /// file with a structured dtype; append `:desc` for descending
     ///
     /// OFFSET is in bytes from the beginning of the record. TYPE is one of those of --type, with the byte order of --endian
-    /// or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. Fields must not overlap. Records
+    /// or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. A NAME that is a number, or has a
+    /// comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'. Fields must not overlap. Records
     /// with equal fields keep their order.
-    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
-    pub key: Vec<KeyField>,
+    #[arg(long, value_name = "FIELD", value_parser = KeyFields::from_str)]
+    pub key: Vec<KeyFields>,
 }

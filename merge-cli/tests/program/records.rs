@@ -351,7 +351,7 @@ fn errors() {
         let beyond = ["--key 3:u32: takes 4 bytes from byte 3 on", "within the 6 bytes of a record"];
         fails(&folder, &format!("{command} --record-size 6 --key 0:u16,3:u32"), &beyond);
         fails(&folder, &format!("{command} --record-size 6 --key 6:u8"), &["--key 6:u8: takes 1 bytes"]);
-        let overlap = ["--key 1:bytes2:desc: overlaps 2:u32"];
+        let overlap = ["--key 1:bytes2:desc: overlaps 2:u32, expected fields that share no byte"];
         fails(&folder, &format!("{command} --record-size 6 --key 2:u32,0:u8,1:bytes2:desc"), &overlap);
 
         folder.run(&format!("{command} --record-size 6")).fails(2, &["--key"]);
