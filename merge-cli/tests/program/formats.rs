@@ -235,7 +235,8 @@ fn the_content_tells_and_the_extension_must_not_contradict() {
         write("raw.npy", content);
         write("out", OLD);
         let begin = content[..content.len().min(6)].escape_ascii().to_string();
-        let parts = ["raw.npy: begins with ", &*begin, "expected \"\\x93NUMPY\"", "if it is raw, rename it"];
+        let found = if content.is_empty() { "raw.npy: is empty, " } else { "raw.npy: begins with " };
+        let parts = [found, &*begin, "expected \"\\x93NUMPY\"", "if it is raw, rename it"];
         folder.run("sort raw.npy -o out --type u8").fails(2, &parts);
         assert_eq!(fs::read(folder.path("out")).unwrap(), OLD);
         fs::rename(folder.path("raw.npy"), folder.path("raw")).unwrap();
@@ -399,6 +400,8 @@ fn pipes_are_read_in_parts() {
         let last = 128 + 4 * count;
         let run = folder.shell(&format!("{generate} | head -c {} | gmerge check -", last - 4));
         run.fails(2, &[&format!("-: length is {} bytes, expected {last} by its .npy header", last - 4)]);
+        let run = folder.shell(&format!("{{ {generate}; printf x; }} | gmerge check -"));
+        run.fails(2, &[&format!("-: has more bytes, expected {last} by its .npy header")]);
     }
     folder.run(&format!("gen -n {count} --dist sorted -o keys.u32be")).succeeds();
     folder.run("check keys.u32be").succeeds();

@@ -74,6 +74,9 @@ fn batches_that_are_refused() {
     folder.write("down.o", &[0u64, 3, 2, 4]);
     folder.write("short.o", &[0u64, 1, 1, 1]);
     folder.write("huge.o", &[0u64, 1, 1, u64::MAX]);
+    folder.write("minus.i32", &[0i32, -2, 1, 4]);
+    folder.write("first.i64", &[i64::MIN, 2, 1, 4]);
+    folder.write("large.u128", &[0u128, 1 << 64, 1, 4]);
     folder.write("unsorted.o", &[0u64, 1, 1, 4]);
     folder.write("none.o", &[0u64; 0]);
     folder.write("odd.o", b"odd");
@@ -86,6 +89,10 @@ fn batches_that_are_refused() {
     run("huge.o b.o").fails(2, &["huge.o: the last offset is 18446744073709551615, expected 4"]);
     run("none.o b.o").fails(2, &["none.o: has no offsets, expected one more than there are runs"]);
     run("a.o odd.o").fails(2, &["odd.o: length is 3 bytes, expected a multiple of 8"]);
+    run("minus.i32 b.o").fails(2, &["minus.i32: offset 1 is -2, expected a number of keys from 0 to "]);
+    run("first.i64 b.o").fails(2, &["first.i64: offset 0 is -9223372036854775808, expected a number of keys"]);
+    run("large.u128 b.o")
+        .fails(2, &["large.u128: offset 1 is 18446744073709551616, expected a number of keys from 0 to "]);
     run("lost.o a.o").fails(2, &["lost.o: No such file or directory"]);
     run("- -").fails(2, &["OA and OB are both -"]);
     run("unsorted.o b.o").fails(2, &["a.u32: not sorted at index 3 (in run 2): 1 after 9"]);
