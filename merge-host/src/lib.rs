@@ -71,6 +71,7 @@
 
 #![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 
+pub mod allocation;
 mod batch_kernel;
 mod cpu;
 mod descending;

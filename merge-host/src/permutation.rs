@@ -22,7 +22,7 @@ use crate::cpu::memory;
 use crate::cpu::moved::{self, Moved};
 use crate::cpu::scratch::Scratch;
 use crate::engine::check_length;
-use crate::{Error, Index, parallel};
+use crate::{Error, Index, allocation, parallel};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The fewest values that a thread gathers at once.
@@ -203,7 +203,7 @@ impl<'a, I: Index> Permutation<'a, I> {
     pub fn check(indices: &'a [I], count: usize, threads: usize) -> Result<Self, Error> {
         check_length("the permutation", count, indices.len(), "|items|")?;
         let mut marks = Vec::new();
-        marks.try_reserve_exact(count).map_err(|_| memory::out_of_memory::<AtomicU8>(count))?;
+        allocation::handled(|| marks.try_reserve_exact(count)).map_err(|_| memory::out_of_memory::<AtomicU8>(count))?;
         marks.resize_with(count, || AtomicU8::new(0));
         let share = parallel::share_length_for(threads, count, BLOCK);
         let mark = |index: &I| marks.get(index.to_usize()).map(|mark| mark.store(1, Ordering::Relaxed)).is_some();

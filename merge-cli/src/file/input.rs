@@ -171,7 +171,7 @@ impl Input {
         if let Some(length) = self.length
             && length != header.end
         {
-            return Err(self.wrong_length(&header, &length.to_string()));
+            return Err(self.wrong_length(&header, Some(length)));
         }
         let length = header.end - header.begin;
         self.length = Some(length);
@@ -406,11 +406,11 @@ impl Input {
         if let Header::Npy(header) = &self.header {
             let end = header.begin + self.position;
             if count < bytes.len() {
-                return Err(self.wrong_length(header, &end.to_string()));
+                return Err(self.wrong_length(header, Some(end)));
             }
             let is_ahead = self.ahead.position() < self.ahead.get_ref().len() as u64;
             if end == header.end && (is_ahead || read(&mut [0]).map_err(|e| Failure::io(&self.path, &e))? > 0) {
-                return Err(self.wrong_length(header, "more"));
+                return Err(self.wrong_length(header, None));
             }
         }
         Ok(count)
@@ -434,7 +434,8 @@ impl Input {
         Failure::file(&self.path, format!("cannot read from byte {offset} on: {}", os_message(error)))
     }
 
-    fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
+    /// The error of a length that is not the header's: `found`, or more than that.
+    fn wrong_length(&self, header: &npy::Header, found: Option<u64>) -> Failure {
         let npy::Header { dtype, count, row, begin, end } = header;
         let items = match dtype {
             Dtype::Number(number, _) if row.is_empty() => format!("{} keys", number.key_type),
@@ -442,7 +443,8 @@ impl Input {
             _ => format!("rows of {}", header.rows()),
         };
         let parts = format!("{begin} of the header and {count} {items}");
-        Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))
+        let found = found.map_or_else(|| "has more bytes".to_owned(), |found| format!("length is {found} bytes"));
+        Failure::file(&self.path, format!("{found}, expected {end} by its .npy header: {parts}"))
     }
 
     /// The file ends at byte `end` now.

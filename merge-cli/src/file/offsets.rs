@@ -97,12 +97,20 @@ impl Offsets {
     }
 }
 
-/// All integers of a file. One that is negative or does not fit is more than any number of keys.
+/// All integers of a file, or an error if one of them is no number of keys.
 fn read_integers(input: &mut Input) -> Result<Vec<usize>> {
-    let key_type = input.coding().key_type;
+    let coding = input.coding();
+    let key_type = coding.key_type;
     with_word!(key_type.size(), W => {
         let sign = if key_type.kind() == Kind::Signed { W::TOP_BIT } else { W::ZERO };
-        let offset = |word: W| word.widen().checked_sub(sign.widen()).and_then(|offset| usize::try_from(offset).ok());
-        Ok(input.read_all::<W>()?.into_iter().map(|word| offset(word).unwrap_or(usize::MAX)).collect())
+        let words = input.read_all::<W>()?;
+        let offset = |(index, word): (usize, W)| {
+            let offset = word.widen().checked_sub(sign.widen()).and_then(|offset| usize::try_from(offset).ok());
+            offset.ok_or_else(|| {
+                let (found, most) = (coding.show(word), usize::MAX);
+                Failure::file(input.path(), format!("offset {index} is {found}, expected a number of keys from 0 to {most}"))
+            })
+        };
+        words.into_iter().enumerate().map(offset).collect()
     })
 }

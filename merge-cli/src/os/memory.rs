@@ -6,6 +6,8 @@ use crate::say::error::{Failure, Result};
 use crate::say::report;
 use crate::spec::MemorySize;
 use bytemuck::Pod;
+use bytemuck::allocation::try_zeroed_vec;
+use merge_host::allocation;
 use std::fs;
 
 /// Bytes of a large page on x86-64.
@@ -32,7 +34,7 @@ pub fn zeroed<T: Pod>(count: u64, purpose: &str) -> Result<Vec<T>> {
     let needed = u128::from(count) * size_of::<T>() as u128;
     check(needed, purpose)?;
     let count = usize::try_from(count).map_err(|_| too_much(needed, purpose, "more than this machine can address"))?;
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused(needed, purpose))
+    allocation::handled(|| try_zeroed_vec(count)).map_err(|()| refused(needed, purpose))
 }
 
 /// An error if `needed` bytes are more than the system can provide. `purpose` names what they are for.

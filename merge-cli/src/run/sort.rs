@@ -14,7 +14,7 @@ use crate::coding::{Word, with_word};
 use crate::file::output::commit;
 use crate::file::values::{self, Values};
 use crate::file::{Concatenation, Output, Writer};
-use crate::job::{Payload, Resources, Sort};
+use crate::job::{IndexLimit, Payload, Resources, Sort};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
 use crate::say::error::{Failure, Result};
@@ -38,6 +38,9 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     }
     // Also an error if the files do not hold whole keys.
     let count = keys.count::<W>()?;
+    if let (Payload::Indices(limit), Some(count)) = (&payload, count) {
+        limit.check(count)?;
+    }
     threads::start(resources.threads, threads::useful(keys.length()))?;
     let work = work::<W>(count, &payload);
     let engine = ChosenEngine::start_sort(resources.processors.clone(), resources.sort_kernel, key_type, work)?;
@@ -45,7 +48,7 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     let sorting = Sorting { resources, engine, unique, checksum, stats };
     match payload {
         Payload::None => sorting.keys::<W>(keys, count, output),
-        Payload::Indices => sorting.indices::<W>(keys, count, output),
+        Payload::Indices(limit) => sorting.indices::<W>(keys, count, limit, output),
         Payload::Values(values) => sorting.values::<W>(keys, values, output),
     }
 }
@@ -55,7 +58,7 @@ fn work<W: Word>(count: Option<u64>, payload: &Payload) -> Option<Work> {
     let work = work_of(count, Work::sort::<W>)?;
     Some(match payload {
         Payload::None => work.from_files(),
-        Payload::Indices => work.with_values(size_of::<u64>()),
+        Payload::Indices(_) => work.with_values(size_of::<u64>()),
         Payload::Values(values) => work.with_values((values.input.length()? / count?.max(1)) as usize),
     })
 }
@@ -122,7 +125,13 @@ impl Sorting {
     }
 
     /// Writes the indices of keys in sorted order.
-    fn indices<W: Word>(mut self, mut keys: Concatenation, count: Option<u64>, mut output: Output) -> Result<()> {
+    fn indices<W: Word>(
+        mut self,
+        mut keys: Concatenation,
+        count: Option<u64>,
+        limit: IndexLimit,
+        mut output: Output,
+    ) -> Result<()> {
         let (width, size) = (size_of::<u64>(), output.size());
         let plan = self.plan::<W>(width, count, &keys, &output, None, true)?;
         let count = if plan.in_memory == Some(true) { count } else { None };
@@ -144,7 +153,7 @@ impl Sorting {
             if self.unique {
                 output.check_needs_no_count("--unique")?;
             }
-            let source = KeySource::new::<W>(keys, PayloadSource::Indices, None)?;
+            let source = KeySource::new::<W>(keys, PayloadSource::Indices(limit), None)?;
             let begin = |count| {
                 output.expect(count);
                 Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) })
@@ -304,8 +313,7 @@ fn read_bounded<W: Word>(input: &mut Concatenation, most: u64) -> Result<Vec<W>>
     let mut items = memory::zeroed::<W>(most + 1, "the input")?;
     let read = input.read(&mut items)?;
     if read as u64 > most {
-        let message =
-            "with its values, does not fit in the memory that may be used: expected regular files, and no pipes";
+        let message = "with its values, does not fit in the memory that may be used: expected regular files, and no pipes: regular files are sorted in chunks";
         return Err(Failure::file(input.path(), message));
     }
     items.truncate(read);

@@ -9,7 +9,7 @@
 //! Blocks have a fixed length, so that the sum of floats does not depend on the number of threads.
 
 use super::memory::out_of_memory;
-use crate::{Error, Key, parallel};
+use crate::{Error, Key, allocation, parallel};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -31,9 +31,9 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     let counts = parallel::map_on(threads, &blocks, |block| block.clone().filter(|&i| is_head(i)).count());
     let total = counts.iter().sum();
     out.clear();
-    out.try_reserve_exact(total).map_err(|_| out_of_memory::<K>(total))?;
+    allocation::handled(|| out.try_reserve_exact(total)).map_err(|_| out_of_memory::<K>(total))?;
     totals.clear();
-    totals.try_reserve_exact(total).map_err(|_| out_of_memory::<V>(total))?;
+    allocation::handled(|| totals.try_reserve_exact(total)).map_err(|_| out_of_memory::<V>(total))?;
     let mut slots = (&mut out.spare_capacity_mut()[..total], &mut totals.spare_capacity_mut()[..total]);
     let slots = counts.iter().map(|&count| {
         let of_keys = slots.0.split_off_mut(..count).expect("the counts add up to `total`");

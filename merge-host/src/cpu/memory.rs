@@ -3,13 +3,14 @@
 //! The system provides the pages of a large allocation when they are first written, to the thread that writes them.
 //! Therefore nothing is written here.
 
-use crate::Error;
+use crate::{Error, allocation};
 use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_slice_box;
 use std::mem::MaybeUninit;
 
 /// `count` zeros.
 pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
-    let zeros = bytemuck::allocation::try_zeroed_slice_box(count).map_err(|()| out_of_memory::<T>(count))?;
+    let zeros = allocation::handled(|| try_zeroed_slice_box(count)).map_err(|()| out_of_memory::<T>(count))?;
     prefer_huge_pages(&zeros);
     Ok(zeros)
 }
@@ -17,7 +18,7 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
 /// Uninitialised memory for `count` values.
 pub(crate) fn uninit<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
     let mut values = Vec::new();
-    values.try_reserve_exact(count).map_err(|_| out_of_memory::<V>(count))?;
+    allocation::handled(|| values.try_reserve_exact(count)).map_err(|_| out_of_memory::<V>(count))?;
     // SAFETY: the capacity is at least `count`, and a `MaybeUninit` need not be initialised.
     unsafe { values.set_len(count) };
     prefer_huge_pages(&values);

@@ -10,7 +10,7 @@
 //! The blocks are found before the first is merged, so that each element is compared by one thread at a time.
 
 use super::memory;
-use crate::{Error, parallel};
+use crate::{Error, allocation, parallel};
 use std::mem::MaybeUninit;
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
@@ -54,7 +54,7 @@ pub(crate) fn merge_by<T: Send>(
 ) -> Result<Vec<T>, Error> {
     let count = a.len() + b.len();
     let mut merged: Vec<T> = Vec::new();
-    merged.try_reserve_exact(count).map_err(|_| memory::out_of_memory::<T>(count))?;
+    allocation::handled(|| merged.try_reserve_exact(count)).map_err(|_| memory::out_of_memory::<T>(count))?;
     memory::prefer_huge_pages(merged.spare_capacity_mut());
     let (length, mut blocks) = (count.div_ceil(threads * BLOCKS_PER_THREAD), vec![]);
     let to = &mut merged.spare_capacity_mut()[..count];

@@ -4,9 +4,9 @@
 //! Therefore some memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the whole process.
 
 use super::memory::{out_of_memory, prefer_huge_pages};
-use crate::Error;
+use crate::{Error, allocation};
 use bytemuck::Zeroable;
-use std::alloc::{Layout, handle_alloc_error};
+use bytemuck::allocation::try_zeroed_vec;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, take};
 use std::ops::{Deref, DerefMut};
@@ -71,7 +71,7 @@ impl<T> Scratch<T> {
             return Ok(Scratch { blocks, count, of: PhantomData });
         }
         let mut fresh = Vec::new();
-        fresh.try_reserve_exact(blocks).map_err(|_| out_of_memory::<T>(count))?;
+        allocation::handled(|| fresh.try_reserve_exact(blocks)).map_err(|_| out_of_memory::<T>(count))?;
         prefer_huge_pages(fresh.spare_capacity_mut());
         Ok(Scratch { blocks: fresh, count, of: PhantomData })
     }
@@ -81,7 +81,8 @@ impl<T: Zeroable> Scratch<T> {
     /// [`zeroed`](Self::zeroed) for few values: if there is no memory for these the program ends, as it does for a vector.
     pub fn of_few(count: usize) -> Self {
         Self::zeroed(count).unwrap_or_else(|_| {
-            handle_alloc_error(Layout::array::<T>(count).expect("few values are no more than the address space"))
+            let blocks = blocks_for::<T>(count).expect("few values are no more than the address space");
+            Self { blocks: vec![Block::zeroed(); blocks], count, of: PhantomData }
         })
     }
 
@@ -94,7 +95,7 @@ impl<T: Zeroable> Scratch<T> {
             unsafe { memory.write_bytes(0, blocks) };
             return Ok(Self { blocks: kept, count, of: PhantomData });
         }
-        let zeros = bytemuck::allocation::try_zeroed_vec::<u128>(blocks).map_err(|()| out_of_memory::<T>(count))?;
+        let zeros = allocation::handled(|| try_zeroed_vec::<u128>(blocks)).map_err(|()| out_of_memory::<T>(count))?;
         prefer_huge_pages(&zeros);
         let mut zeros = ManuallyDrop::new(zeros);
         // SAFETY: blocks have the layout of these numbers, of which the vector owns so many.

@@ -20,7 +20,7 @@
 use super::memory::out_of_memory;
 use super::run::Keys;
 use crate::set_operation::{Kept, SetOperation};
-use crate::{Error, Key, parallel};
+use crate::{Error, Key, allocation, parallel};
 use kernels_gpu::textbook::co_rank::co_rank;
 use std::mem::MaybeUninit;
 
@@ -42,7 +42,7 @@ pub(crate) fn set_operation<K: Key>(
     let counts = parallel::map_on(threads, &blocks, count);
     let total = counts.iter().sum();
     out.clear();
-    out.try_reserve_exact(total).map_err(|_| out_of_memory::<K>(total))?;
+    allocation::handled(|| out.try_reserve_exact(total)).map_err(|_| out_of_memory::<K>(total))?;
     let mut slots = &mut out.spare_capacity_mut()[..total];
     let slots = counts.iter().map(|&count| slots.split_off_mut(..count).expect("the counts add up to `total`"));
     let work: Vec<_> = blocks.into_iter().zip(slots).collect();

@@ -8,8 +8,8 @@
 //! ```
 
 use super::memory::out_of_memory;
-use crate::Error;
 use crate::parallel::map_on;
+use crate::{Error, allocation};
 use std::ops::Range;
 
 /// Items that a thread compares with the threshold at once.
@@ -68,7 +68,7 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
             });
             for passed in blocks {
                 let candidates = self.candidates.len() + passed.len();
-                let memory = self.candidates.try_reserve(passed.len());
+                let memory = allocation::handled(|| self.candidates.try_reserve(passed.len()));
                 memory.map_err(|_| out_of_memory::<T>(candidates))?;
                 self.candidates.extend(passed);
                 if candidates >= k.saturating_mul(2).max(FEWEST_CANDIDATES) {

@@ -1,8 +1,9 @@
 //! A part of a source or of a run in memory.
 
 use super::shape::Shape;
-use crate::{Error, Word, unique};
+use crate::{Error, Word, allocation, unique};
 use bytemuck::Pod;
+use bytemuck::allocation::try_zeroed_vec;
 use std::ops::Range;
 
 /// Memory for keys of any type and a payload for each.
@@ -70,7 +71,7 @@ impl Block {
 /// `count` zeros.
 pub(super) fn zeroed<T: Pod>(count: usize) -> Result<Vec<T>, Error> {
     let needed = || (count as u64).saturating_mul(size_of::<T>() as u64);
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| Error::OutOfHostMemory { needed: needed() })
+    allocation::handled(|| try_zeroed_vec(count)).map_err(|()| Error::OutOfHostMemory { needed: needed() })
 }
 
 /// At least `count` times `width` bytes, all zero, as numbers of type `T`.

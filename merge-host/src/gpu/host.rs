@@ -8,7 +8,7 @@ use super::launch::{Arrays, Entry, OnStream, batch, groups, merge, segments};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::{Address, Gpu, zeroed};
 use crate::permutation::fill_identity;
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, parallel};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, allocation, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
@@ -716,7 +716,7 @@ fn identity(len: usize) -> Result<Box<[u64]>, Error> {
 /// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are there.
 pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
-    let memory = gathered.try_reserve_exact(permutation.len());
+    let memory = allocation::handled(|| gathered.try_reserve_exact(permutation.len()));
     memory.map_err(|_| Error::OutOfHostMemory { needed: (permutation.len() * size_of::<T>()) as u64 })?;
     let slots = &mut gathered.spare_capacity_mut()[..permutation.len()];
     parallel::for_each(slots.chunks_mut(BLOCK).zip(permutation.chunks(BLOCK)), |(slots, indices)| {
