@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Indices that a thread writes at once.
 const BLOCK: usize = 1 << 14;
+/// Indices that are copied at once to be written, so that the copy takes little memory.
+const INDICES: usize = 1 << 20;
 
 /// The library's external sort of `source` to the target that `begin` opens.
 pub fn sort<W: Word, T: Target<W, Error = Failure>>(
@@ -282,7 +284,9 @@ impl<W: Word> Target<W> for PayloadOutput {
     fn write(&mut self, _keys: &mut [W], payload: &mut [u8]) -> Result<()> {
         match self.index_size {
             None => self.writer.write::<u8>(payload),
-            Some(size) => write_indices(&mut self.writer, size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload)),
+            Some(size) => payload.chunks(INDICES * size_of::<u64>()).try_for_each(|payload| {
+                write_indices(&mut self.writer, size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload))
+            }),
         }
     }
 }
@@ -292,13 +296,16 @@ pub fn write_indices(writer: &mut Writer, size: usize, indices: &[u64]) -> Resul
     if size == size_of::<u64>() {
         return writer.write(indices);
     }
-    let mut short = memory::zeroed::<u32>(indices.len() as u64, "the indices")?;
-    parallel::try_for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
-        let mut pairs = short.iter_mut().zip(indices);
-        pairs.try_for_each(|(short, index)| u32::try_from(*index).map(|index| *short = index))
+    let mut short = memory::zeroed::<u32>(indices.len().min(INDICES) as u64, "a part of the indices")?;
+    indices.chunks(INDICES).try_for_each(|indices| {
+        let short = &mut short[..indices.len()];
+        parallel::try_for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
+            let mut pairs = short.iter_mut().zip(indices);
+            pairs.try_for_each(|(short, index)| u32::try_from(*index).map(|index| *short = index))
+        })
+        .map_err(|_| too_many_indices(writer.path()))?;
+        writer.write(short)
     })
-    .map_err(|_| too_many_indices(writer.path()))?;
-    writer.write(&short)
 }
 
 /// The error of indices that do not fit in 4 bytes.
