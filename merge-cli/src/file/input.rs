@@ -23,6 +23,8 @@ use std::sync::OnceLock;
 const BLOCK: usize = 1 << 20;
 /// Keys to allocate first where the length is not known.
 const FIRST_CAPACITY: usize = 1 << 16;
+/// Bytes to read at once there.
+const PART: usize = 16 << 20;
 
 /// A file that keys or the bytes of values are read from, in order.
 #[derive(Debug)]
@@ -312,18 +314,21 @@ impl Input {
             self.read(&mut keys)?;
             return Ok(keys);
         }
-        let mut keys = memory::zeroed::<W>(FIRST_CAPACITY as u64, &what)?;
-        let mut filled = 0;
+        let mut keys: Vec<W> = Vec::new();
         loop {
-            filled += self.read(&mut keys[filled..])?;
-            if filled < keys.len() {
-                keys.truncate(filled);
+            let filled = keys.len();
+            if filled == keys.capacity() {
+                // Twice the capacity each time, so that every key is copied about once, if it is copied at all.
+                memory::reserve(&mut keys, filled.max(FIRST_CAPACITY), &what)?;
+            }
+            // The system provides pages when they are first written to: no more than are needed.
+            let part = (keys.capacity() - filled).min(PART / W::SIZE);
+            keys.resize(filled + part, W::ZERO);
+            let read = self.read(&mut keys[filled..])?;
+            keys.truncate(filled + read);
+            if read < part {
                 return Ok(keys);
             }
-            // Twice the capacity each time, so that every key is copied about once.
-            let mut larger = memory::zeroed::<W>(2 * keys.len() as u64, &what)?;
-            larger[..filled].copy_from_slice(&keys);
-            keys = larger;
         }
     }
 

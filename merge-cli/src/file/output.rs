@@ -10,7 +10,7 @@ use super::temporary::Temporary;
 use crate::coding::{Coding, Word};
 use crate::format::npy::Purpose;
 use crate::format::{Container, arrow};
-use crate::os::disk::free_in;
+use crate::os::disk::{free_in, is_in_memory};
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::{progress, report};
 use merge_host::parallel;
@@ -24,6 +24,10 @@ use std::path::{Path, PathBuf};
 const BLOCK: usize = 256 << 10;
 /// The same for keys that are written as they are.
 const LARGE_BLOCK: usize = 4 << 20;
+/// Bytes of memory that a file in memory leaves.
+const SPARE: u64 = 2 << 20;
+/// A file in memory may take one part in so many of what is free before the system is asked again.
+const GRANTED: u128 = 8;
 
 /// Where output will go. Nothing is changed yet.
 #[derive(Debug)]
@@ -121,20 +125,7 @@ impl Output {
             return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
         }
         progress::expect(Some(bytes as u64));
-        if let Some(folder) = self.folder()
-            && let Some(free) = free_in(folder)
-            && bytes > free
-        {
-            let folder = name(folder);
-            return Err(Failure::file(
-                &self.path,
-                format!(
-                    "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: \
-                     free some or write elsewhere"
-                ),
-            ));
-        }
-        Ok(())
+        self.folder().map_or(Ok(0), |folder| check_free(&self.path, folder, bytes)).map(|_| ())
     }
 
     /// Whether items may be written in any order: to a region of a regular file.
@@ -248,7 +239,7 @@ impl Output {
                 Sink::Temporary { temporary: Temporary::create(replacement)?, position: 0 }
             }
         };
-        let mut writer = Writer { path, sink, arrow: None, form, count, written: 0 };
+        let mut writer = Writer { path, sink, arrow: None, form, count, written: 0, granted: 0 };
         writer.write_items(&header, Coding::BYTES)?;
         if let Container::Arrow(format, column) = &writer.form.container {
             let file = writer.sink.file().try_clone();
@@ -257,6 +248,22 @@ impl Output {
         }
         Ok(writer)
     }
+}
+
+/// Bytes that are free in the folder of the output at `path`. An error if `bytes` are more.
+fn check_free(path: &Path, folder: &Path, bytes: u128) -> Result<u128> {
+    let free = free_in(folder).unwrap_or(u128::MAX);
+    if bytes <= free {
+        return Ok(free);
+    }
+    let folder = name(folder);
+    Err(Failure::file(
+        path,
+        format!(
+            "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: free some or write \
+             elsewhere"
+        ),
+    ))
 }
 
 fn check_is_no_input(output: &Path, target: &Target, input: &Path, file: Identity) -> Result<()> {
@@ -352,6 +359,8 @@ pub struct Writer {
     count: Option<u64>,
     /// Bytes of items so far.
     written: u64,
+    /// Bytes that may be written before the system is asked again for memory.
+    granted: u64,
 }
 
 #[derive(Debug)]
@@ -387,6 +396,9 @@ impl Writer {
     pub fn write<W: Word>(&mut self, items: &[W]) -> Result<()> {
         self.written += size_of_val(items) as u64;
         let coding = self.form.coding;
+        if self.arrow.is_some() {
+            self.grant(size_of_val(items) as u64)?;
+        }
         let Some(arrow) = &mut self.arrow else { return self.write_items(items, coding) };
         let mut copy = Vec::new();
         let mut blocks = items.chunks(LARGE_BLOCK / W::SIZE);
@@ -435,8 +447,23 @@ impl Writer {
         Ok(())
     }
 
+    /// An error if `bytes` more bytes of a file in memory are more than the system has, which would otherwise end this program,
+    /// or another one, without a word.
+    fn grant(&mut self, bytes: u64) -> Result<()> {
+        let Sink::Temporary { temporary, .. } = &self.sink else { return Ok(()) };
+        let folder = temporary.folder();
+        if bytes > self.granted && is_in_memory(folder) {
+            let needed = u128::from(bytes.saturating_add(SPARE));
+            let more = (check_free(&self.path, folder, needed)? - needed) / GRANTED;
+            self.granted = bytes.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+        }
+        self.granted = self.granted.saturating_sub(bytes);
+        Ok(())
+    }
+
     /// A region of `bytes` bytes after what was written before, in a regular file.
     fn next_region(&mut self, bytes: u64) -> Result<Region<'_>> {
+        self.grant(bytes)?;
         let Sink::Temporary { temporary, position } = &mut self.sink else {
             return Err(Failure::file(&self.path, "is no regular file, expected one to write to in any order"));
         };

@@ -50,6 +50,7 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
     };
     let (values, mut values_output) = split_values(values);
     let bytes = [known * W::SIZE as u128, known * width.unwrap_or(0) as u128];
+    let most = count.zip(width).map(|(count, width)| [W::SIZE, width].map(|size| u128::from(count) * size as u128));
     if let Some(output) = &mut values_output {
         output.set_size(width.unwrap_or(1));
         output.check_space(bytes[1])?;
@@ -70,7 +71,7 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
             || width.is_none(),
         may_fail_late: assume_sorted || output.folder().is_some(),
         kernel: kernel.map(MergeKernel::name),
-        destination: Destination::new(&output, values_output.as_ref(), bytes),
+        destination: Destination::new(&output, values_output.as_ref(), bytes).or_up_to(most),
         path: &path,
     };
     // Values of no bytes are those of no keys.

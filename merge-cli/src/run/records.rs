@@ -72,8 +72,9 @@ impl Sorting {
             if is_short { (size_of::<u32>(), KeyType::U32) } else { (size_of::<u64>(), KeyType::U64) };
         let size = self.layout.size;
         let count = length.map(|length| length / size as u64);
-        let destination = Destination::new(&output, None, [length.unwrap_or(0).into(), 0]);
-        let budget = memory::budget(self.resources.memory, 0)?;
+        let destination = destination(&output, length);
+        let files = if count.is_some() { 0 } else { destination.in_memory() };
+        let budget = memory::budget(self.resources.memory, files)?;
         let fits = |count: u64| in_memory(word, size, count) + u128::from(destination.in_memory()) <= budget.into();
         let can_be_spilled = self.key.size() <= LONGEST_KEY;
         match count {
@@ -200,7 +201,7 @@ impl Sorting {
         let work = work_of(count, |keys| Work::sort::<W>(keys).with_values(width));
         let mut engine =
             ChosenEngine::start_sort(self.resources.processors.clone(), self.resources.sort_kernel, key_type, work)?;
-        let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
+        let destination = destination(&output, input.length());
         let mut device = || engine.device_memory().map_err(failure);
         let shape = Shape { key: W::SIZE, width };
         let plan = SortPlan::new(shape, count, destination, &self.resources, &mut device, input.path())?;
@@ -263,6 +264,12 @@ impl Sorting {
         );
         Failure::file(input.path(), message)
     }
+}
+
+/// The output of records of `length` bytes, if that is known.
+fn destination(output: &Output, length: Option<u64>) -> Destination<'_> {
+    let bytes = length.map(|length| [length.into(), 0]);
+    Destination::new(output, None, bytes.unwrap_or_default()).or_up_to(bytes)
 }
 
 /// Bytes of memory to sort `count` records of `size` bytes by words of `word` bytes: records, words and indices, and as many

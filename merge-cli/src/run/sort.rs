@@ -227,7 +227,8 @@ impl Sorting {
         let bytes = [written * output.size() as u128, written * values_output.map_or(0, |_| width) as u128];
         output.check_space(bytes[0])?;
         values_output.map_or(Ok(()), |values| values.check_space(bytes[1]))?;
-        let destination = Destination::new(output, values_output, bytes);
+        let most = count.map(u128::from).map(|count| [count * output.size() as u128, count * width as u128]);
+        let destination = Destination::new(output, values_output, bytes).or_up_to(most);
         let shape = Shape { key: W::SIZE, width };
         let mut device = || if asks_device { self.engine.device_memory().map_err(failure) } else { Ok(None) };
         SortPlan::new(shape, count, destination, &self.resources, &mut device, keys.path())
@@ -248,7 +249,7 @@ impl Sorting {
             drop(region);
             writer.withdraw_region()?;
             let bytes = u128::from(count) * W::SIZE as u128;
-            let destination = Destination { folders: [folder.as_deref(), None], bytes: [bytes, 0] };
+            let destination = Destination::of_keys(folder.as_deref(), bytes);
             let plan = SortPlan::in_chunks(shape, count, destination, &self.resources, keys.path())?;
             let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
             let begin = |_| Ok(Outputs { keys: writer, values: None, checksum: None });

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Indices that a thread writes at once.
 const BLOCK: usize = 1 << 14;
+/// Indices that are copied at once to be written, so that the copy takes little memory.
+const INDICES: usize = 1 << 20;
 
 /// The library's external sort of `source` to the target that `begin` opens. `begin` is told the number of keys to write: that of
 /// all keys, which have been read by then, but not how many of them are the first of equal ones.
@@ -325,7 +327,9 @@ impl<W: Word> Target<W> for PayloadOutput {
     fn write(&mut self, _keys: &mut [W], payload: &mut [u8]) -> Result<()> {
         match self.index_size {
             None => self.writer.write::<u8>(payload),
-            Some(size) => write_indices(&mut self.writer, size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload)),
+            Some(size) => payload.chunks(INDICES * size_of::<u64>()).try_for_each(|payload| {
+                write_indices(&mut self.writer, size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload))
+            }),
         }
     }
 }
@@ -335,11 +339,14 @@ pub fn write_indices(writer: &mut Writer, size: usize, indices: &[u64]) -> Resul
     if size == size_of::<u64>() {
         return writer.write(indices);
     }
-    let mut short = memory::zeroed::<u32>(indices.len() as u64, "the indices")?;
-    parallel::for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
-        short.iter_mut().zip(indices).for_each(|(short, index)| *short = *index as u32);
-    });
-    writer.write(&short)
+    let mut short = memory::zeroed::<u32>(indices.len().min(INDICES) as u64, "a part of the indices")?;
+    indices.chunks(INDICES).try_for_each(|indices| {
+        let short = &mut short[..indices.len()];
+        parallel::for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
+            short.iter_mut().zip(indices).for_each(|(short, index)| *short = *index as u32);
+        });
+        writer.write(short)
+    })
 }
 
 #[cfg(test)]

@@ -43,7 +43,8 @@ fn top<W: Word>(job: Top) -> Result<()> {
     let processors = resources.processors.clone();
     let part = if processors.engine == EngineChoice::Gpu { GPU_BUFFER } else { BUFFER };
     let mut engine = ChosenEngine::start(processors, key_type, work_of(count, Work::top_k::<W>))?;
-    let destination = Destination::new(&output, None, [bytes, 0]);
+    let most = u128::from(wanted) * W::SIZE as u128;
+    let destination = Destination::new(&output, None, [bytes, 0]).or_up_to(Some([most, 0]));
     let budget = memory::budget(resources.memory, destination.in_memory())?;
     let candidates = TopK::<W>::max_bytes(usize::try_from(wanted).unwrap_or(usize::MAX)) as u64;
     let buffer = part.min(budget / 4);

@@ -110,6 +110,8 @@ where
         }
         let summary = Summary { keys_read: lock(&input).position(), keys_written: 0, runs: runs.len() as u64 };
         drop(input);
+        // The merge takes all of the memory: none is left for what sorts have kept.
+        crate::release_memory();
 
         let runs: Vec<Run<W, S>> = runs.into_iter().map(Run::Spilled).collect();
         let merger = Merger { options, engine: engines.cpu()?, observer, spill: Some(spill), summary };
