@@ -611,10 +611,7 @@ mod tests {
     fn npy(path: &Path, endian: Endian) -> Output {
         let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
         let rows = Rows::of_numbers(&Number::plain(KeyType::U16).unwrap(), endian);
-        Output::new(
-            OutputTarget::find(path, false).unwrap(),
-            Form { container: Container::Npy(rows), coding, size: 2 },
-        )
+        Output::new(OutputTarget::find(path, false).unwrap(), Form { container: Container::Npy(rows), coding, size: 2 })
     }
 
     #[test]

@@ -133,7 +133,8 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(("-c", args.only_check), &[("-C", args.only_check_silently)], "-c prints a message, and -C none")?;
     refuse_tasks(args, &[check, merge, top, argsort, records])?;
     refuse::beside(kernel, &[on_cpu], "merge-path is a kernel of the GPU")?;
-    let written = [("--output", given(&args.output)), ("--format", args.format.is_some()), ("--sync", args.sync), values, verify];
+    let written =
+        [("--output", given(&args.output)), ("--format", args.format.is_some()), ("--sync", args.sync), values, verify];
     refuse::beside(check, &written, &format!("{} writes nothing", check.0))?;
     refuse::beside(check, &[on_gpu, device, kernel], "the CPU checks files")?;
     refuse::beside(top, &[values], "--top selects keys without their values")?;

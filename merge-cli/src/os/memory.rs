@@ -76,7 +76,7 @@ pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
 pub fn reserve<T: Pod>(items: &mut Vec<T>, more: usize, purpose: &str) -> Result<()> {
     let needed = more as u128 * size_of::<T>() as u128;
     check(needed, purpose)?;
-    handled(|| items.try_reserve_exact(more)).map_err(|_| refused(needed, purpose))
+    allocation::handled(|| items.try_reserve_exact(more)).map_err(|_| refused(needed, purpose))
 }
 
 /// Bytes of memory that the system can still provide, with what it can swap; `None` where it does not tell.

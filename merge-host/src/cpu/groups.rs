@@ -26,9 +26,8 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     let is_head = |i: usize| i == 0 || keys[i].to_ordered() != keys[i - 1].to_ordered();
-    let blocks: Vec<Range<usize>> =
-        (0..keys.len()).step_by(BLOCK).map(|begin| begin..keys.len().min(begin + BLOCK)).collect();
-    let counts = parallel::map_on(threads, &blocks, |block| block.clone().filter(|&i| is_head(i)).count());
+    let blocks = || (0..keys.len()).step_by(BLOCK).map(|begin| begin..keys.len().min(begin + BLOCK));
+    let counts = parallel::try_map_on(threads, blocks(), |block| block.filter(|&i| is_head(i)).count())?;
     let total = counts.iter().sum();
     out.clear();
     allocation::handled(|| out.try_reserve_exact(total)).map_err(|_| out_of_memory::<K>(total))?;
@@ -39,10 +38,9 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
         let of_keys = slots.0.split_off_mut(..count).expect("the counts add up to `total`");
         (of_keys, slots.1.split_off_mut(..count).expect("the counts add up to `total`"))
     });
-    let work: Vec<_> = blocks.into_iter().zip(slots).collect();
-    let leading = parallel::map_on(threads, work, |(block, slots)| {
+    let leading = parallel::try_map_on(threads, blocks().zip(slots), |(block, slots)| {
         write_block(block, |i| is_head(i).then(|| keys[i]), &value, &combine, slots)
-    });
+    })?;
     // SAFETY: the slots of all blocks together are the first `total` ones of both, and `write_block` has filled each, or panicked.
     unsafe {
         out.set_len(total);

@@ -3,7 +3,7 @@
 //! The system zeroes each page of memory that it provides, when it is first written, which takes longer than it takes to sort what fits there.
 //! Therefore some memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the whole process.
 
-use super::memory::{out_of_memory, prefer_huge_pages};
+use super::memory::{check_headroom_after, out_of_memory, prefer_huge_pages};
 use crate::{Error, allocation};
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_vec;
@@ -49,9 +49,13 @@ impl Kept {
         if self.0.iter().chain([&memory]).map(bytes).sum::<usize>() > MOST_KEPT {
             return Some(memory);
         }
-        if memory.capacity() > 0 {
-            self.0.push(memory);
+        if memory.capacity() == 0 {
+            return None;
         }
+        if allocation::handled(|| self.0.try_reserve(1)).is_err() {
+            return Some(memory);
+        }
+        self.0.push(memory);
         None
     }
 }
@@ -73,19 +77,12 @@ impl<T> Scratch<T> {
         let mut fresh = Vec::new();
         allocation::handled(|| fresh.try_reserve_exact(blocks)).map_err(|_| out_of_memory::<T>(count))?;
         prefer_huge_pages(fresh.spare_capacity_mut());
+        check_headroom_after(fresh.spare_capacity_mut())?;
         Ok(Scratch { blocks: fresh, count, of: PhantomData })
     }
 }
 
 impl<T: Zeroable> Scratch<T> {
-    /// [`zeroed`](Self::zeroed) for few values: if there is no memory for these the program ends, as it does for a vector.
-    pub fn of_few(count: usize) -> Self {
-        Self::zeroed(count).unwrap_or_else(|_| {
-            let blocks = blocks_for::<T>(count).expect("few values are no more than the address space");
-            Self { blocks: vec![Block::zeroed(); blocks], count, of: PhantomData }
-        })
-    }
-
     /// `count` zeros.
     pub fn zeroed(count: usize) -> Result<Self, Error> {
         let blocks = blocks_for::<T>(count)?;
@@ -97,6 +94,7 @@ impl<T: Zeroable> Scratch<T> {
         }
         let zeros = allocation::handled(|| try_zeroed_vec::<u128>(blocks)).map_err(|()| out_of_memory::<T>(count))?;
         prefer_huge_pages(&zeros);
+        check_headroom_after(&zeros)?;
         let mut zeros = ManuallyDrop::new(zeros);
         // SAFETY: blocks have the layout of these numbers, of which the vector owns so many.
         let blocks = unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast(), 0, zeros.capacity()) };

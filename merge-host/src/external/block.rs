@@ -1,7 +1,8 @@
 //! A part of a source or of a run in memory.
 
 use super::shape::Shape;
-use crate::{Error, Word, allocation, unique};
+use crate::unique::unique_on;
+use crate::{Error, Word, allocation};
 use bytemuck::Pod;
 use bytemuck::allocation::try_zeroed_vec;
 use std::ops::Range;
@@ -55,11 +56,11 @@ impl Block {
         (&mut bytemuck::cast_slice_mut(&mut self.keys)[slots], &mut bytemuck::cast_slice_mut(&mut self.payload)[bytes])
     }
 
-    /// Moves the first of equal keys in these slots to the front of them, as [`unique()`] does, and returns how many there are.
+    /// Moves the first of equal keys in these slots to the front of them, as [`unique`](crate::unique()) does, and returns how many there are.
     pub(super) fn unique<W: Word>(&mut self, slots: Range<usize>, before: Option<W>) -> usize {
         let width = self.width();
         let (keys, payload) = self.parts_mut(slots);
-        unique(keys, payload, width, before)
+        unique_on(usize::MAX, keys, payload, width, before)
     }
 
     /// Replaces all payloads by the first bytes of `payload`, which gets the old ones.

@@ -7,8 +7,9 @@ use super::launch::sort::{self, SortPlan};
 use super::launch::{Arrays, Entry, OnStream, batch, groups, merge, segments};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::{Address, Gpu, zeroed};
+use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, allocation, parallel};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, allocation};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
@@ -100,17 +101,17 @@ impl Gpu {
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
     pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
         &self,
-        kernel: SortKernel,
-        order: SortOrder,
+        (kernel, order): (SortKernel, SortOrder),
         len: usize,
+        threads: Threads,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
         let (sorted, mut timing) = self.sort_on_gpu::<K, E>((kernel, order), len, 0, false, |on_gpu| {
-            self.fill(&on_gpu.keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
+            self.fill(&on_gpu.keys, threads, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
         })?;
-        ((), timing.download) =
-            timed(|| self.drain(&sorted.keys, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
+        let write = |begin, part: &[u8]| write(begin / size_of::<K>(), cast_slice(part));
+        ((), timing.download) = timed(|| self.drain(&sorted.keys, threads, write))?;
         Ok(timing)
     }
 

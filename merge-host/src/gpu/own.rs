@@ -180,7 +180,7 @@ impl Stream {
     /// `p` of `out`, of `d` items. Stable. O(n log d). A problem is a tile of its own, so that short ones leave most of the GPU idle.
     ///
     /// # Errors
-    /// [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if `out` does not hold whole runs, [`Error::LengthMismatch`] if `a` or `b`
+    /// [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if `out` does not hold whole runs, [`Error::LengthMismatch`] if `a` or `b`
     /// has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::merge_batch_by_workspace_bytes`], and those of
     /// [`sort_by`](Self::sort_by).
     pub fn merge_batch_by<C: Kernels>(
@@ -194,10 +194,13 @@ impl Stream {
     ) -> Result<(), Error> {
         let runs = [without_values(self.owned("a", a)?), without_values(self.owned("b", b)?)];
         let out = without_values(self.owned("out", out)?);
+        if d == 0 {
+            return Err(Error::BadBatchLength { d });
+        }
         if a_len > d {
             return Err(Error::BadSplit { a_len, d });
         }
-        if d == 0 || !out.len.is_multiple_of(d) {
+        if !out.len.is_multiple_of(d) {
             return Err(Error::NotWholeRuns { what: "out", found: out.len, run: d });
         }
         let problems = out.len / d;
