@@ -26,6 +26,8 @@ mod say;
 pub mod shared;
 mod spec;
 
+pub use os::allocator::Allocator;
+
 use clap::{CommandFactory, Parser};
 use job::Job;
 use merge_host::{COSTS, CostModel};
@@ -40,7 +42,7 @@ pub fn main() -> ExitCode {
     let args: args::Args = parse().unwrap_or_else(|text| print_and_exit(&text));
     let result = report::catch_bugs(|| {
         os::limits::share_heap();
-        os::signals::install().map_err(|e| Failure::new(format!("cannot handle signals: {e}")))?;
+        os::signals::install()?;
         check_environment()?;
         let args::ReportArgs { quiet, verbose, progress } = args.report;
         report::start(quiet, verbose, progress);
@@ -51,7 +53,9 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
+                os::allocator::begin_to_end();
                 report::error(message);
+                os::allocator::has_said_error();
             }
             ExitCode::from(failure.code())
         }
@@ -85,7 +89,7 @@ fn check_environment() -> Result<(), Failure> {
     }
 }
 
-/// Prints help, the version or an error of the command line, as clap does for itself. Unlike clap, it fails where standard
+/// Prints help, the version or an error of the command line, and exits. Unlike clap, it fails where standard
 /// output is closed.
 fn print_and_exit(text: &clap::Error) -> ! {
     if !text.use_stderr()
@@ -94,7 +98,8 @@ fn print_and_exit(text: &clap::Error) -> ! {
         report::error(&say::error::os_message(&error));
         std::process::exit(2);
     }
-    text.exit()
+    let _ = args::usage::print(text);
+    std::process::exit(text.exit_code())
 }
 
 /// The definition of the command line, built: commands have their full names, and the flags that all have.

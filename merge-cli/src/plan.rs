@@ -28,30 +28,51 @@ const STREAMED_IS_FASTER: u128 = 64 << 20;
 const STREAMED_MEMORY: u64 = 512 << 20;
 const STREAMED_MEMORY_PER_FILE: u64 = 2 << 20;
 
-/// Files that a job writes, and how many bytes at least.
+/// Files that a job writes, and how many bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
     /// The folders of new files.
-    pub folders: [Option<&'a Path>; 2],
-    /// The bytes of each.
-    pub bytes: [u128; 2],
+    folders: [Option<&'a Path>; 2],
+    /// The bytes of each, at least.
+    least: [u128; 2],
+    /// The bytes of each, at most, if that is known.
+    most: Option<[u128; 2]>,
 }
 
 impl<'a> Destination<'a> {
     /// Outputs of keys and of values, with `bytes` of each.
     pub fn new(keys: &'a Output, values: Option<&'a Output>, bytes: [u128; 2]) -> Self {
-        Self { folders: [keys.folder(), values.and_then(Output::folder)], bytes }
+        Self::of_keys(keys.folder(), bytes[0]).with_values(values.and_then(Output::folder), bytes[1])
     }
 
-    /// Bytes of the files whose folders are as `is_counted` says.
-    fn bytes_where(&self, is_counted: impl Fn(&Path) -> bool) -> u128 {
-        let counted = self.folders.iter().zip(self.bytes);
+    /// A file of `bytes` bytes in `folder`, unless it is written to directly.
+    pub fn of_keys(folder: Option<&'a Path>, bytes: u128) -> Self {
+        Self { folders: [folder, None], least: [bytes, 0], most: Some([bytes, 0]) }
+    }
+
+    fn with_values(self, folder: Option<&'a Path>, bytes: u128) -> Self {
+        let bytes = [self.least[0], bytes];
+        Self { folders: [self.folders[0], folder], least: bytes, most: Some(bytes) }
+    }
+
+    /// The same if the bytes are the least, and there are at most `most`, if that is known.
+    pub fn or_up_to(self, most: Option<[u128; 2]>) -> Self {
+        Self { most, ..self }
+    }
+
+    /// Those of `bytes` whose folders are as `is_counted` says.
+    fn bytes_where(&self, bytes: [u128; 2], is_counted: impl Fn(&Path) -> bool) -> u128 {
+        let counted = self.folders.iter().zip(bytes);
         counted.filter(|(folder, _)| folder.is_some_and(&is_counted)).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Bytes of the files that are memory.
+    /// Bytes to leave for the files that are memory.
     pub fn in_memory(&self) -> u64 {
-        u64::try_from(self.bytes_where(is_in_memory)).unwrap_or(u64::MAX)
+        // Two of them are no more than 2^64 bytes.
+        let most = self.most.unwrap_or([u128::from(u64::MAX / 2); 2]);
+        let [least, most] = [self.least, most].map(|bytes| self.bytes_where(bytes, is_in_memory));
+        let [least, most] = [least, most].map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
+        memory::for_files(least, most)
     }
 }
 
@@ -77,11 +98,8 @@ impl SortPlan {
         device: &mut dyn FnMut() -> Result<Option<u64>>,
         path: &Path,
     ) -> Result<Self> {
-        let budget = memory::budget(resources.memory, 0)?;
         let Some(count) = count else {
-            // What an output in memory takes is not known, either: half of what there is for both.
-            let halved = destination.folders.iter().flatten().any(|folder| is_in_memory(folder));
-            let memory = if halved { budget / 3 * 2 } else { budget };
+            let memory = memory::budget(resources.memory, destination.in_memory())?;
             report::verbose(format_args!(
                 "plan: up to {} keys in memory, more in chunks",
                 shape.most_in_memory(memory)
@@ -94,6 +112,7 @@ impl SortPlan {
             };
             return Ok(Self { in_memory: None, memory, folder });
         };
+        let budget = memory::budget(resources.memory, 0)?;
         let (needed, files) = (shape.in_memory(count), destination.in_memory());
         if needed + u128::from(files) <= budget.into() && Self::fits_device(shape, count, device)? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
@@ -151,7 +170,7 @@ pub struct MergeFacts<'a> {
     pub files: usize,
     /// Keys of all files, if it is known.
     pub count: Option<u64>,
-    /// Whether an output needs the number of keys before they are merged.
+    /// Whether an output needs the number of its keys before they are merged, and it is not known.
     pub needs_count: bool,
     /// Whether it does no harm if files turn out not to be sorted after some keys have been written.
     pub may_fail_late: bool,
@@ -184,8 +203,11 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     let needed = shape.in_memory(count);
     if needed <= budget.into() {
         let bytes = u128::from(count) * shape.key as u128;
-        let is_faster =
-            shape.width == 0 && processors.engine != EngineChoice::Gpu && bytes >= STREAMED_IS_FASTER && may_fail_late;
+        let is_faster = shape.width == 0
+            && !needs_count
+            && processors.engine != EngineChoice::Gpu
+            && bytes >= STREAMED_IS_FASTER
+            && may_fail_late;
         if kernel.is_some() || !is_faster || !at_once()? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
             return Ok(None);
@@ -238,7 +260,8 @@ fn too_large_for_gpu(does: &str, needed: u128, memory: u64) -> Failure {
 /// An error if `spilled` bytes of runs can certainly not be written to `folder`, where `destination` may be, too.
 fn check_spill_space(folder: &TemporaryFolder, spilled: u128, destination: Destination, path: &Path) -> Result<()> {
     let Ok(device) = folder.path.metadata().map(|metadata| metadata.dev()) else { return Ok(()) };
-    let output = destination.bytes_where(|other| other.metadata().is_ok_and(|other| other.dev() == device));
+    let output =
+        destination.bytes_where(destination.least, |other| other.metadata().is_ok_and(|other| other.dev() == device));
     let Some(free) = free_in(&folder.path).filter(|free| spilled + output > *free) else { return Ok(()) };
     let also = if output > 0 { format!(" and {output} for the output") } else { String::new() };
     let folder = name(&folder.path);
@@ -266,7 +289,7 @@ mod tests {
             folder: None,
             fan_in: None,
         };
-        let destination = Destination { folders: [None; 2], bytes: [0; 2] };
+        let destination = Destination::of_keys(None, 0);
         SortPlan::new(shape, count, destination, &resources, &mut || Ok(device), Path::new("in")).unwrap()
     }
 
@@ -306,7 +329,7 @@ mod tests {
             fan_in: None,
         };
         let in_memory = |count: u64, folder| {
-            let destination = Destination { folders: [folder, None], bytes: [4 * u128::from(count), 0] };
+            let destination = Destination::of_keys(folder, 4 * u128::from(count));
             SortPlan::new(shape, Some(count), destination, &resources, &mut || Ok(None), Path::new("in"))
                 .unwrap()
                 .in_memory

@@ -2,6 +2,7 @@
 //!
 //! They serve that program only and may change with any version.
 
+pub use crate::args::usage;
 pub use crate::coding::Word;
 pub use crate::file::values::Values;
 pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, SharedWriter};
@@ -17,8 +18,7 @@ pub use crate::with_word;
 pub use crate::args::ValuesArgs;
 use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, RecordArgs, SortArgs};
 use crate::job::{Job, Payload, Resources};
-use crate::spec::{Endian, Format, SortKernel, When};
-use clap::builder::RangedU64ValueParser;
+use crate::spec::{Endian, Format, SortKernel, When, number};
 use std::path::PathBuf;
 
 /// The flags of `gmerge sort` that `gmerge-mpi sort` has, too.
@@ -59,7 +59,7 @@ pub struct SortFlags {
     #[arg(short = 'T', long, value_name = "DIR")]
     pub tmp_dir: Option<PathBuf>,
     /// Merge at most N runs of a rank at once; default: as many as memory allows
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(2..=u64::MAX))]
     pub batch_size: Option<usize>,
     /// The records' size and key.
     #[command(flatten)]
@@ -103,13 +103,13 @@ pub struct RecordFlags {
 #[derive(Debug, clap::Args)]
 pub struct KeyFlags {
     /// Type of the keys; default: by header or extension. NumPy's names (uint32, float64) work too
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
     pub key_type: Option<KeyType>,
     /// Byte order of raw files, and of the output, as in `gmerge sort`
     #[arg(long, value_name = "ORDER")]
     endian: Option<Endian>,
     /// Use at most N threads of the CPU in each rank, instead of its share of the cores
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(1..=4096))]
     pub parallel: Option<usize>,
 }
 
@@ -216,7 +216,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         Job::Sort(job) => {
             let items = match job.payload {
                 Payload::Values(values) => Items::Values(job.key_type, values),
-                Payload::None | Payload::Indices => Items::Keys(job.key_type),
+                Payload::None | Payload::Indices(_) => Items::Keys(job.key_type),
             };
             (job.keys, items, job.output, job.resources)
         }
@@ -267,7 +267,7 @@ pub fn parse<A: clap::Parser>() -> std::result::Result<A, clap::Error> {
 pub fn begin(program: String, quiet: bool, verbose: bool) -> Result<()> {
     report::set_name(program);
     crate::os::limits::share_heap();
-    signals::install().map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
+    signals::install()?;
     crate::check_environment()?;
     report::start(quiet, verbose, When::Never);
     Ok(())

@@ -231,6 +231,20 @@ pub enum Error {
         /// Bytes of one record.
         size: usize,
     },
+    /// A field of a key is a floating-point number of a size that there is not.
+    #[error("a field of the key is a floating-point number of {size} bytes, expected 2, 4, 8 or 16")]
+    FloatSize {
+        /// Bytes of the field.
+        size: usize,
+    },
+    /// The fields of a key have too many bytes together.
+    #[error("the fields of the key have {found} bytes, expected at most {most}")]
+    KeyTooLong {
+        /// Bytes of all fields; `usize::MAX` if the number is greater.
+        found: usize,
+        /// The greatest number of them.
+        most: usize,
+    },
     /// The two inputs of a ragged batch have different numbers of runs.
     #[error("a has {a} offsets and b has {b}, expected the same number")]
     OffsetsMismatch {
@@ -304,6 +318,12 @@ pub enum Error {
         threads: usize,
         /// The reason for the refusal.
         reason: String,
+    },
+    /// The environment variable [`VECTORS`](crate::VECTORS) has a value that it cannot have.
+    #[error("the environment variable {} is `{found}`, expected one of {}", crate::VECTORS.0, crate::VECTORS.1.join(", "))]
+    Vectors {
+        /// Its value.
+        found: String,
     },
     /// No value of a type has this name.
     #[error("there is no {what} `{name}`, expected one of {expected}")]

@@ -71,6 +71,7 @@
 
 #![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 
+pub mod allocation;
 mod batch_kernel;
 mod bound;
 mod cpu;
@@ -88,6 +89,7 @@ mod merge_kernel;
 mod names;
 pub mod parallel;
 pub mod permutation;
+mod pool;
 pub mod records;
 mod reduction;
 mod set_operation;
@@ -151,8 +153,8 @@ pub fn release_memory() {
     cpu::scratch::release();
 }
 
-/// The environment variable that limits the vector instructions of [`Engine::cpu`], and what it may say. Without it, or if it says anything
-/// else, the best ones are used that the processor has.
+/// The environment variable that limits the vector instructions of the CPU, and the values that it may have. Without it, the best ones are used that
+/// the processor has. It is read once. If it has another value, every call that works on the CPU fails with [`Error::Vectors`].
 ///
 /// ```
 /// assert_eq!(merge_host::VECTORS, ("MERGE_HOST_VECTORS", ["none", "avx2", "avx512"]));

@@ -13,10 +13,12 @@
 //! Only the body of a loop is compiled for each type of keys and values; what starts the threads is compiled once. Rayon's
 //! parallel iterators are compiled anew for every loop and type, which made up a third of the program `gmerge`.
 
+use crate::Error;
+use crate::cpu::memory;
+use crate::pool::{OwnPool, processors, run_in_each};
 use rayon::ThreadPoolBuilder;
-use std::error::Error;
+use std::error::Error as _;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 /// Calls `work` with every item.
 ///
@@ -90,20 +92,48 @@ pub fn map<T: Send, R: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
-    map_on(usize::MAX, items, work)
+    map_to(Threads::OfPool(usize::MAX), Vec::new(), items, work)
 }
 
-/// [`map`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
-pub(crate) fn map_on<T: Send, R: Send>(
+/// [`map`] on up to `threads` threads of the pool, of items of which there are no more than their iterator says. If
+/// `threads` is 1, it is the calling thread.
+///
+/// # Errors
+/// [`Error::OutOfHostMemory`] if there is no memory for the results. No call has begun then.
+pub(crate) fn try_map_on<T: Send, R: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> R + Sync,
+) -> Result<Vec<R>, Error> {
+    let items = items.into_iter();
+    let most = items.size_hint().1.expect("the iterator knows how many items there are at most");
+    let results = memory::reserved(most)?;
+    Ok(map_to(Threads::OfPool(threads), results, items, work))
+}
+
+/// [`map`] of a few items on as many new threads, which wait for each other and not for those of a pool.
+#[cfg(feature = "gpu")]
+pub(crate) fn map_on_new<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
-    let results = Mutex::new(Vec::new());
-    for_each_on(threads, items.into_iter().enumerate(), |(i, item)| {
+    map_to(Threads::New(usize::MAX), Vec::new(), items, work)
+}
+
+/// The results of `work`, in `results`, which is empty.
+fn map_to<T: Send, R: Send>(
+    threads: Threads,
+    results: Vec<Option<R>>,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let results = Mutex::new(results);
+    share(threads, items.into_iter().enumerate(), |(i, item)| {
         set(&results, i, work(item));
+        Next::Take
     });
-    into_inner(results).into_iter().flatten().collect()
+    // In the same memory.
+    into_inner(results).into_iter().map(|result| result.expect("there is a result for each item")).collect()
 }
 
 /// Sets element `i`, and lengthens the array where it is too short. Compiled once for each type of results, not for each loop.
@@ -128,8 +158,17 @@ pub fn find_first<T: Send, R: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> Option<R> + Sync,
 ) -> Option<R> {
+    find_first_on(usize::MAX, items, work)
+}
+
+/// [`find_first`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
+pub(crate) fn find_first_on<T: Send, R: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> Option<R> + Sync,
+) -> Option<R> {
     let found: Mutex<Option<(usize, R)>> = Mutex::new(None);
-    share(Threads::OfPool(usize::MAX), items.into_iter().enumerate(), |(i, item)| {
+    share(Threads::OfPool(threads), items.into_iter().enumerate(), |(i, item)| {
         let Some(result) = work(item) else { return Next::Take };
         let mut found = lock(&found);
         if found.as_ref().is_none_or(|(first, _)| i < *first) {
@@ -156,7 +195,7 @@ pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> 
 }
 
 fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
-    if threads() > 1 {
+    if threads_of_pool() > 1 {
         rayon::join(a, b);
     } else {
         a();
@@ -167,20 +206,28 @@ fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
 /// Shares of an output for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const SHARES_PER_THREAD: usize = 16;
 
-/// The best length of shares of `total` items that threads write to: a multiple of `block`, which is at least 1.
+/// The best length of shares of `total` items that threads write to: a multiple of `block`, and at least 1. A `block` of 0
+/// counts as 1. If the multiple exceeds `usize::MAX`, the length is `usize::MAX`.
 ///
 /// Threads that write to adjacent blocks of fresh memory get in each other's way when the system provides its pages, so
 /// shares are as long as they can be without leaving a thread idle.
 ///
-/// # Panics
-/// Panics if `block` is 0.
+/// ```
+/// let length = merge_host::parallel::share_length(1_000_000, 1000);
+/// assert!(length >= 1000 && length % 1000 == 0);
+/// ```
 pub fn share_length(total: usize, block: usize) -> usize {
-    share_length_for(threads(), total, block)
+    share_length_for(threads_for(total, block), total, block)
 }
 
 /// [`share_length`] for `threads` threads.
 pub(crate) fn share_length_for(threads: usize, total: usize, block: usize) -> usize {
-    total.div_ceil(threads * SHARES_PER_THREAD).next_multiple_of(block).max(block)
+    let block = block.max(1);
+    total
+        .div_ceil(threads.saturating_mul(SHARES_PER_THREAD))
+        .max(1)
+        .checked_next_multiple_of(block)
+        .unwrap_or(usize::MAX)
 }
 
 /// Which threads work.
@@ -188,10 +235,12 @@ pub(crate) fn share_length_for(threads: usize, total: usize, block: usize) -> us
 pub(crate) enum Threads {
     /// Those of the pool, up to this number. If that is 1, it is the calling thread.
     OfPool(usize),
-    /// As many, of which all but the calling one are started for the work.
+    /// As many, which are started for the work. The calling thread is one of them if it belongs to no pool, and otherwise
+    /// only waits.
     ///
-    /// They belong to no pool, because a thread of a pool that waits takes up other work of that pool. If the work held a
-    /// lock and used the pool, its thread could begin another call of it, and wait for the lock that it holds itself.
+    /// They are not those of a pool, because a thread of a pool that waits takes up other work of that pool. If the work held a
+    /// lock and used the pool, its thread could begin another call of it, and wait for the lock that it holds itself. Each is
+    /// a pool of its own, so that the work can use rayon though all threads of the other pools wait for it.
     New(usize),
 }
 
@@ -241,7 +290,7 @@ fn share_items<T: Send>(
 
 impl Threads {
     /// No more than `most` of them.
-    fn up_to(self, most: usize) -> Self {
+    pub(crate) fn up_to(self, most: usize) -> Self {
         match self {
             Self::OfPool(threads) => Self::OfPool(threads.min(most)),
             Self::New(threads) => Self::New(threads.min(most)),
@@ -259,7 +308,7 @@ impl Threads {
 
 /// Calls `work` on all threads of the pool, but on no more than `most`.
 fn on_pool(most: usize, work: &(dyn Fn() + Sync)) {
-    let threads = if most <= 1 { 1 } else { most.min(threads()) };
+    let threads = if most <= 1 { 1 } else { most.min(threads_of_pool()) };
     if threads == 1 {
         return work();
     }
@@ -271,8 +320,18 @@ fn on_pool(most: usize, work: &(dyn Fn() + Sync)) {
     });
 }
 
-/// The number of threads of the pool, or 1 if it is the global one and the system refuses to start its threads.
+/// The threads of the pool that `count` items are worth, in blocks of `block`. Few items need not know how many there are.
+pub(crate) fn threads_for(count: usize, block: usize) -> usize {
+    if count <= block { 1 } else { threads() }
+}
+
+/// The number of threads of the pool that have a processor each.
 pub(crate) fn threads() -> usize {
+    threads_of_pool().min(processors())
+}
+
+/// The number of threads of the pool, or 1 if it is the global one and the system refuses to start its threads.
+fn threads_of_pool() -> usize {
     /// Rayon panics if it is told to use a pool that it cannot start.
     static GLOBAL_POOL_RUNS: LazyLock<bool> = LazyLock::new(|| {
         let error = ThreadPoolBuilder::new().build_global().err();
@@ -282,17 +341,14 @@ pub(crate) fn threads() -> usize {
     if rayon::current_thread_index().is_some() || *GLOBAL_POOL_RUNS { rayon::current_num_threads() } else { 1 }
 }
 
-/// Calls `work` on the calling thread and on `threads - 1` new ones. If the system refuses to start one, those that it has
-/// started go on.
+/// Calls `work` on `threads` threads, of which all are new but the calling one, if that belongs to no pool. If the system
+/// refuses to start one, those that it has started go on, or else the calling thread.
 fn on_new_threads(threads: usize, work: &(dyn Fn() + Sync)) {
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
+    let is_free = rayon::current_thread_index().is_none();
+    let new = if is_free { threads.saturating_sub(1) } else { threads };
+    let pools: Vec<OwnPool> = (0..new).map_while(|_| OwnPool::start("merge-own", 1).ok()).collect();
+    let pools_of_one: Vec<_> = pools.iter().map(OwnPool::pool).collect();
+    run_in_each(&pools_of_one, is_free || pools.is_empty(), work);
 }
 
 /// Locks what is consistent also if another thread has panicked.

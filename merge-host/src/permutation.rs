@@ -34,7 +34,7 @@ const BLOCK: usize = 1 << 14;
 /// Panics if `I` is `u32` and there are more than 2^32 indices.
 pub fn fill_identity<I: Index>(indices: &mut [I]) {
     assert!(indices.len() as u128 <= I::COUNT, "{} indices exceed {}", indices.len(), I::NAME);
-    fill_identity_on(parallel::threads(), indices);
+    fill_identity_on(parallel::threads_for(indices.len(), BLOCK), indices);
 }
 
 /// [`fill_identity`] on up to `threads` threads. If that is 1, it is the calling thread.
@@ -59,34 +59,55 @@ pub(crate) fn fill_identity_on<I: Index>(threads: usize, indices: &mut [I]) {
 /// # Panics
 /// Panics if the lengths are not as said, or an index is not below the number of values.
 pub fn gather<I: Index>(width: usize, parts: &[&[u8]], permutation: &[I], out: &mut [u8]) {
-    let ends: Vec<usize> = parts
-        .iter()
-        .scan(0, |end, part| {
-            *end += part.len();
-            Some(*end)
-        })
-        .collect();
-    gather_with(width, permutation, out, |index| {
-        let begin = index * width;
-        // The first part that ends behind the value's first byte. Empty parts hold none.
-        let part = ends.partition_point(|&end| end <= begin);
-        &parts[part][begin - (ends[part] - parts[part].len())..][..width]
-    });
+    let ends = memory::collected(parts.iter().scan(0usize, |end, part| {
+        // The same part may be there many times.
+        *end = end.saturating_add(part.len());
+        Some(*end)
+    }));
+    let threads = parallel::threads_for(permutation.len(), BLOCK);
+    match ends {
+        Ok(ends) => gather_with(width, permutation, out, threads, |index| {
+            let begin = byte_of(index, width);
+            // The first part that ends behind the value's first byte. Empty parts hold none.
+            let part = ends.partition_point(|&end| end <= begin);
+            assert!(part < parts.len(), "index {index} is not below the number of values");
+            &parts[part][begin - (ends[part] - parts[part].len())..][..width]
+        }),
+        // There is no memory for the ends.
+        Err(_) => gather_with(width, permutation, out, threads, |index| {
+            let mut begin = byte_of(index, width);
+            let of_value = parts.iter().find(|part| {
+                let is_there = begin < part.len();
+                begin -= if is_there { 0 } else { part.len() };
+                is_there
+            });
+            &of_value.expect("an index is below the number of values")[begin..][..width]
+        }),
+    }
 }
 
-/// [`gather`] of the values that `value_at` finds by their indices.
+/// Where the value with that index begins.
+fn byte_of(index: usize, width: usize) -> usize {
+    index.checked_mul(width).expect("an index is below the number of values")
+}
+
+/// [`gather`] of the values that `value_at` finds by their indices, on up to `threads` threads.
 pub(crate) fn gather_with<'a, I: Index>(
     width: usize,
     permutation: &[I],
     out: &mut [u8],
+    threads: usize,
     value_at: impl Fn(usize) -> &'a [u8] + Sync,
 ) {
-    assert_eq!(out.len(), permutation.len() * width, "bytes of the output, for {} values", permutation.len());
+    let bytes = permutation.len().checked_mul(width);
+    assert_eq!(Some(out.len()), bytes, "bytes of the output, for {} values", permutation.len());
     if width == 0 {
         return;
     }
-    let share = parallel::share_length(permutation.len(), BLOCK);
-    parallel::for_each(out.chunks_mut(share * width).zip(permutation.chunks(share)), |(out, indices)| {
+    // There is memory for the output, so that the product is a number of bytes unless one share is all.
+    let share = parallel::share_length_for(threads, permutation.len(), BLOCK);
+    let shares = out.chunks_mut(share.saturating_mul(width)).zip(permutation.chunks(share));
+    parallel::for_each_on(threads, shares, |(out, indices)| {
         for (to, index) in out.chunks_exact_mut(width).zip(indices) {
             to.copy_from_slice(value_at(index.to_usize()));
         }
@@ -121,7 +142,7 @@ pub(crate) fn gather_with<'a, I: Index>(
 /// # Ok::<(), Error>(())
 /// ```
 pub fn permute<T: Send, I: Index>(items: &mut [T], permutation: &[I]) -> Result<(), Error> {
-    let threads = threads_for(items.len());
+    let threads = parallel::threads_for(items.len(), BLOCK);
     let permutation = Permutation::check(permutation, items.len(), threads)?;
     // SAFETY: each index occurs once.
     unsafe { moved::permute(items, permutation.indices, threads) }
@@ -172,7 +193,7 @@ pub fn permute_in_place<T, I: Index>(items: &mut [T], permutation: &[I]) -> Resu
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 pub fn permuted<T: Send, I: Index>(mut items: Vec<T>, permutation: &[I]) -> Result<Vec<T>, Error> {
-    let threads = threads_for(items.len());
+    let threads = parallel::threads_for(items.len(), BLOCK);
     Permutation::check(permutation, items.len(), threads)?;
     let mut sorted = memory::uninit::<T>(items.len())?;
     moved::gather(Moved::of(&mut items), permutation, &mut sorted, threads);
@@ -181,11 +202,6 @@ pub fn permuted<T: Send, I: Index>(mut items: Vec<T>, permutation: &[I]) -> Resu
     let mut sorted = std::mem::ManuallyDrop::new(sorted);
     // SAFETY: `MaybeUninit<T>` has the layout of `T`, and each slot has the bits of an element.
     Ok(unsafe { Vec::from_raw_parts(sorted.as_mut_ptr().cast(), sorted.len(), sorted.capacity()) })
-}
-
-/// The threads that moving `count` elements is worth.
-fn threads_for(count: usize) -> usize {
-    if count <= BLOCK { 1 } else { parallel::threads() }
 }
 
 /// Indices among which each number below their number occurs once.
@@ -202,20 +218,19 @@ impl<'a, I: Index> Permutation<'a, I> {
     /// because threads may write the same one.
     pub fn check(indices: &'a [I], count: usize, threads: usize) -> Result<Self, Error> {
         check_length("the permutation", count, indices.len(), "|items|")?;
-        let mut marks = Vec::new();
-        marks.try_reserve_exact(count).map_err(|_| memory::out_of_memory::<AtomicU8>(count))?;
+        let mut marks = memory::reserved(count)?;
         marks.resize_with(count, || AtomicU8::new(0));
         let share = parallel::share_length_for(threads, count, BLOCK);
         let mark = |index: &I| marks.get(index.to_usize()).map(|mark| mark.store(1, Ordering::Relaxed)).is_some();
-        let wrong = parallel::map_on(threads, indices.chunks(share).enumerate(), |(i, indices)| {
+        let wrong = parallel::try_map_on(threads, indices.chunks(share).enumerate(), |(i, indices)| {
             indices.iter().position(|index| !mark(index)).map(|wrong| i * share + wrong)
-        });
+        })?;
         if let Some(slot) = wrong.into_iter().flatten().next() {
             return Err(Error::IndexOutOfRange { slot, found: indices[slot].to_usize(), count });
         }
-        let all_are_marked = parallel::map_on(threads, marks.chunks(share), |marks| {
+        let all_are_marked = parallel::try_map_on(threads, marks.chunks(share), |marks| {
             marks.iter().all(|mark| mark.load(Ordering::Relaxed) != 0)
-        });
+        })?;
         if !all_are_marked.into_iter().all(|all| all) {
             return Err(repeated(indices, marks));
         }

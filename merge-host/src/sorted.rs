@@ -19,8 +19,16 @@ const BLOCK: usize = 1 << 16;
 /// assert_eq!(first_unsorted::<u64>(&[]), None);
 /// ```
 pub fn first_unsorted<K: Key>(keys: &[K]) -> Option<usize> {
+    first_unsorted_on(parallel::threads_for(keys.len(), BLOCK), keys)
+}
+
+/// [`first_unsorted`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
+pub(crate) fn first_unsorted_on<K: Key>(threads: usize, keys: &[K]) -> Option<usize> {
+    if threads == 1 {
+        return first_unsorted_in_block(keys);
+    }
     // There is a pair of neighbours for each key but the last.
-    parallel::find_first((0..keys.len().saturating_sub(1)).step_by(BLOCK), |begin| {
+    parallel::find_first_on(threads, (0..keys.len().saturating_sub(1)).step_by(BLOCK), |begin| {
         // One key more than the block, to compare its last key with the next block's first.
         let block = &keys[begin..keys.len().min(begin + BLOCK + 1)];
         first_unsorted_in_block(block).map(|i| begin + i)

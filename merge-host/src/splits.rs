@@ -18,7 +18,8 @@
 //! [`SortedRuns`] is what a search needs to know of runs. A *member* holds some of them: the only one, where all runs are in one memory, or
 //! for instance a rank of a cluster. All members search for the same splits at the same time, and each learns the splits of its own runs.
 
-use crate::{Key, Word};
+use crate::cpu::memory;
+use crate::{Error, Key, Word};
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -135,7 +136,7 @@ pub(crate) fn ordered_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u
 }
 
 /// Splits of some runs, with the scratch memory to find them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Splits<W> {
     /// For each split and each run, the number of keys before the split that is known of.
     pub low: Vec<usize>,
@@ -155,6 +156,19 @@ impl<W: Word> Splits<W> {
     pub fn at_begin(runs: usize, splits: usize) -> Self {
         let zeros = vec![0; runs * splits];
         Self { low: zeros.clone(), high: zeros, runs, windows: vec![], searches: vec![], counts: vec![], found: vec![] }
+    }
+
+    /// One split, with memory to find it bit by bit.
+    pub fn reserved(runs: usize) -> Result<Self, Error> {
+        Ok(Self {
+            low: memory::filled(0, runs)?,
+            high: memory::filled(0, runs)?,
+            runs,
+            windows: memory::reserved(runs)?,
+            searches: memory::reserved(runs)?,
+            counts: memory::reserved(1)?,
+            found: memory::reserved(1)?,
+        })
     }
 
     /// Moves the starts of all windows to the splits at `ranks`, which the windows contain.
@@ -280,6 +294,12 @@ impl<'a, K: Key> InMemory<'a, K> {
     /// Ascending runs.
     pub fn new(runs: &[&'a [K]]) -> Self {
         Self { runs: runs.to_vec() }
+    }
+}
+
+impl<'a, K> From<Vec<&'a [K]>> for InMemory<'a, K> {
+    fn from(runs: Vec<&'a [K]>) -> Self {
+        Self { runs }
     }
 }
 

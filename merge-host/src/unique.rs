@@ -6,7 +6,8 @@
 //!   keys     │ 1 2 3 4 5 6                      then moved together
 //! ```
 
-use crate::{Index, Key, parallel};
+use crate::cpu::memory;
+use crate::{Error, Index, Key, parallel};
 
 /// Keys that a thread handles at once.
 const BLOCK: usize = 1 << 16;
@@ -26,10 +27,10 @@ const BLOCK: usize = 1 << 16;
 /// # Panics
 /// Panics if `payload` does not have `width` bytes for each key.
 pub fn unique<K: Key>(keys: &mut [K], payload: &mut [u8], width: usize, before: Option<K>) -> usize {
-    unique_on(usize::MAX, keys, payload, width, before)
+    unique_on(parallel::threads_for(keys.len(), BLOCK), keys, payload, width, before)
 }
 
-/// [`unique`] on up to `threads` threads.
+/// [`unique`] on up to `threads` threads, or on the calling one if there is no memory to divide the work.
 pub(crate) fn unique_on<K: Key>(
     threads: usize,
     keys: &mut [K],
@@ -37,16 +38,11 @@ pub(crate) fn unique_on<K: Key>(
     width: usize,
     before: Option<K>,
 ) -> usize {
-    assert_eq!(payload.len(), keys.len() * width, "bytes of the payload of {} keys", keys.len());
-    let begins = (0..keys.len()).step_by(BLOCK);
-    let befores: Vec<Option<K>> = begins.map(|begin| if begin == 0 { before } else { Some(keys[begin - 1]) }).collect();
-    let parts: Vec<&mut [u8]> = match width {
-        0 => befores.iter().map(|_| <&mut [u8]>::default()).collect(),
-        _ => payload.chunks_mut(BLOCK * width).collect(),
+    let bytes = keys.len().checked_mul(width);
+    assert_eq!(Some(payload.len()), bytes, "bytes of the payload of {} keys", keys.len());
+    let Ok(counts) = unique_in_blocks(threads, keys, payload, width, before) else {
+        return unique_in_block(keys, payload, width, before);
     };
-    let blocks = keys.chunks_mut(BLOCK).zip(parts).zip(befores);
-    let counts =
-        parallel::map_on(threads, blocks, |((keys, payload), before)| unique_in_block(keys, payload, width, before));
     let mut end = 0;
     for (block, count) in counts.into_iter().enumerate() {
         let begin = block * BLOCK;
@@ -55,6 +51,26 @@ pub(crate) fn unique_on<K: Key>(
         end += count;
     }
     end
+}
+
+/// Does what [`unique`] does in each block, and returns how many keys are kept there.
+///
+/// # Errors
+/// [`Error::OutOfHostMemory`] if there is no memory for a list of blocks. Nothing has changed then.
+fn unique_in_blocks<K: Key>(
+    threads: usize,
+    keys: &mut [K],
+    mut payload: &mut [u8],
+    width: usize,
+    before: Option<K>,
+) -> Result<Vec<usize>, Error> {
+    let begins = (0..keys.len()).step_by(BLOCK);
+    let befores = memory::collected(begins.map(|begin| if begin == 0 { before } else { Some(keys[begin - 1]) }))?;
+    let blocks = keys.chunks_mut(BLOCK).zip(befores).map(|(keys, before)| {
+        let of_block = payload.split_off_mut(..keys.len() * width);
+        (keys, of_block.unwrap_or_default(), before)
+    });
+    parallel::try_map_on(threads, blocks, |(keys, payload, before)| unique_in_block(keys, payload, width, before))
 }
 
 /// [`unique`] on one thread.

@@ -6,7 +6,7 @@ use crate::exchange::{Exchange, Mpi};
 use crate::job::{self, Ranks};
 use crate::{agree::agree, check};
 use clap::{Parser, Subcommand};
-use merge_cli::shared::{self, CheckFlags, Failure, Result, SortFlags, report};
+use merge_cli::shared::{self, CheckFlags, Failure, Result, SortFlags, report, usage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -75,7 +75,8 @@ pub fn main() -> ExitCode {
         Ok(args) => args,
         Err(text) => {
             if mpi.rank() == 0 {
-                let _ = text.print();
+                report::set_name("gmerge-mpi".to_owned());
+                let _ = usage::print(&text);
             }
             return ExitCode::from(text.exit_code() as u8);
         }

@@ -2,8 +2,7 @@
 //! [`job`](crate::job).
 
 use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs};
-use crate::spec::{Distribution, Format, Kernel, MemorySize, SortKernel};
-use clap::builder::RangedU64ValueParser;
+use crate::spec::{Distribution, Format, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
 use std::path::PathBuf;
@@ -38,13 +37,13 @@ pub struct SortArgs {
     ///
     /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is read, and the CPU the first N of
     /// these.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub top: Option<u64>,
     /// Check whether IN is sorted, as `gmerge check` does
     #[arg(short = 'c')]
     pub only_check: bool,
     /// As -c, without a message; see the exit code
-    #[arg(short = 'C', conflicts_with = "only_check")]
+    #[arg(short = 'C')]
     pub only_check_silently: bool,
     /// Merge sorted files, as `gmerge merge` does
     #[arg(short, long)]
@@ -84,7 +83,7 @@ pub struct SortArgs {
     #[arg(long, value_name = "OFFSETS")]
     pub segments: Option<PathBuf>,
     /// Sort each segment of D keys of IN on its own
-    #[arg(long, value_name = "D", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = number::<usize>(1..=u64::MAX))]
     pub segment_len: Option<usize>,
     #[command(flatten)]
     pub records: RecordArgs,
@@ -126,7 +125,7 @@ pub struct MergeArgs {
     #[arg(value_name = "FILE", required_unless_present_any = ["values", "files0_from"])]
     pub inputs: Vec<PathBuf>,
     /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard input
-    #[arg(long, value_name = "F", conflicts_with = "inputs")]
+    #[arg(long, value_name = "F")]
     pub files0_from: Option<PathBuf>,
     #[command(flatten)]
     pub values: ValuesArgs,
@@ -166,10 +165,10 @@ pub struct BatchArgs {
     #[command(flatten)]
     pub merging: MergingArgs,
     /// Keys in each run of the output, 1 to 1024
-    #[arg(short, value_name = "D", required_unless_present = "offsets", conflicts_with = "offsets", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_BATCH_LENGTH as u64))]
+    #[arg(short, value_name = "D", required_unless_present = "offsets", allow_negative_numbers = true, value_parser = number::<usize>(1..=MAX_BATCH_LENGTH as u64))]
     pub d: Option<usize>,
     /// Keys in each run of A; default: half of D, rounded down
-    #[arg(long, value_name = "L", conflicts_with = "offsets")]
+    #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = number::<usize>(0..=MAX_BATCH_LENGTH as u64))]
     pub a_len: Option<usize>,
     /// Files of the offsets where A's runs and B's runs begin
     ///
@@ -229,13 +228,13 @@ pub struct CheckArgs {
 #[derive(Debug, clap::Args)]
 pub struct GenArgs {
     /// Number of keys
-    #[arg(short, long = "count", value_name = "N")]
+    #[arg(short, long = "count", value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub n: u64,
     /// Generate N records of R random bytes each, instead of keys
-    #[arg(long, value_name = "R", value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64))]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = number::<usize>(1..=isize::MAX as u64))]
     pub record_size: Option<usize>,
     /// Seed; another seed gives other keys
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub seed: u64,
     /// Distribution of the keys; default: uniform
     #[arg(long, value_name = "DIST")]

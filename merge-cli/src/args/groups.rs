@@ -1,18 +1,18 @@
 //! Flags that several commands share.
 
 use crate::say::error::{Failure, Result};
-use crate::spec::{Devices, Endian, EngineChoice, Format, KeyField, KeyType, MemorySize, StatsFormat};
-use clap::builder::RangedU64ValueParser;
+use crate::spec::{Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, StatsFormat, number};
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Flags of every command that reads or writes keys.
 #[derive(Debug, clap::Args)]
 pub struct CommonArgs {
     /// Type of the keys; default: by header or extension. NumPy's names (uint32, float64) work too
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
     pub key_type: Option<KeyType>,
-    /// Byte order of raw files, and of the output
+    /// Byte order of raw files of keys and of offsets, and of the output
     ///
     /// Without it, raw files are little endian, and an .npy output has the byte order of the first input. An extension such
     /// as `.u32be` or `.f64le` and the header of an .npy input take precedence for that file. It also applies to fields of
@@ -20,7 +20,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "ORDER")]
     pub endian: Option<Endian>,
     /// Use at most N threads of the CPU, instead of one for each core
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(1..=4096))]
     pub parallel: Option<usize>,
     /// Print on standard error the time of each phase
     ///
@@ -79,7 +79,7 @@ pub struct MemoryArgs {
     #[arg(short = 'T', long, value_name = "DIR")]
     pub tmp_dir: Option<PathBuf>,
     /// Merge at most N runs at once; default: as many as memory allows
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(2..=u64::MAX))]
     pub batch_size: Option<usize>,
 }
 
@@ -87,16 +87,17 @@ pub struct MemoryArgs {
 #[derive(Debug, clap::Args)]
 pub struct RecordArgs {
     /// The file is records of R bytes each, ordered by --key; not needed for .npy files with a structured dtype
-    #[arg(long, value_name = "R", value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64))]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = number::<usize>(1..=isize::MAX as u64))]
     pub record_size: Option<usize>,
-    /// Fields that order records, the most significant one first: OFFSET:TYPE, or NAME of an .npy file with a structured
-    /// dtype; append `:desc` for descending
+    /// Fields that order records, the most significant one first, with commas between them: OFFSET:TYPE, or NAME of an .npy
+    /// file with a structured dtype; append `:desc` for descending
     ///
     /// OFFSET is in bytes from the beginning of the record. TYPE is one of those of --type, with the byte order of --endian
-    /// or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. Fields must not overlap. Records
+    /// or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. A NAME that is a number, or has a
+    /// comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'. Fields must not overlap. Records
     /// with equal fields keep their order.
-    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
-    pub key: Vec<KeyField>,
+    #[arg(long, value_name = "FIELD", value_parser = KeyFields::from_str)]
+    pub key: Vec<KeyFields>,
 }
 
 /// `--values` of the commands that take any number of files: the names after each flag.

@@ -2,6 +2,8 @@
 
 mod commands;
 mod groups;
+mod sort_1;
+pub mod usage;
 
 pub use commands::{
     BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
@@ -49,7 +51,7 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
     /// Print errors only: no warnings, and no progress unless `--progress always` asks for it
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true)]
     pub quiet: bool,
     /// Print decisions and their reasons: type of the keys, engine, threads, memory, how files are read and written
     #[arg(short, long, global = true)]

@@ -23,6 +23,8 @@ use std::sync::OnceLock;
 const BLOCK: usize = 1 << 20;
 /// Keys to allocate first where the length is not known.
 const FIRST_CAPACITY: usize = 1 << 16;
+/// Bytes to read at once there.
+const PART: usize = 16 << 20;
 
 /// A file that keys or the bytes of values are read from, in order.
 #[derive(Debug)]
@@ -171,7 +173,7 @@ impl Input {
         if let Some(length) = self.length
             && length != header.end
         {
-            return Err(self.wrong_length(&header, &length.to_string()));
+            return Err(self.wrong_length(&header, Some(length)));
         }
         let length = header.end - header.begin;
         self.length = Some(length);
@@ -312,18 +314,21 @@ impl Input {
             self.read(&mut keys)?;
             return Ok(keys);
         }
-        let mut keys = memory::zeroed::<W>(FIRST_CAPACITY as u64, &what)?;
-        let mut filled = 0;
+        let mut keys: Vec<W> = Vec::new();
         loop {
-            filled += self.read(&mut keys[filled..])?;
-            if filled < keys.len() {
-                keys.truncate(filled);
+            let filled = keys.len();
+            if filled == keys.capacity() {
+                // Twice the capacity each time, so that every key is copied about once, if it is copied at all.
+                memory::reserve(&mut keys, filled.max(FIRST_CAPACITY), &what)?;
+            }
+            // The system provides pages when they are first written to: no more than are needed.
+            let part = (keys.capacity() - filled).min(PART / W::SIZE);
+            keys.resize(filled + part, W::ZERO);
+            let read = self.read(&mut keys[filled..])?;
+            keys.truncate(filled + read);
+            if read < part {
                 return Ok(keys);
             }
-            // Twice the capacity each time, so that every key is copied about once.
-            let mut larger = memory::zeroed::<W>(2 * keys.len() as u64, &what)?;
-            larger[..filled].copy_from_slice(&keys);
-            keys = larger;
         }
     }
 
@@ -406,11 +411,11 @@ impl Input {
         if let Header::Npy(header) = &self.header {
             let end = header.begin + self.position;
             if count < bytes.len() {
-                return Err(self.wrong_length(header, &end.to_string()));
+                return Err(self.wrong_length(header, Some(end)));
             }
             let is_ahead = self.ahead.position() < self.ahead.get_ref().len() as u64;
             if end == header.end && (is_ahead || read(&mut [0]).map_err(|e| Failure::io(&self.path, &e))? > 0) {
-                return Err(self.wrong_length(header, "more"));
+                return Err(self.wrong_length(header, None));
             }
         }
         Ok(count)
@@ -434,7 +439,8 @@ impl Input {
         Failure::file(&self.path, format!("cannot read from byte {offset} on: {}", os_message(error)))
     }
 
-    fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
+    /// The error of a length that is not the header's: `found`, or more than that.
+    fn wrong_length(&self, header: &npy::Header, found: Option<u64>) -> Failure {
         let npy::Header { dtype, count, row, begin, end } = header;
         let items = match dtype {
             Dtype::Number(number, _) if row.is_empty() => format!("{} keys", number.key_type),
@@ -442,7 +448,8 @@ impl Input {
             _ => format!("rows of {}", header.rows()),
         };
         let parts = format!("{begin} of the header and {count} {items}");
-        Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))
+        let found = found.map_or_else(|| "has more bytes".to_owned(), |found| format!("length is {found} bytes"));
+        Failure::file(&self.path, format!("{found}, expected {end} by its .npy header: {parts}"))
     }
 
     /// The file ends at byte `end` now.

@@ -3,9 +3,9 @@
 use super::Identity;
 use crate::os::standard;
 use crate::say::error::{Failure, Result};
-use std::ffi::OsString;
-use std::io::Read;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{OsStr, OsString};
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// The names that the file at `list` holds, or standard input for `-`, and which file that is. The zero byte after the last
@@ -33,10 +33,20 @@ fn names(text: &[u8], is_stdin: bool) -> std::result::Result<Vec<PathBuf>, Strin
         match name {
             b"" => Err(format!("the name at byte {begin} is empty, expected the name of a file")),
             b"-" if is_stdin => Err(format!("names itself at byte {begin}, expected other files: - is the list")),
+            // Most likely a list with a name on each line.
+            _ if name.contains(&b'\n') && is_of_no_file(name) => Err(format!(
+                "the name at byte {begin} has line breaks, and no file has that name: expected a zero byte after each name, as \
+                 find -print0 writes it"
+            )),
             _ => Ok(PathBuf::from(OsString::from_vec(name.to_vec()))),
         }
     });
     names.collect()
+}
+
+fn is_of_no_file(name: &[u8]) -> bool {
+    let found = Path::new(OsStr::from_bytes(name)).symlink_metadata();
+    found.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidFilename))
 }
 
 #[cfg(test)]
@@ -46,11 +56,12 @@ mod tests {
     #[test]
     fn names_end_with_zero_bytes() {
         let paths = |names: &[&str]| Ok(names.iter().map(PathBuf::from).collect::<Vec<_>>());
-        assert_eq!(names(b"a\0b c\n\0", false), paths(&["a", "b c\n"]));
+        assert_eq!(names(b"a\0b c\0", false), paths(&["a", "b c"]));
         assert_eq!(names(b"a\0-", false), paths(&["a", "-"]));
         assert!(names(b"", false).unwrap_err().contains("no names"));
         assert!(names(b"\0", false).unwrap_err().contains("no names"));
         assert!(names(b"ab\0\0c\0", false).unwrap_err().contains("byte 3 is empty"));
         assert!(names(b"ab\0-\0", true).unwrap_err().contains("byte 3"));
+        assert!(names(b"ab\0c\nd\n", false).unwrap_err().contains("byte 3 has line breaks"));
     }
 }

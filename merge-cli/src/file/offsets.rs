@@ -19,10 +19,21 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// Opens the file at `path`, and reads its header.
-    pub fn open(path: &Path) -> Result<Input> {
+    /// Opens the file at `path`, and finds out what its offsets are. A raw file has the byte order of its extension, or
+    /// `endian`, if `--endian` gives it.
+    pub fn open(path: &Path, endian: Option<Endian>) -> Result<Input> {
         let mut input = Input::open(path)?;
         input.read_header(None, Content::Offsets)?;
+        let by_extension = || KeyType::of_extension(path).map(|(key_type, _)| key_type);
+        let (key_type, endian) = input
+            .header_type()
+            .unwrap_or_else(|| (by_extension().unwrap_or(KeyType::U64), format::endian_of_raw(path, endian)));
+        let other = input.number().filter(|number| !number.is_plain()).map(|number| number.name);
+        let other = other.or_else(|| (key_type.kind() == Kind::Float).then(|| key_type.name().to_owned()));
+        if let Some(other) = other {
+            return Err(Failure::file(path, format!("holds {other} numbers, expected integers as offsets")));
+        }
+        input.set_coding(Coding { key_type, endian, order: SortOrder::Ascending });
         Ok(input)
     }
 
@@ -86,23 +97,20 @@ impl Offsets {
     }
 }
 
-/// All integers of a file. One that is negative or does not fit is more than any number of keys.
+/// All integers of a file, or an error if one of them is no number of keys.
 fn read_integers(input: &mut Input) -> Result<Vec<usize>> {
-    let told = input.header_type().or_else(|| {
-        let (key_type, _) = KeyType::of_extension(input.path())?;
-        Some((key_type, format::endian_of_raw(input.path(), None)))
-    });
-    let (key_type, endian) = told.unwrap_or((KeyType::U64, Endian::Little));
-    let other = input.number().filter(|number| !number.is_plain()).map(|number| number.name);
-    let other = other.or_else(|| (key_type.kind() == Kind::Float).then(|| key_type.name().to_owned()));
-    if let Some(other) = other {
-        return Err(Failure::file(input.path(), format!("holds {other} numbers, expected integers as offsets")));
-    }
-    let coding = Coding { key_type, endian, order: SortOrder::Ascending };
-    input.set_coding(coding);
+    let coding = input.coding();
+    let key_type = coding.key_type;
     with_word!(key_type.size(), W => {
         let sign = if key_type.kind() == Kind::Signed { W::TOP_BIT } else { W::ZERO };
-        let offset = |word: W| word.widen().checked_sub(sign.widen()).and_then(|offset| usize::try_from(offset).ok());
-        Ok(input.read_all::<W>()?.into_iter().map(|word| offset(word).unwrap_or(usize::MAX)).collect())
+        let words = input.read_all::<W>()?;
+        let offset = |(index, word): (usize, W)| {
+            let offset = word.widen().checked_sub(sign.widen()).and_then(|offset| usize::try_from(offset).ok());
+            offset.ok_or_else(|| {
+                let (found, most) = (coding.show(word), usize::MAX);
+                Failure::file(input.path(), format!("offset {index} is {found}, expected a number of keys from 0 to {most}"))
+            })
+        };
+        words.into_iter().enumerate().map(offset).collect()
     })
 }

@@ -10,13 +10,13 @@ use super::temporary::Temporary;
 use crate::coding::{Coding, Word};
 use crate::format::npy::Purpose;
 use crate::format::{Container, arrow};
-use crate::os::disk::free_in;
+use crate::os::disk::{free_in, is_in_memory};
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::{progress, report};
 use merge_host::parallel;
 use std::fmt::Arguments;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,10 @@ use std::path::{Path, PathBuf};
 const BLOCK: usize = 256 << 10;
 /// The same for keys that are written as they are.
 const LARGE_BLOCK: usize = 4 << 20;
+/// Bytes of memory that a file in memory leaves.
+const SPARE: u64 = 2 << 20;
+/// A file in memory may take one part in so many of what is free before the system is asked again.
+const GRANTED: u128 = 8;
 
 /// Where output will go. Nothing is changed yet.
 #[derive(Debug)]
@@ -109,9 +113,9 @@ impl Output {
         self.form.size = size;
     }
 
-    /// Tells the number of items, which a header may need before the first of them is written.
-    pub fn expect(&mut self, count: u64) {
-        self.count = Some(count);
+    /// Tells the number of items, if it is known. A header may need it before the first of them is written.
+    pub fn expect(&mut self, count: impl Into<Option<u64>>) {
+        self.count = count.into();
     }
 
     /// An error if `bytes` bytes of items can certainly not be written.
@@ -121,20 +125,7 @@ impl Output {
             return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
         }
         progress::expect(Some(bytes as u64));
-        if let Some(folder) = self.folder()
-            && let Some(free) = free_in(folder)
-            && bytes > free
-        {
-            let folder = name(folder);
-            return Err(Failure::file(
-                &self.path,
-                format!(
-                    "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: \
-                     free some or write elsewhere"
-                ),
-            ));
-        }
-        Ok(())
+        self.folder().map_or(Ok(0), |folder| check_free(&self.path, folder, bytes)).map(|_| ())
     }
 
     /// Whether items may be written in any order: to a region of a regular file.
@@ -164,7 +155,7 @@ impl Output {
 
     /// Whether the number of items has to be [expected](Self::expect) before the first of them is written.
     pub fn needs_count(&self) -> bool {
-        self.folder().is_none() && !self.form.header(0).is_empty()
+        !self.target.can_be_rewritten() && !self.form.header(0).is_empty()
     }
 
     /// An error if [the number of items is needed](Self::needs_count), because `flag` leaves it open until they are written.
@@ -228,25 +219,27 @@ impl Output {
     /// Starts to write. Where the number of items is not known, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
         self.check_size()?;
+        if self.count.is_none() && self.needs_count() {
+            return Err(count_is_open(&self.path, format_args!("is not known before they are written")));
+        }
         let Self { path, target, form, count } = self;
         let header = form.header(count.unwrap_or(0));
+        let can_be_rewritten = target.can_be_rewritten();
         let sink = match target {
-            Target::Through { .. } if count.is_none() && !header.is_empty() => {
-                return Err(count_is_open(&path, format_args!("is not known before they are written")));
-            }
-            Target::Through { file, truncate } => {
+            Target::Through { mut file, truncate } => {
                 report::verbose(format_args!("{}: written directly, as it is no regular file", name(&path)));
                 if truncate {
                     file.set_len(0).map_err(|error| Failure::io(&path, &error))?;
                 }
-                Sink::Through(file)
+                let begin = if can_be_rewritten { file.stream_position().ok() } else { None };
+                Sink::Through { file, begin }
             }
             Target::Replace(replacement) => {
                 report::verbose(format_args!("{}: written to a temporary file that then replaces it", name(&path)));
                 Sink::Temporary { temporary: Temporary::create(replacement)?, position: 0 }
             }
         };
-        let mut writer = Writer { path, sink, arrow: None, form, count, written: 0 };
+        let mut writer = Writer { path, sink, arrow: None, form, count, written: 0, granted: 0 };
         writer.write_items(&header, Coding::BYTES)?;
         if let Container::Arrow(format, column) = &writer.form.container {
             let file = writer.sink.file().try_clone();
@@ -255,6 +248,22 @@ impl Output {
         }
         Ok(writer)
     }
+}
+
+/// Bytes that are free in the folder of the output at `path`. An error if `bytes` are more.
+fn check_free(path: &Path, folder: &Path, bytes: u128) -> Result<u128> {
+    let free = free_in(folder).unwrap_or(u128::MAX);
+    if bytes <= free {
+        return Ok(free);
+    }
+    let folder = name(folder);
+    Err(Failure::file(
+        path,
+        format!(
+            "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: free some or write \
+             elsewhere"
+        ),
+    ))
 }
 
 fn check_is_no_input(output: &Path, target: &Target, input: &Path, file: Identity) -> Result<()> {
@@ -350,18 +359,27 @@ pub struct Writer {
     count: Option<u64>,
     /// Bytes of items so far.
     written: u64,
+    /// Bytes that may be written before the system is asked again for memory.
+    granted: u64,
 }
 
 #[derive(Debug)]
 enum Sink {
-    Through(File),
-    Temporary { temporary: Temporary, position: u64 },
+    /// Written to from front to end. Where what was written can be written again, it begins at this offset.
+    Through {
+        file: File,
+        begin: Option<u64>,
+    },
+    Temporary {
+        temporary: Temporary,
+        position: u64,
+    },
 }
 
 impl Sink {
     fn file(&self) -> &File {
         match self {
-            Self::Through(file) => file,
+            Self::Through { file, .. } => file,
             Self::Temporary { temporary, .. } => temporary.file(),
         }
     }
@@ -378,6 +396,9 @@ impl Writer {
     pub fn write<W: Word>(&mut self, items: &[W]) -> Result<()> {
         self.written += size_of_val(items) as u64;
         let coding = self.form.coding;
+        if self.arrow.is_some() {
+            self.grant(size_of_val(items) as u64)?;
+        }
         let Some(arrow) = &mut self.arrow else { return self.write_items(items, coding) };
         let mut copy = Vec::new();
         let mut blocks = items.chunks(LARGE_BLOCK / W::SIZE);
@@ -389,7 +410,7 @@ impl Writer {
     fn write_items<W: Word>(&mut self, items: &[W], coding: Coding) -> Result<()> {
         let block = if coding.is_identity() { LARGE_BLOCK } else { BLOCK };
         match &mut self.sink {
-            Sink::Through(file) => {
+            Sink::Through { file, .. } => {
                 let mut copy = Vec::new();
                 let result = items.chunks(BLOCK / W::SIZE).try_for_each(|items| {
                     file.write_all(decoded(coding, items, &mut copy))?;
@@ -426,8 +447,23 @@ impl Writer {
         Ok(())
     }
 
+    /// An error if `bytes` more bytes of a file in memory are more than the system has, which would otherwise end this program,
+    /// or another one, without a word.
+    fn grant(&mut self, bytes: u64) -> Result<()> {
+        let Sink::Temporary { temporary, .. } = &self.sink else { return Ok(()) };
+        let folder = temporary.folder();
+        if bytes > self.granted && is_in_memory(folder) {
+            let needed = u128::from(bytes.saturating_add(SPARE));
+            let more = (check_free(&self.path, folder, needed)? - needed) / GRANTED;
+            self.granted = bytes.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+        }
+        self.granted = self.granted.saturating_sub(bytes);
+        Ok(())
+    }
+
     /// A region of `bytes` bytes after what was written before, in a regular file.
     fn next_region(&mut self, bytes: u64) -> Result<Region<'_>> {
+        self.grant(bytes)?;
         let Sink::Temporary { temporary, position } = &mut self.sink else {
             return Err(Failure::file(&self.path, "is no regular file, expected one to write to in any order"));
         };
@@ -444,7 +480,7 @@ impl Writer {
     /// The file of what is written to directly.
     pub(super) fn stream(&mut self) -> Option<&mut File> {
         match &mut self.sink {
-            Sink::Through(file) => Some(file),
+            Sink::Through { file, .. } => Some(file),
             Sink::Temporary { .. } => None,
         }
     }
@@ -482,9 +518,13 @@ impl Writer {
         if header.is_empty() || self.count == Some(count) {
             return Ok(());
         }
-        let result = match &self.sink {
-            Sink::Temporary { temporary, .. } => temporary.file().write_all_at(&header, 0),
-            Sink::Through(_) => {
+        let begin = match self.sink {
+            Sink::Temporary { .. } => Some(0),
+            Sink::Through { begin, .. } => begin,
+        };
+        let result = match begin {
+            Some(begin) => self.sink.file().write_all_at(&header, begin),
+            None => {
                 let expected = self.count.unwrap_or(0);
                 let message = format!("{count} keys were written, expected the {expected} that the header tells");
                 return Err(Failure::file(&self.path, message));
@@ -503,7 +543,7 @@ impl Writer {
 
     pub(super) fn failure(&self, error: &io::Error) -> Failure {
         match (&self.sink, error.kind()) {
-            (Sink::Through(_), ErrorKind::BrokenPipe) => Failure::closed_pipe(),
+            (Sink::Through { .. }, ErrorKind::BrokenPipe) => Failure::closed_pipe(),
             _ => Failure::io(&self.path, error),
         }
     }
@@ -553,9 +593,9 @@ fn count_is_open(path: &Path, why: Arguments<'_>) -> Failure {
 pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
     let mut writers: Vec<Writer> = writers.into_iter().collect();
     writers.iter_mut().try_for_each(Writer::complete)?;
-    writers.iter().filter(|writer| matches!(writer.sink, Sink::Through(_))).try_for_each(Writer::sync)?;
+    writers.iter().filter(|writer| matches!(writer.sink, Sink::Through { .. })).try_for_each(Writer::sync)?;
     let temporaries = writers.into_iter().filter_map(|writer| match writer.sink {
-        Sink::Through(_) => None,
+        Sink::Through { .. } => None,
         Sink::Temporary { temporary, .. } => Some(temporary),
     });
     replace_all(temporaries.collect())
@@ -571,10 +611,7 @@ mod tests {
     fn npy(path: &Path, endian: Endian) -> Output {
         let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
         let rows = Rows::of_numbers(&Number::plain(KeyType::U16).unwrap(), endian);
-        Output::new(
-            OutputTarget::find(path, false).unwrap(),
-            Form { container: Container::Npy(rows), coding, size: 2 },
-        )
+        Output::new(OutputTarget::find(path, false).unwrap(), Form { container: Container::Npy(rows), coding, size: 2 })
     }
 
     #[test]
@@ -585,7 +622,7 @@ mod tests {
             for (endian, bytes) in [(Endian::Little, [1, 0, 2, 0, 3, 1]), (Endian::Big, [0, 1, 0, 2, 1, 3])] {
                 let mut output = npy(&path, endian);
                 let container = output.form.container.clone();
-                expected.into_iter().for_each(|count| output.expect(count));
+                output.expect(expected);
                 let mut writer = output.begin().unwrap();
                 writer.write(&[1u16, 2]).unwrap();
                 writer.write(&[0x103u16]).unwrap();

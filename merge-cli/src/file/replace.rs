@@ -241,6 +241,7 @@ fn replace_linked(new: &Name, target: &Path) -> io::Result<Old> {
 mod tests {
     use super::super::target::Target;
     use super::*;
+    use rustix::fs::{Mode, OFlags};
     use std::io::Write;
 
     /// A temporary file that is to become the file at `path`, with the content "new".
@@ -325,5 +326,55 @@ mod tests {
         let message = Replaced { target, old }.undo().unwrap();
         let kept = message.split_once("its old content is in ").unwrap().1;
         assert_eq!(fs::read(kept).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_opened_is_an_error_before_the_old_file_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("there/a"), folder.path().join("moved"));
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&path, "old").unwrap();
+        let temporary = new(&path);
+        fs::rename(path.parent().unwrap(), &moved).unwrap();
+        let failure = replace_all(vec![temporary]).unwrap_err();
+        let there = path.parent().unwrap().display();
+        let expected = format!("{}: cannot open folder {there}: No such file or directory", path.display());
+        assert_eq!(failure.message(), Some(&*expected));
+        assert_eq!((fs::read(moved.join("a")).unwrap(), names(&moved).len()), (b"old".to_vec(), 1));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_synced_is_an_error_that_says_where_the_file_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        // What is open as a path only cannot be synced.
+        let file = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let failure = Folder { output: 0, file: Some(file.into()) }.sync(&[new(&path)]).unwrap_err();
+        let (path, folder) = (path.display(), folder.path().display());
+        let why = "is complete and in its place, but a failure of the system may undo that";
+        let expected = format!("{path}: {why}: cannot sync folder {folder}: Bad file descriptor");
+        assert_eq!(failure.message(), Some(&*expected));
+        assert!(Folder { output: 0, file: None }.sync(&[new(Path::new("/tmp/a"))]).is_ok());
+    }
+
+    #[test]
+    fn a_file_of_a_group_that_another_program_replaces_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, other] = ["a", "b", "other"].map(|name| folder.path().join(name));
+        let mut temporaries = [new(&a), new(&b)];
+        for temporary in &mut temporaries {
+            temporary.give_name().unwrap();
+            fs::rename(temporary.path(), &temporary.replacement.file).unwrap();
+        }
+        let lost = || check_group(&temporaries).err().map(|failure| failure.message().unwrap().to_owned());
+        let message =
+            |path: &Path| Some(format!("{}: was replaced by another program at the same time", path.display()));
+        let begins = |lost: Option<String>| lost.map(|lost| lost.split_once(", ").unwrap().0.to_owned());
+        assert_eq!(lost(), None);
+        fs::write(&other, "other").unwrap();
+        fs::rename(&other, &b).unwrap();
+        assert_eq!(begins(lost()), message(&b));
+        fs::remove_file(&a).unwrap();
+        assert_eq!(begins(lost()), message(&a));
     }
 }

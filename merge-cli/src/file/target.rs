@@ -146,6 +146,13 @@ impl Target {
         (!kind.is_char_device() && !kind.is_socket()).then(|| Identity::of(&metadata))
     }
 
+    /// Whether what was written can be written again: that of a regular file, unless all bytes are appended to it.
+    pub fn can_be_rewritten(&self) -> bool {
+        let Self::Through { file, .. } = self else { return true };
+        let appends = rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+        !appends && file.metadata().is_ok_and(|metadata| metadata.is_file())
+    }
+
     /// The folder that a new file will be written to. None for a target that is written to directly.
     pub fn folder(&self) -> Option<&Path> {
         match self {

@@ -65,6 +65,11 @@ impl Temporary {
         }
     }
 
+    /// The folder of the file.
+    pub fn folder(&self) -> &Path {
+        &self.replacement.folder
+    }
+
     /// The file, open for reading and writing.
     pub fn file(&self) -> &File {
         &self.file

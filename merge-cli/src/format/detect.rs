@@ -127,13 +127,16 @@ fn unlike(path: &Path, first: &[u8], expected: Format, is_forced: bool) -> Failu
         let message = "is a Feather file of version 1, expected version 2, which is an Arrow file: save it again";
         return Failure::file(path, message);
     }
-    let found = first[..first.len().min(npy::MAGIC.len())].escape_ascii();
+    let found = match &first[..first.len().min(npy::MAGIC.len())] {
+        [] => "is empty".to_owned(),
+        found => format!("begins with \"{}\"", found.escape_ascii()),
+    };
     let expected = match expected {
         Format::Npy => format!("\"{}\" of an .npy file", npy::MAGIC.escape_ascii()),
         _ => format!("\"{}\" of an Arrow file, or an Arrow stream", arrow::MAGIC.escape_ascii()),
     };
     let hint = if is_forced { "" } else { ": if it is raw, rename it" };
-    Failure::file(path, format!("begins with \"{found}\", expected {expected}{hint}"))
+    Failure::file(path, format!("{found}, expected {expected}{hint}"))
 }
 
 /// The error that the extension of `path` stands for a format that is not read and written here, if it does.
@@ -209,7 +212,8 @@ mod tests {
                         {
                             let failure = found.unwrap_err();
                             let message = failure.message().unwrap();
-                            assert!(message.contains("begins with \""), "{what}");
+                            let found = if bytes.is_empty() { "is empty, expected " } else { "begins with \"" };
+                            assert!(message.contains(found), "{what}");
                             assert_eq!(message.contains("if it is raw"), forced.is_none(), "{what}");
                         }
                         _ => assert_eq!(found.unwrap(), content, "{what}"),

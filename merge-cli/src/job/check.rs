@@ -20,10 +20,7 @@ pub struct How {
 pub fn job(args: CheckArgs) -> Result<Job> {
     let CheckArgs { input, reverse, unique, records, common } = args;
     let CommonArgs { key_type, endian: _, parallel, stats } = common;
-    if records.record_size.is_some() || !records.key.is_empty() {
-        let flag = if records.record_size.is_some() { "--record-size" } else { "--key" };
-        refuse::beside(flag, &[("--type", key_type.is_some())], "records are checked as a whole")?;
-    }
+    refuse::beside(records.flag(), &[("--type", key_type.is_some())], records::TYPE_OF_FIELD)?;
     let memory = MemoryArgs::default();
     let flags = common.key_flags(None, order_of(reverse));
     let flags = KeyFlags { is_typed: flags.is_typed || records.record_size.is_some(), ..flags };

@@ -21,7 +21,7 @@ pub fn job(args: GenArgs) -> Result<Job> {
     let (generator, count, mut output, stats) = match record_size {
         Some(size) => {
             let others = [("--type", given_type.is_some()), ("--dist", dist.is_some()), ("--endian", endian.is_some())];
-            refuse::beside("--record-size", &others, "records are random bytes")?;
+            refuse::beside(("--record-size", true), &others, "records are random bytes, and no numbers")?;
             let container = match format::of_output(&path, format)? {
                 Format::Raw => Container::Raw,
                 Format::Npy => Container::Void,

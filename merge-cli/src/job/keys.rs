@@ -219,11 +219,8 @@ impl EngineArgs {
     /// If GPUs are named for the CPU.
     pub fn processors(self) -> Result<Processors> {
         let Self { engine, device } = self;
-        refuse::beside(
-            "--device",
-            &[("--engine cpu", device.is_some() && engine == EngineChoice::Cpu)],
-            "the CPU needs no GPU",
-        )?;
+        let on_cpu = ("--engine cpu", engine == EngineChoice::Cpu);
+        refuse::beside(("--device", device.is_some()), &[on_cpu], "the CPU needs no GPU")?;
         let gpus = device.map_or_else(|| Processors::from(engine).gpus, |Devices(gpus)| gpus);
         Ok(Processors { engine, gpus })
     }

@@ -1,7 +1,7 @@
 //! The jobs of the commands that merge: `merge`, `batch` and the set operations.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
-use super::{Batch, BatchRuns, Job, Merge, Resources, Set};
+use super::{Batch, BatchRuns, Job, Merge, Resources, Set, refuse};
 use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
@@ -29,6 +29,8 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
+    let files = ("FILE", !inputs.is_empty());
+    refuse::beside(("--files0-from", files0_from.is_some()), &[files], "--files0-from names all files to merge")?;
     let mut list = None;
     let (inputs, values) = match files0_from {
         Some(path) => {
@@ -87,9 +89,11 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, MemoryArgs::default());
     let inputs = [a, b];
+    let lengths = [("-d", d.is_some()), ("--a-len", a_len.is_some())];
+    refuse::beside(("--offsets", !offsets.is_empty()), &lengths, "the offsets tell the lengths of all runs")?;
     check_standard_inputs(&inputs, &values, &offsets)?;
     let runs = match &offsets[..] {
-        [a, b] => BatchRuns::Between([Offsets::open(a)?, Offsets::open(b)?]),
+        [a, b] => BatchRuns::Between([Offsets::open(a, common.endian)?, Offsets::open(b, common.endian)?]),
         _ => {
             // Without offsets, clap asks for it.
             let d = d.unwrap_or(1);

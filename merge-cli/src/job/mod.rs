@@ -16,14 +16,14 @@ mod records;
 mod refuse;
 mod sort;
 
-use crate::args::{Args, CheckArgs, Command, SortArgs};
+use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
 use crate::file::values::Values;
 use crate::file::{Concatenation, Input, Output};
 use crate::records::Layout;
 use crate::run::generator::Generator;
-use crate::say::Result;
+use crate::say::error::{Failure, Result};
 use crate::say::stats::Stats;
-use crate::spec::{KeyType, MemorySize, Processors};
+use crate::spec::{KeyType, Kind, MemorySize, Processors};
 use clap_complete::Shell;
 use merge_host::{MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
@@ -78,7 +78,34 @@ pub enum Payload {
     /// A value from a file.
     Values(Values<Concatenation>),
     /// The index of the key, which is written instead of it.
-    Indices,
+    Indices(IndexLimit),
+}
+
+/// The most keys whose indices the numbers of an output hold.
+#[derive(Clone, Debug)]
+pub struct IndexLimit {
+    /// The output, for messages.
+    pub path: PathBuf,
+    /// The type of its numbers, an integer.
+    pub key_type: KeyType,
+}
+
+impl IndexLimit {
+    /// The number of keys.
+    pub fn most(&self) -> u64 {
+        let bits = 8 * self.key_type.size() - usize::from(self.key_type.kind() == Kind::Signed);
+        1u64.checked_shl(bits as u32).unwrap_or(u64::MAX)
+    }
+
+    /// An error if `count` keys are more.
+    pub fn check(&self, count: u64) -> Result<()> {
+        let (most, key_type) = (self.most(), self.key_type);
+        if count <= most {
+            return Ok(());
+        }
+        let found = format!("{key_type} numbers hold the indices of at most {most} keys, found at least {count}");
+        Err(Failure::file(&self.path, format!("{found}: expected an output of .u64 with --argsort")))
+    }
 }
 
 /// A sort of keys.
@@ -240,8 +267,9 @@ impl Job {
 
     /// Decides what `args` ask for: opens the inputs, reads their headers, and finds out whether outputs can be written.
     pub fn new(args: Args) -> Result<Self> {
-        // What is reported is decided before anything can be.
-        let Args { command, report: _ } = args;
+        let Args { command, report } = args;
+        let ReportArgs { quiet, verbose, progress: _ } = report;
+        refuse::beside(("--quiet", quiet), &[("--verbose", verbose)], "--quiet prints less, and --verbose more")?;
         let job = match command {
             Command::Sort(args) => sort::job(args),
             Command::Merge(args) => merge::merge(args),
@@ -309,5 +337,22 @@ impl Job {
             Self::Check(_) | Self::CheckRecords(_) | Self::Info | Self::Completions(_) | Self::Man(_) => {}
         }
         (inputs, outputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_hold_the_indices_of_so_many_keys() {
+        for (key_type, most) in
+            [(KeyType::I32, 1 << 31), (KeyType::U32, 1 << 32), (KeyType::I64, 1 << 63), (KeyType::U64, u64::MAX)]
+        {
+            let limit = IndexLimit { path: "out".into(), key_type };
+            assert_eq!(limit.most(), most);
+            assert!(limit.check(0).is_ok() && limit.check(most).is_ok(), "{key_type}");
+            assert_eq!(limit.check(most.saturating_add(1)).is_ok(), most == u64::MAX, "{key_type}");
+        }
     }
 }

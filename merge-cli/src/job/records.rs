@@ -1,6 +1,7 @@
 //! Jobs on records.
 
 use super::keys::KeyFlags;
+use super::refuse::Flag;
 use super::{Job, Resources, SortRecords};
 use crate::args::RecordArgs;
 use crate::file::{Concatenation, Form, Input, Output, OutputTarget};
@@ -8,22 +9,36 @@ use crate::format::npy::{self, FieldKind};
 use crate::format::{self, Container, Format};
 use crate::records::Layout;
 use crate::records::layout::no_names;
-use crate::say::error::{Failure, Result, name};
+use crate::say::error::{Failure, Result, name, shortened, shown};
 use crate::say::stats::Stats;
-use crate::spec::{Endian, FieldType, StatsFormat};
+use crate::spec::{Endian, FieldType, KeyField, KeyFields, StatsFormat, quoted};
 use std::path::Path;
 
 /// The name of a record, where other files have a type.
 pub const RECORD: &str = "record";
 
+/// Why records have no `--type`.
+pub const TYPE_OF_FIELD: &str = "records have no type of keys: --key names that of each field, as in 8:u32";
+
+impl RecordArgs {
+    /// The flag that says that files are records, if one was given.
+    pub fn flag(&self) -> Flag {
+        match self.record_size {
+            Some(_) => ("--record-size", true),
+            None => ("--key", !self.key.is_empty()),
+        }
+    }
+}
+
 /// Whether the files are records: by the flags, or by the header of the first.
 pub fn are_meant(args: &RecordArgs, inputs: &[Input]) -> bool {
-    args.record_size.is_some() || !args.key.is_empty() || inputs.iter().any(|input| input.header_record().is_some())
+    args.flag().1 || inputs.iter().any(|input| input.header_record().is_some())
 }
 
 /// The layout of the records in `inputs`: that of `--record-size` and `--key`, or of an .npy file's structured dtype.
 pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Layout> {
     let RecordArgs { record_size, key } = args;
+    let key: Vec<KeyField> = key.into_iter().flat_map(|KeyFields(fields)| fields).collect();
     let endian = flags.endian.unwrap_or(Endian::Little);
     let Some(record) = inputs.iter().find_map(Input::header_record) else {
         if let Some(typed) = inputs.iter().find(|input| input.header_type().is_some()) {
@@ -36,7 +51,9 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         return match (record_size, &key[..]) {
             (Some(size), [_, ..]) => Layout::new(size, &key, |_| endian, |name| Err(no_names(name))),
             (Some(_), []) => Err(Failure::new("--record-size needs --key, which names the fields that order records")),
-            (None, _) => Err(Failure::new("--key needs --record-size, but for .npy files with a structured dtype")),
+            (None, _) => Err(Failure::new(
+                "--key needs --record-size, the bytes of a record, which only .npy files with a structured dtype tell",
+            )),
         };
     };
     for input in inputs {
@@ -54,9 +71,7 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         ));
     }
     if key.is_empty() {
-        let names = record.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", ");
-        let example = if names.is_empty() { format!("such as 0:bytes{}", record.size) } else { format!("of {names}") };
-        let message = format!("holds records: name the fields that order them with --key, {example}");
+        let message = format!("holds records: name the fields that order them with --key, {}", fields_of(record));
         return Err(Failure::file(path, message));
     }
     let endian_at = |offset| match record.fields.iter().find(|field| field.offset == offset).map(|field| &field.kind) {
@@ -66,17 +81,31 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
     Layout::new(record.size, &key, endian_at, |name| named(path, record, name))
 }
 
+/// The fields that `--key` can name, for a message.
+fn fields_of(record: &npy::Record) -> String {
+    match &record.fields[..] {
+        [] => format!("such as 0:bytes{}", record.size),
+        fields => {
+            "of ".to_owned() + &shown(&fields.iter().map(|field| quoted(&field.name)).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
 /// Where the field called `name` is in a record of the file at `path`, and its type.
 fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldType)> {
     let Some(field) = record.fields.iter().find(|field| field.name == name) else {
-        let names = record.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Failure::file(path, format!("has no field {name:?} for --key, expected one of {names}")));
+        let (name, fields) = (shortened(name), fields_of(record));
+        return Err(Failure::file(path, format!("has no field {name:?} for --key, expected one {fields}")));
     };
     match &field.kind {
         FieldKind::Number(key_type, endian) => Ok((field.offset, FieldType::Number(*key_type, Some(*endian)))),
         FieldKind::Bytes(count) => Ok((field.offset, FieldType::Bytes(*count))),
         FieldKind::Other(dtype) => {
-            Err(Failure::file(path, format!("field {name:?} for --key has dtype {dtype}, expected a number or bytes")))
+            let name = shortened(name);
+            Err(Failure::file(
+                path,
+                format!("field {name:?} for --key has dtype {}, expected a number or bytes", shown(dtype)),
+            ))
         }
     }
 }
@@ -93,7 +122,7 @@ pub fn sort(
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
-    let is_sized = args.record_size.is_some();
+    let (flag, _) = args.flag();
     let layout = layout(args, &inputs, flags)?;
     let mut stats = Stats::begin("sort", RECORD, layout.size, stats);
     stats.kernel = resources.sort_kernel_name();
@@ -103,8 +132,7 @@ pub fn sort(
         (Format::Npy, None) => Container::Void,
         (Format::Arrow | Format::Arrows, _) => {
             let by = if flags.format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
-            let records = if is_sized { "--record-size" } else { "--key" };
-            let message = format!("{by} and {records} cannot be used together: Arrow files hold keys");
+            let message = format!("{by} and {flag} cannot be used together: Arrow files hold keys");
             return Err(Failure::file(target.path(), message));
         }
     };

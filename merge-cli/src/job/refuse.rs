@@ -5,18 +5,18 @@ use crate::say::error::{Failure, Result};
 /// A flag as it is typed, and whether it was given.
 pub type Flag = (&'static str, bool);
 
-/// An error if two of these flags were given.
-pub fn more_than_one(flags: &[Flag]) -> Result<()> {
-    let mut given = flags.iter().filter(|(_, given)| *given);
+/// An error if two of these flags were given, each beside what the program does by it.
+pub fn more_than_one(tasks: &[(Flag, &str)]) -> Result<()> {
+    let mut given = tasks.iter().filter(|((_, given), _)| *given);
     match (given.next(), given.next()) {
-        (Some((a, _)), Some((b, _))) => Err(together(a, b, "each asks for something else")),
+        (Some(((a, _), does)), Some(((b, _), other))) => Err(together(a, b, &format!("{a} {does}, and {b} {other}"))),
         _ => Ok(()),
     }
 }
 
-/// An error if one of these flags was given beside `flag`. `why` says why they do not go together.
-pub fn beside(flag: &str, others: &[Flag], why: &str) -> Result<()> {
-    match others.iter().find(|(_, given)| *given) {
+/// An error if one of these flags was given beside `flag`, if that was. `why` says why they do not go together.
+pub fn beside((flag, given): Flag, others: &[Flag], why: &str) -> Result<()> {
+    match others.iter().find(|(_, other)| given && *other) {
         Some((other, _)) => Err(together(flag, other, why)),
         None => Ok(()),
     }

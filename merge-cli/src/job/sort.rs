@@ -1,8 +1,9 @@
 //! The jobs of `gmerge sort`: a sort, or by its flags a merge, a check, the first keys, segments or records.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
+use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
-use super::{Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
+use super::{IndexLimit, Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
 use crate::args::{CommonArgs, RecordArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
@@ -79,12 +80,12 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let mut stats = flags.stats(if top.is_some() { "top" } else { "sort" }, key_type, stats);
     stats.kernel = resources.sort_kernel_name();
     if argsort {
-        let output = output_of_indices(target, flags)?;
+        let (output, limit) = output_of_indices(target, flags)?;
         let keys = Concatenation::new(inputs);
         return Ok(Job::Sort(Sort {
             keys,
             key_type,
-            payload: Payload::Indices,
+            payload: Payload::Indices(limit),
             output,
             unique,
             verify,
@@ -97,7 +98,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
     let keys = Concatenation::new(inputs);
     let bounds = match (segments, segment_len) {
-        (Some(path), _) => Some(SegmentBounds::Between(Offsets::open(&path)?)),
+        (Some(path), _) => Some(SegmentBounds::Between(Offsets::open(&path, flags.endian)?)),
         (None, length) => length.map(SegmentBounds::OfLength),
     };
     if let Some(bounds) = bounds {
@@ -124,51 +125,45 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let merge: Flag = ("--merge", args.merge);
     let top: Flag = ("--top", args.top.is_some());
     let argsort: Flag = ("--argsort", args.argsort);
-    let segments: Flag = ("--segments", given(&args.segments));
-    let segment_len: Flag = ("--segment-len", args.segment_len.is_some());
-    let records: Flag = match args.records.record_size {
-        Some(_) => ("--record-size", true),
-        None => ("--key", !args.records.key.is_empty()),
+    let segments: Flag = match args.segments {
+        Some(_) => ("--segments", true),
+        None => ("--segment-len", args.segment_len.is_some()),
     };
-    refuse::more_than_one(&[check, merge, top, argsort, segments, segment_len])?;
-    refuse::more_than_one(&[merge, top, argsort, segments, segment_len, records])?;
-    if kernel.1 {
-        refuse::beside(kernel.0, &[on_cpu], "that kernel is the GPU's")?;
-    }
-    if check.1 {
-        let others = [
-            ("--output", given(&args.output)),
-            ("--format", args.format.is_some()),
-            ("--sync", args.sync),
-            values,
-            verify,
-            on_gpu,
-            device,
-            kernel,
-        ];
-        refuse::beside(check.0, &others, "a check of one file writes nothing, and is done by the CPU")?;
-    }
-    if top.1 {
-        refuse::beside(
-            top.0,
-            &[values, unique, kernel],
-            "the first keys are selected, with equal ones and without values",
-        )?;
-    }
-    if merge.1 {
-        refuse::beside(merge.0, &[kernel], "sorted files are merged, and nothing is sorted")?;
-    }
-    if argsort.1 {
-        refuse::beside(argsort.0, &[values, verify], "indices are written, and no keys")?;
-    }
-    for segments in [segments, segment_len].into_iter().filter(|(_, given)| *given) {
-        refuse::beside(segments.0, &[unique, verify, kernel], "each segment is sorted on its own")?;
-    }
-    if records.1 {
-        let others = [("--type", args.common.key_type.is_some()), values, if check.1 { ("", false) } else { unique }];
-        refuse::beside(records.0, &others, "records are sorted as a whole")?;
-    }
-    Ok(())
+    let records = args.records.flag();
+    refuse::beside(("-c", args.only_check), &[("-C", args.only_check_silently)], "-c prints a message, and -C none")?;
+    refuse_tasks(args, &[check, merge, top, argsort, records])?;
+    refuse::beside(kernel, &[on_cpu], "merge-path is a kernel of the GPU")?;
+    let written =
+        [("--output", given(&args.output)), ("--format", args.format.is_some()), ("--sync", args.sync), values, verify];
+    refuse::beside(check, &written, &format!("{} writes nothing", check.0))?;
+    refuse::beside(check, &[on_gpu, device, kernel], "the CPU checks files")?;
+    refuse::beside(top, &[values], "--top selects keys without their values")?;
+    refuse::beside(top, &[unique], "--top counts equal keys, too")?;
+    refuse::beside(top, &[kernel], "--top selects keys, and that kernel sorts them")?;
+    refuse::beside(merge, &[kernel], "--merge takes sorted files, and that kernel sorts")?;
+    refuse::beside(argsort, &[values], "--argsort writes indices, by which other programs can move values")?;
+    refuse::beside(argsort, &[verify], "--check reads keys back, and --argsort writes indices")?;
+    refuse::beside(segments, &[unique], "a segment with fewer keys would have other offsets")?;
+    refuse::beside(segments, &[verify], "--check expects one order of all keys")?;
+    refuse::beside(segments, &[kernel], "segments are sorted by kernels of their own")?;
+    refuse::beside(records, &[("--type", args.common.key_type.is_some())], TYPE_OF_FIELD)?;
+    refuse::beside(records, &[values], "all bytes of a record move with its key")?;
+    let only_unique = if check.1 { ("", false) } else { unique };
+    refuse::beside(records, &[only_unique], "records with equal keys may differ in their other bytes")
+}
+
+/// Refuses two tasks at once: two of these flags, or of those about segments.
+fn refuse_tasks(args: &SortArgs, [check, merge, top, argsort, records]: &[Flag; 5]) -> Result<()> {
+    let all = [
+        (*merge, "merges files of sorted keys"),
+        (*top, "writes the first keys of the order only"),
+        (*argsort, "writes the indices of keys"),
+        (("--segments", args.segments.is_some()), "sorts each segment of keys on its own"),
+        (("--segment-len", args.segment_len.is_some()), "sorts segments of keys of one length"),
+    ];
+    let with = |task| [&[task], &all[..]].concat();
+    refuse::more_than_one(&with((*check, "checks one file")))?;
+    refuse::more_than_one(&with((*records, "is about records")))
 }
 
 /// An error if more than one of the inputs is standard input.
@@ -183,8 +178,9 @@ fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Optio
     check_standard_input(inputs.chain(values).chain(segments.map(|path| ("OFFSETS".to_owned(), path))))
 }
 
-/// The output of indices of keys: integers of the type that its extension names, or else `u64`.
-fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<Output> {
+/// The output of indices of keys: integers of the type that its extension names, or else `u64`. Also gives how many keys it is
+/// enough for.
+fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
     let path = target.path();
     let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);
     let key_type = match named {
@@ -202,5 +198,6 @@ fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<Output> {
     // Indices are not negative, so that they are encoded as they are.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
     let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };
-    Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
+    let limit = IndexLimit { path: path.to_owned(), key_type };
+    Ok((Output::new(target, Form { container, coding, size: key_type.size() }), limit))
 }

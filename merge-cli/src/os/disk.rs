@@ -3,12 +3,10 @@
 use super::memory;
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::report;
-use rustix::fs::{Access, AtFlags, CWD, FsWord};
-use rustix::io::Errno;
+use rustix::fs::FsWord;
 use std::env;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// The types of file systems whose files are memory, in Linux's magic.h: TMPFS_MAGIC, RAMFS_MAGIC, HUGETLBFS_MAGIC.
@@ -104,20 +102,14 @@ fn choose(
 /// The folder at `path`, or an error that says why it cannot be used.
 fn usable(path: &Path, origin: Origin) -> Result<TemporaryFolder> {
     let folder = TemporaryFolder { path: path.to_owned(), origin };
-    match check_folder(path) {
-        Ok(()) => Ok(folder),
+    // Neither the rights nor the kind of a folder tell whether its file system takes new files: /proc takes none.
+    match tempfile::tempfile_in(path) {
+        Ok(_) => Ok(folder),
         Err(error) => {
             let error = os_message(&error);
             Err(Failure::new(format!("{folder}: cannot create a temporary file: {error}")))
         }
     }
-}
-
-fn check_folder(path: &Path) -> io::Result<()> {
-    if !path.metadata()?.is_dir() {
-        return Err(Errno::NOTDIR.into());
-    }
-    Ok(rustix::fs::accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
 #[cfg(test)]
@@ -162,6 +154,7 @@ mod tests {
         assert_eq!(message(Some("/none"), None), format!("--tmp-dir /none: {why}"));
         assert_eq!(message(None, Some("/none")), format!("TMPDIR: /none: {why}"));
         assert_eq!(message(None, None), format!("/none: {why}"));
+        assert_eq!(message(Some("/proc"), None), format!("--tmp-dir /proc: {why}"));
         let why = "cannot create a temporary file: Not a directory";
         assert_eq!(message(None, Some("/dev/null")), format!("TMPDIR: /dev/null: {why}"));
     }

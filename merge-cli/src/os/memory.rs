@@ -6,6 +6,8 @@ use crate::say::error::{Failure, Result};
 use crate::say::report;
 use crate::spec::MemorySize;
 use bytemuck::Pod;
+use bytemuck::allocation::try_zeroed_vec;
+use merge_host::allocation;
 use std::fs;
 
 /// Bytes of a large page on x86-64.
@@ -32,7 +34,7 @@ pub fn zeroed<T: Pod>(count: u64, purpose: &str) -> Result<Vec<T>> {
     let needed = u128::from(count) * size_of::<T>() as u128;
     check(needed, purpose)?;
     let count = usize::try_from(count).map_err(|_| too_much(needed, purpose, "more than this machine can address"))?;
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused(needed, purpose))
+    allocation::handled(|| try_zeroed_vec(count)).map_err(|()| refused(needed, purpose))
 }
 
 /// An error if `needed` bytes are more than the system can provide. `purpose` names what they are for.
@@ -70,6 +72,13 @@ pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
     }
 }
 
+/// Reserves memory for `more` items behind those of `items`. `purpose` names what they are for, in messages.
+pub fn reserve<T: Pod>(items: &mut Vec<T>, more: usize, purpose: &str) -> Result<()> {
+    let needed = more as u128 * size_of::<T>() as u128;
+    check(needed, purpose)?;
+    allocation::handled(|| items.try_reserve_exact(more)).map_err(|_| refused(needed, purpose))
+}
+
 /// Bytes of memory that the system can still provide, with what it can swap; `None` where it does not tell.
 pub fn obtainable() -> Option<u64> {
     Machine::read().map(|machine| machine.obtainable)
@@ -96,6 +105,13 @@ pub fn obtainable() -> Option<u64> {
 pub fn budget(asked: Option<MemorySize>, files: u64) -> Result<u64> {
     let unknown = Machine { total: UNKNOWN, available: UNKNOWN, obtainable: UNKNOWN };
     Machine::read().unwrap_or(unknown).budget(asked, files)
+}
+
+/// Bytes of memory to leave for files in memory that will take `least` to `most` bytes: the most if there can be so many, or
+/// else half of what there is.
+pub fn for_files(least: u64, most: u64) -> u64 {
+    let available = Machine::read().map_or(UNKNOWN, |machine| machine.available);
+    if least == most || most <= available { most } else { least.max(available / 2) }
 }
 
 /// The memory of a machine, or of the part of it that this process may use, in bytes.

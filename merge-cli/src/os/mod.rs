@@ -1,5 +1,6 @@
 //! The operating system: memory, disks, limits, threads, signals and the standard streams.
 
+pub mod allocator;
 mod cgroup;
 pub mod disk;
 pub mod limits;

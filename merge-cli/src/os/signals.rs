@@ -3,6 +3,8 @@
 //! A dedicated thread waits for signals, so that a signal is handled however busy the other threads are. It ends the
 //! program only while no [`Delay`] exists. A thread holds one while it creates, renames or removes temporary files.
 
+use super::threads::cannot_start;
+use crate::say::error::{Failure, Result, os_message};
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
 };
@@ -10,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The signals that end a program by default and do not report a fault in it. The real-time signals join them.
 const FATAL: [i32; 13] = [
@@ -27,6 +30,9 @@ const FATAL: [i32; 13] = [
     SIGVTALRM,
     SIGXCPU,
 ];
+
+/// How many times 10 ms to wait for other threads where there is no memory.
+const PATIENCE: u32 = 100;
 
 static STATE: Mutex<State> = Mutex::new(State { delays: 0, names: Vec::new() });
 /// Notified when `delays` becomes 0.
@@ -77,23 +83,27 @@ fn state() -> MutexGuard<'static, State> {
 
 /// Starts to handle signals. A signal that was ignored when the program started, as by nohup(1), stays ignored, and a
 /// handler that is already installed, such as a profiler's, stays in place.
-pub fn install() -> io::Result<()> {
+///
+/// # Errors
+/// If the system refuses a handler, or the thread that waits for signals.
+pub fn install() -> Result<()> {
+    let failure = |error: io::Error| Failure::new(format!("cannot handle signals: {}", os_message(&error)));
     // SIGXFSZ arrives where a file would exceed the limit of `ulimit -f`. With a handler, the write fails with an error.
-    signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+    signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false))).map_err(failure)?;
 
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     let fatal: Vec<_> = FATAL.into_iter().chain(real_time).filter(|&signal| has_default_action(signal)).collect();
     // A signal that arrives between the installation of its handler and the entry in the table of what the handler calls
     // would be lost.
     let blocked = block(&fatal);
-    let mut signals = signal_hook::iterator::Signals::new(&fatal)?;
+    let mut signals = signal_hook::iterator::Signals::new(&fatal).map_err(failure)?;
     drop(blocked);
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+    let waiting = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             end(signal);
         }
-    })?;
-    Ok(())
+    });
+    waiting.map(drop).map_err(|error| cannot_start(&error))
 }
 
 /// Removes the registered files and ends the program with the exit code that a shell reports for `signal`.
@@ -106,6 +116,22 @@ fn end(signal: i32) -> ! {
     crate::say::progress::finish_soon();
     // `std::process::exit` would unload the GPU's driver while other threads use it.
     signal_hook::low_level::exit(128 + signal)
+}
+
+/// Ends the program with this exit code, from where nothing can be allocated and any lock may be held. Another
+/// thread that replaces outputs is waited for, but not for ever.
+pub fn quit(code: i32) -> ! {
+    for last in (0..PATIENCE).rev() {
+        if let Ok(state) = STATE.try_lock()
+            && (state.delays == 0 || last == 0)
+        {
+            // A path that is not short is copied, and if there is no memory for that, the program ends there.
+            state.names.iter().for_each(|path| drop(std::fs::remove_file(path)));
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    signal_hook::low_level::exit(code)
 }
 
 /// The signals of this thread that were blocked before [`block`]. When it is dropped, they are the only ones again.

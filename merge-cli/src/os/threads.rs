@@ -50,7 +50,8 @@ pub fn start(parallel: Option<usize>, useful: usize) -> Result<()> {
     build_pool(workers)
 }
 
-fn cannot_start(error: &io::Error) -> Failure {
+/// The error of a thread that the system refuses.
+pub fn cannot_start(error: &io::Error) -> Failure {
     Failure::new(format!("cannot start a thread: {}; do ulimit -u and ulimit -v allow it?", os_message(error)))
 }
 

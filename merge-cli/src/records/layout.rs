@@ -3,9 +3,8 @@
 use super::Key;
 use crate::coding::{Coding, with_word};
 use crate::say::error::{Failure, Result};
-use crate::spec::{Endian, FieldType, KeyField, Kind, Location};
+use crate::spec::{Endian, FieldType, KeyField, Kind, Location, quoted};
 use merge_host::{SortOrder, records};
-use std::fmt;
 
 /// Bytes of a byte string that a message shows.
 const SHOWN: usize = 16;
@@ -73,12 +72,6 @@ impl Field {
     }
 }
 
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}{}", self.offset, self.field_type, if self.descending { ":desc" } else { "" })
-    }
-}
-
 /// The size of a record and the fields of its key, which do not overlap.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -98,8 +91,8 @@ impl Layout {
         named: impl Fn(&str) -> Result<(usize, FieldType)>,
     ) -> Result<Self> {
         let mut found: Vec<Field> = Vec::new();
-        for KeyField { location, descending } in fields {
-            let (offset, field_type) = match location {
+        for typed in fields {
+            let (offset, field_type) = match &typed.location {
                 Location::At(offset, field_type) => (*offset, *field_type),
                 Location::Named(name) => named(name)?,
             };
@@ -107,17 +100,22 @@ impl Layout {
                 FieldType::Number(_, own) => own,
                 FieldType::Bytes(_) => None,
             };
-            let field =
-                Field { offset, field_type, endian: own.unwrap_or_else(|| endian_at(offset)), descending: *descending };
+            let endian = own.unwrap_or_else(|| endian_at(offset));
+            let field = Field { offset, field_type, endian, descending: typed.descending };
             if field.end() > size {
                 let count = field.size();
                 return Err(Failure::new(format!(
-                    "--key {field}: takes {count} bytes from byte {offset} on, expected it to end within the {size} bytes of a \
+                    "--key {typed}: takes {count} bytes from byte {offset} on, expected it to end within the {size} bytes of a \
                      record"
                 )));
             }
-            if let Some(other) = found.iter().find(|other| field.offset < other.end() && other.offset < field.end()) {
-                return Err(Failure::new(format!("--key {field}: overlaps {other}, expected fields side by side")));
+            let overlap = found.iter().position(|other| field.offset < other.end() && other.offset < field.end());
+            if let Some(other) = overlap.map(|i| &fields[i]) {
+                let why = match other.location == typed.location {
+                    true => "is there twice, expected each field once".to_owned(),
+                    false => format!("overlaps {other}, expected fields that share no byte"),
+                };
+                return Err(Failure::new(format!("--key {typed}: {why}")));
             }
             found.push(field);
         }
@@ -150,7 +148,8 @@ impl Layout {
 /// The error for a name where the file names no fields.
 pub fn no_names(name: &str) -> Failure {
     Failure::new(format!(
-        "--key {name}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such as 8:f64"
+        "--key {}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such as 8:f64",
+        quoted(name)
     ))
 }
 

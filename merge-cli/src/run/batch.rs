@@ -10,10 +10,12 @@ use crate::file::offsets::Offsets;
 use crate::file::output::commit;
 use crate::file::values::known_width;
 use crate::job::{Batch, BatchRuns};
-use crate::os::threads;
+use crate::os::{memory, threads};
+use crate::plan::Destination;
 use crate::say::error::{Failure, Result, name};
 use crate::say::stats::Phase;
 use merge_host::Work;
+use merge_host::external::Shape;
 use std::path::PathBuf;
 
 /// Merges the pairs of runs of two files.
@@ -32,6 +34,11 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
         width = known_width(&inputs, W::SIZE, &values.input)?.unwrap_or(0);
         values.output.check_space(known * width as u128)?;
     }
+    let bytes = [W::SIZE, width].map(|size| known * size as u128);
+    let values_output = values.as_ref().map(|values| &values.output);
+    let files = Destination::new(&output, values_output, bytes).in_memory();
+    let shape = Shape { key: W::SIZE, width };
+    memory::check(shape.in_memory(counts.iter().flatten().sum()) + u128::from(files), "the batch")?;
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
     let work = work_of(counts.iter().copied().sum(), |keys| Work::merge::<W>(keys).with_values(width));
     let mut engine = ChosenEngine::start(resources.processors.clone(), key_type, work)?;

@@ -120,12 +120,11 @@ pub fn merge<W: Word>(
         keys.iter().zip(values).for_each(|(keys, values)| checksum.add(keys, values, width));
     }
     stats.keys = counts.iter().sum();
-    let keys: Vec<&[W]> = keys.iter().map(|keys| &**keys).collect();
-    let mut merge = Merge { runs: merging.runs(), engine, keys: &keys, count: stats.keys, stats };
+    let mut merge = Merge { runs: merging.runs(), engine, keys, count: stats.keys, stats };
     let (keys, values) = match width {
         0 => (merge.keys()?, Vec::new()),
-        4 => merge.numbers::<u32>(&bytes)?,
-        8 => merge.numbers::<u64>(&bytes)?,
+        4 => merge.numbers::<u32>(bytes)?,
+        8 => merge.numbers::<u64>(bytes)?,
         // Indices of half the size where they suffice.
         _ if u32::try_from(merge.count).is_ok() => merge.by_index::<u32>(width, &bytes)?,
         _ => merge.by_index::<u64>(width, &bytes)?,
@@ -158,7 +157,8 @@ fn check_order<W: Word>(inputs: &[Input], keys: &[Vec<W>], merging: &dyn Merging
 struct Merge<'a, W> {
     runs: Runs<'a>,
     engine: &'a mut ChosenEngine,
-    keys: &'a [&'a [W]],
+    /// Those of the inputs, until they are merged.
+    keys: Vec<Vec<W>>,
     count: u64,
     stats: &'a mut Stats,
 }
@@ -166,14 +166,15 @@ struct Merge<'a, W> {
 impl<W: Word> Merge<'_, W> {
     fn keys(&mut self) -> Result<Vec<W>> {
         let mut out = memory::zeroed::<W>(self.count, "the output")?;
-        let timing = self.engine.run(&mut out, |engine, out| self.runs.merge(engine, self.keys, out))?;
+        let inputs: Vec<&[W]> = self.keys.iter().map(|keys| &**keys).collect();
+        let timing = self.engine.run(&mut out, |engine, out| self.runs.merge(engine, &inputs, out))?;
         self.stats.add(timing);
         Ok(out)
     }
 
     /// Merges the keys with these values of each input.
     fn pairs<'v, V: Pod + Send + Sync>(&mut self, values: impl Iterator<Item = &'v [V]>) -> Result<(Vec<W>, Vec<V>)> {
-        let inputs: Vec<(&[W], &[V])> = self.keys.iter().copied().zip(values).collect();
+        let inputs: Vec<(&[W], &[V])> = self.keys.iter().map(|keys| &**keys).zip(values).collect();
         let keys = memory::zeroed::<W>(self.count, "the output")?;
         let mut out = (keys, memory::zeroed::<V>(self.count, "the output's values")?);
         let merge = |engine: &Engine, out: &mut (Vec<W>, Vec<V>)| {
@@ -181,14 +182,18 @@ impl<W: Word> Merge<'_, W> {
         };
         let timing = self.engine.run(&mut out, merge)?;
         self.stats.add(timing);
+        // What comes next takes as much memory.
+        self.keys = Vec::new();
         Ok(out)
     }
 
     /// Merges with values that are numbers of type `V`.
-    fn numbers<V: Pod + Send + Sync>(&mut self, values: &[Vec<u8>]) -> Result<(Vec<W>, Vec<u8>)> {
+    fn numbers<V: Pod + Send + Sync>(&mut self, values: Vec<Vec<u8>>) -> Result<(Vec<W>, Vec<u8>)> {
         let numbers: Vec<Cow<[V]>> = values.iter().map(|bytes| as_numbers(bytes)).collect();
-        let (keys, values) = self.pairs(numbers.iter().map(|values| &**values))?;
-        Ok((keys, bytemuck::cast_slice(&values).to_vec()))
+        let (keys, merged) = self.pairs(numbers.iter().map(|values| &**values))?;
+        drop(numbers);
+        drop(values);
+        Ok((keys, bytemuck::cast_slice(&merged).to_vec()))
     }
 
     /// Merges with the indices of the values, of `width` bytes each, which are moved once.
@@ -196,12 +201,13 @@ impl<W: Word> Merge<'_, W> {
         let mut indices = memory::zeroed::<I>(self.count, "the indices of the values")?;
         self.stats.time(Phase::Compute, || permutation::fill_identity(&mut indices));
         let mut rest = &indices[..];
-        let of_input = |keys: &&[W]| {
-            let (own, others) = rest.split_at(keys.len());
+        let lengths: Vec<usize> = self.keys.iter().map(Vec::len).collect();
+        let of_input = |length: usize| {
+            let (own, others) = rest.split_at(length);
             rest = others;
             own
         };
-        let (keys, merged) = self.pairs(self.keys.iter().map(of_input))?;
+        let (keys, merged) = self.pairs(lengths.into_iter().map(of_input))?;
         drop(indices);
         let inputs: Vec<&[u8]> = values.iter().map(|bytes| &**bytes).collect();
         let mut out = memory::zeroed::<u8>(inputs.iter().map(|bytes| bytes.len() as u64).sum(), "the output's values")?;

@@ -50,14 +50,14 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
     };
     let (values, mut values_output) = split_values(values);
     let bytes = [known * W::SIZE as u128, known * width.unwrap_or(0) as u128];
+    let most = count.zip(width).map(|(count, width)| [W::SIZE, width].map(|size| u128::from(count) * size as u128));
     if let Some(output) = &mut values_output {
         output.set_size(width.unwrap_or(1));
         output.check_space(bytes[1])?;
     }
-    if let Some(count) = count.filter(|_| !unique) {
-        output.expect(count);
-        values_output.iter_mut().for_each(|output| output.expect(count));
-    }
+    let written = count.filter(|_| !unique);
+    output.expect(written);
+    values_output.iter_mut().for_each(|output| output.expect(written));
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
 
     let files_per_input = if values.is_some() { 2 } else { 1 };
@@ -67,10 +67,11 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
         shape: Shape { key: W::SIZE, width: width.unwrap_or(0) },
         files: inputs.len(),
         count: count.filter(|_| width.is_some()),
-        needs_count: output.needs_count() || width.is_none(),
+        needs_count: written.is_none() && [&output].into_iter().chain(&values_output).any(Output::needs_count)
+            || width.is_none(),
         may_fail_late: assume_sorted || output.folder().is_some(),
         kernel: kernel.map(MergeKernel::name),
-        destination: Destination::new(&output, values_output.as_ref(), bytes),
+        destination: Destination::new(&output, values_output.as_ref(), bytes).or_up_to(most),
         path: &path,
     };
     // Values of no bytes are those of no keys.

@@ -72,8 +72,9 @@ impl Sorting {
             if is_short { (size_of::<u32>(), KeyType::U32) } else { (size_of::<u64>(), KeyType::U64) };
         let size = self.layout.size;
         let count = length.map(|length| length / size as u64);
-        let destination = Destination::new(&output, None, [length.unwrap_or(0).into(), 0]);
-        let budget = memory::budget(self.resources.memory, 0)?;
+        let destination = destination(&output, length);
+        let files = if count.is_some() { 0 } else { destination.in_memory() };
+        let budget = memory::budget(self.resources.memory, files)?;
         let fits = |count: u64| in_memory(word, size, count) + u128::from(destination.in_memory()) <= budget.into();
         let can_be_spilled = self.key.size() <= LONGEST_KEY;
         match count {
@@ -86,47 +87,48 @@ impl Sorting {
         let work = work_of(count, |words| Work::sort::<u64>(words).with_values(size_of::<u64>()));
         let mut engine =
             ChosenEngine::start_sort(self.resources.processors.clone(), self.resources.sort_kernel, key_type, work)?;
-        if let Some(count) = count {
-            output.expect(count);
-        }
-        let mut writer = output.begin()?;
-        let count = if is_short {
-            self.in_memory::<u32>(&mut input, &mut engine, &mut writer, budget, stats)?
+        output.expect(count);
+        let written = if is_short {
+            self.in_memory::<u32>(&mut input, &mut engine, output, budget, stats)?
         } else {
-            self.in_memory::<u64>(&mut input, &mut engine, &mut writer, budget, stats)?
+            self.in_memory::<u64>(&mut input, &mut engine, output, budget, stats)?
         };
         stats.engine = engine.name()?;
-        Ok((writer, count))
+        Ok(written)
     }
 
-    /// Sorts records that fit in memory by words of type `W`, and gives their number.
+    /// Sorts records that fit in memory by words of type `W`. Gives the output and the number of records.
     fn in_memory<W: Word>(
         &self,
         input: &mut Concatenation,
         engine: &mut ChosenEngine,
-        writer: &mut Writer,
+        mut output: Output,
         budget: u64,
         stats: &mut Stats,
-    ) -> Result<u64> {
-        let length = input.length();
-        // The pages of a file in memory are asked for while records are read.
-        let early = length.map(|length| writer.blocks(length)).transpose()?;
-        let (records, mut words) = stats.time(Phase::Read, || self.read::<W>(input, length, budget))?;
+    ) -> Result<(Writer, u64)> {
+        let (mut writer, blocks, records, mut words);
+        if let Some(length) = input.length() {
+            // The pages of a file in memory are asked for while records are read.
+            writer = output.begin()?;
+            blocks = writer.blocks(length)?;
+            (records, words) = stats.time(Phase::Read, || self.read::<W>(input, Some(length), budget))?;
+        } else {
+            (records, words) = stats.time(Phase::Read, || self.read::<W>(input, None, budget))?;
+            output.expect(words.len() as u64);
+            writer = output.begin()?;
+            blocks = writer.blocks(records.len() as u64)?;
+        }
         stats.keys = words.len() as u64;
         if let Some(checksum) = &self.checksum {
             add_records(checksum, &records, self.layout.size);
         }
-        let blocks = match early {
-            Some(blocks) => blocks,
-            None => writer.blocks(records.len() as u64)?,
-        };
         // Indices of half the size where they suffice.
         if u32::try_from(words.len()).is_ok() {
             self.write_sorted::<W, u32>(engine, &records, &mut words, blocks, stats)?;
         } else {
             self.write_sorted::<W, u64>(engine, &records, &mut words, blocks, stats)?;
         }
-        Ok(words.len() as u64)
+        Ok((writer, words.len() as u64))
     }
 
     /// All records, and the first words of their keys.
@@ -199,16 +201,16 @@ impl Sorting {
         let work = work_of(count, |keys| Work::sort::<W>(keys).with_values(width));
         let mut engine =
             ChosenEngine::start_sort(self.resources.processors.clone(), self.resources.sort_kernel, key_type, work)?;
-        let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
+        let destination = destination(&output, input.length());
         let mut device = || engine.device_memory().map_err(failure);
         let shape = Shape { key: W::SIZE, width };
         let plan = SortPlan::new(shape, count, destination, &self.resources, &mut device, input.path())?;
-        if let Some(count) = count {
-            output.expect(count);
-        }
         let source =
             RecordSource { input, layout: &self.layout, key_of, count, position: 0, checksum: self.checksum.clone() };
-        let begin = || Ok(PayloadOutput { writer: output.begin()?, index_size: None });
+        let begin = |count| {
+            output.expect(count);
+            Ok(PayloadOutput { writer: output.begin()?, index_size: None })
+        };
         let options = plan.options(width, false, self.resources.fan_in);
         let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, stats)?;
         let (PayloadOutput { writer, index_size: _ }, summary) = sorted;
@@ -262,6 +264,12 @@ impl Sorting {
         );
         Failure::file(input.path(), message)
     }
+}
+
+/// The output of records of `length` bytes, if that is known.
+fn destination(output: &Output, length: Option<u64>) -> Destination<'_> {
+    let bytes = length.map(|length| [length.into(), 0]);
+    Destination::new(output, None, bytes.unwrap_or_default()).or_up_to(bytes)
 }
 
 /// Bytes of memory to sort `count` records of `size` bytes by words of `word` bytes: records, words and indices, and as many

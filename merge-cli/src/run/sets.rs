@@ -35,7 +35,11 @@ fn set_operation<W: Word>(job: Set) -> Result<()> {
     let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
     let bytes: Option<u64> = inputs.iter().map(Input::length).sum();
     threads::start(resources.threads, threads::useful(bytes))?;
-    let destination = Destination::new(&output, None, [bytes.unwrap_or(0).into(), 0]);
+    let most = match counts[..] {
+        [Some(a), Some(b)] => Some([operation.most_keys(a as usize, b as usize) as u128 * W::SIZE as u128, 0]),
+        _ => None,
+    };
+    let destination = Destination::new(&output, None, [0; 2]).or_up_to(most);
     let writer = match plan::set(Shape { key: W::SIZE, width: 1 }, bytes, destination, &resources)? {
         Some(options) => streamed::<W>(operation, options, inputs, assume_sorted, output, &mut stats)?,
         None => {

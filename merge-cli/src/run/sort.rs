@@ -14,7 +14,7 @@ use crate::coding::{Word, with_word};
 use crate::file::output::commit;
 use crate::file::values::{self, Values};
 use crate::file::{Concatenation, Output, Writer};
-use crate::job::{Payload, Resources, Sort};
+use crate::job::{IndexLimit, Payload, Resources, Sort};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
 use crate::say::error::{Failure, Result};
@@ -38,6 +38,9 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     }
     // Also an error if the files do not hold whole keys.
     let count = keys.count::<W>()?;
+    if let (Payload::Indices(limit), Some(count)) = (&payload, count) {
+        limit.check(count)?;
+    }
     threads::start(resources.threads, threads::useful(keys.length()))?;
     let work = work::<W>(count, &payload);
     let engine = ChosenEngine::start_sort(resources.processors.clone(), resources.sort_kernel, key_type, work)?;
@@ -45,7 +48,7 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     let sorting = Sorting { resources, engine, unique, checksum, stats };
     match payload {
         Payload::None => sorting.keys::<W>(keys, count, output),
-        Payload::Indices => sorting.indices::<W>(keys, count, output),
+        Payload::Indices(limit) => sorting.indices::<W>(keys, count, limit, output),
         Payload::Values(values) => sorting.values::<W>(keys, values, output),
     }
 }
@@ -55,7 +58,7 @@ fn work<W: Word>(count: Option<u64>, payload: &Payload) -> Option<Work> {
     let work = work_of(count, Work::sort::<W>)?;
     Some(match payload {
         Payload::None => work.from_files(),
-        Payload::Indices => work.with_values(size_of::<u64>()),
+        Payload::Indices(_) => work.with_values(size_of::<u64>()),
         Payload::Values(values) => work.with_values((values.input.length()? / count?.max(1)) as usize),
     })
 }
@@ -122,7 +125,13 @@ impl Sorting {
     }
 
     /// Writes the indices of keys in sorted order.
-    fn indices<W: Word>(mut self, mut keys: Concatenation, count: Option<u64>, mut output: Output) -> Result<()> {
+    fn indices<W: Word>(
+        mut self,
+        mut keys: Concatenation,
+        count: Option<u64>,
+        limit: IndexLimit,
+        mut output: Output,
+    ) -> Result<()> {
         let (width, size) = (size_of::<u64>(), output.size());
         let plan = self.plan::<W>(width, count, &keys, &output, None, true)?;
         let count = if plan.in_memory == Some(true) { count } else { None };
@@ -144,8 +153,11 @@ impl Sorting {
             if self.unique {
                 output.check_needs_no_count("--unique")?;
             }
-            let source = KeySource::new::<W>(keys, PayloadSource::Indices, None)?;
-            let begin = || Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) });
+            let source = KeySource::new::<W>(keys, PayloadSource::Indices(limit), None)?;
+            let begin = |count| {
+                output.expect(count);
+                Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) })
+            };
             let (target, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
             (target.writer, summary.keys_written)
         };
@@ -166,9 +178,6 @@ impl Sorting {
                 .into_iter()
                 .chain(&values_output)
                 .try_for_each(|output| output.check_needs_no_count("--unique"))?;
-        } else if let Some(count) = source.len() {
-            output.expect(count);
-            values_output.iter_mut().for_each(|output| output.expect(count));
         }
         if let Some(values) = &mut values_output {
             values.set_size(width);
@@ -176,7 +185,9 @@ impl Sorting {
         }
         // The keys that are left out are in no output.
         let checksum = self.checksum.clone().filter(|_| self.unique);
-        let begin = || {
+        let begin = |count| {
+            output.expect(count);
+            values_output.iter_mut().for_each(|output| output.expect(count));
             let (keys, values) = (output.begin()?, values_output.map(Output::begin).transpose()?);
             Ok(Outputs { keys, values, checksum })
         };
@@ -189,7 +200,7 @@ impl Sorting {
         plan: SortPlan,
         source: S,
         width: usize,
-        begin: impl FnOnce() -> Result<Outputs>,
+        begin: impl FnOnce(Option<u64>) -> Result<Outputs>,
     ) -> Result<()> {
         let (Outputs { keys, values, checksum: _ }, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
         self.finish::<W>(keys, values, summary.keys_written, width)
@@ -216,7 +227,8 @@ impl Sorting {
         let bytes = [written * output.size() as u128, written * values_output.map_or(0, |_| width) as u128];
         output.check_space(bytes[0])?;
         values_output.map_or(Ok(()), |values| values.check_space(bytes[1]))?;
-        let destination = Destination::new(output, values_output, bytes);
+        let most = count.map(u128::from).map(|count| [count * output.size() as u128, count * width as u128]);
+        let destination = Destination::new(output, values_output, bytes).or_up_to(most);
         let shape = Shape { key: W::SIZE, width };
         let mut device = || if asks_device { self.engine.device_memory().map_err(failure) } else { Ok(None) };
         SortPlan::new(shape, count, destination, &self.resources, &mut device, keys.path())
@@ -237,10 +249,10 @@ impl Sorting {
             drop(region);
             writer.withdraw_region()?;
             let bytes = u128::from(count) * W::SIZE as u128;
-            let destination = Destination { folders: [folder.as_deref(), None], bytes: [bytes, 0] };
+            let destination = Destination::of_keys(folder.as_deref(), bytes);
             let plan = SortPlan::in_chunks(shape, count, destination, &self.resources, keys.path())?;
             let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
-            let begin = || Ok(Outputs { keys: writer, values: None, checksum: None });
+            let begin = |_| Ok(Outputs { keys: writer, values: None, checksum: None });
             return self.pairs_to::<W, _>(plan, source, 0, begin);
         }
         let sort = |engine: &Engine, checksum: &mut Option<Checksum>| {
@@ -274,7 +286,7 @@ impl Sorting {
         plan: SortPlan,
         source: S,
         width: usize,
-        begin: impl FnOnce() -> Result<T>,
+        begin: impl FnOnce(Option<u64>) -> Result<T>,
     ) -> Result<(T, Summary)> {
         let options = plan.options(width, self.unique, self.resources.fan_in);
         let (target, summary) = spilled::sort::<W, _>(&options, source, begin, &mut self.engine, &mut self.stats)?;
@@ -302,8 +314,7 @@ fn read_bounded<W: Word>(input: &mut Concatenation, most: u64) -> Result<Vec<W>>
     let mut items = memory::zeroed::<W>(most + 1, "the input")?;
     let read = input.read(&mut items)?;
     if read as u64 > most {
-        let message =
-            "with its values, does not fit in the memory that may be used: expected regular files, and no pipes";
+        let message = "with its values, does not fit in the memory that may be used: expected regular files, and no pipes: regular files are sorted in chunks";
         return Err(Failure::file(input.path(), message));
     }
     items.truncate(read);

@@ -5,25 +5,57 @@ use super::engine::{ChosenEngine, cpu};
 use super::order::{first_disorder, not_sorted};
 use crate::coding::Word;
 use crate::file::{Concatenation, Input, Writer};
+use crate::job::IndexLimit;
 use crate::os::memory;
-use crate::say::error::{Failure, Result, name, os_message};
+use crate::os::threads::cannot_start;
+use crate::say::error::{Failure, Result};
 use crate::say::stats::Stats;
 use merge_host::external::{self, Options, Source, Summary, Target};
 use merge_host::parallel;
-use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Indices that a thread writes at once.
 const BLOCK: usize = 1 << 14;
+/// Indices that are copied at once to be written, so that the copy takes little memory.
+const INDICES: usize = 1 << 20;
 
-/// The library's external sort of `source` to the target that `begin` opens.
+/// The library's external sort of `source` to the target that `begin` opens. `begin` is told the number of keys to write: that of
+/// all keys, which have been read by then, but not how many of them are the first of equal ones.
 pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
     source: impl Source<W, Error = Failure>,
-    begin: impl FnOnce() -> Result<T>,
+    begin: impl FnOnce(Option<u64>) -> Result<T>,
     engine: &mut ChosenEngine,
     stats: &mut Stats,
 ) -> Result<(T, Summary)> {
-    external::sort(options, source, begin, engine, stats).map_err(failure)
+    let count = AtomicU64::new(0);
+    let begin = || begin((!options.unique).then(|| count.load(Ordering::Relaxed)));
+    external::sort(options, Counted { source, count: &count }, begin, engine, stats).map_err(failure)
+}
+
+/// A source whose keys are counted as they are read.
+#[derive(Debug)]
+struct Counted<'a, S> {
+    source: S,
+    count: &'a AtomicU64,
+}
+
+impl<W: Word, S: Source<W>> Source<W> for Counted<'_, S> {
+    type Error = S::Error;
+
+    fn len(&self) -> Option<u64> {
+        self.source.len()
+    }
+
+    fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> std::result::Result<usize, S::Error> {
+        let count = self.source.read(keys, payload)?;
+        self.count.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> std::result::Result<bool, S::Error> {
+        self.source.read_again(index, keys, payload)
+    }
 }
 
 /// The library's external merge of `sources` to the target that `begin` opens, on the CPU: merges of parts are short, and the
@@ -43,8 +75,8 @@ fn failure(error: external::Error<Failure>) -> Failure {
         external::Error::Engine(error) => error.into(),
         external::Error::Other(failure) => failure,
         external::Error::TooLittleMemory(error) => Failure::new(format!("--memory: {error}")),
-        external::Error::Scratch(error) => Failure::new(error.to_string()),
-        external::Error::Thread(error) => Failure::new(format!("cannot start a thread: {}", os_message(&error))),
+        external::Error::Scratch(error) => Failure::new(format!("{error}: name another folder with --tmp-dir")),
+        external::Error::Thread(error) => cannot_start(&error),
         _ => Failure::new("the external sort failed"),
     }
 }
@@ -56,7 +88,7 @@ pub enum PayloadSource {
     /// Values of a file, of that many bytes each.
     Values(Concatenation, usize),
     /// The index of each key, of 8 bytes.
-    Indices,
+    Indices(IndexLimit),
     /// This byte, which tells from which of two inputs a key is.
     Origin(u8),
 }
@@ -68,10 +100,14 @@ impl PayloadSource {
             Self::None => {}
             Self::Values(input, _) => {
                 if input.read::<u8>(payload)? < payload.len() {
-                    return Err(Failure::file(input.path(), "has fewer values than there are keys"));
+                    return Err(Failure::file(
+                        input.path(),
+                        "ends before the value of the last key, expected a value for each",
+                    ));
                 }
             }
-            Self::Indices => {
+            Self::Indices(limit) => {
+                limit.check(index + (payload.len() / size_of::<u64>()) as u64)?;
                 let blocks = payload.chunks_mut(BLOCK * size_of::<u64>()).zip((index..).step_by(BLOCK));
                 parallel::for_each(blocks, |(payload, begin)| {
                     let indices = payload.chunks_exact_mut(size_of::<u64>()).zip(begin..);
@@ -83,11 +119,19 @@ impl PayloadSource {
         Ok(())
     }
 
+    /// Keys to read at once after `position` of them, at most. One too many for indices is an error as soon as it is read.
+    fn most_after(&self, position: u64) -> usize {
+        match self {
+            Self::Indices(limit) => usize::try_from((limit.most() - position).saturating_add(1)).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        }
+    }
+
     fn again(&self) -> Result<Option<Self>> {
         Ok(match self {
             Self::None => Some(Self::None),
             Self::Values(input, width) => input.again()?.map(|input| Self::Values(input, *width)),
-            Self::Indices => Some(Self::Indices),
+            Self::Indices(limit) => Some(Self::Indices(limit.clone())),
             Self::Origin(origin) => Some(Self::Origin(*origin)),
         })
     }
@@ -128,7 +172,8 @@ impl<W: Word> Source<W> for KeySource {
 
     fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
         let width = payload.len() / keys.len().max(1);
-        let count = self.keys.read(keys)?;
+        let asked = keys.len().min(self.payload.most_after(self.position));
+        let count = self.keys.read(&mut keys[..asked])?;
         let payload = &mut payload[..count * width];
         self.payload.read(self.position, payload)?;
         if let Some(checksum) = &self.checksum {
@@ -282,27 +327,54 @@ impl<W: Word> Target<W> for PayloadOutput {
     fn write(&mut self, _keys: &mut [W], payload: &mut [u8]) -> Result<()> {
         match self.index_size {
             None => self.writer.write::<u8>(payload),
-            Some(size) => write_indices(&mut self.writer, size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload)),
+            Some(size) => payload.chunks(INDICES * size_of::<u64>()).try_for_each(|payload| {
+                write_indices(&mut self.writer, size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload))
+            }),
         }
     }
 }
 
-/// Writes indices as numbers of `size` bytes, 4 or 8.
+/// Writes indices as numbers of `size` bytes, 4 or 8, which hold them: an [`IndexLimit`] has been checked.
 pub fn write_indices(writer: &mut Writer, size: usize, indices: &[u64]) -> Result<()> {
     if size == size_of::<u64>() {
         return writer.write(indices);
     }
-    let mut short = memory::zeroed::<u32>(indices.len() as u64, "the indices")?;
-    parallel::try_for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
-        let mut pairs = short.iter_mut().zip(indices);
-        pairs.try_for_each(|(short, index)| u32::try_from(*index).map(|index| *short = index))
+    let mut short = memory::zeroed::<u32>(indices.len().min(INDICES) as u64, "a part of the indices")?;
+    indices.chunks(INDICES).try_for_each(|indices| {
+        let short = &mut short[..indices.len()];
+        parallel::for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
+            short.iter_mut().zip(indices).for_each(|(short, index)| *short = *index as u32);
+        });
+        writer.write(short)
     })
-    .map_err(|_| too_many_indices(writer.path()))?;
-    writer.write(&short)
 }
 
-/// The error of indices that do not fit in 4 bytes.
-pub fn too_many_indices(output: &Path) -> Failure {
-    let name = name(output);
-    Failure::new(format!("{name}: there are more than 2^32 keys, expected an output of .u64 with --argsort"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::KeyType;
+
+    #[test]
+    fn a_key_too_many_for_the_indices_is_an_error_when_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.u8");
+        let limit = IndexLimit { path: "out.i32".into(), key_type: KeyType::I32 };
+        let most = limit.most();
+        for (count, left) in [(most, 4), (most + 1, 5)] {
+            std::fs::File::create(&path).unwrap().set_len(count).unwrap();
+            let keys = Concatenation::new(vec![Input::open(&path).unwrap()]);
+            let mut source = KeySource::new::<u8>(keys, PayloadSource::Indices(limit.clone()), None).unwrap();
+            // As if all but some keys had been read.
+            source.keys.seek::<u8>(most - 4);
+            source.position = most - 4;
+            let (mut keys, mut indices) = ([0u8; 100], vec![0u8; 800]);
+            let read = source.read(&mut keys, &mut indices);
+            match left {
+                4 => assert_eq!(read.unwrap(), 4),
+                _ => assert!(
+                    read.unwrap_err().message().unwrap().starts_with("out.i32: i32 numbers hold the indices of ")
+                ),
+            }
+        }
+    }
 }

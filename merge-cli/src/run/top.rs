@@ -43,7 +43,8 @@ fn top<W: Word>(job: Top) -> Result<()> {
     let processors = resources.processors.clone();
     let part = if processors.engine == EngineChoice::Gpu { GPU_BUFFER } else { BUFFER };
     let mut engine = ChosenEngine::start(processors, key_type, work_of(count, Work::top_k::<W>))?;
-    let destination = Destination::new(&output, None, [bytes, 0]);
+    let most = u128::from(wanted) * W::SIZE as u128;
+    let destination = Destination::new(&output, None, [bytes, 0]).or_up_to(Some([most, 0]));
     let budget = memory::budget(resources.memory, destination.in_memory())?;
     let candidates = TopK::<W>::max_bytes(usize::try_from(wanted).unwrap_or(usize::MAX)) as u64;
     let buffer = part.min(budget / 4);
@@ -63,10 +64,10 @@ fn top<W: Word>(job: Top) -> Result<()> {
         let plan =
             SortPlan::new(Shape { key: W::SIZE, width: 0 }, count, destination, &resources, &mut device, keys.path())?;
         let source = KeySource::new::<W>(keys, PayloadSource::None, None)?;
-        if count.is_some() {
-            output.expect(wanted);
-        }
-        let begin = || Ok(First { writer: output.begin()?, left: wanted, written: 0, checksum: checksum.clone() });
+        let begin = |count: Option<u64>| {
+            output.expect(count.map(|count| count.min(wanted)));
+            Ok(First { writer: output.begin()?, left: wanted, written: 0, checksum: checksum.clone() })
+        };
         let options = plan.options(0, false, resources.fan_in);
         let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, &mut stats)?;
         let (First { writer, written, .. }, summary) = sorted;

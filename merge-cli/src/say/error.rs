@@ -11,6 +11,9 @@ const ERROR: u8 = 2;
 /// Exit code where the reader of a pipe went away: what a shell reports for a program that SIGPIPE ended.
 const CLOSED_PIPE: u8 = 128 + 13;
 
+/// Characters of the beginning and of the end of a long text that a message shows.
+const SHOWN: usize = 200;
+
 /// The result of everything that can fail for a reason the user should read.
 pub type Result<T> = std::result::Result<T, Failure>;
 
@@ -70,13 +73,28 @@ impl Failure {
 
 impl From<merge_host::Error> for Failure {
     fn from(error: merge_host::Error) -> Self {
-        Self::new(error.to_string())
+        match error {
+            merge_host::Error::OutOfHostMemory { needed } => {
+                Self::new(out_of_memory(format_args!("{needed} bytes more")).to_string())
+            }
+            error => Self::new(error.to_string()),
+        }
     }
 }
 
-/// The path as messages show it: one line, whatever is in it.
+/// The error that the system does not give memory for `what`, without an allocation.
+pub fn out_of_memory(what: fmt::Arguments<'_>) -> impl fmt::Display {
+    fmt::from_fn(move |f| write!(f, "out of memory: the system gives no {what}; does ulimit -v allow it?"))
+}
+
+/// The path as messages show it: see [`shown`].
 pub fn name(path: &Path) -> String {
-    let text = path.display().to_string();
+    shown(&path.display().to_string())
+}
+
+/// A text from outside as messages show it: [shortened], and on one line whatever is in it.
+pub fn shown(text: &str) -> String {
+    let text = shortened(text);
     if text.is_empty() || text.chars().any(char::is_control) { format!("{text:?}") } else { text }
 }
 
@@ -92,11 +110,41 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
+/// A text without its middle, if it is long.
+pub fn shortened(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= 2 * SHOWN {
+        return text.to_owned();
+    }
+    text.chars().take(SHOWN).chain("...".chars()).chain(text.chars().skip(count - SHOWN)).collect()
+}
+
 /// The error in the words of other programs, without the number that Rust appends.
 pub fn os_message(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
         Some(end) => text[..end].to_owned(),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_a_short_line() {
+        for (text, line) in [("", "\"\""), ("a b", "a b"), ("a\nb", "\"a\\nb\""), ("\u{1b}[2J", "\"\\u{1b}[2J\"")] {
+            assert_eq!(shown(text), line);
+        }
+        let longest = "ä".repeat(2 * SHOWN);
+        assert_eq!(shown(&longest), longest);
+        let long = format!("begin{}\nend", "\u{7}".repeat(100_000));
+        let line = shown(&long);
+        assert!(
+            line.starts_with("\"begin\\u{7}") && line.ends_with("\\u{7}\\nend\"") && line.contains("}...\\u"),
+            "{line}"
+        );
+        assert!(line.len() < 20 * SHOWN, "{}", line.len());
     }
 }

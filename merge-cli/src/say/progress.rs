@@ -37,6 +37,8 @@ static EXPECTED: AtomicU64 = AtomicU64::new(0);
 /// Whether some input's length is not known.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 static PHASE: Mutex<&str> = Mutex::new("");
+/// Whether the bar was drawn on the last line of a standard error that is no terminal.
+static IS_LINE_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Starts to show progress, if that is wanted: with `auto`, where standard error is a terminal and `quiet` is false.
 pub fn start(when: When, quiet: bool) {
@@ -97,6 +99,7 @@ pub fn phase(name: &'static str) {
 pub fn finish() {
     if let Some(bar) = BAR.get() {
         bar.finish_and_clear();
+        end_line();
     }
 }
 
@@ -118,8 +121,27 @@ pub fn finish_soon() {
 /// Runs `print`, which writes lines to standard error, with the bar out of the way.
 pub fn suspend(print: impl FnOnce()) {
     match BAR.get() {
-        Some(bar) => bar.suspend(print),
+        Some(bar) => bar.suspend(|| {
+            end_line();
+            print();
+        }),
         None => print(),
+    }
+}
+
+/// What takes standard error from the bar to an empty line.
+pub fn line_end() -> &'static [u8] {
+    match BAR.get() {
+        Some(_) if io::stderr().is_terminal() => b"\r\x1b[2K",
+        Some(_) if IS_LINE_OPEN.load(Relaxed) => b"\n",
+        _ => b"",
+    }
+}
+
+/// Ends the line that the bar was drawn on where standard error is no terminal, so that what is printed next has its own.
+fn end_line() {
+    if IS_LINE_OPEN.swap(false, Relaxed) {
+        let _ = io::stderr().write_all(b"\n");
     }
 }
 
@@ -171,6 +193,7 @@ impl TermLike for NoTerminal {
         self.push(format_args!("{text}\n"))
     }
     fn write_str(&self, text: &str) -> io::Result<()> {
+        IS_LINE_OPEN.fetch_or(!text.trim().is_empty(), Relaxed);
         self.push(format_args!("{text}"))
     }
     fn clear_line(&self) -> io::Result<()> {

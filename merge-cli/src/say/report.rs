@@ -2,7 +2,7 @@
 
 use super::error::{Failure, Result, escaped, os_message};
 use super::progress;
-use crate::os::standard;
+use crate::os::{allocator, standard};
 use crate::spec::When;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -34,9 +34,13 @@ pub fn start(quiet: bool, verbose: bool, progress: When) {
 
 /// Prints `gmerge: message` on standard error, unless that is closed: one line, whatever is in the message.
 pub fn error(message: &str) {
-    let name = NAME.get().map_or("gmerge", String::as_str);
-    let line = escaped(&format!("{name}: {message}"));
+    let line = escaped(&format!("{}: {message}", program()));
     progress::suspend(|| drop(writeln!(io::stderr(), "{line}")));
+}
+
+/// What lines begin with.
+pub fn program() -> &'static str {
+    NAME.get().map_or("gmerge", String::as_str)
 }
 
 /// One line about something that the user should know, and that is no error.
@@ -69,9 +73,14 @@ fn level() -> Level {
 /// Runs `work`, and turns a panic, which would be a mistake in this program, into an error like any other.
 pub fn catch_bugs(work: impl FnOnce() -> Result<()>) -> Result<()> {
     std::panic::set_hook(Box::new(|info| {
-        let location = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         let message = info.payload_as_str().unwrap_or("panic");
+        // The standard library panics where a thread that has started gets no memory for this.
+        if message.starts_with("failed to allocate an alternative stack") {
+            allocator::exhausted(format_args!("stack for a thread"));
+        }
+        let location = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         error(&format!("internal error{location}: {message}"));
+        allocator::has_said_error();
     }));
     // Nothing that the work leaves half-done is used again.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Err(Failure::reported()))

@@ -20,7 +20,7 @@ impl FromStr for Devices {
             let ordinal: usize =
                 part.parse().map_err(|_| "expected all, or numbers of GPUs like 0 or 0,1".to_owned())?;
             if ordinals.contains(&ordinal) {
-                return Err(format!("GPU {ordinal} is there twice"));
+                return Err(format!("expected every GPU once, and GPU {ordinal} is there twice"));
             }
             ordinals.push(ordinal);
         }
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(read("all"), Ok(Gpus::All));
         assert_eq!(read("2"), Ok(Gpus::Of(vec![2])));
         assert_eq!(read("1,0"), Ok(Gpus::Of(vec![1, 0])));
-        assert_eq!(read("0,0").unwrap_err(), "GPU 0 is there twice");
+        assert_eq!(read("0,0").unwrap_err(), "expected every GPU once, and GPU 0 is there twice");
         for text in ["", "0,", "-1", "one", "0 1", "ALL"] {
             assert!(read(text).unwrap_err().starts_with("expected all"), "{text}");
         }

@@ -64,7 +64,7 @@ pub enum Location {
     Named(String),
 }
 
-/// A field that records are ordered by: `OFFSET:TYPE` or `NAME`, and `:desc` where the greatest comes first.
+/// A field that records are ordered by: `OFFSET:TYPE`, `NAME` or `"NAME"`, and `:desc` where the greatest comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
     /// Where it is.
@@ -73,13 +73,58 @@ pub struct KeyField {
     pub descending: bool,
 }
 
+/// The fields of one `--key`, with commas between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFields(pub Vec<KeyField>);
+
+/// The name of a field as `--key` takes it: in double quotes, with those in it doubled, where it would be read as something else.
+pub fn quoted(name: &str) -> String {
+    let is_offset = name.bytes().all(|byte| byte.is_ascii_digit());
+    if is_offset || name.contains([',', ':']) || name.starts_with(['"', '+', '-']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Bytes of the name in quotes that `text` begins with, the quotes included; 0 if it begins with none.
+fn quoted_length(text: &str) -> Result<usize, String> {
+    let Some(mut rest) = text.strip_prefix('"') else { return Ok(0) };
+    while let Some((_, after)) = rest.split_once('"') {
+        match after.strip_prefix('"') {
+            Some(more) => rest = more,
+            None => return Ok(text.len() - after.len()),
+        }
+    }
+    Err("expected a double quote after the NAME, too".to_owned())
+}
+
 impl fmt::Display for KeyField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
             Location::At(offset, field_type) => write!(f, "{offset}:{field_type}")?,
-            Location::Named(name) => f.write_str(name)?,
+            Location::Named(name) => f.write_str(&quoted(name))?,
         }
         f.write_str(if self.descending { ":desc" } else { "" })
+    }
+}
+
+impl FromStr for KeyFields {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut fields, mut rest) = (Vec::new(), Some(text));
+        while let Some(text) = rest {
+            let name = quoted_length(text)?;
+            let end = text[name..].find(',').map(|comma| name + comma);
+            let field = &text[..end.unwrap_or(text.len())];
+            fields.push(field.parse().map_err(|why| match (&fields[..], end) {
+                ([], None) => why,
+                _ => format!("field {field:?}: {why}"),
+            })?);
+            rest = end.map(|end| &text[end + 1..]);
+        }
+        Ok(Self(fields))
     }
 }
 
@@ -87,20 +132,27 @@ impl FromStr for KeyField {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected OFFSET:TYPE, such as 0:u32, 8:f64:desc or 0:bytes10, or the NAME of a field";
-        let mut parts = text.split(':');
-        let first = parts.next().filter(|first| !first.is_empty()).ok_or_else(expected)?;
+        let expected = || {
+            "expected OFFSET:TYPE, such as 0:u32, 8:f64:desc or 0:bytes10, or the NAME of a field, \
+             in double quotes if it has a comma or colon or is a number"
+        };
+        let quoted = quoted_length(text)?;
+        let (first, rest) = text.split_at(if quoted > 0 { quoted } else { text.find(':').unwrap_or(text.len()) });
+        let mut parts = rest.split(':');
+        let before = parts.next();
         let location = if first.bytes().all(|byte| byte.is_ascii_digit()) {
             let offset = first.parse().map_err(|_| expected())?;
             Location::At(offset, parts.next().ok_or_else(expected)?.parse()?)
-        } else if first.starts_with(['+', '-']) {
+        } else if first.starts_with(['+', '-']) || first == "\"\"" {
             return Err(expected().to_owned());
+        } else if quoted > 0 {
+            Location::Named(first[1..quoted - 1].replace("\"\"", "\""))
         } else {
             Location::Named(first.to_owned())
         };
-        match (parts.next(), parts.next()) {
-            (None, _) => Ok(Self { location, descending: false }),
-            (Some("desc"), None) => Ok(Self { location, descending: true }),
+        match (before, parts.next(), parts.next()) {
+            (Some(""), None, _) => Ok(Self { location, descending: false }),
+            (Some(""), Some("desc"), None) => Ok(Self { location, descending: true }),
             _ => Err("expected `:desc` or nothing after the field".to_owned()),
         }
     }
@@ -109,6 +161,28 @@ impl FromStr for KeyField {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commas_separate_fields_but_not_in_quotes() {
+        let names = |text: &str| {
+            let KeyFields(fields) = text.parse()?;
+            Ok::<_, String>(fields.into_iter().map(|field| format!("{:?}", field.location)).collect::<Vec<_>>())
+        };
+        let named = |names: &[&str]| Ok(names.iter().map(|name| format!("Named({name:?})")).collect::<Vec<_>>());
+        assert_eq!(names("a,b:desc,c\"d"), named(&["a", "b", "c\"d"]));
+        assert_eq!(names(r#""a,b","c:d":desc,"0","x""y""#), named(&["a,b", "c:d", "0", "x\"y"]));
+        for (text, part) in [
+            ("a,,b", "field \"\": expected OFFSET:TYPE"),
+            ("0:u8,0:u31", "field \"0:u31\": expected u8"),
+            ("\"a", "expected a double quote"),
+            ("a,\"b,c", "expected a double quote"),
+            ("\"a\"b", "expected `:desc`"),
+            ("\"a\":u8", "expected `:desc`"),
+            ("\"\"", "expected OFFSET:TYPE"),
+        ] {
+            assert!(names(text).unwrap_err().starts_with(part), "{text}: {:?}", names(text));
+        }
+    }
 
     #[test]
     fn fields_are_written_as_they_are_read() {
@@ -123,6 +197,10 @@ mod tests {
             "4:f64le:desc",
             "price",
             "price:desc",
+            "\"0\"",
+            "\"a,b:c\":desc",
+            "\"\"\"quoted\"\" and -1\"",
+            "12\" disk",
         ] {
             assert_eq!(text.parse::<KeyField>().unwrap().to_string(), text);
         }

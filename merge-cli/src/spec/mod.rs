@@ -6,10 +6,12 @@ mod endian;
 mod field;
 mod key_type;
 mod memory_size;
+mod number;
 
 pub use choice::{Distribution, EngineChoice, Format, Kernel, Processors, SortKernel, StatsFormat, When};
 pub use devices::Devices;
 pub use endian::Endian;
-pub use field::{FieldType, KeyField, Location};
+pub use field::{FieldType, KeyField, KeyFields, Location, quoted};
 pub use key_type::{KeyType, Kind};
 pub use memory_size::MemorySize;
+pub use number::number;

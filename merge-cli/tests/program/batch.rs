@@ -42,9 +42,9 @@ fn lengths_out_of_bounds() {
     let folder = Folder::new();
     folder.write("a.u32", &[1u32, 2]);
     let before = folder.files();
-    folder.run("batch a.u32 a.u32 -o out.u32 -d 0").is_misuse(&["-d <D>", "1..=1024"]);
-    folder.run("batch a.u32 a.u32 -o out.u32 -d 1025").is_misuse(&["-d <D>", "1025", "1..=1024"]);
-    folder.run("batch a.u32 a.u32 -o out.u32").is_misuse(&["-d <D>"]);
+    folder.run("batch a.u32 a.u32 -o out.u32 -d 0").fails(2, &["-d <D>", "from 1 to 1024, found 0"]);
+    folder.run("batch a.u32 a.u32 -o out.u32 -d 1025").fails(2, &["-d <D>", "from 1 to 1024, found 1025"]);
+    folder.run("batch a.u32 a.u32 -o out.u32").fails(2, &["-d <D>"]);
     folder.run("batch a.u32 a.u32 -o out.u32 -d 8 --a-len 9").fails(2, &["--a-len is 9", "at most 8"]);
     assert_eq!(folder.files(), before);
 }

@@ -219,16 +219,6 @@ impl Run {
         }
         assert!(!stderr.contains("internal error") && !stderr.contains("os error"), "{}: {stderr}", self.what);
     }
-
-    /// The command line was not understood: code 2, and a message that holds all of `parts`.
-    #[track_caller]
-    pub fn is_misuse(&self, parts: &[&str]) {
-        let stderr = self.stderr();
-        assert_eq!(self.code(), Some(2), "{}: {stderr}", self.what);
-        for part in parts {
-            assert!(stderr.contains(part), "{}: no {part:?} in: {stderr}", self.what);
-        }
-    }
 }
 
 /// Waits until `condition` holds.

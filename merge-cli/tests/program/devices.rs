@@ -46,10 +46,10 @@ fn lists_of_devices_that_are_none_are_refused() {
             ("0,0", "GPU 0 is there twice"),
             ("1,0,1", "GPU 1 is there twice"),
         ] {
-            folder.shell(&format!("gmerge {command} --device '{list}'")).is_misuse(&["--device", found]);
-            folder.run(&format!("{command} --device={list}")).is_misuse(&["--device", found]);
+            folder.shell(&format!("gmerge {command} --device '{list}'")).fails(2, &["--device", found]);
+            folder.run(&format!("{command} --device={list}")).fails(2, &["--device", found]);
         }
-        folder.run(&format!("{command} --device")).is_misuse(&["--device"]);
+        folder.run(&format!("{command} --device")).fails(2, &["--device"]);
     }
     assert_untouched(&folder);
 }
@@ -97,7 +97,7 @@ fn commands_without_an_engine_have_no_devices() {
         if subject.has_flag("device") {
             with.push(subject.name().to_owned());
         } else {
-            folder.run(&format!("{} --device 0", subject.name())).is_misuse(&["--device"]);
+            folder.run(&format!("{} --device 0", subject.name())).fails(2, &["--device"]);
         }
     }
     let sets = ["union", "intersect", "difference", "symmetric-difference"];

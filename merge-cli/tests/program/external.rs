@@ -191,12 +191,12 @@ fn what_cannot_work_is_said_before_anything_is_written() {
     folder.write("in.rows", &keys);
     folder.write("one.u64", &[1u64]);
     folder.run("sort in.u64 -o out.u64 -S 64K").fails(2, &["--memory: is 65536 bytes", "1M"]);
-    folder.run("sort in.u64 -o out.u64 -S 8X").is_misuse(&["8X", "expected a size like 8G"]);
-    folder.run("sort in.u64 -o out.u64 --batch-size 1").is_misuse(&["--batch-size", "2"]);
+    folder.run("sort in.u64 -o out.u64 -S 8X").fails(2, &["8X", "expected a size like 8G"]);
+    folder.run("sort in.u64 -o out.u64 --batch-size 1").fails(2, &["--batch-size", "2"]);
     folder.run("sort in.u64 -o out.u64 -S 1M -T none").fails(2, &["--tmp-dir none: ", "No such file"]);
     folder.run("sort in.u64 -o out.u64 -S 1M -T in.u64").fails(2, &["--tmp-dir in.u64: ", "Not a directory"]);
     folder.run("sort in.u64 -o - --check").fails(2, &["-: --check cannot read this --output back"]);
-    folder.run("sort in.u64 -o out --argsort --check").is_misuse(&["--check", "--argsort"]);
+    folder.run("sort in.u64 -o out --argsort --check").fails(2, &["--check", "--argsort"]);
     let run = folder.run_with_input(&format!("sort - {values} -o out.u64 -S 1M"), bytemuck::cast_slice(&keys));
     run.fails(2, &["-: with its values, does not fit in the memory", "no pipes"]);
     folder

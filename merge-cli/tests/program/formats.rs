@@ -1,6 +1,6 @@
 //! Files with headers, and both byte orders. The headers are built here, byte by byte.
 
-use crate::common::{self, Folder, Random, TestKey, assert_same, for_each_type, sorted_places};
+use crate::common::{self, Folder, GMERGE, Random, Run, TestKey, assert_same, for_each_type, sorted_places};
 use std::fs;
 
 /// What must not change: an output that exists.
@@ -235,7 +235,8 @@ fn the_content_tells_and_the_extension_must_not_contradict() {
         write("raw.npy", content);
         write("out", OLD);
         let begin = content[..content.len().min(6)].escape_ascii().to_string();
-        let parts = ["raw.npy: begins with ", &*begin, "expected \"\\x93NUMPY\"", "if it is raw, rename it"];
+        let found = if content.is_empty() { "raw.npy: is empty, " } else { "raw.npy: begins with " };
+        let parts = [found, &*begin, "expected \"\\x93NUMPY\"", "if it is raw, rename it"];
         folder.run("sort raw.npy -o out --type u8").fails(2, &parts);
         assert_eq!(fs::read(folder.path("out")).unwrap(), OLD);
         fs::rename(folder.path("raw.npy"), folder.path("raw")).unwrap();
@@ -399,6 +400,8 @@ fn pipes_are_read_in_parts() {
         let last = 128 + 4 * count;
         let run = folder.shell(&format!("{generate} | head -c {} | gmerge check -", last - 4));
         run.fails(2, &[&format!("-: length is {} bytes, expected {last} by its .npy header", last - 4)]);
+        let run = folder.shell(&format!("{{ {generate}; printf x; }} | gmerge check -"));
+        run.fails(2, &[&format!("-: has more bytes, expected {last} by its .npy header")]);
     }
     folder.run(&format!("gen -n {count} --dist sorted -o keys.u32be")).succeeds();
     folder.run("check keys.u32be").succeeds();
@@ -480,6 +483,36 @@ fn structured_arrays_are_not_sorted_as_numbers() {
 }
 
 #[test]
+fn names_of_fields_that_are_no_plain_words_are_quoted() {
+    let folder = Folder::new();
+    let text = "{'descr': [('0', '<u2'), ('a,b', '<u2'), ('c:desc', '<u2'), ('say \"x\"', '<u2'), ('\"', '<u2'), ('-1', '<u2')], \
+                'fortran_order': False, 'shape': (3,), }";
+    // In each column, another row comes first.
+    let rows = [[2u16, 1, 3, 1, 2, 3], [3, 2, 1, 3, 1, 2], [1, 3, 2, 2, 3, 1]];
+    fs::write(folder.path("in.npy"), [around(1, text), bytes("little", rows.as_flattened())].concat()).unwrap();
+    let sorted = |key: &str| {
+        Run::of(folder.command(GMERGE).args(["sort", "in.npy", "-o", "out.dat", "--format", "raw", "--key", key]))
+            .succeeds();
+        folder.read::<[u16; 6]>("out.dat")
+    };
+    for (column, key) in ["\"0\"", "\"a,b\"", "\"c:desc\"", "say \"x\"", "\"\"\"\"", "\"-1\""].iter().enumerate() {
+        let firsts = |rows: Vec<[u16; 6]>| rows.iter().map(|row| row[column]).collect::<Vec<_>>();
+        assert_eq!(firsts(sorted(key)), [1, 2, 3], "{key}");
+        assert_eq!(firsts(sorted(&format!("{key}:desc"))), [3, 2, 1], "{key}");
+    }
+    assert_eq!(sorted("\"say \"\"x\"\"\""), sorted("say \"x\""));
+    assert_eq!(sorted("\"c:desc\":desc,\"a,b\"")[0], rows[0]);
+    folder
+        .run("sort in.npy -o new --key none")
+        .fails(2, &["of \"0\", \"a,b\", \"c:desc\", say \"x\", \"\"\"\", \"-1\""]);
+    folder.run("sort in.npy -o new --key a,b").fails(2, &["has no field \"a\" for --key", "\"a,b\""]);
+    folder.run("sort in.npy -o new --key 0").fails(2, &["--key <FIELD>: expected OFFSET:TYPE", "in double quotes"]);
+    folder.run("sort in.npy -o new --key \"a").fails(2, &["expected a double quote after the NAME"]);
+    folder.run("sort in.npy -o new --key \"0\":u16").fails(2, &["expected `:desc` or nothing after the field"]);
+    folder.run("sort in.npy -o new --key \"0\",0:u8").fails(2, &["--key 0:u8: overlaps \"0\""]);
+}
+
+#[test]
 fn raw_files_that_begin_like_others_are_read_raw_if_asked_for() {
     let folder = Folder::new();
     for magic in [&b"ARROW1"[..], b"\x93NUMPY", b"\xff\xff\xff\xff\x08\0\0\0"] {
@@ -531,6 +564,11 @@ fn records_of_structured_arrays_are_sorted_by_their_names() {
         folder.run(&format!("sort trades.npy -o out.dat --key {key} --record-size 16")).succeeds();
         assert_eq!(fs::read(folder.path("out.dat")).unwrap(), sorted(order), "{key}");
     }
+    folder
+        .run("sort trades.npy -o new --key time,time")
+        .fails(2, &["--key time: is there twice, expected each field once"]);
+    folder.run("sort trades.npy -o new --key tag,12:u16").fails(2, &["--key 12:u16: overlaps tag, expected fields"]);
+    folder.run("sort trades.npy -o new --key price,5:f64:desc").fails(2, &["--key 5:f64:desc: overlaps price"]);
     folder.run("sort trades.npy -o new --key cost").fails(2, &["trades.npy: ", "\"cost\"", "time, price, tag"]);
     folder.run("sort trades.npy -o new --key time --record-size 20").fails(2, &["16 bytes", "20", "--record-size"]);
     folder.run("sort out.dat -o new --key time --record-size 16").fails(2, &["--key time", "OFFSET:TYPE"]);

@@ -83,8 +83,8 @@ fn more_keys_than_fit_anywhere() {
     folder
         .run("gen -n 1000000000000000000 -o keys.u32")
         .fails(2, &["keys.u32: No space left", "4000000000000000000 bytes"]);
-    folder.run("gen -n 18446744073709551616 -o keys.u32").is_misuse(&["18446744073709551616", "--count <N>"]);
-    folder.run("gen -n -1 -o keys.u32").is_misuse(&["-1"]);
+    folder.run("gen -n 18446744073709551616 -o keys.u32").fails(2, &["18446744073709551616", "--count <N>"]);
+    folder.run("gen -n -1 -o keys.u32").fails(2, &["-1"]);
     assert_eq!((folder.files(), folder.read::<u32>("keys.u32")), (vec!["keys.u32".to_owned()], vec![7]));
 }
 
@@ -102,9 +102,9 @@ fn records_of_random_bytes() {
         let found = records.iter().filter(|byte| **byte == value).count();
         assert!((600..1100).contains(&found), "{value}: {found}");
     }
-    folder.run("gen -n 3 --record-size 7 -o records --dist sorted").is_misuse(&["--dist"]);
-    folder.run("gen -n 3 --record-size 7 -o records --type u8").is_misuse(&["--type"]);
-    folder.run("gen -n 3 --record-size 0 -o records").is_misuse(&["--record-size"]);
+    folder.run("gen -n 3 --record-size 7 -o records --dist sorted").fails(2, &["--dist"]);
+    folder.run("gen -n 3 --record-size 7 -o records --type u8").fails(2, &["--type"]);
+    folder.run("gen -n 3 --record-size 0 -o records").fails(2, &["--record-size"]);
     let parts = ["none: ", "129127208515966861305 bytes are more than a file can hold"];
     folder.run("gen -n 18446744073709551615 --record-size 7 -o none").fails(2, &parts);
 }

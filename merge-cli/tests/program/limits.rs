@@ -85,6 +85,83 @@ fn where_little_can_be_mapped_it_sorts_in_chunks_or_fails() {
 }
 
 #[test]
+fn where_memory_is_exhausted_it_says_so_in_one_line() {
+    let folder = Folder::new();
+    let sorted: Vec<u64> = (0..200_000).collect();
+    folder.write("a.u64", &sorted);
+    folder.write("in.u64", &sorted.iter().rev().copied().collect::<Vec<_>>());
+    folder.write("a.rows", &vec![7u8; 12 * sorted.len()]);
+    folder.write("names", b"a.u64\0".repeat(30).as_slice());
+    for arguments in [
+        "sort in.u64 -o out",
+        "sort in.u64 -o out --argsort",
+        "sort in.u64 -o out -S 1M -T . --unique",
+        "sort in.u64 -o out --values a.rows --values-out outv",
+        "sort in.u64 -o out --record-size 8 --key 0:bytes8",
+        "sort in.u64 -o out --segment-len 1000",
+        "merge --files0-from names -o out --engine cpu",
+        "union a.u64 a.u64 -o out",
+        "batch a.u64 a.u64 -o out -d 2",
+        "check a.u64",
+        "gen -n 1000000 -o out.u64",
+        "sort --numeric-sort",
+        "man",
+    ] {
+        let (mut failed, mut done) = (0, 0);
+        // From little more than the program itself takes on. Some kibibytes make another allocation the first that fails.
+        for kilobytes in (19_000..45_000).step_by(2657) {
+            let run = Run::of(&mut limited(&folder, Resource::As, kilobytes << 10, arguments));
+            let stderr = run.stderr();
+            let lines: Vec<_> = stderr.lines().filter(|line| !line.starts_with("gmerge: warning: threads: ")).collect();
+            match run.code() {
+                Some(0) => (done, _) = (done + 1, assert_eq!(lines.len(), 0, "{arguments}, {kilobytes} kB: {stderr}")),
+                // Where not even its libraries can be mapped, no program runs.
+                Some(127) if stderr.contains("shared librar") => {}
+                code => {
+                    assert_eq!((code, lines.len()), (Some(2), 1), "{arguments}, {kilobytes} kB: {stderr}");
+                    assert!(lines[0].starts_with("gmerge: ") && !stderr.contains("internal error"), "{stderr}");
+                    failed += 1;
+                }
+            }
+        }
+        println!("{arguments}: {failed} failed, {done} done");
+    }
+    assert!(folder.files().iter().all(|name| !name.contains("gmerge")), "{:?}", folder.files());
+}
+
+#[test]
+fn indices_that_do_not_fit_are_refused_at_once() {
+    let folder = Folder::new();
+    let sparse = |name: &str, length: u64| fs::File::create(folder.path(name)).unwrap().set_len(length);
+    let made = [("half.u8", (1 << 30) + 1), ("i32.u8", (1 << 31) + 1), ("u32.u8", (1 << 32) + 1), ("i16.u16", 1 << 33)];
+    if let Err(error) = made.iter().try_for_each(|(name, length)| sparse(name, *length)) {
+        return eprintln!("not run: no sparse files here: {error}");
+    }
+    let begin = Instant::now();
+    for (arguments, found) in [
+        ("i32.u8 -o out.i32", "at most 2147483648 keys, found at least 2147483649"),
+        ("i32.u8 -o out.i32be --reverse", "at most 2147483648 keys, found at least 2147483649"),
+        ("i32.u8 -o out.i32 --unique", "at most 2147483648 keys, found at least 2147483649"),
+        ("i32.u8 -o out.i32 -S 1M", "at most 2147483648 keys, found at least 2147483649"),
+        ("i32.u8 -o out.i32 --format npy", "at most 2147483648 keys, found at least 2147483649"),
+        ("i32.u8 -o out.i32 --format arrow", "at most 2147483648 keys, found at least 2147483649"),
+        ("i16.u16 -o out.i32", "at most 2147483648 keys, found at least 4294967296"),
+        ("half.u8 half.u8 -o out.i32", "at most 2147483648 keys, found at least 2147483650"),
+        ("u32.u8 -o out.i32", "at most 2147483648 keys, found at least 4294967297"),
+        ("u32.u8 -o out.u32", "at most 4294967296 keys, found at least 4294967297"),
+        ("u32.u8 -o out.u32 --format npy", "at most 4294967296 keys, found at least 4294967297"),
+        ("u32.u8 -o out.u32be --format arrows", "at most 4294967296 keys, found at least 4294967297"),
+    ] {
+        let output = arguments.split(' ').find(|name| name.starts_with("out")).unwrap();
+        folder
+            .run(&format!("sort {arguments} --argsort"))
+            .fails(2, &[output, "numbers hold the indices of", found, ".u64"]);
+        assert!(!folder.path(output).exists());
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[test]
 fn a_few_keys_start_one_thread_whatever_is_asked_for() {
     let folder = Folder::new();
     folder.write("in.u32", &(0..1000).rev().collect::<Vec<u32>>());
@@ -134,6 +211,11 @@ fn a_folder_for_temporary_files_is_named_as_it_was_given() {
     };
     sort("/nonexistent", "-S 4M").fails(2, &["gmerge: TMPDIR: /nonexistent: ", "No such file or directory"]);
     sort("in.u64", "-S 4M").fails(2, &["gmerge: TMPDIR: in.u64: ", "Not a directory"]);
+    // Folders of the system that take no files, whoever asks.
+    sort("/proc", "-S 4M").fails(2, &["gmerge: TMPDIR: /proc: cannot create a temporary file"]);
+    for arguments in ["-S 4M -T /proc", "-T /proc", "-S 4M --values in.u64 --values-out v --tmp-dir /proc"] {
+        sort("", arguments).fails(2, &["gmerge: --tmp-dir /proc: cannot create a temporary file"]);
+    }
     sort("/nonexistent", "-S 4M --tmp-dir none").fails(2, &["gmerge: --tmp-dir none: ", "No such file or directory"]);
     sort("/nonexistent", "-S 4M --tmp-dir .").succeeds();
     sort(".", "-S 4M").succeeds();

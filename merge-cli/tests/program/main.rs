@@ -34,5 +34,6 @@ mod sort_values;
 mod stats;
 mod streams;
 mod top;
+mod usage;
 mod value_formats;
 mod values;

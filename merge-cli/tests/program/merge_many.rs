@@ -142,8 +142,8 @@ fn what_is_refused() {
         &format!("a.u32 a.u32 c.f32 --type u32 --values four four three {out}"),
         &["four: has values of 2 bytes (4 bytes for 2 keys), expected values as long as in three: 3 bytes"],
     );
-    folder.run("merge -o out.u32").is_misuse(&["<FILE>"]);
-    folder.run("merge a.u32 a.u32 --values four four -o out.u32").is_misuse(&["--values-out"]);
+    folder.run("merge -o out.u32").fails(2, &["<FILE>"]);
+    folder.run("merge a.u32 a.u32 --values four four -o out.u32").fails(2, &["--values-out"]);
     assert_eq!(folder.files(), before);
     // Where the order is not checked, only the length of the result is specified.
     folder.run("merge a.u32 bad.u32 a.u32 -o out.u32 --assume-sorted").succeeds();

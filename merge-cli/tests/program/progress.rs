@@ -37,7 +37,7 @@ fn always_shows_bytes_rate_and_time_left_and_clears_the_line() {
         // Ten a second, and some that the end and the beginning of the run may add.
         let most = 10 * (time.as_secs() as usize + 1) + 5;
         assert!(frames.len() > 2 && frames.len() <= most, "{} in {time:?}", frames.len());
-        assert!(text.ends_with("\r\x1b[2K"), "{text:?}");
+        assert!(text.ends_with("\r\x1b[2K\n"), "{text:?}");
     }
 }
 
@@ -58,8 +58,17 @@ fn an_error_has_a_line_of_its_own() {
     let run = folder.shell("{ printf abc; sleep 0.4; } | gmerge sort - --type u32 -o out.u32 --progress always");
     let text = run.stderr();
     assert_eq!(run.code(), Some(2), "{text}");
-    let begin = text.find("gmerge: -: length is 3 bytes").expect(&text);
-    assert!(text[..begin].ends_with("\x1b[2K"), "{text:?}");
+    assert!(text.contains("\x1b[2K\ngmerge: -: length is 3 bytes"), "{text:?}");
+    assert_eq!(text.lines().last().map(|line| line.starts_with("gmerge: ")), Some(true), "{text:?}");
+}
+
+#[test]
+fn statistics_have_lines_of_their_own() {
+    let folder = Folder::new();
+    for (format, begin) in [("json", "{\"op\":\"gen\","), ("text", "gen: 1000000 u32 keys")] {
+        let run = slow(&folder, &format!("--progress always --stats {format}"));
+        assert!(run.stderr().lines().any(|line| line.starts_with(begin)), "{:?}", run.stderr());
+    }
 }
 
 #[test]
@@ -67,7 +76,7 @@ fn a_signal_clears_the_line() {
     let folder = Folder::new();
     let sort = format!("{GMERGE} sort - --type u32 -o out.u32 --progress always");
     let run = folder.shell(&format!("sleep 1 | timeout 0.5 {sort}"));
-    assert!(run.stderr().contains("read") && run.stderr().ends_with("\r\x1b[2K"), "{:?}", run.stderr());
+    assert!(run.stderr().contains("read") && run.stderr().ends_with("\r\x1b[2K\n"), "{:?}", run.stderr());
     assert_eq!(folder.files(), [""; 0]);
 }
 
@@ -92,7 +101,7 @@ fn verbose_says_what_was_decided() {
     assert!(run.stderr().contains("no kernels for u8 keys") && run.stderr().contains("keys: u8, by --type"));
     assert_eq!(run.stdout().len(), 12);
     folder.run("sort in.u32 -o out.u32 -q").succeeds();
-    folder.run("sort in.u32 -o out.u32 -q -v").is_misuse(&["--quiet", "--verbose"]);
+    folder.run("sort in.u32 -o out.u32 -q -v").fails(2, &["--quiet", "--verbose"]);
 }
 
 /// A terminal: our end, and the one for a program.

@@ -351,19 +351,21 @@ fn errors() {
         let beyond = ["--key 3:u32: takes 4 bytes from byte 3 on", "within the 6 bytes of a record"];
         fails(&folder, &format!("{command} --record-size 6 --key 0:u16,3:u32"), &beyond);
         fails(&folder, &format!("{command} --record-size 6 --key 6:u8"), &["--key 6:u8: takes 1 bytes"]);
-        let overlap = ["--key 1:bytes2:desc: overlaps 2:u32"];
+        let overlap = ["--key 1:bytes2:desc: overlaps 2:u32, expected fields that share no byte"];
         fails(&folder, &format!("{command} --record-size 6 --key 2:u32,0:u8,1:bytes2:desc"), &overlap);
 
-        folder.run(&format!("{command} --record-size 6")).is_misuse(&["--key"]);
-        folder.run(&format!("{command} --key 0:u8")).is_misuse(&["--record-size"]);
-        folder.run(&format!("{command} --record-size 0 --key 0:u8")).is_misuse(&["--record-size", "0 is not in 1.."]);
+        folder.run(&format!("{command} --record-size 6")).fails(2, &["--key"]);
+        folder.run(&format!("{command} --key 0:u8")).fails(2, &["--record-size"]);
+        folder
+            .run(&format!("{command} --record-size 0 --key 0:u8"))
+            .fails(2, &["--record-size", "from 1 to ", "found 0"]);
         for key in ["u32", "0:u31", "0:bytes", "0:u8,,3:u8", "0:u8:down", "-1:u8"] {
-            folder.run(&format!("{command} --record-size 6 --key={key}")).is_misuse(&["--key", "expected"]);
+            folder.run(&format!("{command} --record-size 6 --key={key}")).fails(2, &["--key", "expected"]);
         }
-        folder.run(&format!("{command} --record-size 6 --key 0:u8 --type u8")).is_misuse(&["--type"]);
+        folder.run(&format!("{command} --record-size 6 --key 0:u8 --type u8")).fails(2, &["--type"]);
     }
     for more in ["--argsort", "--values in --values-out v"] {
-        folder.run(&format!("sort in -o out --record-size 6 --key 0:u8 {more}")).is_misuse(&["--record-size"]);
+        folder.run(&format!("sort in -o out --record-size 6 --key 0:u8 {more}")).fails(2, &["--record-size"]);
     }
     let arguments = "--record-size 100 --key 0:u32";
     let odd = ["-: length is 1002 bytes", "multiple of 100, the size of a record"];

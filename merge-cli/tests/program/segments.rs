@@ -3,6 +3,7 @@
 use crate::common::{
     Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places,
 };
+use std::fs;
 
 /// Lengths of runs, many of them short and some empty.
 fn lengths(random: &mut Random, count: usize, most: u64) -> Vec<usize> {
@@ -74,6 +75,9 @@ fn batches_that_are_refused() {
     folder.write("down.o", &[0u64, 3, 2, 4]);
     folder.write("short.o", &[0u64, 1, 1, 1]);
     folder.write("huge.o", &[0u64, 1, 1, u64::MAX]);
+    folder.write("minus.i32", &[0i32, -2, 1, 4]);
+    folder.write("first.i64", &[i64::MIN, 2, 1, 4]);
+    folder.write("large.u128", &[0u128, 1 << 64, 1, 4]);
     folder.write("unsorted.o", &[0u64, 1, 1, 4]);
     folder.write("none.o", &[0u64; 0]);
     folder.write("odd.o", b"odd");
@@ -86,12 +90,16 @@ fn batches_that_are_refused() {
     run("huge.o b.o").fails(2, &["huge.o: the last offset is 18446744073709551615, expected 4"]);
     run("none.o b.o").fails(2, &["none.o: has no offsets, expected one more than there are runs"]);
     run("a.o odd.o").fails(2, &["odd.o: length is 3 bytes, expected a multiple of 8"]);
+    run("minus.i32 b.o").fails(2, &["minus.i32: offset 1 is -2, expected a number of keys from 0 to "]);
+    run("first.i64 b.o").fails(2, &["first.i64: offset 0 is -9223372036854775808, expected a number of keys"]);
+    run("large.u128 b.o")
+        .fails(2, &["large.u128: offset 1 is 18446744073709551616, expected a number of keys from 0 to "]);
     run("lost.o a.o").fails(2, &["lost.o: No such file or directory"]);
     run("- -").fails(2, &["OA and OB are both -"]);
     run("unsorted.o b.o").fails(2, &["a.u32: not sorted at index 3 (in run 2): 1 after 9"]);
-    run("a.o b.o -d 2").is_misuse(&["-d <D>", "--offsets"]);
-    run("a.o b.o --a-len 2").is_misuse(&["--a-len <L>", "--offsets"]);
-    run("a.o").is_misuse(&["--offsets <OA> <OB>", "2 values required"]);
+    run("a.o b.o -d 2").fails(2, &["--offsets and -d"]);
+    run("a.o b.o --a-len 2").fails(2, &["--a-len", "--offsets"]);
+    run("a.o").fails(2, &["--offsets <OA> <OB>", "expected 2 values, found 1"]);
     folder.run("batch a.u32 - --offsets a.o - -o out.u32").fails(2, &["B and OB are both -"]);
     assert_eq!(folder.files(), before);
     run("a.o b.o").succeeds();
@@ -180,10 +188,10 @@ fn sorts_of_segments_that_are_refused() {
     run("--segments lost.o").fails(2, &["lost.o: No such file or directory"]);
     run("--segment-len 3").fails(2, &["in.u32: has 4 keys, expected a multiple of 3, the --segment-len given"]);
     run("--segments in.o --unique").fails(2, &["--segments and --unique cannot be used together"]);
-    run("--segment-len 0").is_misuse(&["--segment-len <D>"]);
-    run("--segment-len 2 --segments in.o").is_misuse(&["--segment-len", "--segments"]);
-    run("--segment-len 2 --argsort").is_misuse(&["--argsort"]);
-    run("--segments in.o --argsort").is_misuse(&["--argsort"]);
+    run("--segment-len 0").fails(2, &["--segment-len <D>"]);
+    run("--segment-len 2 --segments in.o").fails(2, &["--segment-len", "--segments"]);
+    run("--segment-len 2 --argsort").fails(2, &["--argsort"]);
+    run("--segments in.o --argsort").fails(2, &["--argsort"]);
     folder.run("sort - --type u32 --segments - -o out.u32").fails(2, &["IN and OFFSETS are both -"]);
     // The length of a pipe is unknown until it ends.
     let keys = bytemuck::cast_slice::<u32, u8>(&[3, 2, 1]);
@@ -191,4 +199,33 @@ fn sorts_of_segments_that_are_refused() {
     assert_eq!(folder.files(), before);
     folder.run("sort in.u32 --segments in.o -o in.u32").succeeds();
     assert_eq!(folder.read::<u32>("in.u32"), [1, 2, 3, 0]);
+}
+
+#[test]
+fn raw_offsets_have_the_byte_order_of_the_flag() {
+    let folder = Folder::new();
+    let big = |numbers: &[u64], size: usize| -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_be_bytes()[8 - size..].to_vec()).collect()
+    };
+    folder.write("k", &big(&[3, 1, 2, 9, 8], 4));
+    folder.write("o", &big(&[0, 3, 5], 8));
+    folder.write("o.i32", &big(&[0, 3, 5], 4));
+    folder.write("le.u16le", &[0u16, 3, 5]);
+    let expected = big(&[1, 2, 3, 8, 9], 4);
+    folder.shell("cat o | gmerge sort k --type u32 --endian big --segments - -o out").succeeds();
+    for offsets in ["o", "o.i32", "le.u16le"] {
+        fs::write(folder.path("out"), "").unwrap();
+        folder.run(&format!("sort k --type u32 --endian big --segments {offsets} -o out")).succeeds();
+        assert_eq!(folder.read::<u8>("out"), expected, "{offsets}");
+        let run = format!("batch out out --type u32 --endian big --offsets {offsets} {offsets} -o both");
+        folder.run(&run).succeeds();
+        assert_eq!(folder.read::<u8>("both"), big(&[1, 1, 2, 2, 3, 3, 8, 8, 9, 9], 4), "{offsets}");
+        if offsets != "le.u16le" {
+            folder.run(&format!("sort k --type u32 --segments {offsets} -o out")).fails(2, &[offsets, "offset"]);
+        }
+    }
+    // The keys' order is that of their own extension.
+    folder.write("k.u32le", &[3u32, 1, 2, 9, 8]);
+    folder.run("sort k.u32le --endian big --segments o -o out.u32le").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32le"), [1, 2, 3, 8, 9]);
 }

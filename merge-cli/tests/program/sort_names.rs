@@ -28,9 +28,9 @@ fn checks_in_either_order() {
     let run = folder.run("sort -C mixed.u32");
     assert_eq!((run.code(), &*run.stderr(), run.stdout()), (Some(1), "", &b""[..]));
     folder.run("sort -C none.u32").fails(2, &["none.u32: No such file or directory"]);
-    folder.run("sort -c up.u32 -o out.u32").is_misuse(&["-c", "--output"]);
-    folder.run("sort -C up.u32 --argsort").is_misuse(&["-C", "--argsort"]);
-    folder.run("sort -c -C up.u32").is_misuse(&["-c", "-C"]);
+    folder.run("sort -c up.u32 -o out.u32").fails(2, &["-c", "--output"]);
+    folder.run("sort -C up.u32 --argsort").fails(2, &["-C", "--argsort"]);
+    folder.run("sort -c -C up.u32").fails(2, &["-c", "-C"]);
     folder.run("sort -c up.u32 down.u32").fails(2, &["-c checks one file IN, found 2"]);
 }
 
@@ -87,6 +87,17 @@ fn names_from_a_file() {
     folder.run("merge --files0-from hole -o out.u32").fails(2, &["hole: the name at byte 7 is empty"]);
     folder.run("merge --files0-from none -o out.u32").fails(2, &["none: No such file or directory"]);
     folder.run_with_input("merge --files0-from - -o out.u32", b"").fails(2, &["-: has no names"]);
-    folder.run("merge up.u32 --files0-from list -o out.u32").is_misuse(&["--files0-from"]);
-    Run::of(folder.command(GMERGE).args(["merge", "-o", "out.u32"])).is_misuse(&["<FILE>"]);
+    // A list with a name on each line, as ls(1) writes it.
+    let lines = (0..10_000).map(|i| format!("folder/{i}.u32\n")).collect::<String>();
+    for list in [lines.as_bytes(), b"up.u32\nup.u32\n", b"up.u32\0up.u32\n"] {
+        let run = folder.run_with_input("merge --files0-from - -o out.u32", list);
+        run.fails(2, &["-: the name at byte ", "line breaks", "expected a zero byte after each name"]);
+        assert!(run.stderr().len() < 1000, "{}", run.stderr());
+    }
+    let long = [vec![b'x'; 100_000], vec![0]].concat();
+    let run = folder.run_with_input("merge --files0-from - -o out.u32", &long);
+    run.fails(2, &["xxx...xxx", "File name too long"]);
+    assert!(run.stderr().len() < 1000, "{}", run.stderr());
+    folder.run("merge up.u32 --files0-from list -o out.u32").fails(2, &["--files0-from"]);
+    Run::of(folder.command(GMERGE).args(["merge", "-o", "out.u32"])).fails(2, &["<FILE>"]);
 }

@@ -171,11 +171,11 @@ fn flags_that_do_not_go_together() {
     let folder = folder();
     let before = folder.files();
     let run = |options: &str| folder.run(&format!("sort in.u32 -o out.u32 {options}"));
-    run("--values in.txt").is_misuse(&["--values-out <OUTV>"]);
-    run("--values-out out.txt").is_misuse(&["--values <V>"]);
+    run("--values in.txt").fails(2, &["--values-out <OUTV>"]);
+    run("--values-out out.txt").fails(2, &["--values <V>"]);
     run("--values in.txt in.txt --values-out out.txt").fails(2, &["--values names 2 files, expected 1, one for each"]);
     run("--argsort --values in.txt --values-out out.txt").fails(2, &["--argsort and --values cannot be used together"]);
-    run("--argsort --values-out out.txt").is_misuse(&["--values <V>"]);
+    run("--argsort --values-out out.txt").fails(2, &["--values <V>"]);
     unchanged(&folder, &before);
 }
 

@@ -110,3 +110,100 @@ fn an_arrow_file_that_is_cut_is_an_error_in_a_pipe() {
     }
     assert_eq!(folder.files(), ["k.arrow", "k.u32"]);
 }
+
+/// The .npy file of `u4` numbers, or of `u8` if they are places.
+fn npy(numbers: &[u32], places: bool) -> Vec<u8> {
+    let text = format!(
+        "{{'descr': '<u{}', 'fortran_order': False, 'shape': ({},), }}",
+        if places { 8 } else { 4 },
+        numbers.len()
+    );
+    let bytes: Vec<u8> = match places {
+        true => numbers.iter().flat_map(|&number| u64::from(number).to_le_bytes()).collect(),
+        false => numbers.iter().flat_map(|number| number.to_le_bytes()).collect(),
+    };
+    [b"\x93NUMPY\x01\0v\0", format!("{text:<117}\n").as_bytes(), &bytes].concat()
+}
+
+#[test]
+fn arrays_to_standard_output_where_the_number_of_keys_is_known() {
+    let folder = Folder::new();
+    let keys: Vec<u32> = (0..300_000u32).map(|i| i.wrapping_mul(0x9e37_79b9) | 1).collect();
+    let mut order: Vec<u32> = (0..300_000).collect();
+    order.sort_by_key(|&i| keys[i as usize]);
+    let sorted: Vec<u32> = order.iter().map(|&i| keys[i as usize]).collect();
+    folder.write("k.u32", &keys);
+    folder.write("s.u32", &sorted);
+    let raw = bytemuck::cast_slice(&keys);
+    let half = sorted.iter().map(|&key| [key, key]).collect::<Vec<_>>().concat();
+    let expect = |arguments: &str, input: &[u8], expected: &[u8]| {
+        let run = folder.run_with_input(&format!("{arguments} -o - --format npy"), input);
+        run.succeeds();
+        assert!(run.stdout() == expected, "{arguments}: {} bytes", run.stdout().len());
+    };
+    for memory in ["", "-S 1M"] {
+        expect(&format!("sort k.u32 {memory}"), b"", &npy(&sorted, false));
+        expect(&format!("sort k.u32 --argsort {memory}"), b"", &npy(&order, true));
+        expect(&format!("merge s.u32 s.u32 {memory}"), b"", &npy(&half, false));
+        // The keys of a pipe are counted before they are written.
+        expect(&format!("sort - --type u32 {memory}"), raw, &npy(&sorted, false));
+        expect(&format!("sort - --type u32 --argsort {memory}"), raw, &npy(&order, true));
+        expect(&format!("sort - --type u32 --top 7 {memory}"), raw, &npy(&sorted[..7], false));
+        expect(&format!("sort - --type u32 --top 299999 {memory}"), raw, &npy(&sorted[..299_999], false));
+    }
+    expect("sort - --type u32 --segment-len 300000", raw, &npy(&sorted, false));
+    expect("merge - s.u32", bytemuck::cast_slice(&sorted), &npy(&half, false));
+    expect("merge -u s.u32 s.u32", b"", &npy(&sorted, false));
+    expect("union - s.u32", bytemuck::cast_slice(&sorted), &npy(&sorted, false));
+    for flags in
+        ["--record-size 4 --key 0:u32", "--record-size 4 --key 0:u32 -S 1M", "--record-size 20 --key 0:bytes17"]
+    {
+        let size = if flags.contains("20") { 20 } else { 4 };
+        let run = folder.run_with_input(&format!("sort - {flags} -o - --format npy"), &vec![1; 20 * 300_000]);
+        run.succeeds();
+        let shape = format!("{{'descr': '|V{size}', 'fortran_order': False, 'shape': ({},), }}", 20 * 300_000 / size);
+        assert!(run.stdout()[10..].starts_with(shape.as_bytes()), "{flags}");
+        assert_eq!(run.stdout().len(), 128 + 20 * 300_000, "{flags}");
+    }
+    // Values, by a name that stands for an open pipe.
+    folder.shell("mkfifo v.npy; cat v.npy > moved & gmerge sort k.u32 --values k.u32 -o out.u32 --values-out v.npy -S 1M; wait").succeeds();
+    assert_eq!(folder.read::<u8>("moved").len(), 128 + 4 * 300_000);
+}
+
+#[test]
+fn arrays_to_standard_output_that_is_a_file() {
+    let folder = Folder::new();
+    let keys: Vec<u32> = (0..300_000u32).map(|i| i % 1000).collect();
+    folder.write("k.u32", &keys);
+    folder.run("sort k.u32 -o s.u32").succeeds();
+    let unique: Vec<u32> = (0..1000).collect();
+    for (command, expected) in [
+        ("sort -u k.u32", npy(&unique, false)),
+        ("sort -u k.u32 -S 1M", npy(&unique, false)),
+        ("sort -u k.u32 --argsort -S 1M", npy(&unique, true)),
+        ("merge -u s.u32 s.u32 -S 1M", npy(&unique, false)),
+        ("intersect s.u32 s.u32 -S 1M", npy(&folder.read::<u32>("s.u32"), false)),
+        ("difference s.u32 s.u32 -S 1M", npy(&[], false)),
+    ] {
+        folder.shell(&format!("gmerge {command} -o - --format npy > out")).succeeds();
+        assert!(folder.read::<u8>("out") == expected, "{command}");
+        // From where the file is.
+        folder.shell(&format!("{{ printf 12345; gmerge {command} -o - --format npy; }} > out")).succeeds();
+        assert!(folder.read::<u8>("out") == [b"12345", &expected[..]].concat(), "{command}");
+        folder.shell(&format!("gmerge {command} -o /dev/fd/3 --format npy 3> out")).succeeds();
+        assert!(folder.read::<u8>("out") == expected, "{command}");
+        if command.ends_with("-S 1M") {
+            // What is appended cannot be written again, and neither can what is in a pipe.
+            fs::write(folder.path("out"), "old").unwrap();
+            let message = "-: the header tells the number of keys, which";
+            folder.shell(&format!("gmerge {command} -o - --format npy >> out")).fails(2, &[message]);
+            assert_eq!(folder.read::<u8>("out"), b"old");
+            let run = folder.run(&format!("{command} -o - --format npy"));
+            run.fails(2, &[message]);
+            assert_eq!(run.stdout(), b"");
+        }
+    }
+    folder.shell("gmerge sort k.u32 -o - --format npy >> out").succeeds();
+    assert!(folder.read::<u8>("out") == [b"old", &npy(&folder.read::<u32>("s.u32"), false)[..]].concat());
+    folder.shell("gmerge sort -u k.u32 --values k.u32 -o out.u32 --values-out /dev/fd/3 3> v.npy").succeeds();
+}

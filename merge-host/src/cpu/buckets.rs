@@ -8,6 +8,8 @@
 //!
 //! A key's interval takes a subtraction and a shift, and its bucket is looked up.
 
+use super::memory;
+
 /// Which bucket a word belongs to. Buckets consist of so many intervals, a power of two.
 pub(super) struct Buckets<const INTERVALS: usize> {
     count: usize,
@@ -21,12 +23,16 @@ pub(super) struct Buckets<const INTERVALS: usize> {
 
 impl<const INTERVALS: usize> Buckets<INTERVALS> {
     /// Up to `count` buckets, at most 2^16, for words like those of `sample`, which ascend.
-    pub fn new(sample: &[u64], count: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::OutOfHostMemory`](crate::Error::OutOfHostMemory) if there is no memory for the intervals.
+    pub fn new(sample: &[u64], count: usize) -> Result<Self, crate::Error> {
         const { assert!(INTERVALS.is_power_of_two()) };
         let bounds = [sample.first(), sample.last()].map(|word| word.copied().unwrap_or(0));
         let span = bounds[1] - bounds[0];
         let shift = (u64::BITS - span.leading_zeros()).saturating_sub(INTERVALS.ilog2());
-        let mut buckets = Self { count, bounds, shift, of_interval: Box::new([0; INTERVALS]) };
+        let of_interval = memory::zeroed(INTERVALS)?.try_into().expect("there are as many as were asked for");
+        let mut buckets = Self { count, bounds, shift, of_interval };
         // The bucket of an interval depends on how many words of the sample come before it: less than all of them.
         let mut before = 0;
         for interval in 0..INTERVALS {
@@ -34,7 +40,7 @@ impl<const INTERVALS: usize> Buckets<INTERVALS> {
             buckets.of_interval[interval] = (before.min(last) * count / sample.len().max(1)) as u16;
             before += sample[before..].iter().take_while(|word| buckets.interval(**word) == interval).count();
         }
-        buckets
+        Ok(buckets)
     }
 
     /// How many buckets there are.
@@ -68,7 +74,7 @@ mod tests {
         let mut random = StdRng::seed_from_u64(seed);
         let mut sample: Vec<u64> = (0..100_000).map(|_| random.random::<u64>() >> 7).collect();
         sample.sort_unstable();
-        let buckets = Buckets::<{ 1 << 14 }>::new(&sample, 100);
+        let buckets = Buckets::<{ 1 << 14 }>::new(&sample, 100).unwrap();
         assert_eq!((buckets.of(0), buckets.of(u64::MAX)), (0, 99));
         assert!(sample.is_sorted_by_key(|word| buckets.of(*word)));
         for bucket in 0..100 {

@@ -36,7 +36,7 @@ pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     let part = keys.len().div_ceil(threads).max(KEYS_PER_VALUE * values::<K>());
     let mut ends = if part < keys.len() {
-        let counts = parallel::map(keys.chunks(part), |part| counts(order, part));
+        let counts = parallel::try_map_on(threads, keys.chunks(part), |part| counts(order, part))?;
         counts.into_iter().reduce(|all, part| sum(all?, part?)).expect("there are keys")
     } else {
         counts(order, keys)

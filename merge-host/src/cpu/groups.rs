@@ -9,7 +9,7 @@
 //! Blocks have a fixed length, so that the sum of floats does not depend on the number of threads.
 
 use super::memory::out_of_memory;
-use crate::{Error, Key, parallel};
+use crate::{Error, Key, allocation, parallel};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -26,23 +26,21 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     let is_head = |i: usize| i == 0 || keys[i].to_ordered() != keys[i - 1].to_ordered();
-    let blocks: Vec<Range<usize>> =
-        (0..keys.len()).step_by(BLOCK).map(|begin| begin..keys.len().min(begin + BLOCK)).collect();
-    let counts = parallel::map_on(threads, &blocks, |block| block.clone().filter(|&i| is_head(i)).count());
+    let blocks = || (0..keys.len()).step_by(BLOCK).map(|begin| begin..keys.len().min(begin + BLOCK));
+    let counts = parallel::try_map_on(threads, blocks(), |block| block.filter(|&i| is_head(i)).count())?;
     let total = counts.iter().sum();
     out.clear();
-    out.try_reserve_exact(total).map_err(|_| out_of_memory::<K>(total))?;
+    allocation::handled(|| out.try_reserve_exact(total)).map_err(|_| out_of_memory::<K>(total))?;
     totals.clear();
-    totals.try_reserve_exact(total).map_err(|_| out_of_memory::<V>(total))?;
+    allocation::handled(|| totals.try_reserve_exact(total)).map_err(|_| out_of_memory::<V>(total))?;
     let mut slots = (&mut out.spare_capacity_mut()[..total], &mut totals.spare_capacity_mut()[..total]);
     let slots = counts.iter().map(|&count| {
         let of_keys = slots.0.split_off_mut(..count).expect("the counts add up to `total`");
         (of_keys, slots.1.split_off_mut(..count).expect("the counts add up to `total`"))
     });
-    let work: Vec<_> = blocks.into_iter().zip(slots).collect();
-    let leading = parallel::map_on(threads, work, |(block, slots)| {
+    let leading = parallel::try_map_on(threads, blocks().zip(slots), |(block, slots)| {
         write_block(block, |i| is_head(i).then(|| keys[i]), &value, &combine, slots)
-    });
+    })?;
     // SAFETY: the slots of all blocks together are the first `total` ones of both, and `write_block` has filled each, or panicked.
     unsafe {
         out.set_len(total);

@@ -10,6 +10,7 @@
 //! are left out at first, and decide where all others are the same.
 
 use super::blocks::for_each_block_of_keys;
+use super::memory::push;
 use super::scratch::Scratch;
 use super::{digit, leaf, sort, vector};
 use crate::{Error, Index, Key, SortOrder, parallel};
@@ -52,7 +53,7 @@ impl Numbers {
     fn sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
         let index_bits = leaf::index_bits(keys.len());
         // Bits of a key that are left out. Those of 4 bytes have few enough.
-        let rest = if size_of::<K>() == 8 { significant(keys, threads) + index_bits } else { 0 };
+        let rest = if size_of::<K>() == 8 { significant(keys, threads)? + index_bits } else { 0 };
         let rest = rest.saturating_sub(u64::BITS);
         let mut numbers = Scratch::zeroed(keys.len())?;
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
@@ -82,9 +83,9 @@ impl Numbers {
             let same = left[length..].iter().take_while(|number| is_same(last, **number)).count();
             let share;
             (share, left) = left.split_at_mut(length + same);
-            shares.push(share);
+            push(&mut shares, share)?;
         }
-        shares.push(left);
+        push(&mut shares, left)?;
         parallel::try_for_each_on(parallel::Threads::OfPool(threads), shares, |share: &mut [u64]| {
             let mut begin = 0;
             while let Some(same) = share[begin..].windows(2).position(|pair| is_same(pair[0], pair[1])) {
@@ -112,11 +113,11 @@ impl Numbers {
 }
 
 /// The number of bits of keys from the most significant one on in which they differ.
-fn significant<K: Key>(keys: &[K], threads: usize) -> u32 {
-    let Some(first) = keys.first() else { return 0 };
+fn significant<K: Key>(keys: &[K], threads: usize) -> Result<u32, Error> {
+    let Some(first) = keys.first() else { return Ok(0) };
     let length = parallel::share_length_for(threads, keys.len(), BLOCK);
-    let differing = parallel::map_on(threads, keys.chunks(length), |keys| digit::differing(*first, keys));
-    digit::significant(differing.into_iter().fold(K::Bits::zeroed(), |all, bits| all | bits))
+    let differing = parallel::try_map_on(threads, keys.chunks(length), |keys| digit::differing(*first, keys))?;
+    Ok(digit::significant(differing.into_iter().fold(K::Bits::zeroed(), |all, bits| all | bits)))
 }
 
 #[cfg(test)]

@@ -3,25 +3,98 @@
 //! The system provides the pages of a large allocation when they are first written, to the thread that writes them.
 //! Therefore nothing is written here.
 
-use crate::Error;
+use crate::{Error, allocation};
 use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_slice_box;
+use std::hint::black_box;
 use std::mem::MaybeUninit;
+use std::{env, io};
+
+/// Bytes that are left to the system and to the standard library when scratch memory has been allocated.
+const HEADROOM: usize = 2 << 20;
+/// Bytes of an allocation after which it is checked whether these are left.
+const LARGE: usize = 1 << 20;
 
 /// `count` zeros.
 pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
-    let zeros = bytemuck::allocation::try_zeroed_slice_box(count).map_err(|()| out_of_memory::<T>(count))?;
+    let zeros = allocation::handled(|| try_zeroed_slice_box(count)).map_err(|()| out_of_memory::<T>(count))?;
     prefer_huge_pages(&zeros);
+    check_headroom_after(&zeros)?;
     Ok(zeros)
 }
 
 /// Uninitialised memory for `count` values.
 pub(crate) fn uninit<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(count).map_err(|_| out_of_memory::<V>(count))?;
+    let mut values = reserved(count)?;
     // SAFETY: the capacity is at least `count`, and a `MaybeUninit` need not be initialised.
     unsafe { values.set_len(count) };
     prefer_huge_pages(&values);
     Ok(values)
+}
+
+/// An empty vector with capacity for `count` values.
+pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut values = Vec::new();
+    allocation::handled(|| values.try_reserve_exact(count)).map_err(|_| out_of_memory::<T>(count))?;
+    check_headroom_after(values.spare_capacity_mut())?;
+    Ok(values)
+}
+
+/// `count` times `value`.
+pub(crate) fn filled<T: Copy>(value: T, count: usize) -> Result<Vec<T>, Error> {
+    let mut values = reserved(count)?;
+    values.resize(count, value);
+    Ok(values)
+}
+
+/// All of `items`.
+pub(crate) fn collected<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>, Error> {
+    let items = items.into_iter();
+    let mut values = reserved(items.size_hint().0)?;
+    for item in items {
+        push(&mut values, item)?;
+    }
+    Ok(values)
+}
+
+/// Appends a value.
+#[inline]
+pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Error> {
+    if values.len() == values.capacity() {
+        allocation::handled(|| values.try_reserve(1))
+            .map_err(|_| out_of_memory::<T>(values.len().saturating_mul(2).max(1)))?;
+    }
+    values.push(value);
+    Ok(())
+}
+
+/// Checks that some memory is left after an allocation, if it is a large one.
+pub(super) fn check_headroom_after<T>(memory: &[T]) -> Result<(), Error> {
+    if size_of_val(memory) < LARGE { Ok(()) } else { check_headroom() }
+}
+
+/// Checks that some memory is left: the standard library and rayon end the program if they get none for the little that they
+/// need, such as a job for each thread.
+pub(crate) fn check_headroom() -> Result<(), Error> {
+    check_available(HEADROOM)
+}
+
+/// Checks that some memory is left when a thread has got its stack: a thread that has started ends the program if it gets none for the handler of a
+/// stack overflow.
+pub(crate) fn check_for_thread() -> io::Result<()> {
+    /// Bytes of a thread's stack, unless the environment says otherwise.
+    const STACK: usize = 2 << 20;
+    let stack = env::var("RUST_MIN_STACK").ok().and_then(|stack| stack.parse().ok()).unwrap_or(STACK);
+    check_available(HEADROOM.saturating_add(stack)).map_err(|_| io::ErrorKind::OutOfMemory.into())
+}
+
+/// Checks that as many bytes are left.
+fn check_available(bytes: usize) -> Result<(), Error> {
+    let mut memory = Vec::<u8>::new();
+    allocation::handled(|| memory.try_reserve_exact(bytes)).map_err(|_| out_of_memory::<u8>(bytes))?;
+    // Otherwise the compiler leaves out an allocation that nothing uses.
+    black_box(&mut memory);
+    Ok(())
 }
 
 /// Initialised values as elements of the type that [`uninit`] returns.

@@ -36,11 +36,24 @@ pub(super) fn merge_pairs_of_runs<T: Send>(
 ) {
     let length = from.len().div_ceil(threads * BLOCKS_PER_THREAD);
     let mut blocks = vec![];
-    for (pair, to) in from.chunks_mut(2 * run).zip(to.chunks_mut(2 * run)) {
-        let (a, b) = pair.split_at_mut(run.min(pair.len()));
-        divide(Block { a, b, to }, length, is_less, &mut blocks);
+    let listed = pairs_of_runs(from, to, run).try_for_each(|pair| divide(pair, length, is_less, &mut blocks));
+    match listed {
+        Ok(()) => merge_blocks(blocks, is_less, threads),
+        // There is no memory for the list.
+        Err(_) => pairs_of_runs(from, to, run).for_each(|Block { a, b, to }| merge(a, b, to, is_less)),
     }
-    merge_blocks(blocks, is_less, threads);
+}
+
+/// Each pair of runs, which have `run` elements each, and the slots that it is merged into.
+fn pairs_of_runs<'a, T>(
+    from: &'a mut [T],
+    to: &'a mut [MaybeUninit<T>],
+    run: usize,
+) -> impl Iterator<Item = Block<'a, T>> {
+    from.chunks_mut(2 * run).zip(to.chunks_mut(2 * run)).map(move |(pair, to)| {
+        let (a, b) = pair.split_at_mut(run.min(pair.len()));
+        Block { a, b, to }
+    })
 }
 
 /// Merges two runs into a vector, which owns their elements then.
@@ -52,14 +65,17 @@ pub(crate) fn merge_by<T: Send>(
     is_less: &(impl Fn(&T, &T) -> bool + Sync),
     threads: usize,
 ) -> Result<Vec<T>, Error> {
-    let count = a.len() + b.len();
-    let mut merged: Vec<T> = Vec::new();
-    merged.try_reserve_exact(count).map_err(|_| memory::out_of_memory::<T>(count))?;
+    // No vector has as many elements, if these have no size and the sum overflows.
+    let count = a.len().checked_add(b.len()).ok_or(Error::OutOfHostMemory { needed: u64::MAX })?;
+    let mut merged: Vec<T> = memory::reserved(count)?;
     memory::prefer_huge_pages(merged.spare_capacity_mut());
-    let (length, mut blocks) = (count.div_ceil(threads * BLOCKS_PER_THREAD), vec![]);
-    let to = &mut merged.spare_capacity_mut()[..count];
-    divide(Block { a: &mut a, b: &mut b, to }, length, is_less, &mut blocks);
-    merge_blocks(blocks, is_less, threads);
+    // Elements without a size are in every order.
+    if size_of::<T>() > 0 {
+        let (length, mut blocks) = (count.div_ceil(threads * BLOCKS_PER_THREAD), vec![]);
+        let to = &mut merged.spare_capacity_mut()[..count];
+        divide(Block { a: &mut a, b: &mut b, to }, length, is_less, &mut blocks)?;
+        merge_blocks(blocks, is_less, threads);
+    }
     // SAFETY: each of `count` slots has received the bits of another element of `a` or `b`, which own them no longer.
     unsafe {
         a.set_len(0);
@@ -75,7 +91,7 @@ fn divide<'a, T>(
     length: usize,
     is_less: &impl Fn(&T, &T) -> bool,
     blocks: &mut Vec<Block<'a, T>>,
-) {
+) -> Result<(), Error> {
     let Block { mut a, mut b, mut to } = whole;
     while to.len() > length {
         let i = split(a, b, length, is_less);
@@ -83,9 +99,9 @@ fn divide<'a, T>(
         (a_part, a) = a.split_at_mut(i);
         (b_part, b) = b.split_at_mut(length - i);
         (to_part, to) = to.split_at_mut(length);
-        blocks.push(Block { a: a_part, b: b_part, to: to_part });
+        memory::push(blocks, Block { a: a_part, b: b_part, to: to_part })?;
     }
-    blocks.push(Block { a, b, to });
+    memory::push(blocks, Block { a, b, to })
 }
 
 /// Merges each block.

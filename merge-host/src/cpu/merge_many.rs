@@ -48,8 +48,11 @@ pub(crate) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
     // or the pass before has initialised.
     let out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
     let runs = runs.filter(|run| !run.keys.is_empty());
-    let runs: Vec<_> = runs.map(|run| Run { keys: run.keys, values: memory::as_uninit(run.values) }).collect();
-    merge_runs(&runs, out, threads)
+    let mut with_keys = memory::reserved(runs.size_hint().1.unwrap_or(0))?;
+    for run in runs {
+        memory::push(&mut with_keys, Run { keys: run.keys, values: memory::as_uninit(run.values) })?;
+    }
+    merge_runs(&with_keys, out, threads)
 }
 
 /// [`merge`] of runs of which none is empty.
@@ -69,7 +72,7 @@ pub(super) fn merge_runs<K: Key, V: Copy + Send + Sync>(
     let mut lengths = merge_groups(runs, fan_in, to, threads)?;
     for _ in 1..passes {
         (from, to) = (to, from);
-        lengths = merge_groups(&adjacent_runs(from.as_run(), &lengths), fan_in, to, threads)?;
+        lengths = merge_groups(&adjacent_runs(from.as_run(), &lengths)?, fan_in, to, threads)?;
     }
     Ok(())
 }
@@ -85,13 +88,13 @@ fn passes(runs: usize) -> (usize, u32) {
 }
 
 /// The runs of the given lengths that make up `all`.
-fn adjacent_runs<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize]) -> Vec<Run<'a, K, V>> {
+fn adjacent_runs<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize]) -> Result<Vec<Run<'a, K, V>>, Error> {
     let mut end = 0;
     let run = |length: &usize| {
         end += length;
         all.part(end - length..end)
     };
-    lengths.iter().map(run).collect()
+    memory::collected(lengths.iter().map(run))
 }
 
 /// Merges each group of `fan_in` adjacent runs (the last may be smaller) into one run. Writes these runs one after another
@@ -105,17 +108,17 @@ fn merge_groups<K: Key, V: Copy + Send + Sync>(
     let total = out.keys.len();
     if let [a, b] = runs {
         merge_path::merge(*a, *b, out.part(0..total), threads);
-        return Ok(vec![total]);
+        return memory::collected([total]);
     }
     let share = total.div_ceil(threads * SHARES_PER_THREAD).next_multiple_of(block::<K, V>());
     let (mut shares, mut lengths, mut rest) = (Vec::new(), Vec::new(), out.part(0..total));
     for runs in runs.chunks(fan_in) {
         let length = runs.iter().map(|run| run.keys.len()).sum();
-        lengths.push(length);
+        memory::push(&mut lengths, length)?;
         for begin in (0..length).step_by(share) {
             let out;
             (out, rest) = rest.split_at(share.min(length - begin));
-            shares.push(Share { runs, begin, out });
+            memory::push(&mut shares, Share { runs, begin, out })?;
         }
     }
     parallel::try_for_each_on(Threads::OfPool(threads), shares, Share::fill)?;
@@ -201,8 +204,7 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
             let count = out.keys.len();
             let scratch = run::RunMut::new((&mut scratch.0[..count], &mut scratch.1[..count]));
             merge_tree(parts, &mut out, scratch);
-        });
-        Ok(())
+        })
     }
 
     /// Merges keys with the indices of their values, and then gathers the values.
@@ -210,44 +212,47 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
         let most = block::<K, V>().min(self.out.keys.len());
         let mut scratch = (memory::zeroed(most)?, memory::zeroed::<ValueIndex>(most)?);
         let mut merged = memory::zeroed::<ValueIndex>(most)?;
-        let identity: Vec<ValueIndex> = (0..most as ValueIndex).collect();
-        let mut values: Vec<&MaybeUninit<V>> = Vec::with_capacity(most);
+        let identity = memory::collected(0..most as ValueIndex)?;
+        let mut values: Vec<&MaybeUninit<V>> = memory::reserved(most)?;
+        let mut with_indices = memory::reserved(self.runs.len())?;
         self.for_each_block(|parts, out| {
             let count = out.keys.len();
             values.clear();
-            let with_indices = parts.iter().map(|part| {
+            with_indices.clear();
+            with_indices.extend(parts.iter().map(|part| {
                 let begin = values.len();
                 values.extend(part.values);
                 run::Run { keys: part.keys, values: &identity[begin..values.len()] }
-            });
-            let with_indices: Vec<_> = with_indices.collect();
+            }));
             let scratch = run::RunMut::new((&mut scratch.0[..count], &mut scratch.1[..count]));
             let mut sorted = run::RunMut::new((out.keys, &mut merged[..count]));
             merge_tree(&with_indices, &mut sorted, scratch);
             for (value, index) in out.values.iter_mut().zip(&*sorted.values) {
                 *value = *values[*index as usize];
             }
-        });
-        Ok(())
+        })
     }
 
     /// Calls `merge` with each block of the output and the parts of the runs that it is merged from, without empty ones.
-    fn for_each_block(mut self, mut merge: impl FnMut(&[Run<'a, K, V>], RunMut<K, V>)) {
-        let mut runs = InMemory::of_runs(self.runs);
-        let mut from = MultiwaySplit::at_begin(self.runs.len());
-        from.move_to(&mut runs, self.begin);
-        let (mut end, mut to) = (self.begin, from.clone());
-        let mut parts = Vec::with_capacity(self.runs.len());
+    fn for_each_block(mut self, mut merge: impl FnMut(&[Run<'a, K, V>], RunMut<K, V>)) -> Result<(), Error> {
+        let mut runs = InMemory::of_runs(self.runs)?;
+        let mut from: Box<[usize]> = memory::zeroed(self.runs.len())?;
+        let mut to = MultiwaySplit::at_begin(self.runs.len())?;
+        to.move_to(&mut runs, self.begin);
+        from.copy_from_slice(to.taken());
+        let mut end = self.begin;
+        let mut parts = memory::reserved(self.runs.len())?;
         for out in self.out.chunks(block::<K, V>()) {
             end += out.keys.len();
             to.move_to(&mut runs, end);
-            let ranges = from.taken().iter().zip(to.taken()).map(|(&from, &to)| from..to);
+            let ranges = from.iter().zip(to.taken()).map(|(&from, &to)| from..to);
             let runs = self.runs.iter().zip(ranges).filter(|(_, range)| !range.is_empty());
             parts.clear();
             parts.extend(runs.map(|(run, range)| run.part(range)));
             merge(&parts, out);
-            from.set_taken(to.taken());
+            from.copy_from_slice(to.taken());
         }
+        Ok(())
     }
 }
 

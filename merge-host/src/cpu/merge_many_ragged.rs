@@ -40,14 +40,15 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     let from = Run { keys: from.keys, values: memory::as_uninit(from.values) };
     // SAFETY: merges write nothing but copies of values of `from`, which are initialised.
     let out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
-    let ends: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
+    let ends = memory::collected(groups.iter().map(|&run| offsets[run]))?;
     for_each_share(out, &ends, threads, |share, threads| {
         let (mut group, mut small, mut runs) = (share.first, SmallMerges::new(), Vec::new());
         share.for_each_segment(|out| {
             let ends = &offsets[groups[group]..=groups[group + 1]];
             group += 1;
             runs.clear();
-            runs.extend(ends.windows(2).filter(|ends| ends[0] < ends[1]).map(|ends| from.part(ends[0]..ends[1])));
+            let of_group = ends.windows(2).filter(|ends| ends[0] < ends[1]).map(|ends| from.part(ends[0]..ends[1]));
+            of_group.into_iter().try_for_each(|run| memory::push(&mut runs, run))?;
             match SmallMerges::<K, V>::can_merge(out.keys.len()) {
                 true => small.merge(&runs, out),
                 false => merge_runs(&runs, out, threads),

@@ -11,8 +11,8 @@
 use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
 use super::split::part_ranges;
-use super::vector;
-use crate::{Key, parallel};
+use super::{memory, vector};
+use crate::{Error, Key, parallel};
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const BLOCKS_PER_THREAD: usize = 8;
@@ -87,14 +87,15 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     offsets: Offsets,
     out: RunMut<K, V>,
     threads: usize,
-) {
+) -> Result<(), Error> {
     let end = Position { problem: offsets.problems(), key: 0 };
     if threads == 1 {
-        return merge_problems(a, b, offsets, Position { problem: 0, key: 0 }, end, out);
+        merge_problems(a, b, offsets, Position { problem: 0, key: 0 }, end, out);
+        return Ok(());
     }
     let count = threads * BLOCKS_PER_THREAD;
     let block = offsets.cost().div_ceil(count);
-    let mut blocks = Vec::with_capacity(count);
+    let mut blocks = memory::reserved(count)?;
     let (mut from, mut rest) = (Position { problem: 0, key: 0 }, out);
     for i in 1..=count {
         let to = if i == count { end } else { offsets.position(i * block) };
@@ -102,7 +103,8 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
         blocks.push((from, to, out));
         (from, rest) = (to, after);
     }
-    parallel::for_each(blocks, |(from, to, out)| merge_problems(a, b, offsets, from, to, out));
+    parallel::for_each_on(threads, blocks, |(from, to, out)| merge_problems(a, b, offsets, from, to, out));
+    Ok(())
 }
 
 /// Fills `out`, which is the output from `from` to `to`.

@@ -3,11 +3,15 @@
 //! Every function takes the number of threads to use. If that is more than 1, the calling thread must belong to the pool
 //! whose threads are to do the work; with 1 thread, no pool is needed.
 //!
+//! All memory is asked for such that a refusal is an error, or has the work done in a way that needs less. Large scratch
+//! memory is allocated before the input is changed.
+//!
 //! | file | contents |
 //! | --- | --- |
-//! | `workers` | the pool, and how many threads an input is worth |
+//! | `workers` | the threads of an engine, and how many an input is worth |
+//! | `limit` | the environment variable that limits vector instructions |
 //! | `blocks` | loops over the blocks of an output |
-//! | `run`, `memory` | runs of key-value pairs, and scratch memory |
+//! | `run`, `memory`, `scratch` | runs of key-value pairs, and scratch memory |
 //! | `merge_path`, `bidirectional`, `merge_avx2` | merge of two runs |
 //! | `split`, `multiway_split` | the parts of two or more runs that a block of the output is merged from |
 //! | `merge_batch`, `merge_ragged`, `merge_many`, `merge_many_ragged` | many merges, and merges of many runs |
@@ -53,6 +57,7 @@ mod counting;
 mod digit;
 mod key_index;
 mod leaf;
+mod limit;
 mod lsd;
 #[cfg(target_arch = "x86_64")]
 mod merge_avx2;

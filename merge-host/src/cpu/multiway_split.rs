@@ -1,27 +1,22 @@
 //! The exact splits of many runs that the blocks of a merge's output begin at: each is found from the one before.
 
+use super::memory;
 use super::run::Run;
-use crate::Key;
 use crate::splits::{InMemory, SortedRuns, Splits};
+use crate::{Error, Key};
 
 /// A split of some runs, with the scratch memory to find the next one.
-#[derive(Clone)]
 pub(super) struct MultiwaySplit<K: Key>(Splits<K::Bits>);
 
 impl<K: Key> MultiwaySplit<K> {
     /// The split before all keys of `runs` runs.
-    pub fn at_begin(runs: usize) -> Self {
-        Self(Splits::at_begin(runs, 1))
+    pub fn at_begin(runs: usize) -> Result<Self, Error> {
+        Ok(Self(Splits::reserved(runs)?))
     }
 
     /// The number of keys of each run before the split.
     pub fn taken(&self) -> &[usize] {
         &self.0.low
-    }
-
-    /// Begins at another split.
-    pub fn set_taken(&mut self, taken: &[usize]) {
-        self.0.low.copy_from_slice(taken);
     }
 
     /// Advances to the split with `rank` keys of the merge of `runs` before it. `rank` is not less than now, and at most the
@@ -50,8 +45,8 @@ impl<K: Key> MultiwaySplit<K> {
 
 impl<'a, K: Key> InMemory<'a, K> {
     /// The keys of `runs`.
-    pub(super) fn of_runs<V>(runs: &[Run<'a, K, V>]) -> Self {
-        runs.iter().map(|run| run.keys).collect()
+    pub(super) fn of_runs<V>(runs: &[Run<'a, K, V>]) -> Result<Self, Error> {
+        Ok(Self::from(memory::collected(runs.iter().map(|run| run.keys))?))
     }
 }
 
@@ -64,12 +59,12 @@ mod tests {
     fn split_everywhere<K: Key>(runs: &[Vec<K>], step: usize, mut check: impl FnMut(usize, &[usize])) {
         let mut parts: InMemory<K> = runs.iter().map(|run| &run[..]).collect();
         let total = runs.iter().map(Vec::len).sum();
-        let mut split = MultiwaySplit::at_begin(runs.len());
+        let mut split = MultiwaySplit::at_begin(runs.len()).unwrap();
         for rank in (0..total).step_by(step).chain([total]) {
             split.move_to(&mut parts, rank);
             assert_eq!(split.taken().iter().sum::<usize>(), rank);
             check(rank, split.taken());
-            let mut from_the_start = MultiwaySplit::at_begin(runs.len());
+            let mut from_the_start = MultiwaySplit::at_begin(runs.len()).unwrap();
             from_the_start.move_to(&mut parts, rank);
             check(rank, from_the_start.taken());
         }
@@ -104,7 +99,7 @@ mod tests {
             let mut last = vec![0; runs.len()];
             let mut parts: InMemory<u32> = runs.iter().map(|run| &run[..]).collect();
             let total = runs.iter().map(Vec::len).sum();
-            let mut split = MultiwaySplit::at_begin(runs.len());
+            let mut split = MultiwaySplit::at_begin(runs.len()).unwrap();
             for rank in (0..total).step_by(step).chain([total]) {
                 split.move_to(&mut parts, rank);
                 prop_assert_eq!(split.taken().iter().sum::<usize>(), rank);

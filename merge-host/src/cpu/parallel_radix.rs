@@ -11,14 +11,17 @@
 //! Keys with the same digit keep their order, so the sort is stable. If a bucket has too many keys for one thread, all
 //! threads divide it again, by the most significant digit in which its keys differ. Each key is moved through memory twice,
 //! whatever the number of threads: the buckets that one thread sorts mostly fit its cache.
+//!
+//! Dividing needs a little memory besides the scratch memory, for counts and lists. Where there is none, one thread sorts.
 
 use super::digit;
 use super::memory;
 use super::radix::{self, Workspace};
 use super::run::RunMut;
 use super::write_combiner;
-use crate::sorted::first_unsorted;
-use crate::{Error, Index, Key, SortOrder, parallel, permutation};
+use crate::parallel::{self, Threads};
+use crate::sorted::first_unsorted_on;
+use crate::{Error, Index, Key, SortOrder, permutation};
 use bytemuck::Zeroable;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,18 +49,19 @@ const SAMPLE: usize = 1 << 10;
 const SCAN_BLOCK: usize = 1 << 12;
 
 type Digit = digit::Digit<RADIX>;
-type Counts = digit::Counts<RADIX>;
 type WriteCombiner<'a, T> = write_combiner::WriteCombiner<'a, T, RADIX>;
 
 /// Sorts `run` in ascending order. Stable. `scratch` has the same length. The calling thread belongs to the pool of
 /// `threads` threads.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
     // The scan ends early unless the keys are sorted or nearly so.
-    if first_unsorted(run.keys).is_none() {
+    if first_unsorted_on(threads, run.keys).is_none() {
         return;
     }
-    let shares = Shares::of(run.keys.len(), threads);
-    sort_by_digits(run, scratch, false, None, &shares);
+    match Shares::of(run.keys.len(), threads) {
+        Ok(shares) => sort_by_digits(run, scratch, false, None, &shares),
+        Err(_) => radix::sort(run, scratch, false, None, &mut Workspace::new()),
+    }
 }
 
 /// Whether [`argsort`] is the fastest way to find the permutation that sorts `keys` keys.
@@ -76,32 +80,33 @@ pub(super) fn argsort<K: Key, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
-    let shares = Shares::of(keys.len(), threads);
+    let shares = Shares::of(keys.len(), threads)?;
     let chunk = shares.chunk(keys.len());
-    let first_digit = if order == SortOrder::Ascending && first_unsorted(keys).is_none() {
+    let first_digit = if order == SortOrder::Ascending && first_unsorted_on(threads, keys).is_none() {
         None
     } else {
-        count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()))
+        count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()), threads)?
     };
     let Some((digit, mut counts)) = first_digit else {
-        permutation::fill_identity(indices);
+        permutation::fill_identity_on(threads, indices);
         return Ok(());
     };
     if order == SortOrder::Descending {
         // The keys are encoded by inverting their bits, which reverses the order of the digit's values.
-        counts.iter_mut().for_each(|counts| counts[..digit.values()].reverse());
+        counts.chunks_mut(RADIX).for_each(|counts| counts[..digit.values()].reverse());
     }
     let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
     let mut scratch = RunMut::new((&mut *scratch.0, &mut *scratch.1));
-    let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts);
-    parallel::for_each(keys.chunks(chunk).zip(slices).enumerate(), |(i, (keys, buckets))| {
+    let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts)?;
+    let of_pool = Threads::OfPool(threads);
+    parallel::try_for_each_on(of_pool, keys.chunks(chunk).zip(slices).enumerate(), |(i, (keys, buckets))| {
         let keys = keys.iter().map(|key| order.applied_to(*key));
-        scatter(keys.zip((i * chunk..).map(|i| MaybeUninit::new(I::from_usize(i)))), buckets, digit);
-    });
+        scatter(keys.zip((i * chunk..).map(|i| MaybeUninit::new(I::from_usize(i)))), buckets, digit)
+    })?;
     // SAFETY: each bucket's sort ends with a permutation of the bucket's initialised indices in its part of `indices`.
     let indices = unsafe { memory::as_uninit_mut(indices) };
-    let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts);
-    parallel::try_for_each(buckets, |(run, RunMut { keys: indices, .. })| {
+    let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts)?;
+    parallel::try_for_each_on(of_pool, buckets, |(run, RunMut { keys: indices, .. })| {
         let mut keys = memory::zeroed(indices.len())?;
         sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), &shares);
         Ok(())
@@ -117,12 +122,10 @@ struct Shares<K: Key> {
 }
 
 impl<K: Key> Shares<K> {
-    fn of(keys: usize, threads: usize) -> Self {
-        Shares {
-            threads,
-            serial_keys: SERIAL_KEYS.max(keys / (threads * PARTS_PER_THREAD)),
-            workspaces: (0..threads).map(|_| Mutex::new(Workspace::new())).collect(),
-        }
+    fn of(keys: usize, threads: usize) -> Result<Self, Error> {
+        let workspaces = memory::collected((0..threads).map(|_| Mutex::new(Workspace::new())))?;
+        let serial_keys = SERIAL_KEYS.max(keys / (threads * PARTS_PER_THREAD));
+        Ok(Shares { threads, serial_keys, workspaces })
     }
 
     /// The number of keys of a chunk, if `keys` keys are divided.
@@ -130,10 +133,13 @@ impl<K: Key> Shares<K> {
         keys.div_ceil(self.threads).max(MIN_CHUNK)
     }
 
-    /// The workspace of the calling thread. Threads share workspaces if the pool has more threads than this sort uses.
+    /// A workspace that no other thread uses. The calling thread begins at its own one, and there is one for each thread of
+    /// this sort, of which the pool may have more.
     fn workspace(&self) -> MutexGuard<'_, Workspace<K>> {
         let thread = rayon::current_thread_index().unwrap_or(0) % self.threads;
-        self.workspaces[thread].lock().unwrap_or_else(PoisonError::into_inner)
+        let (after, first) = (&self.workspaces[thread..], &self.workspaces[..thread]);
+        let free = after.iter().chain(first).find_map(|workspace| workspace.try_lock().ok());
+        free.unwrap_or_else(|| self.workspaces[thread].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -153,97 +159,144 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     may_differ: Option<K::Bits>,
     shares: &Shares<K>,
 ) {
-    if run.keys.len() <= shares.serial_keys {
-        return radix::sort(run, scratch, to_scratch, may_differ, &mut shares.workspace());
+    let len = run.keys.len();
+    if len > shares.serial_keys && divide_and_sort(run.part(0..len), scratch.part(0..len), to_scratch, shares).is_ok() {
+        return;
     }
-    let chunk = shares.chunk(run.keys.len());
-    let Some((digit, counts)) = count_first_digit(run.keys, chunk, radix_of::<K, V>(run.keys.len())) else {
+    radix::sort(run, scratch, to_scratch, may_differ, &mut shares.workspace());
+}
+
+/// Divides `run` by a digit, and sorts the keys of each of its values. What [`sort_by_digits`] says of `to_scratch` holds.
+///
+/// # Errors
+/// [`Error::OutOfHostMemory`] if there is no memory for counts and lists. `run` is unchanged then.
+fn divide_and_sort<K: Key, V: Copy + Send + Sync>(
+    mut run: RunMut<K, V>,
+    mut scratch: RunMut<K, V>,
+    to_scratch: bool,
+    shares: &Shares<K>,
+) -> Result<(), Error> {
+    let (len, threads) = (run.keys.len(), shares.threads);
+    let chunk = shares.chunk(len);
+    let Some((digit, counts)) = count_first_digit(run.keys, chunk, radix_of::<K, V>(len), threads)? else {
         // All keys are equal.
         if to_scratch {
             let chunks = run.chunks(chunk).zip(scratch.chunks(chunk));
-            parallel::for_each(chunks, |(run, mut scratch)| scratch.copy_from(run.as_run()));
+            parallel::for_each_on(threads, chunks, |(run, mut scratch)| scratch.copy_from(run.as_run()));
         }
-        return;
+        return Ok(());
     };
-    let slices = bucket_slices(scratch.part(0..run.keys.len()), digit.values(), &counts);
-    parallel::for_each(run.chunks(chunk).zip(slices), |(chunk, buckets)| {
-        scatter(chunk.keys.iter().copied().zip(chunk.values.iter().copied()), buckets, digit);
-    });
+    let slices = bucket_slices(scratch.part(0..len), digit.values(), &counts)?;
+    parallel::try_for_each_on(Threads::OfPool(threads), run.chunks(chunk).zip(slices), |(chunk, buckets)| {
+        scatter(chunk.keys.iter().copied().zip(chunk.values.iter().copied()), buckets, digit)
+    })?;
 
-    let buckets = buckets(scratch, run, digit, &counts);
+    let buckets = buckets(scratch, run, digit, &counts)?;
     let rest = Some(digit.bits_after());
-    parallel::for_each(buckets, |(run, scratch)| sort_by_digits(run, scratch, !to_scratch, rest, shares));
+    parallel::for_each_on(threads, buckets, |(run, scratch)| sort_by_digits(run, scratch, !to_scratch, rest, shares));
+    Ok(())
 }
 
-/// The parts of two runs that belong to each value of `digit`. `counts` are those of each chunk.
+/// The number of keys of each chunk that have each value of a digit: `RADIX` numbers for one chunk after the other.
+type AllCounts = Box<[usize]>;
+
+/// How many keys of all chunks have a value of a digit.
+fn total(counts: &AllCounts, value: usize) -> usize {
+    counts.iter().skip(value).step_by(RADIX).sum()
+}
+
+/// The parts of two runs that belong to each value of `digit`.
 fn buckets<'a, 'b, A, B, C, D>(
     mut a: RunMut<'a, A, B>,
     mut b: RunMut<'b, C, D>,
     digit: Digit,
-    counts: &[Counts],
-) -> Vec<(RunMut<'a, A, B>, RunMut<'b, C, D>)> {
-    let mut buckets = Vec::with_capacity(digit.values());
+    counts: &AllCounts,
+) -> Result<Vec<(RunMut<'a, A, B>, RunMut<'b, C, D>)>, Error> {
+    let mut buckets = memory::reserved(digit.values())?;
     for value in 0..digit.values() {
-        let count = counts.iter().map(|counts| counts[value]).sum();
+        let count = total(counts, value);
         let (of_a, of_b);
         (of_a, a) = a.split_at(count);
         (of_b, b) = b.split_at(count);
         buckets.push((of_a, of_b));
     }
-    buckets
+    Ok(buckets)
 }
 
 /// The most significant digit in which keys differ, of at most `values` values, and how often each value occurs in each
-/// chunk of `chunk` keys; or `None` if all keys are equal.
-fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<(Digit, Vec<Counts>)> {
-    let first = *keys.first()?;
+/// chunk of `chunk` keys; or `None` if all keys are equal. Works on up to `threads` threads.
+fn count_first_digit<K: Key>(
+    keys: &[K],
+    chunk: usize,
+    values: usize,
+    threads: usize,
+) -> Result<Option<(Digit, AllCounts)>, Error> {
+    let Some(&first) = keys.first() else { return Ok(None) };
     let guess = digit::differing(first, keys.iter().step_by(keys.len().div_ceil(SAMPLE)));
     let guess = Digit::first(guess, values);
+    let mut all_counts: AllCounts = memory::zeroed(keys.len().div_ceil(chunk) * RADIX)?;
     // A correct guess, which is usual, saves a scan of all keys in memory.
-    let scans = parallel::map(keys.chunks(chunk), |chunk| {
-        let (mut differing, mut counts) = (K::Bits::zeroed(), [0; RADIX]);
+    let chunks = keys.chunks(chunk).zip(all_counts.as_chunks_mut::<RADIX>().0);
+    let differing = parallel::try_map_on(threads, chunks, |(chunk, counts)| {
+        let mut differing = K::Bits::zeroed();
         for block in chunk.chunks(SCAN_BLOCK) {
             differing = differing | digit::differing(first, block);
-            guess.count(block, &mut counts);
+            guess.count(block, counts);
         }
-        (differing, counts)
-    });
-    let (differing, counts): (Vec<K::Bits>, Vec<Counts>) = scans.into_iter().unzip();
+        differing
+    })?;
     let differing = differing.into_iter().fold(K::Bits::zeroed(), |all, differing| all | differing);
     if digit::significant(differing) == 0 {
-        return None;
+        return Ok(None);
     }
     let digit = Digit::first(differing, values);
-    if digit == guess {
-        return Some((digit, counts));
+    if digit != guess {
+        let chunks = keys.chunks(chunk).zip(all_counts.as_chunks_mut::<RADIX>().0);
+        parallel::for_each_on(threads, chunks, |(chunk, counts)| {
+            counts.fill(0);
+            digit.count(chunk, counts);
+        });
     }
-    let counts = parallel::map(keys.chunks(chunk), |chunk| {
-        let mut counts = [0; RADIX];
-        digit.count(chunk, &mut counts);
-        counts
-    });
-    Some((digit, counts))
+    Ok(Some((digit, all_counts)))
 }
 
-/// For each chunk, the slice of each bucket that its keys go to. `counts` are those of each chunk.
-fn bucket_slices<'a, K, V>(mut all: RunMut<'a, K, V>, values: usize, counts: &[Counts]) -> Vec<Vec<RunMut<'a, K, V>>> {
-    let mut slices: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(values)).collect();
+/// For each chunk, the slice of each bucket that its keys go to.
+fn bucket_slices<'a, K, V>(
+    mut all: RunMut<'a, K, V>,
+    values: usize,
+    counts: &AllCounts,
+) -> Result<Vec<Vec<RunMut<'a, K, V>>>, Error> {
+    let mut slices = memory::reserved(counts.len() / RADIX)?;
+    for _ in 0..counts.len() / RADIX {
+        slices.push(memory::reserved(values)?);
+    }
     for value in 0..values {
-        for (slices, counts) in slices.iter_mut().zip(counts) {
+        for (slices, counts) in slices.iter_mut().zip(counts.chunks(RADIX)) {
             let slice;
             (slice, all) = all.split_at(counts[value]);
             slices.push(slice);
         }
     }
-    slices
+    Ok(slices)
 }
 
 /// Moves each key with its value to the next slot of its digit's bucket. The pairs fill the buckets.
-fn scatter<K: Key, V: Copy>(pairs: impl Iterator<Item = (K, V)> + Clone, buckets: Vec<RunMut<K, V>>, digit: Digit) {
-    let Some((key, value)) = pairs.clone().next() else { return };
-    let mut key_lines = WriteCombiner::buffer(key, buckets.len());
-    let mut value_lines = WriteCombiner::buffer(value, buckets.len());
-    let (key_buckets, value_buckets) = buckets.into_iter().map(|bucket| (bucket.keys, bucket.values)).unzip();
+///
+/// # Errors
+/// [`Error::OutOfHostMemory`] if there is no memory to combine writes. Nothing is written then.
+fn scatter<K: Key, V: Copy>(
+    pairs: impl Iterator<Item = (K, V)> + Clone,
+    buckets: Vec<RunMut<K, V>>,
+    digit: Digit,
+) -> Result<(), Error> {
+    let Some((key, value)) = pairs.clone().next() else { return Ok(()) };
+    let mut key_lines = WriteCombiner::buffer(key, buckets.len())?;
+    let mut value_lines = WriteCombiner::buffer(value, buckets.len())?;
+    let (mut key_buckets, mut value_buckets) = (memory::reserved(buckets.len())?, memory::reserved(buckets.len())?);
+    for bucket in buckets {
+        key_buckets.push(bucket.keys);
+        value_buckets.push(bucket.values);
+    }
     let mut keys = WriteCombiner::new(&mut key_lines, key_buckets);
     let mut values = WriteCombiner::new(&mut value_lines, value_buckets);
     for (key, value) in pairs {
@@ -253,4 +306,5 @@ fn scatter<K: Key, V: Copy>(pairs: impl Iterator<Item = (K, V)> + Clone, buckets
     }
     keys.finish();
     values.finish();
+    Ok(())
 }

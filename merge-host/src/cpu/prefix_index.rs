@@ -43,12 +43,27 @@ pub(super) struct Workspace {
     scratch: Option<Scratch<PrefixIndex>>,
 }
 
-/// `count` numbers in `memory`, which grows if it has too few.
-fn numbers_in(memory: &mut Option<Scratch<PrefixIndex>>, count: usize) -> &mut [PrefixIndex] {
-    if memory.as_ref().is_some_and(|memory| memory.len() < count) {
-        *memory = None;
+impl Workspace {
+    /// Whether there is memory for the numbers of `count` keys, and for as many once more if there are passes.
+    pub fn has_memory(&mut self, count: usize, has_passes: bool) -> bool {
+        has_memory(&mut self.numbers, count) && (!has_passes || has_memory(&mut self.scratch, count))
     }
-    &mut memory.get_or_insert_with(|| Scratch::of_few(count))[..count]
+}
+
+/// Whether `memory`, which grows if it has too few numbers, has `count` of them.
+fn has_memory(memory: &mut Option<Scratch<PrefixIndex>>, count: usize) -> bool {
+    if memory.as_ref().is_none_or(|memory| memory.len() < count) {
+        // The old memory goes first.
+        *memory = None;
+        *memory = Scratch::zeroed(count).ok();
+    }
+    memory.is_some()
+}
+
+/// The first `count` numbers of `memory`, which has them.
+fn numbers_in(memory: &mut Option<Scratch<PrefixIndex>>, count: usize) -> &mut [PrefixIndex] {
+    let memory = memory.as_mut().expect("the caller has asked whether there is memory");
+    &mut memory[..count]
 }
 
 /// Whether this is the fastest way to sort `keys` keys with values of type `V`.
@@ -63,7 +78,7 @@ pub(super) fn has_vectors<K, V>() -> bool {
         && vector::can_sort::<PrefixIndex>(*VECTOR_KEYS.end(), || PrefixIndex::MAX)
 }
 
-/// What [`sort`] does, with vectors in place of passes, for types for which [`has_vectors`] is true.
+/// What [`sort`] does, with vectors in place of passes, for types for which [`has_vectors`] is true. `workspace` has memory for the numbers.
 pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     run: Run<K, V>,
     mut sorted: RunMut<K, V>,
@@ -97,7 +112,7 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
 }
 
 /// Sorts `run`, for whose length [`can_sort`] is true, into `sorted`, up to the end of the digit that it returns. All keys
-/// have the same bits except for those in `differing`.
+/// have the same bits except for those in `differing`. `workspace` has memory for the numbers and for passes.
 pub(super) fn sort<K: Key, V: Copy>(
     run: Run<K, V>,
     mut sorted: RunMut<K, V>,

@@ -13,11 +13,14 @@
 //! separately. Very few keys are compared, because scanning the counts of all values of a digit would take longer.
 //!
 //! Large key-value pairs that are to be moved to other memory are moved only once: see [`prefix_index`].
+//!
+//! Some ways to sort need a little memory besides the scratch memory. Where there is none, another way is taken.
 
 use super::buckets;
 use super::digit::{self, Counts};
 use super::leaf::Leaf;
 use super::lsd;
+use super::memory;
 use super::prefix_index;
 use super::run::RunMut;
 use super::vector;
@@ -114,7 +117,8 @@ fn sort_unsorted<K: Key, V: Copy>(
         vector::sort(SortOrder::Ascending, if to_scratch { scratch.keys } else { run.keys });
     } else if keys < KEYS_PER_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         workspace.leaf.sort(run, scratch, to_scratch);
-    } else if by_vectors && prefix_index::VECTOR_KEYS.contains(&keys) {
+    } else if by_vectors && prefix_index::VECTOR_KEYS.contains(&keys) && workspace.prefix_index.has_memory(keys, false)
+    {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort_by_vectors(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         if !to_scratch {
@@ -122,7 +126,11 @@ fn sort_unsorted<K: Key, V: Copy>(
         }
         let (sorted, scratch) = if to_scratch { (scratch, run) } else { (run, scratch) };
         sort_after(last, sorted, scratch, workspace);
-    } else if is_cached && to_scratch && prefix_index::can_sort::<K, V>(keys) {
+    } else if is_cached
+        && to_scratch
+        && prefix_index::can_sort::<K, V>(keys)
+        && workspace.prefix_index.has_memory(keys, true)
+    {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         sort_after(last, scratch, run, workspace);
@@ -218,8 +226,8 @@ fn msd_sort<K: Key, V: Copy>(
     sort_buckets(run, scratch, to_scratch, |key| digit.of(key), &mut counts, Some(digit.bits_after()), workspace);
 }
 
-/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if many keys are equal. All keys
-/// have the same bits except for those in `differing`.
+/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if many keys are equal, or if
+/// there is no memory for a sample. All keys have the same bits except for those in `differing`.
 fn bucket_sort<K: Key, V: Copy>(
     run: &mut RunMut<K, V>,
     scratch: &mut RunMut<K, V>,
@@ -229,7 +237,8 @@ fn bucket_sort<K: Key, V: Copy>(
 ) -> bool {
     let keys = run.keys.len();
     let count = (keys / KEYS_PER_EVEN_BUCKET).clamp(2, EVEN_BUCKETS);
-    let mut sample: Vec<K> = run.keys.iter().step_by(keys.div_ceil(BUCKETS_SAMPLE)).copied().collect();
+    let sample = run.keys.iter().step_by(keys.div_ceil(BUCKETS_SAMPLE)).copied();
+    let Ok(mut sample) = memory::collected(sample) else { return false };
     // Its digit takes half of the time of finding a key's bucket.
     let digit = Digit::first(differing, count);
     let mut counts = [0; RADIX];
@@ -239,8 +248,8 @@ fn bucket_sort<K: Key, V: Copy>(
         return true;
     }
     sample.sort_unstable_by_key(|key| key.to_ordered());
-    let sample: Vec<u64> = sample.into_iter().map(|key| digit::word(SortOrder::Ascending, key)).collect();
-    let buckets = Buckets::new(&sample, count);
+    let sample = sample.into_iter().map(|key| digit::word(SortOrder::Ascending, key));
+    let Ok(buckets) = memory::collected(sample).and_then(|sample| Buckets::new(&sample, count)) else { return false };
     let bucket_of = |key| usize::from(buckets.of(digit::word(SortOrder::Ascending, key))) & (EVEN_BUCKETS - 1);
     let mut counts = [0; EVEN_BUCKETS];
     run.keys.iter().for_each(|key| counts[bucket_of(*key)] += 1);

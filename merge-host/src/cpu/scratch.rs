@@ -3,10 +3,10 @@
 //! The system zeroes each page of memory that it provides, when it is first written, which takes longer than it takes to sort what fits there.
 //! Therefore some memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the whole process.
 
-use super::memory::{out_of_memory, prefer_huge_pages};
-use crate::Error;
+use super::memory::{check_headroom_after, out_of_memory, prefer_huge_pages};
+use crate::{Error, allocation};
 use bytemuck::Zeroable;
-use std::alloc::{Layout, handle_alloc_error};
+use bytemuck::allocation::try_zeroed_vec;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, take};
 use std::ops::{Deref, DerefMut};
@@ -49,9 +49,13 @@ impl Kept {
         if self.0.iter().chain([&memory]).map(bytes).sum::<usize>() > MOST_KEPT {
             return Some(memory);
         }
-        if memory.capacity() > 0 {
-            self.0.push(memory);
+        if memory.capacity() == 0 {
+            return None;
         }
+        if allocation::handled(|| self.0.try_reserve(1)).is_err() {
+            return Some(memory);
+        }
+        self.0.push(memory);
         None
     }
 }
@@ -71,20 +75,14 @@ impl<T> Scratch<T> {
             return Ok(Scratch { blocks, count, of: PhantomData });
         }
         let mut fresh = Vec::new();
-        fresh.try_reserve_exact(blocks).map_err(|_| out_of_memory::<T>(count))?;
+        allocation::handled(|| fresh.try_reserve_exact(blocks)).map_err(|_| out_of_memory::<T>(count))?;
         prefer_huge_pages(fresh.spare_capacity_mut());
+        check_headroom_after(fresh.spare_capacity_mut())?;
         Ok(Scratch { blocks: fresh, count, of: PhantomData })
     }
 }
 
 impl<T: Zeroable> Scratch<T> {
-    /// [`zeroed`](Self::zeroed) for few values: if there is no memory for these the program ends, as it does for a vector.
-    pub fn of_few(count: usize) -> Self {
-        Self::zeroed(count).unwrap_or_else(|_| {
-            handle_alloc_error(Layout::array::<T>(count).expect("few values are no more than the address space"))
-        })
-    }
-
     /// `count` zeros.
     pub fn zeroed(count: usize) -> Result<Self, Error> {
         let blocks = blocks_for::<T>(count)?;
@@ -94,8 +92,9 @@ impl<T: Zeroable> Scratch<T> {
             unsafe { memory.write_bytes(0, blocks) };
             return Ok(Self { blocks: kept, count, of: PhantomData });
         }
-        let zeros = bytemuck::allocation::try_zeroed_vec::<u128>(blocks).map_err(|()| out_of_memory::<T>(count))?;
+        let zeros = allocation::handled(|| try_zeroed_vec::<u128>(blocks)).map_err(|()| out_of_memory::<T>(count))?;
         prefer_huge_pages(&zeros);
+        check_headroom_after(&zeros)?;
         let mut zeros = ManuallyDrop::new(zeros);
         // SAFETY: blocks have the layout of these numbers, of which the vector owns so many.
         let blocks = unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast(), 0, zeros.capacity()) };

@@ -17,10 +17,10 @@
 //! One pass counts the partners of each block. This gives the number of keys that it keeps and, summed up, the index of its
 //! first key in the output. The second pass writes them.
 
-use super::memory::out_of_memory;
+use super::memory::{self, out_of_memory};
 use super::run::Keys;
 use crate::set_operation::{Kept, SetOperation};
-use crate::{Error, Key, parallel};
+use crate::{Error, Key, allocation, parallel};
 use kernels_gpu::textbook::co_rank::co_rank;
 use std::mem::MaybeUninit;
 
@@ -37,16 +37,15 @@ pub(crate) fn set_operation<K: Key>(
     out: &mut Vec<K>,
     threads: usize,
 ) -> Result<(), Error> {
-    let (kept, blocks) = (operation.kept(), blocks(a, b, if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD }));
+    let (kept, blocks) = (operation.kept(), blocks(a, b, if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD })?);
     let count = |&(a, b): &(&[K], &[K])| kept.count(a.len(), b.len(), partners(a, b));
-    let counts = parallel::map_on(threads, &blocks, count);
+    let counts = parallel::try_map_on(threads, &blocks, count)?;
     let total = counts.iter().sum();
     out.clear();
-    out.try_reserve_exact(total).map_err(|_| out_of_memory::<K>(total))?;
+    allocation::handled(|| out.try_reserve_exact(total)).map_err(|_| out_of_memory::<K>(total))?;
     let mut slots = &mut out.spare_capacity_mut()[..total];
     let slots = counts.iter().map(|&count| slots.split_off_mut(..count).expect("the counts add up to `total`"));
-    let work: Vec<_> = blocks.into_iter().zip(slots).collect();
-    parallel::for_each_on(threads, work, |((a, b), slots)| write(kept, a, b, slots));
+    parallel::for_each_on(threads, blocks.into_iter().zip(slots), |((a, b), slots)| write(kept, a, b, slots));
     // SAFETY: the slots of all blocks together are the first `total` ones, and `write` has filled each, or panicked.
     unsafe { out.set_len(total) };
     Ok(())
@@ -54,11 +53,11 @@ pub(crate) fn set_operation<K: Key>(
 
 /// Divides `a` and `b` into `count` blocks such that partners belong to the same block. Every key belongs to a block, also if
 /// `a` or `b` is not ascending.
-fn blocks<'a, K: Key>(mut a: &'a [K], mut b: &'a [K], count: usize) -> Vec<(&'a [K], &'a [K])> {
+fn blocks<'a, K: Key>(a: &'a [K], b: &'a [K], count: usize) -> Result<Vec<(&'a [K], &'a [K])>, Error> {
     let (m, n) = (a.len(), b.len());
     let rank = |p| ((m + n) as u128 * p as u128 / count as u128) as usize;
-    let mut boundaries: Vec<_> = (1..count).map(|p| boundary(a, b, rank(p))).collect();
-    boundaries.push((m, n));
+    let boundaries = (1..count).map(|p| boundary(a, b, rank(p))).chain([(m, n)]);
+    let (mut a, mut b) = (a, b);
     let block = |(i, j): (usize, usize)| {
         // If keys are not ascending, a boundary may precede the one before it.
         let (a_block, a_rest) = a.split_at(i.saturating_sub(m - a.len()));
@@ -66,7 +65,7 @@ fn blocks<'a, K: Key>(mut a: &'a [K], mut b: &'a [K], count: usize) -> Vec<(&'a 
         (a, b) = (a_rest, b_rest);
         (a_block, b_block)
     };
-    boundaries.into_iter().map(block).collect()
+    memory::collected(boundaries.map(block))
 }
 
 /// Where to divide `a` and `b` such that about `k` keys precede the boundary, and partners are on the same side of it.
@@ -165,7 +164,7 @@ mod tests {
 
         #[test]
         fn blocks_contain_all_keys_for_any_input(a in vec(0u32..9, 0..40), b in vec(0u32..9, 0..40), count in 1usize..9) {
-            let blocks = blocks(&a, &b, count);
+            let blocks = blocks(&a, &b, count).unwrap();
             prop_assert_eq!(blocks.len(), count);
             let (of_a, of_b): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
             prop_assert_eq!(&of_a.concat(), &a);

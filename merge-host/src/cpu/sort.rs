@@ -11,7 +11,7 @@ use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{counting, digit, leaf, parallel_radix, radix, vector};
-use crate::sorted::{first_unsorted, first_unsorted_in_block};
+use crate::sorted::first_unsorted_on;
 use crate::{Error, Key, SortOrder};
 use bytemuck::Zeroable;
 use std::any::TypeId;
@@ -66,8 +66,7 @@ fn replace_each<K: Key>(keys: &mut [K], threads: usize, of: impl Fn(K) -> K + Sy
 /// scan ends early unless keys are in order, or nearly so.
 fn is_sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> bool {
     match order {
-        SortOrder::Ascending if threads > 1 => first_unsorted(keys).is_none(),
-        SortOrder::Ascending => first_unsorted_in_block(keys).is_none(),
+        SortOrder::Ascending => first_unsorted_on(threads, keys).is_none(),
         SortOrder::Descending => threads == 1 && keys.is_sorted_by(|a, b| a.to_ordered() >= b.to_ordered()),
     }
 }

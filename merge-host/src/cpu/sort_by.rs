@@ -13,13 +13,42 @@
 //!
 //! No element is compared by two threads at the same time, and none after its bits have been copied. Therefore elements need
 //! not be `Sync`, and a comparison may change what is in a `Cell` of an element.
+//!
+//! The standard library sorts the runs. It ends the program if it gets no scratch memory, so as much is asked for before, and
+//! given back just before it asks for it.
 
+use super::memory;
 use super::merge_by::merge_pairs_of_runs;
 use super::moved::CopyBack;
 use super::scratch::Scratch;
 use crate::{Error, parallel};
 use std::cmp::Ordering;
+use std::hint::black_box;
 use std::mem::MaybeUninit;
+
+/// Bytes up to which the standard library's stable sort takes scratch memory for all elements. Of more elements it takes
+/// some for half.
+const MAX_FULL_SCRATCH: usize = 8_000_000;
+/// Bytes of scratch memory that it takes from the stack.
+const STACK_SCRATCH: usize = 4096;
+/// The least number of elements that it takes scratch memory for, and the greatest number that it sorts without any.
+const MIN_SCRATCH: usize = 48;
+const MAX_INSERTED: usize = 20;
+
+/// As much memory as the standard library's stable sort of `len` elements allocates.
+fn scratch_of_std<T>(len: usize) -> Result<Vec<MaybeUninit<T>>, Error> {
+    let full = MAX_FULL_SCRATCH.checked_div(size_of::<T>()).unwrap_or(0).min(len);
+    let count = full.max(len - len / 2).max(MIN_SCRATCH);
+    let is_on_stack = len <= MAX_INSERTED || count.saturating_mul(size_of::<T>()) <= STACK_SCRATCH;
+    memory::reserved(if is_on_stack { 0 } else { count })
+}
+
+/// Sorts a run on the calling thread. `reserve` is the memory of [`scratch_of_std`].
+fn sort_run<T>(run: &mut [T], reserve: Vec<MaybeUninit<T>>, compare: &impl Fn(&T, &T) -> Ordering) {
+    // Otherwise the compiler leaves out an allocation that nothing uses.
+    drop(black_box(reserve));
+    run.sort_by(compare);
+}
 
 /// Sorts `items` by `compare`, on up to `threads` threads. Stable.
 pub(crate) fn sort_by<T: Send>(
@@ -28,12 +57,19 @@ pub(crate) fn sort_by<T: Send>(
     threads: usize,
 ) -> Result<(), Error> {
     if threads == 1 || items.is_empty() || size_of::<T>() == 0 {
-        items.sort_by(compare);
+        let reserve = scratch_of_std::<T>(items.len())?;
+        sort_run(items, reserve, compare);
         return Ok(());
     }
     let mut scratch = Scratch::<T>::uninit(items.len())?;
     let run = items.len().div_ceil(threads.next_power_of_two());
-    parallel::for_each_on(threads, items.chunks_mut(run), |run| run.sort_by(compare));
+    let mut runs = memory::reserved(items.len().div_ceil(run))?;
+    for run in items.chunks_mut(run) {
+        let reserve = scratch_of_std::<T>(run.len())?;
+        runs.push((run, reserve));
+    }
+    memory::check_headroom()?;
+    parallel::for_each_on(threads, runs, |(run, reserve)| sort_run(run, reserve, compare));
     let is_less = |a: &T, b: &T| compare(a, b).is_lt();
     merge_runs(items, &mut scratch, run, &is_less, threads);
     Ok(())

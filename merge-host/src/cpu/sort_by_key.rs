@@ -10,9 +10,9 @@ use super::blocks::{for_each_block, for_each_block_of_keys};
 use super::moved;
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::sort_pairs;
+use super::{sort_by, sort_pairs};
 use crate::index::sealed::Sealed;
-use crate::sorted::{first_unsorted, first_unsorted_in_block};
+use crate::sorted::first_unsorted_on;
 use crate::{Error, Index, SortKey, SortOrder, Word};
 
 /// Elements whose bits a thread extracts at once.
@@ -28,8 +28,7 @@ pub(crate) fn sort_by_key<T: Send, S: SortKey>(
 ) -> Result<(), Error> {
     // Each branch on a constant is compiled for the keys that take it.
     if items.len() <= MAX_COMPARED || const { size_of::<T>() == 0 } {
-        items.sort_by_key(|item| key(item).ordered_bits());
-        Ok(())
+        sort_by::sort_by(items, &|a: &T, b: &T| key(a).ordered_bits().cmp(&key(b).ordered_bits()), 1)
     } else if const { S::BITS <= u32::BITS } {
         sort_by_word::<u32, T, S>(items, key, threads)
     } else if const { S::BITS <= u64::BITS } {
@@ -50,11 +49,7 @@ fn sort_by_word<W: Word, T: Send, S: SortKey>(
     for_each_block(RunMut { keys: &mut words, values: items }, BLOCK, threads, |_, block| {
         block.keys.iter_mut().zip(block.values).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
     });
-    let is_sorted = match threads {
-        1 => first_unsorted_in_block(&words).is_none(),
-        _ => first_unsorted(&words).is_none(),
-    };
-    if is_sorted {
+    if first_unsorted_on(threads, &words).is_none() {
         return Ok(());
     }
     if items.len() as u128 <= u32::COUNT {

@@ -9,9 +9,11 @@
 //! All threads together sort a long segment. Shorter segments are sorted by one thread each, several adjacent ones at a
 //! time, so threads share millions of short segments as evenly as a few long ones.
 
+use super::memory::{out_of_memory, push};
 use super::run::RunMut;
 use super::{sort, sort_pairs, vector};
-use crate::{Error, Key, SortOrder, parallel};
+use crate::parallel::{self, Threads};
+use crate::{Error, Key, SortOrder, allocation};
 
 /// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const SHARES_PER_THREAD: usize = 8;
@@ -72,8 +74,7 @@ pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
         let mut scratch = Scratch { keys: Vec::new(), values: Vec::new() };
         share.for_each_segment(|run| {
             if run.keys.len() <= MAX_COMPARED_PAIRS {
-                scratch.sort(order, run);
-                return Ok(());
+                return scratch.sort(order, run);
             }
             sort_pairs::sort_pairs(order, run.keys, run.values, threads)
         })
@@ -88,12 +89,15 @@ struct Scratch<K: Key, V> {
 }
 
 impl<K: Key, V: Copy> Scratch<K, V> {
-    fn sort(&mut self, order: SortOrder, run: RunMut<K, V>) {
+    fn sort(&mut self, order: SortOrder, run: RunMut<K, V>) -> Result<(), Error> {
+        let len = run.keys.len();
         let with_indices = run.keys.iter().zip(0..).map(|(key, index)| (order.applied_to(*key).to_ordered(), index));
         self.keys.clear();
+        allocation::handled(|| self.keys.try_reserve(len)).map_err(|_| out_of_memory::<(K::Bits, u32)>(len))?;
         self.keys.extend(with_indices);
         self.keys.sort_unstable();
         self.values.clear();
+        allocation::handled(|| self.values.try_reserve(len)).map_err(|_| out_of_memory::<V>(len))?;
         self.values.extend_from_slice(run.values);
         let values = &mut run.values[..self.keys.len()];
         let keys = &mut run.keys[..self.keys.len()];
@@ -101,6 +105,7 @@ impl<K: Key, V: Copy> Scratch<K, V> {
             keys[i] = order.applied_to(K::from_ordered(*bits));
             values[i] = self.values[*index as usize];
         }
+        Ok(())
     }
 }
 
@@ -110,8 +115,6 @@ pub(super) struct Share<'a, K, V> {
     pub first: usize,
     offsets: &'a [usize],
     run: RunMut<'a, K, V>,
-    /// Whether this is one segment, for all threads.
-    is_long: bool,
 }
 
 impl<K, V> Share<'_, K, V> {
@@ -130,21 +133,25 @@ pub(super) fn for_each_share<K: Key, V: Send>(
     sort: impl Fn(Share<K, V>, usize) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     if threads == 1 {
-        return sort(Share { first: 0, offsets, run, is_long: false }, 1);
+        return sort(Share { first: 0, offsets, run }, 1);
     }
-    let (long, short): (Vec<_>, Vec<_>) = shares(run, offsets, threads).into_iter().partition(|share| share.is_long);
+    let [long, short] = shares(run, offsets, threads)?;
     long.into_iter().try_for_each(|share| sort(share, threads))?;
-    parallel::try_for_each(short, |share| sort(share, 1))
+    parallel::try_for_each_on(Threads::OfPool(threads), short, |share| sort(share, 1))
 }
 
-/// All segments, in shares that cost about the same, except for long segments, each of which is a share.
-fn shares<'a, K, V>(run: RunMut<'a, K, V>, offsets: &'a [usize], threads: usize) -> Vec<Share<'a, K, V>> {
+/// Long segments, each of which is a share, and all others, in shares that cost about the same.
+fn shares<'a, K, V>(
+    run: RunMut<'a, K, V>,
+    offsets: &'a [usize],
+    threads: usize,
+) -> Result<[Vec<Share<'a, K, V>>; 2], Error> {
     let (segments, cost) = (offsets.len() - 1, cost(offsets));
     let share_cost = cost.div_ceil(threads * SHARES_PER_THREAD);
     let max_serial_keys = MIN_PARALLEL_KEYS.max(cost / (4 * threads));
     let keys = |from: usize, to: usize| offsets[to] - offsets[from];
     let is_long = |segment| keys(segment, segment + 1) > max_serial_keys;
-    let (mut shares, mut first, mut rest) = (Vec::new(), 0, run);
+    let (mut long, mut short, mut first, mut rest) = (Vec::new(), Vec::new(), 0, run);
     while first < segments {
         let (mut end, alone) = (first + 1, is_long(first));
         let is_full = |end| keys(first, end) + (end - first) * SEGMENT_COST >= share_cost;
@@ -152,8 +159,8 @@ fn shares<'a, K, V>(run: RunMut<'a, K, V>, offsets: &'a [usize], threads: usize)
             end += 1;
         }
         let (run, after) = rest.split_at(keys(first, end));
-        shares.push(Share { first, offsets: &offsets[first..=end], run, is_long: alone });
+        push(if alone { &mut long } else { &mut short }, Share { first, offsets: &offsets[first..=end], run })?;
         (first, rest) = (end, after);
     }
-    shares
+    Ok([long, short])
 }

@@ -90,7 +90,7 @@ struct Divided<'a, K> {
     keys: &'a mut [K],
     buckets: usize,
     /// For each block the ends of its buckets.
-    ends: Vec<u32>,
+    ends: Box<[u32]>,
 }
 
 impl<'a, K: Key> Divided<'a, K> {
@@ -110,13 +110,13 @@ impl<'a, K: Key> Divided<'a, K> {
             read(i * block, &mut keys[..sampled])
         })?;
         let blocks = keys.chunks(block).enumerate();
-        let mut sample: Vec<u64> =
-            blocks.flat_map(|(i, keys)| &keys[..sampled(i, keys.len())]).map(|key| word(order, *key)).collect();
+        let sample = blocks.flat_map(|(i, keys)| &keys[..sampled(i, keys.len())]).map(|key| word(order, *key));
+        let mut sample = memory::collected(sample)?;
         sort::sort_keys(SortOrder::Ascending, &mut sample, 1)?;
-        let buckets = Buckets::new(&sample, (size_of_val(keys) / BUCKET_BYTES).clamp(1, MAX_BUCKETS));
+        let buckets = Buckets::new(&sample, (size_of_val(keys) / BUCKET_BYTES).clamp(1, MAX_BUCKETS))?;
 
-        let mut ends = vec![0; keys.len().div_ceil(block) * buckets.count()];
-        let buffers = Buffers::new(|| Ok((memory::zeroed::<K>(block)?, vec![0; block])));
+        let mut ends = memory::zeroed(keys.len().div_ceil(block) * buckets.count())?;
+        let buffers = Buffers::new(|| Ok((memory::zeroed::<K>(block)?, memory::zeroed(block)?)));
         let blocks = keys.chunks_mut(block).zip(ends.chunks_mut(buckets.count())).enumerate();
         try_for_each_on(threads, blocks, |(i, (to, ends))| {
             let mut buffer = buffers.take()?;
@@ -125,7 +125,7 @@ impl<'a, K: Key> Divided<'a, K> {
             from[..sampled].copy_from_slice(&to[..sampled]);
             read(i * block + sampled, &mut from[sampled..])?;
             divide(&buckets, order, from, of_keys, to, ends);
-            buffers.put(buffer);
+            buffers.put(buffer)?;
             Ok::<_, E>(())
         })?;
         Ok(Self { keys, buckets: buckets.count(), ends })
@@ -139,18 +139,18 @@ impl<'a, K: Key> Divided<'a, K> {
         order: SortOrder,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        let counts = self.counts();
+        let counts = self.counts()?;
         let begins = counts.iter().scan(0, |next, count| {
             *next += count;
             Some(*next - count)
         });
+        let buckets = begins.zip(&counts).map(|(begin, count)| (begin, *count)).enumerate();
         let most = self.keys.len() / (PARTS_PER_THREAD * workers.threads_to_sort(self.keys.len()));
-        let (long, short): (Vec<_>, Vec<_>) =
-            begins.zip(&counts).enumerate().partition(|(_, (_, count))| **count > most);
-        for (bucket, (begin, count)) in long {
-            let mut keys = memory::zeroed(*count)?;
+        let is_long = |count: usize| count > most;
+        for (bucket, (begin, count)) in buckets.clone().filter(|(_, (_, count))| is_long(*count)) {
+            let mut keys = memory::zeroed(count)?;
             let mut rest = &mut *keys;
-            let copies: Vec<_> = self.parts(bucket).map(|part| (rest.split_off_mut(..part.len()), part)).collect();
+            let copies = self.parts(bucket).map(|part| (rest.split_off_mut(..part.len()), part));
             try_for_each_on(threads, copies, |(to, part)| {
                 to.into_iter().for_each(|to| to.copy_from_slice(part));
                 Ok::<_, E>(())
@@ -158,11 +158,12 @@ impl<'a, K: Key> Divided<'a, K> {
             workers.sort(keys.len(), |threads| sort::sort_keys(order, &mut keys, threads))?;
             try_for_each_callback(threads, &mut keys, |i, keys| write(begin + i, keys))?;
         }
-        let longest = short.iter().map(|(_, (_, count))| **count).max().unwrap_or(0);
+        let longest = counts.iter().copied().filter(|count| !is_long(*count)).max().unwrap_or(0);
         let buffers = Buffers::new(|| memory::zeroed::<K>(longest));
+        let short = buckets.filter(|(_, (_, count))| !is_long(*count));
         try_for_each_on(threads, short, |(bucket, (begin, count))| {
             let mut buffer = buffers.take()?;
-            let keys = &mut buffer[..*count];
+            let keys = &mut buffer[..count];
             let mut end = 0;
             for part in self.parts(bucket) {
                 keys[end..end + part.len()].copy_from_slice(part);
@@ -170,14 +171,13 @@ impl<'a, K: Key> Divided<'a, K> {
             }
             sort::sort_keys(order, keys, 1)?;
             write(begin, keys)?;
-            buffers.put(buffer);
-            Ok(())
+            Ok(buffers.put(buffer)?)
         })
     }
 
     /// How many keys each bucket has.
-    fn counts(&self) -> Vec<usize> {
-        let mut counts = vec![0; self.buckets];
+    fn counts(&self) -> Result<Box<[usize]>, Error> {
+        let mut counts: Box<[usize]> = memory::zeroed(self.buckets)?;
         for ends in self.ends.chunks(self.buckets) {
             let mut begin = 0;
             for (count, &end) in counts.iter_mut().zip(ends) {
@@ -185,7 +185,7 @@ impl<'a, K: Key> Divided<'a, K> {
                 begin = end;
             }
         }
-        counts
+        Ok(counts)
     }
 
     /// The keys of a bucket in each block.
@@ -240,8 +240,8 @@ impl<T, F: Fn() -> Result<T, Error>> Buffers<T, F> {
         unused.map_or_else(&self.allocate, Ok)
     }
 
-    fn put(&self, buffer: T) {
-        self.unused.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    fn put(&self, buffer: T) -> Result<(), Error> {
+        memory::push(&mut self.unused.lock().unwrap_or_else(PoisonError::into_inner), buffer)
     }
 }
 

@@ -7,9 +7,9 @@
 //!   items ──► those before the threshold ──► candidates (2 k or more) ──select──► k candidates, a lower threshold
 //! ```
 
-use super::memory::out_of_memory;
-use crate::Error;
-use crate::parallel::map_on;
+use super::memory::{collected, out_of_memory};
+use crate::parallel::try_map_on;
+use crate::{Error, allocation};
 use std::ops::Range;
 
 /// Items that a thread compares with the threshold at once.
@@ -57,18 +57,19 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
         for begin in (0..n).step_by(round) {
             let end = n.min(begin + round);
             let (k, threshold) = (self.k, self.threshold);
-            let blocks = map_on(threads, (begin..end).step_by(BLOCK), |begin| {
+            let blocks = try_map_on(threads, (begin..end).step_by(BLOCK), |begin| {
                 let items = items(begin..end.min(begin + BLOCK));
-                let mut passed: Vec<T> = match threshold {
-                    None => items.collect(),
-                    Some(last) => items.filter(|item| *item < last).collect(),
+                let mut passed = match threshold {
+                    None => collected(items)?,
+                    Some(last) => collected(items.filter(|item| *item < last))?,
                 };
                 select(&mut passed, k);
-                passed
-            });
+                Ok(passed)
+            })?;
             for passed in blocks {
+                let passed: Vec<T> = passed?;
                 let candidates = self.candidates.len() + passed.len();
-                let memory = self.candidates.try_reserve(passed.len());
+                let memory = allocation::handled(|| self.candidates.try_reserve(passed.len()));
                 memory.map_err(|_| out_of_memory::<T>(candidates))?;
                 self.candidates.extend(passed);
                 if candidates >= k.saturating_mul(2).max(FEWEST_CANDIDATES) {

@@ -1,11 +1,11 @@
-//! The pool of threads of an engine.
+//! The threads of an engine.
 
+use super::limit;
+use crate::pool::{self, Spawn, processors, run_in, spawn, start, start_most};
 use crate::timing::timed;
 use crate::{Error, Timing, parallel};
-use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
-use std::io;
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle};
+use rayon::ThreadPool;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// The greatest number of threads of an engine: far more than any machine's cores, and fewer than systems refuse.
 const MAX_THREADS: usize = 4096;
@@ -18,15 +18,21 @@ const SORT_KEYS_PER_THREAD: usize = 1 << 16;
 
 /// Threads that merge and sort.
 pub(crate) struct Workers {
+    /// The greatest number of them. No more work than there are processors.
     threads: usize,
     /// Whether it is an error if the system starts fewer threads.
     exactly: bool,
-    /// Started by the first call that is worth more than one thread.
-    pool: OnceLock<ThreadPool>,
-    /// Held while the pool is being started.
-    starting: Mutex<()>,
+    pool: Mutex<Pool>,
     /// Whether the pool that the calling thread belongs to takes the place of one of the engine's own.
     on_current_pool: bool,
+}
+
+/// A pool that is started by the first call that is worth more than one thread, and again if there are more processors then.
+#[derive(Default)]
+struct Pool {
+    pool: Option<Arc<ThreadPool>>,
+    /// The threads that it was to have. The system may have started fewer.
+    threads: usize,
 }
 
 impl Workers {
@@ -39,11 +45,11 @@ impl Workers {
         }
     }
 
-    /// A thread for each core that this process may use, or as many as the system starts. The calling thread does the work
-    /// if it starts none.
-    pub fn all_cores() -> Self {
-        let threads = thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS);
-        Workers::new(threads, false)
+    /// The threads that all engines share which have none of their own: one for each processor, or as many as the system
+    /// starts. The calling thread does the work if it starts none.
+    pub fn shared() -> Arc<Self> {
+        static SHARED: LazyLock<Arc<Workers>> = LazyLock::new(|| Arc::new(Workers::new(MAX_THREADS, false)));
+        SHARED.clone()
     }
 
     /// The threads of the pool that the calling thread belongs to, or else of rayon's global one.
@@ -52,12 +58,17 @@ impl Workers {
     }
 
     fn new(threads: usize, exactly: bool) -> Self {
-        Workers { threads, exactly, pool: OnceLock::new(), starting: Mutex::new(()), on_current_pool: false }
+        Workers { threads, exactly, pool: Mutex::default(), on_current_pool: false }
     }
 
-    /// The number of threads that the engine was made for, or of the current pool.
+    /// The number of threads that the engine was made for, if that was said, and otherwise of those that work.
+    pub fn asked_for(&self) -> usize {
+        if self.exactly { self.threads } else { self.threads() }
+    }
+
+    /// The number of threads that work, which is not greater than that of processors.
     pub fn threads(&self) -> usize {
-        if self.on_current_pool { parallel::threads() } else { self.threads }
+        if self.on_current_pool { parallel::threads() } else { self.threads.min(processors()) }
     }
 
     /// Whether the threads are those of the current pool.
@@ -67,7 +78,13 @@ impl Workers {
 
     /// The number of threads that sorting `keys` keys is worth.
     pub fn threads_to_sort(&self, keys: usize) -> usize {
-        self.threads().min(keys / SORT_KEYS_PER_THREAD).max(1)
+        self.threads_for(keys / SORT_KEYS_PER_THREAD)
+    }
+
+    /// The number of threads for work that is worth `worth` threads.
+    fn threads_for(&self, worth: usize) -> usize {
+        // The number of processors takes longer to find out than few keys take.
+        if worth <= 1 { 1 } else { self.threads().min(worth) }
     }
 
     /// Times `merge`, which merges `keys` keys and is given the number of threads to use.
@@ -84,7 +101,7 @@ impl Workers {
         keys: usize,
         merge: impl FnOnce(usize) -> Result<(), Error> + Send,
     ) -> Result<Timing, Error> {
-        self.run(self.threads().min(keys / MERGE_KEYS_PER_THREAD).max(1), merge)
+        self.run(self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge)
     }
 
     /// Times `sort`, which sorts `keys` keys and is given the number of threads to use.
@@ -105,13 +122,14 @@ impl Workers {
         threads: usize,
         work: &mut (dyn FnMut(usize) -> Result<(), Error> + Send),
     ) -> Result<Timing, Error> {
+        limit::check()?;
         let (done, compute) = if threads == 1 {
             timed(|| work(1))
         } else if self.on_current_pool {
             timed(|| rayon::scope(|_| work(threads)))
         } else {
-            match self.pool(&spawn)? {
-                Some(pool) => timed(|| pool.install(|| work(threads.min(pool.current_num_threads())))),
+            match self.pool(self.threads(), &spawn)? {
+                Some(pool) => timed(|| run_in(&pool, || work(threads.min(pool.current_num_threads())))),
                 None => timed(|| work(1)),
             }
         };
@@ -119,76 +137,36 @@ impl Workers {
         Ok(Timing { compute, ..Timing::default() })
     }
 
-    /// The pool, which is started if there is none yet, or `None` if the calling thread is to work alone.
-    fn pool(&self, spawn: &impl Spawn) -> Result<Option<&ThreadPool>, Error> {
-        if let Some(pool) = self.pool.get() {
-            return Ok(Some(pool));
-        }
-        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.pool.get().is_none() {
-            let Some(pool) = self.start(spawn)? else { return Ok(None) };
-            let _ = self.pool.set(pool);
-        }
-        Ok(self.pool.get())
-    }
-
-    /// Starts the pool with as many threads as `spawn` starts, or `None` if it does not start two.
-    fn start(&self, spawn: &impl Spawn) -> Result<Option<ThreadPool>, Error> {
-        let mut threads = self.threads;
-        while threads > 1 {
-            match start(threads, spawn) {
-                Ok(pool) => return Ok(Some(pool)),
-                Err(refused) if self.exactly => {
-                    return Err(Error::Threads { threads, reason: refused.reason });
+    /// A pool of `threads` threads, or fewer, which is started if there is none yet, or `None` if the calling thread is to
+    /// work alone.
+    fn pool(&self, threads: usize, spawn: &impl Spawn) -> Result<Option<Arc<ThreadPool>>, Error> {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.threads < threads {
+            match self.start(threads, spawn) {
+                Ok(started) => *pool = Pool { pool: Some(Arc::new(started)), threads },
+                Err(refused) if self.exactly && pool.pool.is_none() => {
+                    return Err(Error::Threads { threads: self.threads, reason: refused.reason });
                 }
-                // Fewer than before in any case: a thread that has ended may count a little longer.
-                Err(refused) => threads = refused.started.min(threads - threads.div_ceil(4)),
+                // The next call tries again.
+                Err(_) => {}
             }
         }
-        Ok(None)
+        Ok(pool.pool.clone())
     }
-}
 
-/// What starts the threads of a pool. Tests replace [`spawn`] by one that refuses.
-trait Spawn: Fn(ThreadBuilder) -> io::Result<JoinHandle<()>> {}
-
-impl<F: Fn(ThreadBuilder) -> io::Result<JoinHandle<()>>> Spawn for F {}
-
-/// Why a pool could not be started.
-struct Refused {
-    /// Threads that were started before one was refused. They have ended.
-    started: usize,
-    reason: String,
-}
-
-/// Starts a pool of `threads` threads, or none of them.
-fn start(threads: usize, spawn: &impl Spawn) -> Result<ThreadPool, Refused> {
-    let mut handles = Vec::new();
-    let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("merge-{i}"));
-    let pool = builder.spawn_handler(|thread| {
-        handles.push(spawn(thread)?);
-        Ok(())
-    });
-    pool.build().map_err(|error| {
-        let started = handles.len();
-        // The failure makes the threads end. The system can replace them only after they have ended.
-        handles.into_iter().for_each(|handle| drop(handle.join()));
-        Refused { started, reason: error.to_string() }
-    })
-}
-
-/// Starts a thread of a pool.
-fn spawn(thread: ThreadBuilder) -> io::Result<JoinHandle<()>> {
-    let builder = match thread.name() {
-        Some(name) => thread::Builder::new().name(name.to_owned()),
-        None => thread::Builder::new(),
-    };
-    builder.spawn(|| thread.run())
+    /// Starts a pool of two threads or more.
+    fn start(&self, threads: usize, spawn: &impl Spawn) -> Result<ThreadPool, pool::Refused> {
+        const NAME: &str = "merge";
+        let started = if self.exactly { start(NAME, threads, spawn) } else { start_most(NAME, threads, 2, spawn) };
+        started.map(|(pool, _)| pool)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rayon::ThreadBuilder;
+    use std::io;
 
     /// Starts threads like a system that refuses to run more than `limit` of them.
     fn limited(limit: usize) -> impl Spawn {
@@ -198,52 +176,71 @@ mod tests {
         }
     }
 
-    /// The number of threads of the pool that a call with this limit uses.
-    fn threads(workers: &Workers, limit: usize) -> Result<Option<usize>, Error> {
-        Ok(workers.pool(&limited(limit))?.map(ThreadPool::current_num_threads))
+    /// The number of threads of the pool that a call uses where there are `processors`, and the system starts up to `limit` threads.
+    fn threads(workers: &Workers, processors: usize, limit: usize) -> Result<Option<usize>, Error> {
+        let pool = workers.pool(workers.threads.min(processors), &limited(limit))?;
+        Ok(pool.map(|pool| pool.current_num_threads()))
     }
 
     #[test]
     fn all_cores_continue_with_the_threads_that_start() {
         for (limit, expected) in [(16, Some(16)), (15, Some(12)), (5, Some(5)), (2, Some(2)), (1, None), (0, None)] {
-            assert_eq!(threads(&Workers::new(16, false), limit), Ok(expected), "at most {limit} threads");
+            assert_eq!(threads(&Workers::new(16, false), 16, limit), Ok(expected), "at most {limit} threads");
         }
-        assert_eq!(threads(&Workers::new(3, false), 2), Ok(Some(2)));
+        assert_eq!(threads(&Workers::new(3, false), 16, 2), Ok(Some(2)));
     }
 
     #[test]
     fn a_given_number_of_threads_is_started_or_refused() {
-        assert_eq!(threads(&Workers::exactly(8).unwrap(), 8), Ok(Some(8)));
-        let error = threads(&Workers::exactly(8).unwrap(), 7).unwrap_err();
+        assert_eq!(threads(&Workers::exactly(8).unwrap(), 16, 8), Ok(Some(8)));
+        let error = threads(&Workers::exactly(8).unwrap(), 16, 7).unwrap_err();
         assert_eq!(error, Error::Threads { threads: 8, reason: "too many threads".to_owned() });
     }
 
     #[test]
     fn the_call_after_a_failed_start_tries_again() {
         let workers = Workers::exactly(4).unwrap();
-        assert!(threads(&workers, 3).is_err());
-        assert_eq!(threads(&workers, 4), Ok(Some(4)));
+        assert!(threads(&workers, 16, 3).is_err());
+        assert_eq!(threads(&workers, 16, 4), Ok(Some(4)));
         let workers = Workers::new(4, false);
-        assert_eq!(threads(&workers, 0), Ok(None));
-        assert_eq!(threads(&workers, 4), Ok(Some(4)));
+        assert_eq!(threads(&workers, 16, 0), Ok(None));
+        assert_eq!(threads(&workers, 16, 4), Ok(Some(4)));
         // Once started, it is kept.
-        assert_eq!(threads(&workers, 0), Ok(Some(4)));
+        assert_eq!(threads(&workers, 16, 0), Ok(Some(4)));
+    }
+
+    #[test]
+    fn there_are_no_more_threads_than_processors() {
+        for workers in [Workers::exactly(4096).unwrap(), Workers::new(4096, false)] {
+            assert_eq!(threads(&workers, 2, 100), Ok(Some(2)));
+            // A process may get more of them later. It keeps the threads that it has if the system refuses others.
+            assert_eq!(threads(&workers, 5, 3), Ok(Some(if workers.exactly { 2 } else { 3 })));
+            assert_eq!(threads(&workers, 6, 100), Ok(Some(6)));
+            assert_eq!(threads(&workers, 3, 100), Ok(Some(6)));
+            assert_eq!(workers.threads_to_sort(usize::MAX), processors());
+            assert_eq!(workers.threads_to_sort(SORT_KEYS_PER_THREAD), 1);
+        }
     }
 
     #[test]
     fn work_is_told_how_many_threads_run_it() {
         let workers = Workers::new(4, false);
-        assert_eq!(threads(&workers, 3), Ok(Some(3)));
-        let told = Mutex::new(0);
-        let sort = |threads| {
-            *told.lock().unwrap() = threads;
-            Ok(())
+        let told = |keys| {
+            let mut told = 0;
+            let sort = |threads| {
+                told = threads;
+                Ok(())
+            };
+            workers.sort(keys, sort).unwrap();
+            told
         };
-        workers.sort(4 * SORT_KEYS_PER_THREAD, sort).unwrap();
-        assert_eq!(*told.lock().unwrap(), 3);
-        workers.sort(2 * SORT_KEYS_PER_THREAD, sort).unwrap();
-        assert_eq!(*told.lock().unwrap(), 2);
-        workers.sort(0, sort).unwrap();
-        assert_eq!(*told.lock().unwrap(), 1);
+        assert_eq!(told(4 * SORT_KEYS_PER_THREAD), processors().min(4));
+        assert_eq!(told(2 * SORT_KEYS_PER_THREAD), processors().min(2));
+        assert_eq!(told(0), 1);
+    }
+
+    #[test]
+    fn engines_of_all_cores_share_their_threads() {
+        assert!(Arc::ptr_eq(&Workers::shared(), &Workers::shared()));
     }
 }

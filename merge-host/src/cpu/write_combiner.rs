@@ -16,6 +16,8 @@
 //! An item has the same offset in its collected line as in memory. A bucket shares its first and last line with the buckets
 //! before and after it, so only the bucket's part of these lines is copied.
 
+use super::memory;
+use crate::Error;
 use std::mem;
 
 /// Bytes of a cache line.
@@ -40,9 +42,9 @@ impl<'a, T: Copy, const BUCKETS: usize> WriteCombiner<'a, T, BUCKETS> {
     };
 
     /// Memory for the lines of `buckets` buckets, filled with `any`.
-    pub fn buffer(any: T, buckets: usize) -> Vec<T> {
+    pub fn buffer(any: T, buckets: usize) -> Result<Vec<T>, Error> {
         // One line more than needed, because the allocation may begin in the middle of a line.
-        vec![any; (buckets + 1) * Self::ITEMS]
+        memory::filled(any, (buckets + 1) * Self::ITEMS)
     }
 
     /// A combiner of writes to `buckets`. `buffer` comes from [`buffer`](Self::buffer), for at least as many buckets.
@@ -168,7 +170,7 @@ mod tests {
         for bucket in 0..BUCKETS {
             buckets.push(left.split_off_mut(..length_of(bucket)).unwrap());
         }
-        let mut buffer = WriteCombiner::<_, BUCKETS>::buffer(nothing, BUCKETS);
+        let mut buffer = WriteCombiner::<_, BUCKETS>::buffer(nothing, BUCKETS).unwrap();
         let mut combiner = WriteCombiner::<_, BUCKETS>::new(&mut buffer, buckets);
         // One item for each bucket that is not full, until all are.
         let (mut want, mut pushed) = (vec![Vec::new(); BUCKETS], 0);
@@ -220,7 +222,7 @@ mod tests {
         let (first, second) = memory.split_at_mut(3);
         let mut buckets: Vec<&mut [_]> = vec![first, second];
         buckets.resize_with(BUCKETS, Default::default);
-        let mut buffer = WriteCombiner::<_, BUCKETS>::buffer(MaybeUninit::uninit(), BUCKETS);
+        let mut buffer = WriteCombiner::<_, BUCKETS>::buffer(MaybeUninit::uninit(), BUCKETS).unwrap();
         let mut combiner = WriteCombiner::<_, BUCKETS>::new(&mut buffer, buckets);
         for i in 0..97 {
             combiner.push(1, if i % 2 == 0 { MaybeUninit::new((i, i.into())) } else { MaybeUninit::uninit() });
@@ -239,7 +241,7 @@ mod tests {
         let mut memory = [0u64; 20];
         let mut buckets: Vec<&mut [_]> = vec![&mut memory[..5]];
         buckets.resize_with(BUCKETS, Default::default);
-        let mut buffer = WriteCombiner::<_, BUCKETS>::buffer(0, BUCKETS);
+        let mut buffer = WriteCombiner::<_, BUCKETS>::buffer(0, BUCKETS).unwrap();
         let mut combiner = WriteCombiner::<_, BUCKETS>::new(&mut buffer, buckets);
         (0..20).for_each(|i| combiner.push(0, i));
         combiner.finish();

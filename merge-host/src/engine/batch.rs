@@ -130,7 +130,7 @@ impl Engine {
         }
         let problems = merge_ragged::Offsets { a: a.1, b: b.1 };
         let (a, b, out) = (Run::of_keys(a.0), Run::of_keys(b.0), RunMut::of_keys(out));
-        self.workers.merge(problems.cost(), |threads| merge_ragged::merge(a, b, problems, out, threads))
+        self.workers.try_merge(problems.cost(), |threads| merge_ragged::merge(a, b, problems, out, threads))
     }
 
     /// Solves a batch of merge problems of any lengths on key-value pairs.
@@ -168,6 +168,6 @@ impl Engine {
         }
         let problems = merge_ragged::Offsets { a: a.2, b: b.2 };
         let (a, b, out) = (Run::new((a.0, a.1)), Run::new((b.0, b.1)), RunMut::new(out));
-        self.workers.merge(problems.cost(), |threads| merge_ragged::merge(a, b, problems, out, threads))
+        self.workers.try_merge(problems.cost(), |threads| merge_ragged::merge(a, b, problems, out, threads))
     }
 }

@@ -219,7 +219,7 @@ impl Work {
 
     /// The bytes of keys and values; `usize::MAX` if the number is greater.
     pub fn bytes(&self) -> usize {
-        self.keys.saturating_mul(self.key_bytes + self.value_bytes)
+        self.keys.saturating_mul(self.key_bytes.saturating_add(self.value_bytes))
     }
 
     /// The number of keys.

@@ -180,7 +180,7 @@ impl Engine {
     ) -> Result<Vec<T>, Error> {
         let is_less = |a: &T, b: &T| compare(a, b).is_lt();
         let mut merged = Vec::new();
-        self.workers.try_merge(a.len() + b.len(), |threads| {
+        self.workers.try_merge(a.len().saturating_add(b.len()), |threads| {
             merged = merge_by::merge_by(a, b, &is_less, threads)?;
             Ok(())
         })?;

@@ -42,7 +42,7 @@ pub use costs::{COSTS, CostModel, Work};
 pub use top_k::{TopK, TopKPairs};
 
 use crate::cpu::Workers;
-use crate::{EngineKind, Error, Key, SortKernel};
+use crate::{EngineKind, Error, Key, SortKernel, Timing};
 #[cfg(feature = "gpu")]
 use crate::{Gpu, GpuGroup, SortOptions, SortOrder};
 #[cfg(feature = "gpu")]
@@ -189,12 +189,12 @@ impl Engine {
         {
             let gpu = Use::Choice(Arc::new(Choice::new(costs, gpus)));
             let last = Last { kind: EngineKind::Cpu, why: "nothing has been done yet".to_owned() };
-            Self { gpu, ..Self::of_workers(Workers::all_cores(), last) }
+            Self { gpu, ..Self::of_workers(Workers::shared(), last) }
         }
         #[cfg(not(feature = "gpu"))]
         {
             let _ = (costs, gpus);
-            Engine::of_cpu(Workers::all_cores(), &format!("the GPU cannot be used: {}", Error::NoGpuSupport))
+            Engine::of_cpu(Workers::shared(), &format!("the GPU cannot be used: {}", Error::NoGpuSupport))
         }
     }
 
@@ -273,7 +273,7 @@ impl Engine {
             several => format!("GPUs {} were asked for", several.join(", ")),
         };
         let last = Last { kind: EngineKind::Gpu, why };
-        Self { gpu: Use::Always(group), ..Self::of_workers(Workers::all_cores(), last) }
+        Self { gpu: Use::Always(group), ..Self::of_workers(Workers::shared(), last) }
     }
 
     /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them.
@@ -281,7 +281,7 @@ impl Engine {
     /// Keys are sorted by the vector instructions that the processor has, or by those of them that the environment variable of
     /// [`VECTORS`](crate::VECTORS) says.
     pub fn cpu() -> Self {
-        Engine::of_cpu(Workers::all_cores(), "the CPU was asked for")
+        Engine::of_cpu(Workers::shared(), "the CPU was asked for")
     }
 
     /// The given number of threads of the CPU. Small inputs use fewer.
@@ -301,7 +301,7 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn cpu_with_threads(threads: usize) -> Result<Self, Error> {
-        Ok(Engine::of_cpu(Workers::exactly(threads)?, "that was asked for"))
+        Ok(Engine::of_cpu(Arc::new(Workers::exactly(threads)?), "that was asked for"))
     }
 
     /// The same engine with the CPU's work on the pool of threads that the calling thread belongs to: the pool of rayon in
@@ -346,19 +346,19 @@ impl Engine {
         }
     }
 
-    fn of_cpu(workers: Workers, reason: &str) -> Self {
-        let why = match workers.threads() {
+    fn of_cpu(workers: Arc<Workers>, reason: &str) -> Self {
+        let why = match workers.asked_for() {
             1 => format!("1 CPU thread because {reason}"),
             threads => format!("{threads} CPU threads because {reason}"),
         };
         Self::of_workers(workers, Last { kind: EngineKind::Cpu, why })
     }
 
-    fn of_workers(workers: Workers, last: Last) -> Self {
+    fn of_workers(workers: Arc<Workers>, last: Last) -> Self {
         Engine {
             #[cfg(feature = "gpu")]
             gpu: Use::Never,
-            workers: Arc::new(workers),
+            workers,
             #[cfg(feature = "gpu")]
             sort_kernel: SortKernel::Auto,
             last: Arc::new(Mutex::new(last)),
@@ -450,6 +450,16 @@ impl Engine {
     /// The kind of processor that this engine uses; of an engine that chooses, the one of the last call, and before that the CPU.
     pub fn kind(&self) -> EngineKind {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).kind
+    }
+
+    /// Whether the CPU's work is done on the pool that the calling thread belongs to.
+    pub(crate) fn works_on_current_pool(&self) -> bool {
+        self.workers.are_of_current_pool()
+    }
+
+    /// Does work of the CPU that is worth as many threads as a merge of `keys` keys.
+    pub(crate) fn compute(&self, keys: usize, work: impl FnOnce(usize) + Send) -> Result<Timing, Error> {
+        self.workers.merge(keys, work)
     }
 
     /// Why this processor was chosen, as text: "2 CPU threads because the CPU was asked for", "12.1 ms on the CPU and 331.2 ms on the GPU are

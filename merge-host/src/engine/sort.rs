@@ -75,10 +75,9 @@ impl Engine {
     /// returned [`Timing`], `upload` includes reading and `download` includes writing.
     ///
     /// # Locks
-    /// A CPU engine calls the functions on threads that belong to no thread pool, so a function may hold a lock while it
-    /// uses an engine. A GPU engine calls them on the threads of rayon's global pool, and a thread of a pool that
-    /// waits may start another call meanwhile: for a GPU engine, a function that holds a lock which it takes in every
-    /// call must not use an engine or rayon before it releases the lock, or it may deadlock.
+    /// The functions are called on threads that are started for the call, and on the calling thread if that belongs to no pool of rayon. None of these
+    /// takes up another call while it waits, so that a function may hold a lock while it uses an engine or rayon.
+    /// [`on_current_pool`](Self::on_current_pool) says what is different there.
     ///
     /// # Complexity
     /// That of [`sort_with`](Self::sort_with). The scratch memory of a CPU engine holds 2n keys.
@@ -111,17 +110,15 @@ impl Engine {
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
+        let is_on_current_pool = self.workers.are_of_current_pool();
+        let threads = if is_on_current_pool { Threads::OfPool(usize::MAX) } else { Threads::New(usize::MAX) };
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(len).from_files())? {
             let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
             let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
-            return gpu.sort_streamed::<K::OnGpu, E>(self.options(order), len, read, write);
+            return gpu.sort_streamed::<K::OnGpu, E>(self.options(order), len, threads, read, write);
         }
-        let threads = if self.workers.are_of_current_pool() {
-            Threads::OfPool(usize::MAX)
-        } else {
-            Threads::New(self.workers.threads_to_sort(len))
-        };
+        let threads = if is_on_current_pool { threads } else { threads.up_to(self.workers.threads_to_sort(len)) };
         if cpu::streamed::can_sort::<K>(len, self.workers.threads_to_sort(len)) {
             return cpu::streamed::sort(&self.workers, threads, order, len, read, write);
         }

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::check::{check_k, check_length, check_values};
+use crate::cpu::memory::collected;
 use crate::cpu::top_k::Selection;
 use crate::cpu::{sort, sort_by};
 use crate::index::check_index_range;
@@ -239,7 +240,7 @@ impl<K: Key, V: Copy + Send + Sync> TopKPairs<K, V> {
             sort_by::sort_by(&mut items, &Ord::cmp, threads)
         })?;
         let key = |item: &Item<K::Bits, V>| K::from_ordered(order.applied_to(item.bits));
-        Ok((items.iter().map(key).collect(), items.iter().map(|item| item.value).collect(), timing))
+        Ok((collected(items.iter().map(key))?, collected(items.iter().map(|item| item.value))?, timing))
     }
 }
 

@@ -1,8 +1,10 @@
 //! A part of a source or of a run in memory.
 
 use super::shape::Shape;
-use crate::{Error, Word, unique};
+use crate::unique::unique_on;
+use crate::{Error, Word, allocation};
 use bytemuck::Pod;
+use bytemuck::allocation::try_zeroed_vec;
 use std::ops::Range;
 
 /// Memory for keys of any type and a payload for each.
@@ -54,11 +56,11 @@ impl Block {
         (&mut bytemuck::cast_slice_mut(&mut self.keys)[slots], &mut bytemuck::cast_slice_mut(&mut self.payload)[bytes])
     }
 
-    /// Moves the first of equal keys in these slots to the front of them, as [`unique()`] does, and returns how many there are.
+    /// Moves the first of equal keys in these slots to the front of them, as [`unique`](crate::unique()) does, and returns how many there are.
     pub(super) fn unique<W: Word>(&mut self, slots: Range<usize>, before: Option<W>) -> usize {
         let width = self.width();
         let (keys, payload) = self.parts_mut(slots);
-        unique(keys, payload, width, before)
+        unique_on(usize::MAX, keys, payload, width, before)
     }
 
     /// Replaces all payloads by the first bytes of `payload`, which gets the old ones.
@@ -70,7 +72,7 @@ impl Block {
 /// `count` zeros.
 pub(super) fn zeroed<T: Pod>(count: usize) -> Result<Vec<T>, Error> {
     let needed = || (count as u64).saturating_mul(size_of::<T>() as u64);
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| Error::OutOfHostMemory { needed: needed() })
+    allocation::handled(|| try_zeroed_vec(count)).map_err(|()| Error::OutOfHostMemory { needed: needed() })
 }
 
 /// At least `count` times `width` bytes, all zero, as numbers of type `T`.

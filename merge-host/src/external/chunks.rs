@@ -17,8 +17,9 @@ use super::shape::{CHUNKS, Shape};
 use super::sorter::{Chunk, Sorter, lock};
 use super::source::{Input, Source};
 use super::spill::Spill;
-use super::threads::{join, spawn};
+use super::threads::{Helpers, join, spawn};
 use crate::Word;
+use crate::cpu::memory;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -28,8 +29,8 @@ pub(super) fn make_runs<W, S, E, G, O>(
     input: &Mutex<Input<W, S>>,
     sorter: &mut Sorter<W, S, G, O>,
     spill: &Arc<Spill>,
-    slots: usize,
-    shape: Shape,
+    helpers: &Helpers,
+    (slots, shape): (usize, Shape),
 ) -> Result<Vec<SpilledRun>, Error<E>>
 where
     W: Word,
@@ -46,11 +47,12 @@ where
         }
         let (read, unsorted) = sync_channel(1);
         let (sorted, unwritten) = sync_channel::<(Block, usize)>(1);
-        let reader = spawn(scope, "read", move || read_chunks(input, empty, &read))?;
+        let reader = spawn(scope, "read", move || read_chunks(input, empty, &read, helpers))?;
         let writer = spawn(scope, "write", move || {
             let mut runs = Vec::new();
             for (block, count) in unwritten {
-                runs.push(write_run::<W, E>(spill, &block, 0..count)?);
+                let run = helpers.run(|| write_run::<W, E>(spill, &block, 0..count))?;
+                memory::push(&mut runs, run)?;
                 // It fails where all has been read.
                 let _ = give_back.send(block);
             }
@@ -69,14 +71,16 @@ fn read_chunks<W: Word, S: Source<W>>(
     input: &Mutex<Input<W, S>>,
     empty: Receiver<Block>,
     read: &SyncSender<(Block, Chunk)>,
+    helpers: &Helpers,
 ) -> Result<(), Error<S::Error>> {
     for mut block in empty {
-        let mut input = lock(input);
-        let (index, slots) = (input.position(), 0..block.len());
-        let count = input.read(&mut block, slots).map_err(Error::Other)?;
-        let ended = input.left() == 0;
-        // A chunk is read again by the thread that takes it.
-        drop(input);
+        // A chunk is read again by the thread that takes it, so that the input is not locked longer.
+        let (index, count, ended) = helpers.run(|| {
+            let mut input = lock(input);
+            let (index, slots) = (input.position(), 0..block.len());
+            let count = input.read(&mut block, slots).map_err(Error::Other)?;
+            Ok::<_, Error<S::Error>>((index, count, input.left() == 0))
+        })?;
         if count == 0 || read.send((block, Chunk { slots: 0..count, index })).is_err() || ended {
             break;
         }

@@ -70,6 +70,9 @@ pub enum ScratchError {
         /// Bytes it has.
         found: u64,
     },
+    /// There is no memory for the list of its blocks.
+    #[error(transparent)]
+    Memory(#[from] crate::Error),
     /// It does not hold what was written.
     #[error(
         "{}: temporary file for sorted runs: damaged between offsets {begin} and {end}: checksum is {found:08x}, expected \

@@ -20,9 +20,10 @@ use super::run::{Reader, Run};
 use super::shape::{Shape, head};
 use super::sink::Sink;
 use super::source::Source;
-use super::threads::{join, spawn};
+use super::threads::{Helpers, join, spawn};
 use super::window::{Window, splits};
-use crate::permutation::{fill_identity, gather_with};
+use crate::cpu::memory::reserved;
+use crate::permutation::{fill_identity_on, gather_with};
 use crate::{Engine, Word, parallel};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -32,11 +33,12 @@ use std::sync::{Mutex, PoisonError};
 const OUTPUTS: usize = 2;
 
 /// What a pass needs to know.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub(super) shape: Shape,
     pub(super) memory: u64,
     pub(super) engine: &'a Engine,
+    pub(super) helpers: &'a Helpers,
 }
 
 impl Pass<'_> {
@@ -52,12 +54,16 @@ impl Pass<'_> {
         S: Source<W, Error = E>,
         E: Send,
     {
-        let Self { shape, engine, .. } = self;
+        let Self { shape, engine, helpers, .. } = self;
         let count = runs.len();
         let slot = self.slot(runs);
+        // Too few bytes of the temporary file to wake a thread for.
+        let is_little = shape.is_little(slot * count);
+        let reads_alone = is_little && runs.iter().all(|run| matches!(run, Run::Spilled(_)));
+        let writes_alone = is_little && sink.is_spilled();
         std::thread::scope(|scope| {
             let (requests, requested) = channel();
-            let (mut readers, mut replies, mut streams) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut readers, mut replies, mut streams) = (reserved(count)?, reserved(count)?, reserved(count)?);
             for (number, run) in runs.iter_mut().enumerate() {
                 let (reply, ahead) = channel();
                 let reader = run.reader();
@@ -75,12 +81,20 @@ impl Pass<'_> {
             let indices = if shape.width == 0 { 0 } else { slot * count };
             let mut merge =
                 Merge { engine, streams, requests, slot, identity: zeroed(indices)?, merged: zeroed(indices)? };
-            fill_identity(&mut merge.identity);
+            engine.compute(indices, |threads| fill_identity_on(threads, &mut merge.identity))?;
             let (merged, unwritten) = sync_channel::<(Block, usize)>(1);
-            let reader = spawn(scope, "read", move || read_ahead(&requested, &readers, &replies))?;
+            let mut all = reserved(count)?;
+            let reader = spawn(scope, "read", move || {
+                let alone = if reads_alone { None } else { Some(helpers) };
+                read_ahead(&requested, &readers, &replies, alone, &mut all)
+            })?;
             let writer = spawn(scope, "write", move || {
                 for (mut block, count) in unwritten {
-                    sink.put(&mut block, count)?;
+                    if writes_alone {
+                        sink.put(&mut block, count)?;
+                    } else {
+                        helpers.run(|| sink.put(&mut block, count))?;
+                    }
                     // It fails where all has been merged.
                     let _ = give_back.send(block);
                 }
@@ -120,11 +134,14 @@ struct Part {
 /// A part of a run that was read.
 type Reply<E> = Result<Part, Error<E>>;
 
-/// Serves requests until there can be no more, and replies to the run's stream.
+/// Serves requests until there can be no more, and replies to the run's stream. If there are helpers, they take part. `all` is memory for a request
+/// of each run.
 fn read_ahead<W: Word, S: Source<W>>(
     requested: &Receiver<Request>,
     readers: &[Mutex<Reader<W, S>>],
     replies: &[Sender<Reply<S::Error>>],
+    helpers: Option<&Helpers>,
+    all: &mut Vec<Request>,
 ) {
     let read = |number: usize, mut block: Block| {
         let mut reader = readers[number].lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,12 +149,16 @@ fn read_ahead<W: Word, S: Source<W>>(
         let count = reader.read(&mut block, begin..end)?;
         Ok(Part { block, slots: begin..begin + count, behind: reader.left() })
     };
+    let serve = |(number, block): Request| {
+        // The stream is gone where another thread has failed.
+        let _ = replies[number].send(read(number, block));
+    };
     while let Ok(first) = requested.recv() {
-        let all: Vec<_> = [first].into_iter().chain(requested.try_iter()).collect();
-        parallel::for_each(all, |(number, block)| {
-            // The stream is gone where another thread has failed.
-            let _ = replies[number].send(read(number, block));
-        });
+        all.extend([first].into_iter().chain(requested.try_iter()));
+        match helpers {
+            Some(helpers) => helpers.run(|| parallel::for_each(all.drain(..), serve)),
+            None => all.drain(..).for_each(serve),
+        }
     }
 }
 
@@ -245,7 +266,10 @@ impl<E> Merge<'_, E> {
         let merged = &mut merged[..count];
         engine.merge_many_pairs(&runs.collect::<Vec<_>>(), (out, &mut *merged))?;
         let windows: Vec<&[u8]> = streams.iter().map(|stream| stream.window.parts::<W>(0..slot).1).collect();
-        gather_with(width, merged, payload, |index| &windows[index / slot][index % slot * width..][..width]);
+        engine.compute(payload.len() / size_of::<u64>(), |threads| {
+            let value_at = |index: usize| &windows[index / slot][index % slot * width..][..width];
+            gather_with(width, merged, payload, threads, value_at);
+        })?;
         Ok(())
     }
 }

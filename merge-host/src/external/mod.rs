@@ -120,12 +120,14 @@ pub use observer::{Observer, Phase};
 pub use shape::Shape;
 pub use source::{Source, Target};
 
+use crate::cpu::memory::collected;
 use crate::{Engine, Word};
 use passes::Merger;
 use run::Run;
 use sort::Sort;
 use source::{AnySource, Begin, Input};
 use std::path::PathBuf;
+use threads::Helpers;
 
 /// How to sort or merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,8 +220,9 @@ where
 {
     let fan_in = options.shape::<W>().fan_in(options.memory, options.fan_in)?;
     let any = |source| -> AnySource<W, E> { Box::new(source) };
-    let runs = sources.into_iter().map(|source| Run::Source(Input::new(any(source)))).collect();
-    let merger = Merger { options, engine, observer, spill: None, summary: Summary::default() };
+    let runs = collected(sources.into_iter().map(|source| Run::Source(Input::new(any(source)))))?;
+    let helpers = Helpers::of(engine)?;
+    let merger = Merger { options, engine, helpers, observer, spill: None, summary: Summary::default() };
     with_target(begin, |begin| merger.merge(runs, fan_in, begin))
 }
 

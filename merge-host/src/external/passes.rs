@@ -7,15 +7,16 @@ use super::run::{Run, RunWriter};
 use super::sink::Sink;
 use super::source::{Begin, Source};
 use super::spill::Spill;
+use super::threads::Helpers;
 use super::{Options, Summary};
 use crate::{Engine, Word};
 use std::sync::Arc;
 
 /// Merges runs to a target, and counts.
-#[derive(Debug)]
 pub(super) struct Merger<'a, O> {
     pub(super) options: &'a Options,
     pub(super) engine: &'a Engine,
+    pub(super) helpers: Helpers,
     pub(super) observer: &'a mut O,
     /// Where runs are spilled to, created when it is needed.
     pub(super) spill: Option<Arc<Spill>>,
@@ -40,7 +41,7 @@ impl<O: Observer> Merger<'_, O> {
         }
         let target = begin().map_err(Error::Other)?;
         self.summary.keys_written =
-            self.pass(runs, |keys, payload| target.write(keys, payload).map_err(Error::Other))?;
+            self.pass(runs, false, |keys, payload| target.write(keys, payload).map_err(Error::Other))?;
         Ok(self.summary)
     }
 
@@ -56,15 +57,17 @@ impl<O: Observer> Merger<'_, O> {
             None => self.spill.insert(Arc::new(Spill::create(&self.options.folder)?)).clone(),
         };
         let mut writer = RunWriter::new(spill);
-        self.pass(group, |keys, payload| Ok(writer.write(keys, payload)?))?;
+        self.pass(group, true, |keys, payload| Ok(writer.write(keys, payload)?))?;
         self.summary.runs += 1;
         Ok(Run::Spilled(writer.finish()))
     }
 
-    /// Merges `runs` at once, and gives their space back. `write` takes the keys, whose number is returned.
+    /// Merges `runs` at once, and gives their space back. `write` takes the keys, whose number is returned, and writes them to the temporary file if
+    /// `is_spilled`.
     fn pass<W, S, E>(
         &mut self,
         mut runs: Vec<Run<W, S>>,
+        is_spilled: bool,
         mut write: impl FnMut(&mut [W], &mut [u8]) -> Result<(), Error<E>> + Send,
     ) -> Result<u64, Error<E>>
     where
@@ -72,8 +75,9 @@ impl<O: Observer> Merger<'_, O> {
         S: Source<W, Error = E>,
         E: Send,
     {
-        let pass = Pass { shape: self.options.shape::<W>(), memory: self.options.memory, engine: self.engine };
-        let sink = Sink::new(&mut write, self.options.unique);
+        let Self { options, engine, helpers, .. } = self;
+        let pass = Pass { shape: options.shape::<W>(), memory: options.memory, engine, helpers };
+        let sink = Sink::new(&mut write, is_spilled, options.unique);
         let written = pass.merge(&mut runs, sink, self.observer)?;
         self.summary.keys_read += runs.into_iter().map(Run::release).sum::<u64>();
         Ok(written)

@@ -14,8 +14,13 @@ const EFFICIENT_READ: u64 = 256 << 10;
 const HEAD: usize = 4;
 /// The fewest keys of a block, so that it has a head.
 const MIN_SLOT: usize = 2 * HEAD;
+/// The least memory. With less, blocks are so short that the time goes to what each of them takes besides its keys.
+const LEAST_MEMORY: u64 = 16 << 10;
 
 /// The sizes of what is sorted, from which follows how much memory a sort takes.
+///
+/// Memory is counted in bytes. Keys and payloads that have no bytes together count as 1 byte. Results that exceed their type are
+/// its greatest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of a key.
@@ -38,7 +43,7 @@ impl Shape {
         let index = if u32::try_from(count).is_ok() { size_of::<u32>() } else { size_of::<u64>() };
         let (key, width, index) = (self.key as u128, self.width as u128, index as u128);
         let bytes = match self.movement() {
-            Movement::WithKeys => 2 * (key + width),
+            Movement::WithKeys => 2 * (key + width).max(1),
             // The scratch memory of the sort is gone when payloads are gathered.
             Movement::ByIndex => (2 * (key + index) + width).max(key + index + 2 * width),
         };
@@ -61,18 +66,36 @@ impl Shape {
             Movement::ByIndex => size_of::<u32>(),
         };
         // Keys, as much again, and some more.
-        (u128::from(memory) * 20 / 41 / (self.key as u128 + moved as u128)) as u64
+        (u128::from(memory) * 20 / 41 / (self.key as u128 + moved as u128).max(1)) as u64
+    }
+
+    /// The least memory to sort or merge with what does not fit in memory: 16 KiB, or more for large keys and payloads, of which a few are in memory in
+    /// any case. The more memory there is, the fewer passes are needed.
+    ///
+    /// ```
+    /// use merge_host::external::Shape;
+    ///
+    /// assert_eq!(Shape { key: 8, width: 8 }.least_memory(), 16 << 10);
+    /// assert!(Shape { key: 8, width: 10_000 }.least_memory() > 640_000);
+    /// ```
+    pub fn least_memory(self) -> u64 {
+        let of_few = self.bytes_per_chunk_key().max(self.bytes_per_slot_key()).saturating_mul(2 * MIN_SLOT as u64);
+        of_few.max(LEAST_MEMORY)
     }
 
     /// Keys that are read and sorted at once where not all of them fit, with `memory` bytes of memory, and `gpu` bytes of
     /// a GPU's if one sorts.
     ///
     /// # Errors
-    /// [`TooLittleMemory`] if there is none for a few keys.
+    /// [`TooLittleMemory`] if it is less than [`least_memory`](Self::least_memory), or if the GPU has none for a few keys.
     pub fn chunk(self, memory: u64, gpu: Option<u64>) -> Result<usize, TooLittleMemory> {
-        let most = gpu.map_or(u64::MAX, |bytes| self.most_on_gpu(bytes)).min(u32::MAX.into());
-        let keys = (memory / self.bytes_per_chunk_key()).min(most) as usize;
-        if keys < MIN_SLOT { Err(self.too_little(memory)) } else { Ok(keys) }
+        self.check(memory)?;
+        let most = gpu.map_or(u64::MAX, |bytes| self.most_on_gpu(bytes));
+        if let Some(gpu) = gpu.filter(|_| most < MIN_SLOT as u64) {
+            let needed = self.bytes_per_chunk_key().saturating_mul(MIN_SLOT as u64);
+            return Err(TooLittleMemory { memory: gpu, needed, key: self.key, width: self.width });
+        }
+        Ok((memory / self.bytes_per_chunk_key()).min(most).min(u32::MAX.into()) as usize)
     }
 
     /// The most runs to merge at once with `memory` bytes of memory, and no more than `limit`.
@@ -80,20 +103,24 @@ impl Shape {
     /// A `limit` below 2 counts as 2. More runs are merged in several passes.
     ///
     /// # Errors
-    /// [`TooLittleMemory`] if there is none for two runs.
+    /// [`TooLittleMemory`] if it is less than [`least_memory`](Self::least_memory).
     pub fn fan_in(self, memory: u64, limit: Option<usize>) -> Result<usize, TooLittleMemory> {
+        self.check(memory)?;
         let keys = self.slots(memory);
         let efficient = ((EFFICIENT_READ / self.times(1, 0)) as usize).max(MIN_SLOT);
         let most = (keys / efficient).max(SMALL_FAN_IN.min(keys / MIN_SLOT)).min(MAX_FAN_IN);
-        if most < 2 {
-            return Err(self.too_little(memory));
-        }
-        Ok(limit.unwrap_or(most).clamp(2, most))
+        // The least memory is enough for two runs.
+        Ok(limit.unwrap_or(most).clamp(2, most.max(2)))
     }
 
     /// Bytes that `count` keys take in the temporary file, if they do not fit in memory.
     pub fn spilled(self, count: u64) -> u128 {
         u128::from(count) * u128::from(self.times(1, 0))
+    }
+
+    /// Whether reading or writing `count` keys with their payloads takes less time than waking a thread for a part of them.
+    pub(super) fn is_little(self, count: usize) -> bool {
+        self.times(1, 0).saturating_mul(count as u64) < EFFICIENT_READ
     }
 
     /// Keys of the block that each of `runs` runs is read to.
@@ -127,7 +154,8 @@ impl Shape {
 
     /// Bytes of `copies` keys with payloads, and `more` bytes.
     fn times(self, copies: usize, more: usize) -> u64 {
-        (self.width as u64).saturating_add(self.key as u64).saturating_mul(copies as u64).saturating_add(more as u64)
+        let each = (self.width as u64).saturating_add(self.key as u64).max(1);
+        each.saturating_mul(copies as u64).saturating_add(more as u64)
     }
 
     /// Keys of all runs' blocks together. Their indices are numbers of 4 bytes.
@@ -135,9 +163,14 @@ impl Shape {
         (memory / self.bytes_per_slot_key()).min(u32::MAX.into()) as usize
     }
 
-    fn too_little(self, memory: u64) -> TooLittleMemory {
-        let needed = self.bytes_per_chunk_key().max(self.bytes_per_slot_key()).saturating_mul(2 * MIN_SLOT as u64);
-        TooLittleMemory { memory, needed, key: self.key, width: self.width }
+    /// Refuses less memory than the least.
+    fn check(self, memory: u64) -> Result<(), TooLittleMemory> {
+        let needed = self.least_memory();
+        // Payloads that no memory has are refused whatever it is.
+        if memory >= needed && needed < u64::MAX {
+            return Ok(());
+        }
+        Err(TooLittleMemory { memory, needed, key: self.key, width: self.width })
     }
 }
 

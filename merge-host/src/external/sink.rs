@@ -10,6 +10,8 @@ type Write<'a, W, E> = &'a mut (dyn FnMut(&mut [W], &mut [u8]) -> Result<(), Err
 /// Hands on all merged keys, or the first of equal ones.
 pub(super) struct Sink<'a, W, E> {
     write: Write<'a, W, E>,
+    /// Whether that writes to the temporary file.
+    is_spilled: bool,
     unique: bool,
     last: Option<W>,
     /// Keys handed on.
@@ -17,8 +19,13 @@ pub(super) struct Sink<'a, W, E> {
 }
 
 impl<'a, W: Word, E> Sink<'a, W, E> {
-    pub(super) fn new(write: Write<'a, W, E>, unique: bool) -> Self {
-        Self { write, unique, last: None, written: 0 }
+    pub(super) fn new(write: Write<'a, W, E>, is_spilled: bool, unique: bool) -> Self {
+        Self { write, is_spilled, unique, last: None, written: 0 }
+    }
+
+    /// Whether keys go to the temporary file.
+    pub(super) fn is_spilled(&self) -> bool {
+        self.is_spilled
     }
 
     /// Takes the first `count` keys of a block, at least one. What the block holds afterwards is unspecified.

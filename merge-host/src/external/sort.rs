@@ -11,8 +11,10 @@ use super::shape::Shape;
 use super::sorter::{Chunk, Sorter, lock};
 use super::source::{Begin, Input, Source};
 use super::spill::Spill;
+use super::threads::Helpers;
 use super::{Options, Summary};
 use crate::Word;
+use crate::cpu::memory::{collected, push};
 use std::sync::{Arc, Mutex};
 
 /// What takes no more bytes fits every GPU that there are kernels for, which need not be asked: it takes a while to
@@ -97,22 +99,25 @@ where
     fn in_runs(self, first: Block, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, shape, input, engines, observer } = self;
         let fan_in = shape.fan_in(options.memory, options.fan_in)?;
+        let helpers = Helpers::of(engines.cpu()?)?;
         let device = engines.device_memory()?;
         let chunk = shape.chunk(options.memory, device)?;
         let spill = Arc::new(Spill::create(&options.folder)?);
 
         let most = device.map_or(usize::MAX, |bytes| shape.most_on_gpu(bytes) as usize);
         let sorter = Sorter::new(&input, engines, observer, options.unique);
-        let mut runs = spill_block(sorter, first, most, &spill)?;
+        let mut runs = spill_block(sorter, first, most, &spill, &helpers)?;
         if lock(&input).left() > 0 {
             let mut sorter = Sorter::new(&input, engines, observer, options.unique);
-            runs.extend(make_runs(&input, &mut sorter, &spill, chunk, shape)?);
+            runs.extend(make_runs(&input, &mut sorter, &spill, &helpers, (chunk, shape))?);
         }
         let summary = Summary { keys_read: lock(&input).position(), keys_written: 0, runs: runs.len() as u64 };
         drop(input);
+        // The merge takes all of the memory: none is left for what sorts have kept.
+        crate::release_memory();
 
-        let runs: Vec<Run<W, S>> = runs.into_iter().map(Run::Spilled).collect();
-        let merger = Merger { options, engine: engines.cpu()?, observer, spill: Some(spill), summary };
+        let runs: Vec<Run<W, S>> = collected(runs.into_iter().map(Run::Spilled))?;
+        let merger = Merger { options, engine: engines.cpu()?, helpers, observer, spill: Some(spill), summary };
         merger.merge(runs, fan_in, begin)
     }
 }
@@ -123,10 +128,12 @@ fn spill_block<W, S, E, G, O>(
     mut block: Block,
     most: usize,
     spill: &Arc<Spill>,
+    helpers: &Helpers,
 ) -> Result<Vec<SpilledRun>, Error<E>>
 where
     W: Word,
     S: Source<W, Error = E>,
+    E: Send,
     G: Engines<E>,
     O: Observer,
 {
@@ -134,8 +141,9 @@ where
     for begin in (0..block.len()).step_by(most) {
         let chunk = Chunk { slots: begin..block.len().min(begin.saturating_add(most)), index: begin as u64 };
         let count = sorter.sort(&mut block, &chunk)?;
-        let run = sorter.observer.time(Phase::Write, || write_run::<W, E>(spill, &block, begin..begin + count));
-        runs.push(run?);
+        let write = || write_run::<W, E>(spill, &block, begin..begin + count);
+        let run = sorter.observer.time(Phase::Write, || helpers.run(write))?;
+        push(&mut runs, run)?;
     }
     Ok(runs)
 }

@@ -3,9 +3,9 @@
 use super::block::{Block, zeroed_bytes};
 use super::engines::Engines;
 use super::error::Error;
-use super::observer::{Observer, Phase};
+use super::observer::Observer;
 use super::source::{Input, Source};
-use crate::permutation::{fill_identity, gather};
+use crate::permutation::{fill_identity_on, gather_with};
 use crate::{Engine, Index, SortOrder, Timing, Word};
 use bytemuck::{Pod, cast_slice_mut};
 use std::ops::Range;
@@ -96,33 +96,32 @@ where
         reserve(&mut self.permutation, count, size_of::<I>())?;
         reserve(&mut self.gathered, count, width)?;
         let permutation: &mut [I] = &mut cast_slice_mut(&mut self.permutation)[..count];
-        self.observer.time(Phase::Compute, || fill_identity(permutation));
-
-        let (unique, mut data) = (self.unique, (&mut *block, permutation, 0));
-        let sort = |engine: &Engine, (block, permutation, left): &mut (&mut Block, &mut [I], usize)| {
-            let (keys, _) = block.parts_mut::<W>(chunk.slots.clone());
-            let timing;
-            (*left, timing) = sort_pairs(engine, unique, keys, permutation)?;
-            Ok(timing)
-        };
+        let gathered = &mut cast_slice_mut(&mut self.gathered)[..count * width];
+        let (unique, mut data) = (self.unique, (&mut *block, permutation, gathered, 0));
+        let sort =
+            |engine: &Engine, (block, permutation, gathered, left): &mut (&mut Block, &mut [I], &mut [u8], _)| {
+                let (keys, payload) = block.parts_mut::<W>(chunk.slots.clone());
+                let filled = engine.compute(count, |threads| fill_identity_on(threads, permutation))?;
+                let (kept, sorted) = sort_pairs(engine, unique, keys, permutation)?;
+                // Gathering takes the memory of the sort, part of which is kept for the next one.
+                crate::release_memory();
+                let moved = engine.compute(payload.len() / size_of::<u64>(), |threads| {
+                    let (indices, out) = (&permutation[..kept], &mut gathered[..kept * width]);
+                    gather_with(width, indices, out, threads, |index| &payload[index * width..][..width]);
+                })?;
+                *left = kept;
+                Ok(Timing { compute: filled.compute + sorted.compute + moved.compute, ..sorted })
+            };
         let input = self.input;
-        let timing = self.engines.run(&mut data, sort, |(block, permutation, _)| {
-            fill_identity(permutation);
-            restore(input, block, chunk)
-        })?;
+        let timing = self.engines.run(&mut data, sort, |(block, ..)| restore(input, block, chunk))?;
         self.observer.add(timing);
 
-        let (_, permutation, left) = data;
-        let spare = &mut self.gathered;
-        self.observer.time(Phase::Compute, || {
-            let gathered = &mut cast_slice_mut(spare)[..left * width];
-            gather(width, &[block.parts::<W>(chunk.slots.clone()).1], &permutation[..left], gathered);
-            if count == block.len() {
-                block.swap_payload(spare);
-            } else {
-                block.parts_mut::<W>(chunk.slots.clone()).1[..left * width].copy_from_slice(gathered);
-            }
-        });
+        let (_, _, gathered, left) = data;
+        if count == block.len() {
+            block.swap_payload(&mut self.gathered);
+        } else {
+            block.parts_mut::<W>(chunk.slots.clone()).1[..left * width].copy_from_slice(&gathered[..left * width]);
+        }
         Ok(left)
     }
 }

@@ -12,6 +12,7 @@
 //! A block that was written is read in parts of any length, and checked when its last byte has been read.
 
 use super::error::ScratchError;
+use crate::cpu::memory;
 use crate::parallel;
 use crc32fast::Hasher;
 use std::fs::File;
@@ -63,9 +64,9 @@ impl Spill {
             self.file.write_all_at(bytes, begin)?;
             Ok(Block { begin, length: bytes.len(), checksum: crc32fast::hash(bytes) })
         };
-        let blocks = parallel::map(bytes.chunks(BLOCK).enumerate(), write).into_iter();
-        let blocks: Result<Vec<Block>, Error> = blocks.collect();
-        extent.blocks.extend(blocks.map_err(|error| self.io_error(error))?);
+        for block in parallel::try_map_on(threads_for(bytes), bytes.chunks(BLOCK).enumerate(), write)? {
+            memory::push(&mut extent.blocks, block.map_err(|error| self.io_error(error))?)?;
+        }
         Ok(())
     }
 
@@ -115,6 +116,11 @@ impl Spill {
     }
 }
 
+/// The threads that reading or writing `bytes` is worth: the calling one, or all.
+fn threads_for(bytes: &[u8]) -> usize {
+    if bytes.len() <= BLOCK { 1 } else { usize::MAX }
+}
+
 /// Reads an extent from its beginning to its end.
 #[derive(Debug)]
 pub(super) struct ExtentReader<'a> {
@@ -144,8 +150,9 @@ impl<'a> ExtentReader<'a> {
     /// Fills `bytes` with the next bytes, on all threads. The extent has as many.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<(), ScratchError> {
         let spill = self.spill;
-        let parts = self.advance(bytes);
-        let hashers = parallel::map(parts, |part| {
+        let threads = threads_for(bytes);
+        let parts = self.advance(bytes)?;
+        let hashers = parallel::try_map_on(threads, parts, |part| {
             let Part { block, offset, mut hasher, bytes } = part;
             spill.read(block, offset, bytes)?;
             hasher.update(bytes);
@@ -153,16 +160,16 @@ impl<'a> ExtentReader<'a> {
                 spill.check(block, hasher.finalize())?;
                 return Ok(Hasher::new());
             }
-            Ok(hasher)
-        });
-        if let Some(hasher) = hashers.into_iter().collect::<Result<Vec<_>, _>>()?.pop() {
-            self.hasher = hasher;
+            Ok::<_, ScratchError>(hasher)
+        })?;
+        for hasher in hashers {
+            self.hasher = hasher?;
         }
         Ok(())
     }
 
     /// The parts of blocks that `bytes` are read from, and moves on behind them.
-    fn advance<'b>(&mut self, mut bytes: &'b mut [u8]) -> Vec<Part<'b>>
+    fn advance<'b>(&mut self, mut bytes: &'b mut [u8]) -> Result<Vec<Part<'b>>, ScratchError>
     where
         'a: 'b,
     {
@@ -175,10 +182,10 @@ impl<'a> ExtentReader<'a> {
             if self.offset == block.length {
                 (self.blocks, self.offset) = (&self.blocks[1..], 0);
             }
-            parts.push(Part { block, offset, hasher: std::mem::take(&mut self.hasher), bytes: head });
+            memory::push(&mut parts, Part { block, offset, hasher: std::mem::take(&mut self.hasher), bytes: head })?;
             bytes = rest;
         }
-        parts
+        Ok(parts)
     }
 }
 

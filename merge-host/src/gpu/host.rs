@@ -13,10 +13,11 @@ use super::numbers::{bytes_of, bytes_of_mut};
 use super::operation::{Operation, Record};
 use super::{Address, Gpu, zeroed};
 use crate::cpu::{Run, RunMut};
+use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
 use crate::{
     BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, SortOrder, Summand,
-    Timing, parallel,
+    Timing, allocation,
 };
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
@@ -273,16 +274,17 @@ impl Gpu {
         &self,
         SortOptions { order, kernel }: SortOptions,
         len: usize,
+        threads: Threads,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
         let upload = |[on_gpu]: &[OnGpu; 1]| {
-            self.fill(&on_gpu.keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
+            self.fill(&on_gpu.keys, threads, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
         };
         let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
         let ([sorted], mut timing) = self.run_with::<K, _, E, 1>([Slice::room::<K>(len, 0)], upload, sort)?;
         ((), timing.download) =
-            timed(|| self.drain(&sorted.keys, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
+            timed(|| self.drain(&sorted.keys, threads, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
         Ok(timing)
     }
 
@@ -607,7 +609,7 @@ fn identity(len: usize) -> Result<Box<[u64]>, Error> {
 /// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are there.
 pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
-    let memory = gathered.try_reserve_exact(permutation.len());
+    let memory = allocation::handled(|| gathered.try_reserve_exact(permutation.len()));
     memory.map_err(|_| Error::OutOfHostMemory { needed: (permutation.len() * size_of::<T>()) as u64 })?;
     let slots = &mut gathered.spare_capacity_mut()[..permutation.len()];
     parallel::for_each(slots.chunks_mut(BLOCK).zip(permutation.chunks(BLOCK)), |(slots, indices)| {

@@ -46,7 +46,7 @@ pub use kernels::kernel_modules;
 pub use operations::Segments;
 pub use stream::{Event, Stream};
 
-use crate::{DeviceInfo, Error};
+use crate::{DeviceInfo, Error, allocation};
 use cust::device::{Device, DeviceAttribute};
 use failure::{OrFailure, initialise};
 use libcuda_lazy as _;
@@ -56,7 +56,7 @@ type Address = u64;
 
 /// `len` zeros, or an error where there is no memory for them.
 fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
-    bytemuck::allocation::try_zeroed_slice_box(len)
+    allocation::handled(|| bytemuck::allocation::try_zeroed_slice_box(len))
         .map_err(|()| Error::OutOfHostMemory { needed: len.saturating_mul(size_of::<T>()) as u64 })
 }
 

@@ -125,7 +125,7 @@ impl Stream {
     /// short ones leave most of the GPU idle.
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if `out`
+    /// Those of [`sort_by`](Self::sort_by), [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if `out`
     /// does not hold whole runs, and [`Error::LengthMismatch`] if `a` or `b` has another length.
     pub fn merge_batch_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
@@ -135,12 +135,15 @@ impl Stream {
         (d, a_len): (usize, usize),
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
+        if d == 0 {
+            return Err(Error::BadBatchLength { d });
+        }
         let mut call = Call::new(self);
         let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
         if a_len > d {
             return Err(Error::BadSplit { a_len, d });
         }
-        if d == 0 || !out.len.is_multiple_of(d) {
+        if !out.len.is_multiple_of(d) {
             return Err(Error::NotWholeRuns { what: "out", found: out.len, run: d });
         }
         let problems = out.len / d;

@@ -18,7 +18,9 @@
 
 use super::Gpu;
 use super::failure::OrFailure;
-use crate::{Error, parallel};
+use crate::Error;
+use crate::parallel::{self, Threads};
+use crate::pool::processors;
 use bytemuck::{Pod, cast_slice_mut};
 use cust::memory::{AsyncCopyDestination, DeviceCopy, DeviceSlice, LockedBuffer};
 use cust::stream::{Stream, StreamFlags};
@@ -117,12 +119,12 @@ impl Blocks {
         (begin < self.bytes).then(|| begin..self.bytes.min(begin + BLOCK))
     }
 
-    /// Calls `work` on several threads, which share the blocks of `bytes` bytes. Returns the first error, after which no
+    /// Calls `work` on several of `threads`, which share the blocks of `bytes` bytes. Returns the first error, after which no
     /// block is begun.
-    fn share<E: Send>(bytes: usize, work: impl Fn(&Self) -> Result<(), E> + Sync) -> Result<(), E> {
+    fn share<E: Send>(bytes: usize, threads: Threads, work: impl Fn(&Self) -> Result<(), E> + Sync) -> Result<(), E> {
         let blocks = Self { bytes, next: AtomicUsize::new(0) };
-        let threads = bytes.div_ceil(BLOCK * BLOCKS_PER_THREAD).min(parallel::threads()).min(MOST_THREADS);
-        parallel::try_for_each(0..threads, |_| {
+        let most = bytes.div_ceil(BLOCK * BLOCKS_PER_THREAD).min(processors()).min(MOST_THREADS);
+        parallel::try_for_each_on(threads, 0..most, |_| {
             let result = work(&blocks);
             if result.is_err() {
                 blocks.next.store(bytes, Ordering::Relaxed);
@@ -133,14 +135,15 @@ impl Blocks {
 }
 
 impl Gpu {
-    /// Fills `to` with what `read` supplies: several threads call it at once, with the index of a byte and a buffer for the
-    /// bytes from there on. Returns when all has arrived.
+    /// Fills `to` with what `read` supplies: several of `threads` call it at once, with the index of a byte and a buffer for
+    /// the bytes from there on. Returns when all has arrived.
     pub(super) fn fill<E: From<Error> + Send>(
         &self,
         to: &DeviceSlice<u8>,
+        threads: Threads,
         read: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        Blocks::share(to.len(), |blocks| {
+        Blocks::share(to.len(), threads, |blocks| {
             let mut lanes = Lanes::take(self, to.len())?;
             for turn in 0.. {
                 let Some(range) = blocks.take() else { break };
@@ -156,14 +159,15 @@ impl Gpu {
         })
     }
 
-    /// Hands the contents of `from` to `write`: several threads call it at once, with the index of a byte and the bytes from
-    /// there on.
+    /// Hands the contents of `from` to `write`: several of `threads` call it at once, with the index of a byte and the bytes
+    /// from there on.
     pub(super) fn drain<E: From<Error> + Send>(
         &self,
         from: &DeviceSlice<u8>,
+        threads: Threads,
         write: impl Fn(usize, &[u8]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        Blocks::share(from.len(), |blocks| {
+        Blocks::share(from.len(), threads, |blocks| {
             let mut lanes = Lanes::take(self, from.len())?;
             // The block that is being copied, and its lane.
             let mut under_way: Option<(Range<usize>, usize)> = None;
@@ -190,7 +194,7 @@ impl Gpu {
 
     /// Copies `from` to `to`, which has as many bytes. Returns when all has arrived.
     pub(super) fn copy_to_gpu<T: DeviceCopy>(&self, from: &[u8], to: &DeviceSlice<T>) -> Result<(), Error> {
-        self.fill(&bytes_of(to), |begin, part| {
+        self.fill(&bytes_of(to), Threads::OfPool(usize::MAX), |begin, part| {
             part.copy_from_slice(&from[begin..][..part.len()]);
             Ok(())
         })
@@ -203,7 +207,7 @@ impl Gpu {
         to: &mut [U],
     ) -> Result<(), Error> {
         let parts: Vec<_> = cast_slice_mut::<U, u8>(to).chunks_mut(BLOCK).map(Mutex::new).collect();
-        self.drain(&bytes_of(from), |begin, part| {
+        self.drain(&bytes_of(from), Threads::OfPool(usize::MAX), |begin, part| {
             parts[begin / BLOCK].lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(part);
             Ok(())
         })

@@ -57,7 +57,8 @@ impl Field {
         Self::new(offset, size, Kind::Signed)
     }
 
-    /// An IEEE 754 floating-point number of `size` bytes, in total order.
+    /// An IEEE 754 floating-point number of `size` bytes, in total order. `size` is 2, 4, 8 or 16, or 0 for a field that orders
+    /// nothing; a key that has a float of another size orders no records ([`RecordKey::check`](super::RecordKey::check)).
     pub fn float(offset: usize, size: usize) -> Self {
         Self::new(offset, size, Kind::Float)
     }

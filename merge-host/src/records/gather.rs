@@ -32,7 +32,8 @@ pub fn gather<I: Index>(records: &[u8], size: usize, order: &[I], begin: u64, ou
         if let Some(next) = order.get(i + AHEAD) {
             fetch(records, size, *next);
         }
-        let record = &records[index.to_usize() * size..][skipped..size];
+        let begin = index.to_usize().checked_mul(size).expect("an index is below the number of records");
+        let record = &records[begin..][skipped..size];
         let count = record.len().min(rest.len());
         let (to, left) = rest.split_at_mut(count);
         to.copy_from_slice(&record[..count]);
@@ -45,12 +46,13 @@ pub fn gather<I: Index>(records: &[u8], size: usize, order: &[I], begin: u64, ou
 
 #[inline(always)]
 fn fetch<I: Index>(records: &[u8], size: usize, index: I) {
-    let begin = index.to_usize() * size;
+    // An index that is too great is found when its record is copied.
+    let begin = index.to_usize().saturating_mul(size);
     for line in (0..size.min(FETCHED)).step_by(LINE) {
-        prefetch(records, begin + line);
+        prefetch(records, begin.saturating_add(line));
     }
     // The last byte may be in one line more.
-    prefetch(records, begin + size.min(FETCHED) - 1);
+    prefetch(records, begin.saturating_add(size.min(FETCHED) - 1));
 }
 
 #[cfg(test)]

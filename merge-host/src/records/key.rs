@@ -10,13 +10,18 @@
 //! ```
 
 use super::field::{Endian, Field, Kind};
-use crate::{SortOrder, parallel};
+use crate::cpu::memory;
+use crate::{Error, SortOrder, parallel};
 use std::cmp::Ordering;
 
 /// Bytes of records that a thread compares at once.
 const BLOCK: usize = 1 << 20;
 /// Bytes of a word.
 const WORD: usize = 8;
+/// The greatest number of bytes of a key.
+const MOST_BYTES: usize = 16 << 20;
+/// The sizes of floating-point numbers, in bytes.
+const FLOATS: [usize; 4] = [2, 4, 8, 16];
 
 /// How to compare records: by some fields, the most significant one first.
 ///
@@ -32,36 +37,65 @@ const WORD: usize = 8;
 pub struct RecordKey {
     words: Vec<Word>,
     end: usize,
+    size: usize,
+    /// Why there are no words.
+    fault: Option<Fault>,
+}
+
+/// Why a key orders no records.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// A field is a floating-point number of that size.
+    Float(usize),
+    TooLong,
+    /// There was not enough memory.
+    Memory,
 }
 
 impl RecordKey {
     /// The key that consists of these fields. They may overlap, and those of size 0 order nothing.
     ///
-    /// # Panics
-    /// Panics if a field ends behind the last byte that an address has.
+    /// Whether records have these fields is not checked here: [`check`](Self::check) does, and so do [`sort`](super::sort()) and
+    /// [`argsort`](super::argsort).
     pub fn new(fields: &[Field]) -> Self {
-        let mut words = vec![Word::default()];
-        let (mut free, mut end) = (WORD, 0);
-        for field in fields {
-            end = end.max(field.offset.checked_add(field.size).expect("a field ends within the address space"));
-            let mut done = 0;
-            while done < field.size {
-                if free == 0 {
-                    words.push(Word::default());
-                    free = WORD;
-                }
-                let count = free.min(field.size - done);
-                if let Some(word) = words.last_mut() {
-                    word.pieces.push(Piece::new(field, done, count));
-                }
-                done += count;
-                free -= count;
-            }
+        let end = fields.iter().map(|field| field.offset.saturating_add(field.size)).max().unwrap_or(0);
+        let size = fields.iter().map(|field| field.size).fold(0, usize::saturating_add);
+        match words_of(fields, size) {
+            Ok(words) => Self { words, end, size, fault: None },
+            Err(fault) => Self { words: vec![Word::nowhere()], end, size, fault: Some(fault) },
         }
-        Self { words, end }
     }
 
-    /// The fewest bytes of a record that has all fields.
+    /// Whether records of `size` bytes can be ordered by this key.
+    ///
+    /// # Errors
+    /// - [`Error::FieldOutOfRecord`] if a field is not within a record.
+    /// - [`Error::FloatSize`] if a field is a floating-point number of a size that there is not.
+    /// - [`Error::KeyTooLong`] if the fields have more than 16 MiB together.
+    /// - [`Error::OutOfHostMemory`] if there was not enough memory for the key.
+    ///
+    /// ```
+    /// use merge_host::Error;
+    /// use merge_host::records::{Field, RecordKey};
+    ///
+    /// let key = RecordKey::new(&[Field::float(0, 4)]);
+    /// assert_eq!(key.check(4), Ok(()));
+    /// assert_eq!(key.check(3), Err(Error::FieldOutOfRecord { end: 4, size: 3 }));
+    /// assert_eq!(RecordKey::new(&[Field::float(0, 3)]).check(4), Err(Error::FloatSize { size: 3 }));
+    /// ```
+    pub fn check(&self, size: usize) -> Result<(), Error> {
+        if self.end > size {
+            return Err(Error::FieldOutOfRecord { end: self.end, size });
+        }
+        match self.fault {
+            None => Ok(()),
+            Some(Fault::Float(size)) => Err(Error::FloatSize { size }),
+            Some(Fault::TooLong) => Err(Error::KeyTooLong { found: self.size, most: MOST_BYTES }),
+            Some(Fault::Memory) => Err(memory::out_of_memory::<Word>(self.size.div_ceil(WORD))),
+        }
+    }
+
+    /// The fewest bytes of a record that has all fields; `usize::MAX` if the number is greater.
     pub fn end(&self) -> usize {
         self.end
     }
@@ -69,7 +103,7 @@ impl RecordKey {
     /// The order of two records.
     ///
     /// # Panics
-    /// Panics if a record has fewer bytes than [`end`](Self::end).
+    /// Panics if [`check`](Self::check) does not return `Ok` for the number of bytes of a record.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         self.compare_from(0, a, b)
     }
@@ -79,16 +113,16 @@ impl RecordKey {
         &self.words
     }
 
-    /// Bytes of all fields.
+    /// Bytes of all fields; `usize::MAX` if the number is greater.
     pub fn size(&self) -> usize {
-        self.words.iter().map(Word::size).sum()
+        self.size
     }
 
     /// The key of a record as one number, in the order of the records, if it has no more than 16 bytes; otherwise its last
     /// 16 bytes.
     ///
     /// # Panics
-    /// Panics if the record has fewer bytes than [`end`](Self::end).
+    /// Panics if [`check`](Self::check) does not return `Ok` for the number of bytes of the record.
     #[inline]
     pub fn whole(&self, record: &[u8]) -> u128 {
         self.words.iter().fold(0, |key, word| key << (8 * word.size()) | u128::from(word.of(record)))
@@ -101,11 +135,12 @@ impl RecordKey {
     }
 
     /// The first of these records, of `size` bytes each, that comes before the one before it, or, if `strict`, equals it.
+    /// Bytes after the last whole record are ignored.
     ///
     /// Scans the records once at most, on the threads of [`parallel`] loops.
     ///
     /// # Panics
-    /// Panics if `size` is 0 or less than [`end`](Self::end).
+    /// Panics if `size` is 0, or if there are two records and [`check`](Self::check) does not return `Ok` for it.
     pub fn first_disorder(&self, size: usize, records: &[u8], strict: bool) -> Option<usize> {
         let record = |i: usize| &records[i * size..][..size];
         let is_wrong = |i: &usize| {
@@ -117,6 +152,36 @@ impl RecordKey {
     }
 }
 
+/// The words of the key that consists of these fields, which have `size` bytes together.
+fn words_of(fields: &[Field], size: usize) -> Result<Vec<Word>, Fault> {
+    let is_float = |field: &&Field| field.kind == Kind::Float && field.size > 0;
+    if let Some(field) = fields.iter().filter(is_float).find(|field| !FLOATS.contains(&field.size)) {
+        return Err(Fault::Float(field.size));
+    }
+    if size > MOST_BYTES || fields.iter().any(|field| field.offset.checked_add(field.size).is_none()) {
+        return Err(Fault::TooLong);
+    }
+    let mut words = memory::reserved(size.div_ceil(WORD).max(1)).map_err(|_| Fault::Memory)?;
+    words.push(Word::default());
+    let mut free = WORD;
+    for field in fields {
+        let mut done = 0;
+        while done < field.size {
+            if free == 0 {
+                words.push(Word::default());
+                free = WORD;
+            }
+            let count = free.min(field.size - done);
+            if let Some(word) = words.last_mut() {
+                memory::push(&mut word.pieces, Piece::new(field, done, count)).map_err(|_| Fault::Memory)?;
+            }
+            done += count;
+            free -= count;
+        }
+    }
+    Ok(words)
+}
+
 /// Up to 8 bytes of a key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
@@ -124,6 +189,12 @@ pub(super) struct Word {
 }
 
 impl Word {
+    /// A word that no record has.
+    fn nowhere() -> Self {
+        let piece = Piece { begin: usize::MAX, count: 1, big_endian: false, sign: 0, flips: [0; 2] };
+        Self { pieces: vec![piece] }
+    }
+
     /// The number of its bytes.
     pub fn size(&self) -> usize {
         self.pieces.iter().map(|piece| piece.count).sum()

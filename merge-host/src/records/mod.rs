@@ -56,7 +56,7 @@ const BLOCK: usize = 1 << 12;
 ///
 /// # Errors
 /// - [`Error::NotWholeRecords`] if `records` is not a multiple of `size` bytes, or if `size` is 0.
-/// - [`Error::FieldOutOfRecord`] if a field of `key` is not within a record.
+/// - Those of [`RecordKey::check`].
 /// - [`Error::OutOfHostMemory`] if there is not enough memory, and the errors of [`Engine::sort_pairs`].
 ///
 /// The records are unchanged after an error.
@@ -79,11 +79,13 @@ fn sort_by_indices<I: Index>(
 ) -> Result<Timing, Error> {
     let (mut indices, mut sorted) = (memory::zeroed::<I>(count)?, memory::zeroed::<u8>(records.len())?);
     let timing = argsort(engine, key, size, records, &mut indices)?;
-    let share = parallel::share_length(count, BLOCK) * size;
-    parallel::for_each(sorted.chunks_mut(share).enumerate(), |(i, out)| {
+    let threads = parallel::threads_for(count, BLOCK);
+    let share = parallel::share_length_for(threads, count, BLOCK) * size;
+    parallel::for_each_on(threads, sorted.chunks_mut(share).enumerate(), |(i, out)| {
         gather(records, size, &indices, (i * share) as u64, out);
     });
-    parallel::for_each(records.chunks_mut(share).zip(sorted.chunks(share)), |(to, from)| to.copy_from_slice(from));
+    let copies = records.chunks_mut(share).zip(sorted.chunks(share));
+    parallel::for_each_on(threads, copies, |(to, from)| to.copy_from_slice(from));
     Ok(timing)
 }
 
@@ -133,8 +135,10 @@ fn argsort_by_words<W: Word, I: Index>(
     indices: &mut [I],
 ) -> Result<Timing, Error> {
     let mut words = memory::zeroed::<W>(indices.len())?;
-    let share = parallel::share_length(words.len(), BLOCK);
-    parallel::for_each(words.chunks_mut(share).zip(records.chunks(share * size)), |(words, records)| {
+    let threads = parallel::threads_for(words.len(), BLOCK);
+    let share = parallel::share_length_for(threads, words.len(), BLOCK);
+    let shares = words.chunks_mut(share).zip(records.chunks(share * size));
+    parallel::for_each_on(threads, shares, |(words, records)| {
         Sorter::first_words(key, size, records, words);
     });
     fill_identity(indices);
@@ -150,9 +154,7 @@ fn count_of(key: &RecordKey, size: usize, records: &[u8]) -> Result<usize, Error
     if size == 0 || !records.len().is_multiple_of(size) {
         return Err(Error::NotWholeRecords { found: records.len(), size });
     }
-    if key.end() > size {
-        return Err(Error::FieldOutOfRecord { end: key.end(), size });
-    }
+    key.check(size)?;
     Ok(records.len() / size)
 }
 

@@ -10,10 +10,11 @@
 //! engine as the whole was.
 
 use super::key::{RecordKey, Word as KeyWord};
-use crate::cpu::memory::prefetch;
+use crate::cpu::memory::{self, prefetch};
+use crate::cpu::sort_by;
 use crate::external::{Engines, Observer, Phase, RunError};
 use crate::permutation::fill_identity;
-use crate::{Engine, Index, SortOrder, Timing, Word, parallel};
+use crate::{Engine, Error, Index, SortOrder, Timing, Word, allocation, parallel};
 use std::ops::Range;
 
 /// Words that a thread makes or scans at once.
@@ -65,10 +66,11 @@ impl Sorter<'_> {
     /// by their keys. Stable.
     ///
     /// # Errors
-    /// Those of the engines.
+    /// Those of the engines, and [`Error::OutOfHostMemory`] if there is not enough memory.
     ///
     /// # Panics
-    /// Panics if `words` and `indices` have different lengths, or if an index is not below the number of records.
+    /// Panics if `words` and `indices` have different lengths, if an index is not below the number of records, or if
+    /// [`RecordKey::check`] does not return `Ok` for the size of a record.
     pub fn sort<W: Word, I: Index, E>(
         &self,
         engine: &mut impl Engines<E>,
@@ -76,8 +78,9 @@ impl Sorter<'_> {
         indices: &mut [I],
         observer: &mut impl Observer,
     ) -> Result<(), RunError<E>> {
-        let large = LARGE.max(indices.len() / (PARTS_A_THREAD * parallel::threads()));
+        assert_eq!(words.len(), indices.len(), "words, one for each index");
         let whole = indices.len();
+        let large = LARGE.max(whole / (PARTS_A_THREAD * parallel::threads_for(whole, BLOCK)));
         // Large groups of equal words up to the one that is to decide.
         let mut groups = vec![(0, 0..whole)];
         while let Some((word, range)) = groups.pop() {
@@ -86,9 +89,10 @@ impl Sorter<'_> {
                 observer.time(Phase::Compute, || self.make_words(word, &mut part));
             }
             observer.add(self.sort_part(engine, word, &mut part)?);
-            let found = observer.time(Phase::Compute, || self.sort_small_groups(word + 1, large, part));
-            groups
-                .extend(found.into_iter().map(|group| (word + 1, range.start + group.start..range.start + group.end)));
+            let found = observer.time(Phase::Compute, || self.sort_small_groups(word + 1, large, part))?;
+            for group in found {
+                memory::push(&mut groups, (word + 1, range.start + group.start..range.start + group.end))?;
+            }
         }
         Ok(())
     }
@@ -102,11 +106,13 @@ impl Sorter<'_> {
     ) -> Result<Timing, RunError<E>> {
         let Some(&first) = part.words.first() else { return Ok(Timing::default()) };
         let differs = |words: &[W]| words.iter().any(|word| *word != first).then_some(());
-        if parallel::find_first(part.words.chunks(BLOCK), differs).is_none() {
+        if parallel::find_first_on(parallel::threads_for(part.words.len(), BLOCK), part.words.chunks(BLOCK), differs)
+            .is_none()
+        {
             return Ok(Timing::default());
         }
         // A GPU that fails may leave anything behind. In the beginning, indices are just numbers.
-        let before = if word == 0 { Vec::new() } else { part.indices.to_vec() };
+        let before = memory::collected(part.indices[..if word == 0 { 0 } else { part.indices.len() }].iter().copied())?;
         let sort = |engine: &Engine, part: &mut Part<W, I>| {
             Ok(engine.sort_pairs(SortOrder::Ascending, part.words, part.indices)?)
         };
@@ -125,39 +131,50 @@ impl Sorter<'_> {
     /// Makes the words numbered `word` of a part's indices.
     fn make_words<W: Word, I: Index>(&self, word: usize, part: &mut Part<W, I>) {
         let word = &self.key.words()[word];
+        let threads = parallel::threads_for(part.words.len(), BLOCK);
         let blocks = part.words.chunks_mut(BLOCK).zip(part.indices.chunks(BLOCK));
-        parallel::for_each(blocks, |(words, indices)| {
+        parallel::for_each_on(threads, blocks, |(words, indices)| {
             words.iter_mut().zip(self.words_of(word, indices)).for_each(|(to, word)| *to = W::narrowed(word.into()));
         });
     }
 
     /// Sorts the groups of equal words in a part, by their words from the one numbered `word` on, but for those that are
     /// longer than `large`. Where these are is returned.
-    fn sort_small_groups<W: Word, I: Index>(&self, word: usize, large: usize, part: Part<W, I>) -> Vec<Range<usize>> {
+    fn sort_small_groups<W: Word, I: Index>(
+        &self,
+        word: usize,
+        large: usize,
+        part: Part<W, I>,
+    ) -> Result<Vec<Range<usize>>, Error> {
         if word == self.key.words().len() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let groups = parallel::map(whole_groups(part), |(mut begin, block)| {
+        let threads = parallel::threads_for(part.words.len(), BLOCK);
+        let groups = parallel::try_map_on(threads, whole_groups(part)?, |(mut begin, block)| {
             let mut left = Vec::new();
             let mut scratch = Vec::new();
             let mut indices = block.indices;
             for group in block.words.chunk_by(PartialEq::eq) {
                 let (of_group, rest) = indices.split_at_mut(group.len());
                 if group.len() > large {
-                    left.push(begin..begin + group.len());
+                    memory::push(&mut left, begin..begin + group.len())?;
                 } else if group.len() > 1 {
-                    self.sort_group(word, of_group, &mut scratch);
+                    self.sort_group(word, of_group, &mut scratch)?;
                 }
                 begin += group.len();
                 indices = rest;
             }
-            left
-        });
-        groups.concat()
+            Ok::<_, Error>(left)
+        })?;
+        let mut all = Vec::new();
+        for group in groups {
+            group?.into_iter().try_for_each(|group| memory::push(&mut all, group))?;
+        }
+        Ok(all)
     }
 
     /// Sorts indices whose words before the one numbered `word` are equal, on this thread.
-    fn sort_group<I: Index>(&self, word: usize, indices: &mut [I], scratch: &mut Vec<(u64, I)>) {
+    fn sort_group<I: Index>(&self, word: usize, indices: &mut [I], scratch: &mut Vec<(u64, I)>) -> Result<(), Error> {
         // A list of what is left to do: there may be many words, and a thread's stack is small.
         let mut groups = vec![(word, 0..indices.len())];
         while let Some((mut word, range)) = groups.pop() {
@@ -168,41 +185,45 @@ impl Sorter<'_> {
             }
             while word < self.key.words().len() {
                 scratch.clear();
+                allocation::handled(|| scratch.try_reserve(indices.len()))
+                    .map_err(|_| memory::out_of_memory::<(u64, I)>(indices.len()))?;
                 scratch.extend(self.words_of(&self.key.words()[word], indices).zip(indices.iter().copied()));
                 word += 1;
                 if scratch.iter().any(|pair| pair.0 != scratch[0].0) {
                     break;
                 }
             }
-            scratch.sort_by_key(|pair| pair.0);
+            sort_by::sort_by(scratch, &|a, b| a.0.cmp(&b.0), 1)?;
             let mut from = range.start;
             for group in scratch.chunk_by(|a, b| a.0 == b.0) {
                 if group.len() > 1 && word < self.key.words().len() {
-                    groups.push((word, from..from + group.len()));
+                    memory::push(&mut groups, (word, from..from + group.len()))?;
                 }
                 from += group.len();
             }
             indices.iter_mut().zip(&*scratch).for_each(|(index, pair)| *index = pair.1);
         }
+        Ok(())
     }
 
     /// A word of the keys at some indices.
     fn words_of<I: Index>(&self, word: &KeyWord, indices: &[I]) -> impl Iterator<Item = u64> {
         indices.iter().enumerate().map(move |(i, index)| {
             if let Some(next) = indices.get(i + AHEAD) {
-                prefetch(self.records, next.to_usize() * self.size + word.begin());
+                prefetch(self.records, next.to_usize().wrapping_mul(self.size).wrapping_add(word.begin()));
             }
             word.of(self.record(*index))
         })
     }
 
     fn record<I: Index>(&self, index: I) -> &[u8] {
-        &self.records[index.to_usize() * self.size..][..self.size]
+        let begin = index.to_usize().checked_mul(self.size).expect("an index is below the number of records");
+        &self.records[begin..][..self.size]
     }
 }
 
 /// A sorted part, cut into blocks that no group of equal words goes across, and where each begins.
-fn whole_groups<W: Word, I: Index>(part: Part<W, I>) -> Vec<(usize, Part<W, I>)> {
+fn whole_groups<W: Word, I: Index>(part: Part<W, I>) -> Result<Vec<(usize, Part<W, I>)>, Error> {
     let (mut words, mut indices) = (part.words, part.indices);
     let (mut blocks, mut begin) = (Vec::new(), 0);
     while !words.is_empty() {
@@ -211,11 +232,11 @@ fn whole_groups<W: Word, I: Index>(part: Part<W, I>) -> Vec<(usize, Part<W, I>)>
         let count = words.partition_point(|word| *word <= last);
         let (of_block, rest) = words.split_at_mut(count);
         let (indices_of_block, indices_left) = indices.split_at_mut(count);
-        blocks.push((begin, Part { words: of_block, indices: indices_of_block }));
+        memory::push(&mut blocks, (begin, Part { words: of_block, indices: indices_of_block }))?;
         begin += count;
         (words, indices) = (rest, indices_left);
     }
-    blocks
+    Ok(blocks)
 }
 
 #[cfg(test)]
@@ -264,7 +285,7 @@ mod tests {
         for distinct in [1, 3, 1000, 10 * BLOCK] {
             let mut words: Vec<u64> = (0..3 * BLOCK + 7).map(|i| (i * distinct / (3 * BLOCK + 7)) as u64).collect();
             let mut indices = vec![0u32; words.len()];
-            let blocks = whole_groups(Part { words: &mut words, indices: &mut indices });
+            let blocks = whole_groups(Part { words: &mut words, indices: &mut indices }).unwrap();
             let mut end = 0;
             for (begin, block) in &blocks {
                 assert_eq!((*begin, block.words.len()), (end, block.indices.len()));

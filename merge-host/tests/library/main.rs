@@ -11,6 +11,7 @@ mod external;
 mod first_unsorted;
 mod groups;
 mod merge;
+mod pools;
 mod properties;
 mod sort;
 mod top_k;

@@ -3,7 +3,7 @@
 use super::MAX_METADATA;
 use super::flatbuffer::{Damaged, Fields, Table, Value};
 use crate::format::npy;
-use crate::say::error::{Failure, Result};
+use crate::say::error::{Failure, Result, shortened};
 use crate::spec::{Endian, KeyType};
 use clap::ValueEnum;
 use std::path::Path;
@@ -98,14 +98,14 @@ impl Column {
         let mut fields = schema.tables(1)?;
         let (count, field) = (fields.len(), fields.next());
         let (1, Some(field)) = (count, field) else {
-            return Err(format!("has {count} columns, expected one: save it by itself"));
+            return Err(format!("has {count} columns, expected one: save the column of keys by itself"));
         };
         let field = field?;
         let name = field.bytes(0, 1)?;
         let found = DataType::parse(field)?;
         let key_type = KeyType::value_variants().iter().find(|&&key_type| DataType::of(key_type) == found);
         let (Some(data_type), Some(&key_type)) = (found, key_type) else {
-            let (name, found) = (String::from_utf8_lossy(name), type_name(field)?);
+            let (name, found) = (shortened(&String::from_utf8_lossy(name)), type_name(field)?);
             return Err(format!("column {name:?} is of type {found}, expected numbers"));
         };
         Ok(Self {

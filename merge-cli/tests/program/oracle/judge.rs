@@ -62,7 +62,7 @@ impl Case<'_> {
         let input = Input::new(&request);
         let outcome = match self.subject.parse(&request) {
             // The program says the same, from the same declaration.
-            Err(error) => Ok(Some(before_usage(&error.to_string()))),
+            Err(error) => Ok(Some(merge_cli::shared::usage::message(&error))),
             Ok(()) => {
                 let run = Run::new(self.subject.words(&request, self.short), &request, &input);
                 run.outcome(&request, &input)
@@ -122,11 +122,6 @@ pub fn is_refused(subject: &Subject, request: &Request) -> bool {
     let input = Input::new(request);
     let run = || Run::new(subject.words(request, false), request, &input);
     subject.parse(request).is_err() || matches!(run().outcome(request, &input), Ok(Some(_)))
-}
-
-/// The part of clap's message that says what is wrong.
-fn before_usage(message: &str) -> String {
-    message.split("\n\nUsage:").next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the text has the name as a word.

@@ -31,7 +31,7 @@ mod parts;
 mod quicksort;
 mod short;
 
-use super::digit;
+use super::{digit, limit};
 use crate::{Key, SortOrder};
 use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
@@ -56,9 +56,7 @@ enum Level {
 fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
-        let (name, values) = crate::VECTORS;
-        let said = std::env::var(name).ok().and_then(|said| values.into_iter().position(|value| value == said));
-        let most = said.map_or(Level::Avx512, |value| [Level::None, Level::Avx2, Level::Avx512][value]);
+        let most = limit::vectors().map_or(Level::Avx512, |value| [Level::None, Level::Avx2, Level::Avx512][value]);
         of_processor().min(most)
     })
 }

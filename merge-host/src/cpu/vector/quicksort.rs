@@ -8,12 +8,14 @@
 //!   │ 3 1 2 │ 5 6 8 9 7 │   and in the end those that were held
 //! ```
 //!
-//! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks.
+//! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks. Where there is no memory for the second array, the
+//! standard library sorts what would fit.
 
 use super::coding::{Coding, code_all, splat};
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
 use super::{few, near};
+use crate::allocation;
 use std::hint::select_unpredictable;
 
 /// Sampled words whose median is the pivot, of many words and of some. Of fewer it is that of three.
@@ -61,7 +63,8 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
     // Networks need none.
     let scratch_len = if len <= few::most::<L, ROWS>() { 0 } else { len.min(near_len) };
-    let mut scratch: Vec<L::Word> = Vec::with_capacity(scratch_len);
+    let mut scratch: Vec<L::Word> = Vec::new();
+    let has_scratch = allocation::handled(|| scratch.try_reserve_exact(scratch_len)).is_ok();
     let scratch = scratch.as_mut_ptr();
     let mut parts = Parts::of(Part { begin: 0, end: len, in_scratch: false, steps });
     let mut random = len as u64 ^ 0x9e37_79b9_7f4a_7c15;
@@ -77,10 +80,10 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
         unsafe {
             let words = words.add(begin);
             let mut sorted = len;
-            if len <= near_len {
+            if len <= near_len && has_scratch {
                 near::sort::<L, ROWS>(words, scratch, len, steps, &mut random);
-            } else if steps == 0 {
-                // Pivots have been bad again and again.
+            } else if len <= near_len || steps == 0 {
+                // There is no memory, or pivots have been bad again and again.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
                 let Sampled { median, is_same } = sample::<L, ROWS>(words, len, &mut random, encode);

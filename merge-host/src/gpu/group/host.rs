@@ -15,8 +15,9 @@ use crate::gpu::launch::{Arrays, align};
 use crate::gpu::numbers::bytes_of_mut;
 use crate::gpu::operation::{Operation, Record};
 use crate::gpu::{Address, Gpu, zeroed};
+use crate::parallel::{self, Threads};
 use crate::splits::{InMemory, ordered_splits};
-use crate::{Error, GpuKey, Index, MergeKernel, SortOptions, SortOrder, Timing, parallel};
+use crate::{Error, GpuKey, Index, MergeKernel, SortOptions, SortOrder, Timing};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
@@ -77,24 +78,25 @@ impl GpuGroup {
         &self,
         options: SortOptions,
         len: usize,
+        threads: Threads,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
         if let Some(gpu) = self.only() {
-            return gpu.sort_streamed(options, len, read, write);
+            return gpu.sort_streamed(options, len, threads, read, write);
         }
         let job = Job { options, len, value_bytes: 0, indexes: false };
         let first = |member| self.part(member, len).start;
         let (sorted, mut timing) = self.sort_on_members::<K, E>(job, |member, to| {
             let read = |begin, part: &mut [u8]| read(first(member) + begin / size_of::<K>(), cast_slice_mut(part));
-            self.gpu(member).fill(&to.keys, read)
+            self.gpu(member).fill(&to.keys, threads, read)
         })?;
         let (_, download) = timed(|| {
             self.map_members(|member| {
                 let OnMember { memory, part, .. } = &sorted[member];
                 let [keys, _] = OnMember::ranges::<K>(*part);
                 let write = |begin, part: &[u8]| write(first(member) + begin / size_of::<K>(), cast_slice(part));
-                self.gpu(member).drain(&memory.index(keys), write)
+                self.gpu(member).drain(&memory.index(keys), threads, write)
             })
         })?;
         timing.download = download;

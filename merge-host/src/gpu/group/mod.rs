@@ -65,8 +65,8 @@ impl GpuGroup {
         if let Some(&ordinal) = ordinals.iter().enumerate().find(|(i, o)| ordinals[..*i].contains(o)).map(|(_, o)| o) {
             return Err(Error::RepeatedDevice { ordinal });
         }
-        // The driver starts them at the same time.
-        let gpus = parallel::map(ordinals.iter().copied(), Gpu::new);
+        // The driver starts them at the same time. A thread of a pool that waits could take up work that waits for these GPUs.
+        let gpus = parallel::map_on_new(ordinals.iter().copied(), Gpu::new);
         let members =
             gpus.into_iter().map(|gpu| GroupMember::new(gpu?, ordinals.len())).collect::<Result<Vec<_>, Error>>()?;
         for member in &members {

@@ -6,6 +6,6 @@ mod example;
 mod failing;
 mod memory;
 mod merging;
-mod slices;
+pub mod slices;
 mod sorting;
 mod threads;

@@ -1,0 +1,33 @@
+//! What the environment says of vector instructions.
+
+use crate::{Error, VECTORS};
+use std::env;
+use std::sync::OnceLock;
+
+/// The limit that the environment variable [`VECTORS`] sets, as an index of its values, which it reads once; `None` if it is
+/// not set.
+///
+/// # Errors
+/// [`Error::Vectors`] if it has another value.
+fn of_environment() -> &'static Result<Option<usize>, Error> {
+    static LIMIT: OnceLock<Result<Option<usize>, Error>> = OnceLock::new();
+    LIMIT.get_or_init(|| {
+        let (name, values) = VECTORS;
+        let Some(said) = env::var_os(name) else { return Ok(None) };
+        match values.iter().position(|value| said == *value) {
+            Some(limit) => Ok(Some(limit)),
+            None => Err(Error::Vectors { found: said.to_string_lossy().into_owned() }),
+        }
+    })
+}
+
+/// Checks the environment variable.
+pub(super) fn check() -> Result<(), Error> {
+    of_environment().as_ref().map_or_else(|error| Err(error.clone()), |_| Ok(()))
+}
+
+/// The limit; `None` if there is none. [`check`] finds a wrong one.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn vectors() -> Option<usize> {
+    of_environment().as_ref().ok().copied().flatten()
+}
