@@ -1,19 +1,21 @@
-//! Compares everything the GPU engine does with the CPU engine, also on arrays in the GPU's memory, and tests that these cannot be
-//! misused. Then prints a short timing table.
+//! Compares everything the GPU engine does with the CPU engine, also on arrays in the GPU's memory, and tests that
+//! these cannot be misused. Then prints a short timing table.
 //!
 //! ```text
 //! gpu_test [--seed S] [--sorts | --groups | [--segments] [--sets] [--top]] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
-//! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
-//! those of `cargo bench` and of benches/peers: a row of a sort ends with the digest of its keys, which all three print.
-//! The distributions are sorted with 2^L keys, by default 2^28.
+//! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and
+//! the same as those of `cargo bench` and of benches/peers: a row of a sort ends with the digest of its keys, which all
+//! three print. The distributions are sorted with 2^L keys, by default 2^28.
 //!
-//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do. `--many-runs`,
-//! `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array and of groups of them, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
-//! `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of one type, so that a process for each type takes
-//! less time than one for all. Neither `--sorts` nor `--keys` can go with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges,
-//! with `--sorts` too, and sorts of segments, operations on sorted keys and the first k, with `--segments`, `--sets` and `--top` too.
+//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do.
+//! `--many-runs`, `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array and of groups
+//! of them, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of
+//! type `u64`. `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of
+//! one type, so that a process for each type takes less time than one for all. Neither `--sorts` nor `--keys` can go
+//! with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges, with `--sorts` too, and sorts of
+//! segments, operations on sorted keys and the first k, with `--segments`, `--sets` and `--top` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
@@ -63,8 +65,8 @@ macro_rules! of_all_types {
     };
 }
 
-/// A part of the test that an option chooses: the option, what is compared, what is compared of more than 2^32 keys, and what is timed with a number of
-/// keys of type `u32`.
+/// A part of the test that an option chooses: the option, what is compared, what is compared of more than 2^32 keys,
+/// and what is timed with a number of keys of type `u32`.
 struct Part {
     option: &'static str,
     check: fn(&mut Test),
@@ -254,13 +256,15 @@ const KINDS: [Kind; 3] = [
     ("equal", |_| 0x8000_0000_8000_0000),
 ];
 
-/// Kinds of keys of 8 bytes of which some differ only in bits that do not fit into a key packed with its slot: few such, and many.
+/// Kinds of keys of 8 bytes of which some differ only in bits that do not fit into a key packed with its slot: few
+/// such, and many.
 const KINDS_BY_LOW_BITS: [Kind; 2] = [
     ("1024 upper halves", |word| mix(word & 1023) >> 32 << 32 | word >> 44),
     ("low bits", |word| if word.is_multiple_of(1 << 12) { word } else { word >> 51 }),
 ];
 
-/// Kinds of keys for the sort that divides: of which it is decided in each of its ways whether they are divided, and how often.
+/// Kinds of keys for the sort that divides: of which it is decided in each of its ways whether they are divided, and
+/// how often.
 const KINDS_TO_DIVIDE: [Kind; 8] = [
     ("uniform", |word| word),
     ("in a narrow range", |word| 5_000_000_000 + word % 1000),
@@ -761,8 +765,8 @@ impl Test {
         }
     }
 
-    /// A graph of one sort, launched with keys that are divided, that are sorted by all of their bits, and that are in order: what is done depends
-    /// on the keys, and not on those of the capture.
+    /// A graph of one sort, launched with keys that are divided, that are sorted by all of their bits, and that are in
+    /// order: what is done depends on the keys, and not on those of the capture.
     fn check_sort_graph<K: GpuKey>(&mut self) {
         let kinds: [Kind; 2] = [("uniform", |word| word), ("bits ANDed", |word| word & mix(word) & mix(!word))];
         let gpu = Gpu::new(0).expect("there is a GPU");
@@ -818,8 +822,8 @@ impl Test {
             let (keys, values) = (with_values.raw(), sorted_values.raw());
             let (av, bv) = ((a.raw(), a_values.raw()), (b.raw(), b_values.raw()));
             let out = |i: usize| (others[i].0.raw(), others[i].1.raw());
-            // SAFETY: all arrays belong to this stream, are different ones, and live until the last launch of the graph has been
-            // waited for. The offsets ascend from 0 to the lengths.
+            // SAFETY: all arrays belong to this stream, are different ones, and live until the last launch of the graph
+            // has been waited for. The offsets ascend from 0 to the lengths.
             unsafe {
                 gpu.sort_pairs_raw(kernel, order, keys, values, for_sort_pairs.raw(), on)?;
                 gpu.sort_raw(kernel, SortOrder::Ascending, a.raw(), for_sort.raw(), on)?;
@@ -879,8 +883,8 @@ impl Test {
         }
     }
 
-    /// Sorts of all sizes that have kernels of their own, captured in a graph on a GPU whose kernels nothing but `prepare` has
-    /// loaded.
+    /// Sorts of all sizes that have kernels of their own, captured in a graph on a GPU whose kernels nothing but
+    /// `prepare` has loaded.
     fn check_prepared<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
@@ -1324,8 +1328,8 @@ mod graph {
         /// Puts the graph's work on the stream.
         ///
         /// # Safety
-        /// The arrays and the `Gpu` that the graph was captured with live until the work is done, and nothing else uses the arrays
-        /// until then.
+        /// The arrays and the `Gpu` that the graph was captured with live until the work is done, and nothing else uses
+        /// the arrays until then.
         pub unsafe fn launch(&self, stream: &Stream) {
             // SAFETY: the graph and the stream are alive; the caller's guarantees for the rest.
             assert_eq!(unsafe { launch(self.0, stream.handle()) }, 0, "cuGraphLaunch");

@@ -12,8 +12,8 @@ use std::mem::ManuallyDrop;
 
 /// An array in a GPU's memory, which belongs to one [`Stream`].
 ///
-/// All work on the array is put on its stream and done in that order. The array keeps its stream and its GPU. When it is dropped, its
-/// memory is freed after the work on the stream, which the drop waits for.
+/// All work on the array is put on its stream and done in that order. The array keeps its stream and its GPU. When it
+/// is dropped, its memory is freed after the work on the stream, which the drop waits for.
 ///
 /// The elements are plain data, such as numbers. Their bytes are copied as they are.
 pub struct DeviceArray<T> {
@@ -48,12 +48,13 @@ impl Stream {
         Ok(array)
     }
 
-    /// Checks offsets and uploads them, for [`merge_many`](Self::merge_many), [`merge_many_ragged`](Self::merge_many_ragged),
-    /// [`merge_ragged`](Self::merge_ragged) and [`sort_segments`](Self::sort_segments). Waits for the copy. O(n).
+    /// Checks offsets and uploads them, for [`merge_many`](Self::merge_many),
+    /// [`merge_many_ragged`](Self::merge_many_ragged), [`merge_ragged`](Self::merge_ragged) and
+    /// [`sort_segments`](Self::sort_segments). Waits for the copy. O(n).
     ///
     /// # Errors
-    /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0, [`Error::DescendingOffsets`] if one is
-    /// less than the one before it, and those of [`upload`](Self::upload).
+    /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0,
+    /// [`Error::DescendingOffsets`] if one is less than the one before it, and those of [`upload`](Self::upload).
     pub fn upload_offsets(&self, offsets: &[usize]) -> Result<DeviceOffsets, Error> {
         let end = *offsets.last().ok_or(Error::NoOffsets)?;
         check_offsets("the array", offsets, end)?;
@@ -64,8 +65,8 @@ impl Stream {
     /// Copies `from` to `to`, which has as many elements. Does not wait for the copy.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if the lengths differ, [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does not belong to
-    /// this stream, [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if the lengths differ, [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does
+    /// not belong to this stream, [`Error::Device`] where the driver fails.
     pub fn copy<T: Pod>(&self, from: &DeviceArray<T>, to: &mut DeviceArray<T>) -> Result<(), Error> {
         check_length("to", from.len, to.len, "|from|")?;
         self.owned("from", from)?;
@@ -112,17 +113,18 @@ impl<T> DeviceArray<T> {
         &self.stream
     }
 
-    /// The address and the length, for the [raw layer](crate::Gpu#the-raw-layer) and for other libraries. The address, a multiple of
-    /// 256, is valid as long as the array lives, and 0 if the array has no bytes.
+    /// The address and the length, for the [raw layer](crate::Gpu#the-raw-layer) and for other libraries. The address,
+    /// a multiple of 256, is valid as long as the array lives, and 0 if the array has no bytes.
     pub fn raw(&self) -> RawArray<T> {
         RawArray::new(self.memory.as_device_ptr().as_raw(), self.len)
     }
 
-    /// Moves the array to another stream of the same GPU. Later work of that stream waits for what is on the array's stream now. Does
-    /// not wait on the host.
+    /// Moves the array to another stream of the same GPU. Later work of that stream waits for what is on the array's
+    /// stream now. Does not wait on the host.
     ///
     /// # Errors
-    /// [`Error::OtherGpu`] if `stream` is of another GPU, [`Error::Device`] where the driver fails. The array stays where it is then.
+    /// [`Error::OtherGpu`] if `stream` is of another GPU, [`Error::Device`] where the driver fails. The array stays
+    /// where it is then.
     pub fn move_to(&mut self, stream: &Stream) -> Result<(), Error> {
         self.check_gpu("the array", stream)?;
         if !self.stream.is(stream) {
@@ -140,7 +142,8 @@ impl<T> DeviceArray<T> {
 }
 
 impl<T: Pod> DeviceArray<T> {
-    /// Copies `from` into the array, which has as many elements. Waits for the work on the stream, and for the copy. O(n).
+    /// Copies `from` into the array, which has as many elements. Waits for the work on the stream, and for the copy.
+    /// O(n).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if the lengths differ, [`Error::Device`] where the driver fails.
@@ -196,8 +199,8 @@ impl<T> fmt::Debug for DeviceArray<T> {
 impl<T> Drop for DeviceArray<T> {
     fn drop(&mut self) {
         let freed = self.stream.gpu().enter();
-        // All work on the array is on its stream. Where it is not known to have ended, for instance in a capture, the memory is not
-        // freed.
+        // All work on the array is on its stream. Where it is not known to have ended, for instance in a capture, the
+        // memory is not freed.
         if freed.is_ok() && (self.memory.is_empty() || self.stream.synchronize().is_ok()) {
             // SAFETY: this is the only call, and the memory is not used afterwards: the work that uses it has ended.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
@@ -205,7 +208,8 @@ impl<T> Drop for DeviceArray<T> {
     }
 }
 
-/// The offsets of the runs of an array or of a ragged batch, of groups of runs, or of segments, in a GPU's memory. They have been checked: they begin with 0 and never decrease.
+/// The offsets of the runs of an array or of a ragged batch, of groups of runs, or of segments, in a GPU's memory. They
+/// have been checked: they begin with 0 and never decrease.
 ///
 /// [`Stream::upload_offsets`] makes them. They do not change, because the GPU reads them without checks.
 #[derive(Debug)]

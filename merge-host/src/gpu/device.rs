@@ -109,8 +109,9 @@ impl Gpu {
         self.shared.ordinal
     }
 
-    /// Makes the GPU's context, which is its primary context, the calling thread's current one, as the driver's functions need it. The
-    /// functions of this library do that by themselves. Those of the two layers restore the context that was current before.
+    /// Makes the GPU's context, which is its primary context, the calling thread's current one, as the driver's
+    /// functions need it. The functions of this library do that by themselves. Those of the two layers restore the
+    /// context that was current before.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -124,9 +125,9 @@ impl Gpu {
         Stream::new(StreamFlags::DEFAULT, None).or_failure("cuStreamCreateWithPriority")
     }
 
-    /// Loads all kernels for keys of type `K`, alone or with values, of arrays of any size. The driver compiles them now, so
-    /// that later calls only launch. Without this a kernel is loaded by the first call that needs it, which must not happen
-    /// while a stream is captured.
+    /// Loads all kernels for keys of type `K`, alone or with values, of arrays of any size. The driver compiles them
+    /// now, so that later calls only launch. Without this a kernel is loaded by the first call that needs it, which
+    /// must not happen while a stream is captured.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -159,44 +160,46 @@ impl Gpu {
         }
     }
 
-    /// Allocates an array and copies `from` into it. Waits until the copy has arrived, so that work on any stream may use it.
+    /// Allocates an array and copies `from` into it. Waits until the copy has arrived, so that work on any stream may
+    /// use it.
     pub(super) fn upload<T: DeviceCopy + bytemuck::Pod>(&self, from: &[T]) -> Result<DeviceBuffer<T>, Error> {
         let to = self.buffer(from.len())?;
         self.copy_to_gpu(bytemuck::cast_slice(from), &to)?;
         Ok(to)
     }
 
-    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits or counters (at most 1 %, or 24 KiB where that
-    /// is more). `usize::MAX` if there are more keys than any GPU has memory for.
+    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits or counters (at most 1
+    /// %, or 24 KiB where that is more). `usize::MAX` if there are more keys than any GPU has memory for.
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
         SortPlan::of::<K>(n, 0, false).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a sort of `n` keys with values of type `V` by any kernel: both once more, and splits or counters.
-    /// `usize::MAX` as for [`sort_workspace_bytes`](Self::sort_workspace_bytes).
+    /// Bytes of workspace for a sort of `n` keys with values of type `V` by any kernel: both once more, and splits or
+    /// counters. `usize::MAX` as for [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
         SortPlan::of::<K>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for an argsort of `n` keys with indices of type `I`: both once more, and splits or counters. `usize::MAX` as for
-    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
+    /// Bytes of workspace for an argsort of `n` keys with indices of type `I`: both once more, and splits or counters.
+    /// `usize::MAX` as for [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn argsort_workspace_bytes<K: Key, I: Index>(n: usize) -> usize {
         SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for the first `k` of `n` keys: an eighth of the keys once more, up to 8 MiB of counts, and those of a sort of `k` keys.
+    /// Bytes of workspace for the first `k` of `n` keys: an eighth of the keys once more, up to 8 MiB of counts, and
+    /// those of a sort of `k` keys.
     pub fn top_k_workspace_bytes<K: Key>(n: usize, k: usize) -> usize {
         top_k::workspace_bytes::<K>(n, k, 0)
     }
 
-    /// Bytes of workspace for the first `k` of `n` keys with values of type `V`, or with their indices: an eighth of both once more, up to
-    /// 8 MiB of counts, and those of a sort of `k` keys with values.
+    /// Bytes of workspace for the first `k` of `n` keys with values of type `V`, or with their indices: an eighth of
+    /// both once more, up to 8 MiB of counts, and those of a sort of `k` keys with values.
     pub fn top_k_pairs_workspace_bytes<K: Key, V>(n: usize, k: usize) -> usize {
         top_k::workspace_bytes::<K>(n, k, const { value_bytes::<V>() })
     }
 
-    /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes for each tile of some thousand keys, and none where
-    /// one launch does it all.
+    /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes for each tile of some thousand keys, and none
+    /// where one launch does it all.
     pub const fn merge_workspace_bytes<K: Key>(kernel: MergeKernel, total: usize) -> usize {
         merge::workspace_bytes::<K>(kernel, total)
     }
@@ -213,14 +216,14 @@ impl Gpu {
         batch::ragged_workspace_bytes::<K>(total)
     }
 
-    /// Bytes of workspace for a set operation on `total` keys of both arrays, with values or without: 16 bytes for each tile of some
-    /// thousand keys.
+    /// Bytes of workspace for a set operation on `total` keys of both arrays, with values or without: 16 bytes for each
+    /// tile of some thousand keys.
     pub const fn set_operation_workspace_bytes<K: Key>(total: usize) -> usize {
         sets::workspace_bytes::<K>(total)
     }
 
-    /// Bytes of workspace for unique keys, run lengths and reductions by key, of `n` keys with any values: 24 bytes for each tile of some
-    /// thousand keys.
+    /// Bytes of workspace for unique keys, run lengths and reductions by key, of `n` keys with any values: 24 bytes for
+    /// each tile of some thousand keys.
     pub const fn groups_workspace_bytes<K: Key>(n: usize) -> usize {
         groups::workspace_bytes::<K>(n)
     }
@@ -242,7 +245,8 @@ impl fmt::Debug for Gpu {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The driver unloads modules, destroys streams and frees page-locked memory only where their context is current.
+        // The driver unloads modules, destroys streams and frees page-locked memory only where their context is
+        // current.
         if let Ok(_entered) = Entered::new(&self.context) {
             drop((mem::take(&mut self.kernels), mem::take(&mut self.sides)));
             self.staging.clear();

@@ -154,7 +154,8 @@ impl Gpu {
         })
     }
 
-    /// The first of equal keys of an array that was sorted in the GPU's memory, with their values. Adds to the time that the sort took.
+    /// The first of equal keys of an array that was sorted in the GPU's memory, with their values. Adds to the time
+    /// that the sort took.
     fn unique_on_gpu<K: GpuKey>(&self, (sorted, mut timing): (OnGpu, Timing)) -> Result<(OnGpu, Timing), Error> {
         self.load(&groups::entries_of_unique::<K>(sorted.value_bytes))?;
         // The workspace of the sort was as large, and has been freed.
@@ -236,7 +237,8 @@ impl Gpu {
         let bounds = segments::Bounds::of_offsets(on_gpu.as_device_ptr().as_raw(), offsets.len() - 1, longest);
         let ((), compute) = timed(|| {
             let (queue, at) = (self.queue(&stream)?, sorted.arrays());
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine` has checked the offsets.
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine`
+            // has checked the offsets.
             unsafe { segments::sort_segments::<K>(&queue, order, at, bounds, false, address(&workspace))? };
             stream.synchronize().or_failure("the sort of segments on the GPU")
         })?;
@@ -288,7 +290,8 @@ impl Gpu {
         Ok(timing)
     }
 
-    /// [`Engine::merge_many_ragged_pairs`](crate::Engine::merge_many_ragged_pairs). Lengths and offsets have been checked.
+    /// [`Engine::merge_many_ragged_pairs`](crate::Engine::merge_many_ragged_pairs). Lengths and offsets have been
+    /// checked.
     pub(crate) fn merge_many_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         (keys, values, offsets): (&[K], &[V], &[usize]),
@@ -341,7 +344,8 @@ impl Gpu {
             let (queue, at) = (self.queue(&stream)?, from.arrays());
             let out = other.as_ref().map_or(at, OnGpu::arrays);
             let (order, workspace) = (SortOrder::Ascending, address(&workspace));
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine` has checked the offsets.
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine`
+            // has checked the offsets.
             unsafe { many_ragged::merge_many_ragged::<K>(&queue, order, at, described, out, workspace)? };
             stream.synchronize().or_failure("the merge on the GPU")
         })?;
@@ -452,10 +456,11 @@ impl Gpu {
         })
     }
 
-    /// Has `work` upload keys and values and put them in order, or some of them, and downloads these. Returns their number.
+    /// Has `work` upload keys and values and put them in order, or some of them, and downloads these. Returns their
+    /// number.
     ///
-    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, and the values are
-    /// gathered here.
+    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, and the
+    /// values are gathered here.
     fn pairs_in_place<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         keys: &mut [K],
@@ -475,8 +480,8 @@ impl Gpu {
         Ok((done.len, timing))
     }
 
-    /// Uploads keys and values in runs of these lengths, and merges the runs in the GPU's memory: many at once, unless there are
-    /// more keys than 32 bits count.
+    /// Uploads keys and values in runs of these lengths, and merges the runs in the GPU's memory: many at once, unless
+    /// there are more keys than 32 bits count.
     fn merge_runs_on_gpu<K: GpuKey>(
         &self,
         lengths: Vec<usize>,
@@ -547,8 +552,8 @@ impl Gpu {
         self.sort_on_gpu::<K, Error>((kernel, order), keys.len(), values.each, false, upload)
     }
 
-    /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if that
-    /// is 0. If it `indexes`, values are the keys' indices, and nothing has to be put there.
+    /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if
+    /// that is 0. If it `indexes`, values are the keys' indices, and nothing has to be put there.
     fn sort_on_gpu<K: GpuKey, E: From<Error> + Send>(
         &self,
         how: (SortKernel, SortOrder),
@@ -575,11 +580,11 @@ impl Gpu {
         Ok((sorted, Timing { upload, compute, ..Timing::default() }))
     }
 
-    /// [`merge_on_gpu`](Self::merge_on_gpu) of keys with values. `needs` are the entry points for values of a number of bytes, and
-    /// the bytes of workspace.
+    /// [`merge_on_gpu`](Self::merge_on_gpu) of keys with values. `needs` are the entry points for values of a number of
+    /// bytes, and the bytes of workspace.
     ///
-    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, in A followed by
-    /// B, and the values are gathered here.
+    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, in A
+    /// followed by B, and the values are gathered here.
     fn merge_values<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         a: (&[K], &[V]),
@@ -714,7 +719,8 @@ fn identity(len: usize) -> Result<Box<[u64]>, Error> {
     Ok(indices)
 }
 
-/// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are there.
+/// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are
+/// there.
 pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
     let memory = allocation::handled(|| gathered.try_reserve_exact(permutation.len()));

@@ -102,7 +102,8 @@ impl Gpu {
         Ok(Timing { upload, compute, download, ..Timing::default() })
     }
 
-    /// Uploads keys and allocates the workspace for their groups, if there is memory for `more` bytes for each key besides.
+    /// Uploads keys and allocates the workspace for their groups, if there is memory for `more` bytes for each key
+    /// besides.
     fn upload_groups<K: GpuKey>(
         &self,
         keys: &[K],

@@ -41,8 +41,8 @@ impl Gpu {
 }
 
 impl GpuGroup {
-    /// The first `k` keys of each member's part of `keys`, or all if they are fewer, one part after the other, with their indices in `keys` if it
-    /// `indexes`. The first `k` of these are those of `keys`.
+    /// The first `k` keys of each member's part of `keys`, or all if they are fewer, one part after the other, with
+    /// their indices in `keys` if it `indexes`. The first `k` of these are those of `keys`.
     pub(crate) fn top_k_host<K: GpuKey>(
         &self,
         order: SortOrder,

@@ -13,12 +13,13 @@ type PairsMut<'a, K, V> = (&'a mut DeviceArray<K>, &'a mut DeviceArray<V>);
 
 /// # Sorts and merges
 ///
-/// Each of these methods puts work on the stream and returns before it is done. None allocates or waits, except that a kernel is
-/// loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)). All arrays belong to this stream; another one is
-/// [`Error::OtherStream`] or [`Error::OtherGpu`], and nothing has been put on the stream then. A workspace may be larger than needed,
-/// and the calls of a stream may share one. Its content is unspecified afterwards.
+/// Each of these methods puts work on the stream and returns before it is done. None allocates or waits, except that a
+/// kernel is loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)). All arrays belong to this
+/// stream; another one is [`Error::OtherStream`] or [`Error::OtherGpu`], and nothing has been put on the stream then. A
+/// workspace may be larger than needed, and the calls of a stream may share one. Its content is unspecified afterwards.
 ///
-/// If the driver fails while work is put on the stream ([`Error::Device`]), the arrays that are written have unspecified elements.
+/// If the driver fails while work is put on the stream ([`Error::Device`]), the arrays that are written have
+/// unspecified elements.
 impl Stream {
     /// Sorts `keys`, ascending in total order, as [`sort_with`](Self::sort_with) does.
     ///
@@ -54,18 +55,19 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (keys, workspace) = (self.owned("keys", keys)?, self.owned("workspace", workspace)?);
-        // SAFETY: all arrays belong to this stream: `owned` has checked that. All work on them is on it, they are freed after that
-        // work, and they keep the stream and the `Gpu`. Those that are written are borrowed mutably, so that they are apart from
-        // the others and in no other call at this time.
+        // SAFETY: all arrays belong to this stream: `owned` has checked that. All work on them is on it, they are freed
+        // after that work, and they keep the stream and the `Gpu`. Those that are written are borrowed mutably, so that
+        // they are apart from the others and in no other call at this time.
         unsafe { self.gpu().sort_raw(kernel, order, keys, workspace, self.handle()) }
     }
 
-    /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order of the keys' type or
-    /// descending. Stable: equal keys stay in their order. O(n log n).
+    /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order of the
+    /// keys' type or descending. Stable: equal keys stay in their order. O(n log n).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes
-    /// than [`Gpu::sort_pairs_workspace_bytes`](crate::Gpu::sort_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace`
+    /// has fewer bytes than [`Gpu::sort_pairs_workspace_bytes`](crate::Gpu::sort_pairs_workspace_bytes),
+    /// [`Error::Device`] where the driver fails.
     pub fn sort_pairs<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -94,12 +96,12 @@ impl Stream {
         unsafe { self.gpu().sort_pairs_raw(kernel, order, keys, values, workspace, self.handle()) }
     }
 
-    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to the index of each before the sort. Stable:
-    /// equal keys stay in their order. What is in `indices` before is not read. O(n log n).
+    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to the index of each before the
+    /// sort. Stable: equal keys stay in their order. What is in `indices` before is not read. O(n log n).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the
-    /// indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more
+    /// than 2^32 and the indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
     /// [`Gpu::argsort_workspace_bytes`](crate::Gpu::argsort_workspace_bytes), [`Error::Device`] where the driver fails.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
@@ -129,12 +131,13 @@ impl Stream {
         unsafe { self.gpu().argsort_raw(kernel, order, keys, indices, workspace, self.handle()) }
     }
 
-    /// Sets `out` to the first `out.len()` of `keys` in the total order of their type, or descending: sorted. `keys` stays as it is. Reads each key twice as
-    /// a rule. O(n + k log k).
+    /// Sets `out` to the first `out.len()` of `keys` in the total order of their type, or descending: sorted. `keys`
+    /// stays as it is. Reads each key twice as a rule. O(n + k log k).
     ///
     /// # Errors
-    /// [`Error::TooFewKeys`] if `out` is longer than `keys`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::top_k_workspace_bytes`](crate::Gpu::top_k_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [`Error::TooFewKeys`] if `out` is longer than `keys`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer
+    /// bytes than [`Gpu::top_k_workspace_bytes`](crate::Gpu::top_k_workspace_bytes), [`Error::Device`] where the driver
+    /// fails.
     pub fn top_k<K: GpuKey>(
         &self,
         order: SortOrder,
@@ -148,11 +151,12 @@ impl Stream {
         unsafe { self.gpu().top_k_raw(order, keys, out, workspace, self.handle()) }
     }
 
-    /// As [`top_k`](Self::top_k), with a value of 4 or 8 bytes for each key. Stable: of equal keys, the first ones are taken, and they stay in their order.
+    /// As [`top_k`](Self::top_k), with a value of 4 or 8 bytes for each key. Stable: of equal keys, the first ones are
+    /// taken, and they stay in their order.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`top_k`](Self::top_k), with the workspace of
-    /// [`Gpu::top_k_pairs_workspace_bytes`](crate::Gpu::top_k_pairs_workspace_bytes).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`top_k`](Self::top_k),
+    /// with the workspace of [`Gpu::top_k_pairs_workspace_bytes`](crate::Gpu::top_k_pairs_workspace_bytes).
     pub fn top_k_pairs<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -167,7 +171,8 @@ impl Stream {
         unsafe { self.gpu().top_k_pairs_raw(order, from, out, workspace, self.handle()) }
     }
 
-    /// As [`top_k_pairs`](Self::top_k_pairs), with the index of each key for a value. What is in the indices before is not read.
+    /// As [`top_k_pairs`](Self::top_k_pairs), with the index of each key for a value. What is in the indices before is
+    /// not read.
     ///
     /// # Errors
     /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and those of
@@ -185,14 +190,15 @@ impl Stream {
         unsafe { self.gpu().top_k_indices_raw(order, keys, out, workspace, self.handle()) }
     }
 
-    /// Merges `a` and `b`, both ascending, into `out`, which has `a.len() + b.len()` keys. Stable: of equal keys, `a`'s go first.
-    /// O(n).
+    /// Merges `a` and `b`, both ascending, into `out`, which has `a.len() + b.len()` keys. Stable: of equal keys, `a`'s
+    /// go first. O(n).
     ///
     /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified order.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_workspace_bytes`](crate::Gpu::merge_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer
+    /// bytes than [`Gpu::merge_workspace_bytes`](crate::Gpu::merge_workspace_bytes), [`Error::Device`] where the driver
+    /// fails.
     pub fn merge<K: GpuKey>(
         &self,
         kernel: MergeKernel,
@@ -207,15 +213,17 @@ impl Stream {
         unsafe { self.gpu().merge_raw(kernel, a, b, out, workspace, self.handle()) }
     }
 
-    /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with equal keys,
-    /// `a`'s go first. O(n).
+    /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with
+    /// equal keys, `a`'s go first. O(n).
     ///
-    /// Each argument is keys and as many values of 4 or 8 bytes, which is checked at compile time. `out` has `|a| + |b|` pairs.
+    /// Each argument is keys and as many values of 4 or 8 bytes, which is checked at compile time. `out` has `|a| +
+    /// |b|` pairs.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::ValuesMismatch`] if an argument has not as many values
-    /// as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_pairs_workspace_bytes`](crate::Gpu::merge_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::ValuesMismatch`] if an argument has not
+    /// as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_pairs_workspace_bytes`](crate::Gpu::merge_pairs_workspace_bytes), [`Error::Device`] where the
+    /// driver fails.
     pub fn merge_pairs<K: GpuKey, V: Pod>(
         &self,
         a: (&DeviceArray<K>, &DeviceArray<V>),
@@ -229,8 +237,8 @@ impl Stream {
         unsafe { self.gpu().merge_pairs_raw(a, b, out, workspace, self.handle()) }
     }
 
-    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. Lengths are as in
-    /// [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
+    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`.
+    /// Lengths are as in [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
     ///
     /// # Errors
     /// Those of [`Engine::merge_batch`](crate::Engine::merge_batch).
@@ -266,7 +274,8 @@ impl Stream {
     /// As [`merge_batch`](Self::merge_batch), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
     ///
     /// # Errors
-    /// Those of [`merge_batch`](Self::merge_batch), and [`Error::ValuesMismatch`] if an argument has not as many values as keys.
+    /// Those of [`merge_batch`](Self::merge_batch), and [`Error::ValuesMismatch`] if an argument has not as many values
+    /// as keys.
     pub fn merge_batch_pairs<K: GpuKey, V: Pod>(
         &self,
         a: (&DeviceArray<K>, &DeviceArray<V>),
@@ -280,15 +289,16 @@ impl Stream {
         unsafe { self.gpu().merge_batch_pairs_raw(a, b, out, d, a_len, self.handle()) }
     }
 
-    /// Solves many merge problems of any lengths. Each side is its keys and their offsets. The runs of problem `p` are the keys
-    /// `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`.
-    /// O(n log n).
+    /// Solves many merge problems of any lengths. Each side is its keys and their offsets. The runs of problem `p` are
+    /// the keys `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at
+    /// `a_offsets[p] + b_offsets[p]`. O(n log n).
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another number of keys than `a` and `b` together, [`Error::OffsetsMismatch`] if the two
-    /// sides have different numbers of offsets, [`Error::LastOffset`] if the last one is not the number of keys,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_ragged_workspace_bytes`](crate::Gpu::merge_ragged_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if `out` has another number of keys than `a` and `b` together,
+    /// [`Error::OffsetsMismatch`] if the two sides have different numbers of offsets, [`Error::LastOffset`] if the last
+    /// one is not the number of keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_ragged_workspace_bytes`](crate::Gpu::merge_ragged_workspace_bytes), [`Error::Device`] where the
+    /// driver fails.
     pub fn merge_ragged<K: GpuKey>(
         &self,
         a: (&DeviceArray<K>, &DeviceOffsets),
@@ -304,11 +314,12 @@ impl Stream {
         unsafe { self.gpu().merge_ragged_raw(a, b, out, workspace, self.handle()) }
     }
 
-    /// As [`merge_ragged`](Self::merge_ragged), with a value for each key, as in [`merge_pairs`](Self::merge_pairs). Each side is its
-    /// keys, their values and their offsets.
+    /// As [`merge_ragged`](Self::merge_ragged), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
+    /// Each side is its keys, their values and their offsets.
     ///
     /// # Errors
-    /// Those of [`merge_ragged`](Self::merge_ragged), and [`Error::ValuesMismatch`] if an argument has not as many values as keys.
+    /// Those of [`merge_ragged`](Self::merge_ragged), and [`Error::ValuesMismatch`] if an argument has not as many
+    /// values as keys.
     pub fn merge_ragged_pairs<K: GpuKey, V: Pod>(
         &self,
         a: (&DeviceArray<K>, &DeviceArray<V>, &DeviceOffsets),
@@ -325,9 +336,9 @@ impl Stream {
         unsafe { self.gpu().merge_ragged_pairs_raw(a, b, out, workspace, self.handle()) }
     }
 
-    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their number to
-    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the keys kept are unspecified.
-    /// O(n).
+    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their
+    /// number to `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the
+    /// keys kept are unspecified. O(n).
     ///
     /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified number and order.
     ///
@@ -345,9 +356,10 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if `count` has not one
-    /// element, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::set_operation_workspace_bytes`](crate::Gpu::set_operation_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if
+    /// `count` has not one element, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::set_operation_workspace_bytes`](crate::Gpu::set_operation_workspace_bytes), [`Error::Device`] where the
+    /// driver fails.
     pub fn set_operation<K: GpuKey>(
         &self,
         operation: SetOperation,
@@ -363,11 +375,13 @@ impl Stream {
         unsafe { self.gpu().set_operation_raw(operation, a, b, out, count, workspace, self.handle()) }
     }
 
-    /// As [`set_operation`](Self::set_operation), with a value for each key, as in [`merge_pairs`](Self::merge_pairs). A key that is
-    /// kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and `std::set_intersection`.
+    /// As [`set_operation`](Self::set_operation), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
+    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union`
+    /// and `std::set_intersection`.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`set_operation`](Self::set_operation).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of
+    /// [`set_operation`](Self::set_operation).
     pub fn set_operation_pairs<K: GpuKey, V: Pod>(
         &self,
         operation: SetOperation,
@@ -383,9 +397,9 @@ impl Stream {
         unsafe { self.gpu().set_operation_pairs_raw(operation, a, b, out, count, workspace, self.handle()) }
     }
 
-    /// Writes the first key of each group of equal keys that are next to each other, such as those of a sorted array, to `out`, and the
-    /// number of groups to `count`, which has one element. `out` has at least as many elements as `keys`; those after the groups are
-    /// unspecified. Two keys are equal if their bits are. O(n).
+    /// Writes the first key of each group of equal keys that are next to each other, such as those of a sorted array,
+    /// to `out`, and the number of groups to `count`, which has one element. `out` has at least as many elements as
+    /// `keys`; those after the groups are unspecified. Two keys are equal if their bits are. O(n).
     ///
     /// ```no_run
     /// use merge_host::Gpu;
@@ -405,8 +419,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapacityTooSmall`] if `out` has fewer elements than `keys`, [`Error::LengthMismatch`] if `count` has not one element,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Error::CapacityTooSmall`] if `out` has fewer elements than `keys`, [`Error::LengthMismatch`] if `count` has
+    /// not one element, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
     /// [`Gpu::groups_workspace_bytes`](crate::Gpu::groups_workspace_bytes), [`Error::Device`] where the driver fails.
     pub fn unique<K: GpuKey>(
         &self,
@@ -439,8 +453,8 @@ impl Stream {
         unsafe { self.gpu().unique_pairs_raw(keys, out, count, workspace, self.handle()) }
     }
 
-    /// Writes the first key of each group of equal keys that are next to each other, and the number of the group's keys, to `out`, and
-    /// the number of groups to `count`. Otherwise as [`unique`](Self::unique).
+    /// Writes the first key of each group of equal keys that are next to each other, and the number of the group's
+    /// keys, to `out`, and the number of groups to `count`. Otherwise as [`unique`](Self::unique).
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if `out` has not as many lengths as keys, and those of [`unique`](Self::unique).
@@ -457,11 +471,11 @@ impl Stream {
         unsafe { self.gpu().run_lengths_raw(keys, out, count, workspace, self.handle()) }
     }
 
-    /// Writes the first key of each group of equal keys that are next to each other, and the reduction of the group's values, to `out`,
-    /// and the number of groups to `count`. Otherwise as [`unique_pairs`](Self::unique_pairs).
+    /// Writes the first key of each group of equal keys that are next to each other, and the reduction of the group's
+    /// values, to `out`, and the number of groups to `count`. Otherwise as [`unique_pairs`](Self::unique_pairs).
     ///
-    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the groups begin, and
-    /// on nothing else: it is the same each time. If the sum is a NaN, its bits are unspecified.
+    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the
+    /// groups begin, and on nothing else: it is the same each time. If the sum is a NaN, its bits are unspecified.
     ///
     /// ```no_run
     /// use merge_host::{Gpu, Reduction};
@@ -493,8 +507,8 @@ impl Stream {
         unsafe { self.gpu().reduce_by_key_raw(reduction, keys, out, count, workspace, self.handle()) }
     }
 
-    /// Writes for each of the `needles` how many of the `keys` are less than it to `bounds`, as `u32` or `u64`. Both are ascending.
-    /// O(n), or O(m log n) for m needles where these are few.
+    /// Writes for each of the `needles` how many of the `keys` are less than it to `bounds`, as `u32` or `u64`. Both
+    /// are ascending. O(n), or O(m log n) for m needles where these are few.
     ///
     /// If `needles` or `keys` is not ascending, the bounds are unspecified.
     ///
@@ -512,8 +526,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are not as many bounds as needles, [`Error::TooManyKeys`] if there are 2^32 keys or more and
-    /// the bounds are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Error::LengthMismatch`] if there are not as many bounds as needles, [`Error::TooManyKeys`] if there are 2^32
+    /// keys or more and the bounds are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
     /// [`Gpu::bounds_workspace_bytes`](crate::Gpu::bounds_workspace_bytes), [`Error::Device`] where the driver fails.
     pub fn lower_bounds<K: GpuKey, I: Index>(
         &self,

@@ -14,28 +14,29 @@ use kernels_gpu::own::{Compare, Kernels};
 ///
 /// A kernel crate of the user's names them: [`kernels_gpu::own`]. `examples/own-key` is a whole program.
 impl Gpu {
-    /// Loads the kernels of a module of the user's, as `cuda_builder` has compiled it from a crate that depends on `kernels_gpu`. They
-    /// stay loaded as long as this `Gpu` or a clone of it lives.
+    /// Loads the kernels of a module of the user's, as `cuda_builder` has compiled it from a crate that depends on
+    /// `kernels_gpu`. They stay loaded as long as this `Gpu` or a clone of it lives.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver refuses the module.
     ///
     /// # Safety
-    /// The module was compiled from the crate that this program is compiled with: of two versions of a type or an order, one would be
-    /// launched with the arguments of the other.
+    /// The module was compiled from the crate that this program is compiled with: of two versions of a type or an
+    /// order, one would be launched with the arguments of the other.
     pub unsafe fn load_kernels(&self, ptx: &str) -> Result<(), Error> {
         let _entered = self.enter()?;
         self.shared.kernels.add(ptx)
     }
 
-    /// Bytes of workspace for a sort of `n` items by the order `C`, with values of type `V`, which may be `()`: both once more, and splits; of as many
-    /// [keys](kernels_gpu::own::Key) as are sorted by their bits also these and indices of 4 bytes, both twice. An argsort has indices for values.
+    /// Bytes of workspace for a sort of `n` items by the order `C`, with values of type `V`, which may be `()`: both
+    /// once more, and splits; of as many [keys](kernels_gpu::own::Key) as are sorted by their bits also these and
+    /// indices of 4 bytes, both twice. An argsort has indices for values.
     pub fn sort_by_workspace_bytes<C: Compare, V>(n: usize) -> usize {
         own::sort_workspace_bytes::<C, V>(n)
     }
 
-    /// Bytes of workspace for a merge into `total` items, with values of type `V`, which may be `()`: 8 bytes for each tile of some hundred
-    /// items.
+    /// Bytes of workspace for a merge into `total` items, with values of type `V`, which may be `()`: 8 bytes for each
+    /// tile of some hundred items.
     pub const fn merge_by_workspace_bytes<T, V>(total: usize) -> usize {
         own::split_bytes::<T, V>(Groups::of_two(total, 0))
     }
@@ -45,14 +46,14 @@ impl Gpu {
         own::split_bytes::<T, V>(Groups::of_batch(problems, d, 0))
     }
 
-    /// Bytes of workspace for merges of any lengths into `total` items, with values of type `V`, which may be `()`: 16 bytes for each tile of some
-    /// hundred items.
+    /// Bytes of workspace for merges of any lengths into `total` items, with values of type `V`, which may be `()`: 16
+    /// bytes for each tile of some hundred items.
     pub const fn merge_ragged_by_workspace_bytes<T, V>(total: usize) -> usize {
         own::ragged_workspace_bytes::<T, V>(total)
     }
 
-    /// Bytes of workspace for a set operation on `total` items of both arrays, with values of type `V`, which may be `()`: 24 bytes for each tile of
-    /// some hundred items.
+    /// Bytes of workspace for a set operation on `total` items of both arrays, with values of type `V`, which may be
+    /// `()`: 24 bytes for each tile of some hundred items.
     pub const fn set_operation_by_workspace_bytes<T, V>(total: usize) -> usize {
         own::set_operation_workspace_bytes::<T, V>(total)
     }
@@ -60,14 +61,15 @@ impl Gpu {
 
 /// # Sorts, merges and set operations in a user's own order
 ///
-/// `C` is an order whose kernels a crate of the user's has, alone or with values ([`kernels_gpu::own::kernels!`]), and which
-/// [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods above: each puts work on the stream and returns before it is done, and
-/// none allocates or waits. A stream that is captured needs kernels of the library's own, too, for a sort by bits or an argsort:
-/// [`Gpu::prepare`] loads those for `u32` and `u64` before.
+/// `C` is an order whose kernels a crate of the user's has, alone or with values ([`kernels_gpu::own::kernels!`]), and
+/// which [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods above: each puts work on the stream and
+/// returns before it is done, and none allocates or waits. A stream that is captured needs kernels of the library's
+/// own, too, for a sort by bits or an argsort: [`Gpu::prepare`] loads those for `u32` and `u64` before.
 impl Stream {
     /// Sorts `items`. Stable: items of which neither is before the other stay in their order. O(n log n).
     ///
-    /// Between 2^15 and 2^32 [keys](kernels_gpu::own::Key) whose bits are 4 or 8 bytes are sorted by these, as numbers are; all else by comparisons.
+    /// Between 2^15 and 2^32 [keys](kernels_gpu::own::Key) whose bits are 4 or 8 bytes are sorted by these, as numbers
+    /// are; all else by comparisons.
     ///
     /// An order without kernels does not compile; the message says how they are named:
     ///
@@ -91,8 +93,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the order and `()`,
-    /// [`Error::Device`] where the driver fails, or the kernels are not loaded.
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the order
+    /// and `()`, [`Error::Device`] where the driver fails, or the kernels are not loaded.
     pub fn sort_by<C: Kernels>(
         &self,
         items: &mut DeviceArray<C::Item>,
@@ -100,16 +102,17 @@ impl Stream {
     ) -> Result<(), Error> {
         let items = without_values(self.owned("items", items)?);
         let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C, ()>(items.len))?;
-        // SAFETY: the arrays belong to this stream, on which all work on them is; those that are written are borrowed mutably, so that
-        // they are apart from the others and in no other call at this time. Here and below.
+        // SAFETY: the arrays belong to this stream, on which all work on them is; those that are written are borrowed
+        // mutably, so that they are apart from the others and in no other call at this time. Here and below.
         self.on_queue(|queue| unsafe { own::sort::<C, ()>(queue, items, workspace) })
     }
 
     /// Sorts `items` with as many `values`. Stable. O(n log n).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::sort_by_workspace_bytes`] of the order and the values, and those of [`sort_by`](Self::sort_by).
+    /// [`Error::ValuesMismatch`] if there are not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace`
+    /// has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the order and the values, and those of
+    /// [`sort_by`](Self::sort_by).
     pub fn sort_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         items: &mut DeviceArray<C::Item>,
@@ -122,11 +125,12 @@ impl Stream {
         self.on_queue(|queue| unsafe { own::sort::<C, V>(queue, items, workspace) })
     }
 
-    /// Sorts `items`, and sets `indices` to the index of each before the sort. Stable. What is in `indices` before is not read. O(n log n).
+    /// Sorts `items`, and sets `indices` to the index of each before the sort. Stable. What is in `indices` before is
+    /// not read. O(n log n).
     ///
     /// # Errors
-    /// Those of [`sort_pairs_by`](Self::sort_pairs_by), and [`Error::TooManyKeys`] if there are more than 2^32 items and the indices are
-    /// `u32`.
+    /// Those of [`sort_pairs_by`](Self::sort_pairs_by), and [`Error::TooManyKeys`] if there are more than 2^32 items
+    /// and the indices are `u32`.
     pub fn argsort_by<C: Kernels<I>, I: Index>(
         &self,
         items: &mut DeviceArray<C::Item>,
@@ -140,14 +144,14 @@ impl Stream {
         self.on_queue(|queue| unsafe { own::argsort::<C, I>(queue, items, workspace) })
     }
 
-    /// Merges `a` and `b`, both sorted, into `out`, which has `a.len() + b.len()` items. Stable: of items of which neither is before the
-    /// other, those of `a` go first. O(n).
+    /// Merges `a` and `b`, both sorted, into `out`, which has `a.len() + b.len()` items. Stable: of items of which
+    /// neither is before the other, those of `a` go first. O(n).
     ///
     /// If `a` or `b` is not sorted, `out` gets items of both, which ones and in which order is unspecified.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_by_workspace_bytes`], and those of [`sort_by`](Self::sort_by).
+    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer
+    /// bytes than [`Gpu::merge_by_workspace_bytes`], and those of [`sort_by`](Self::sort_by).
     pub fn merge_by<C: Kernels>(
         &self,
         a: &DeviceArray<C::Item>,
@@ -162,7 +166,8 @@ impl Stream {
     /// Merges items with values: the pairs of `a` and of `b`, both sorted by their items, into `out`. Stable. O(n).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, and those of [`merge_by`](Self::merge_by).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, and those of
+    /// [`merge_by`](Self::merge_by).
     pub fn merge_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         a: (&DeviceArray<C::Item>, &DeviceArray<V>),
@@ -176,13 +181,15 @@ impl Stream {
         self.merge_two::<C, V>([a, b], out, workspace)
     }
 
-    /// Solves many merge problems of one length: merges run `p` of `a`, of `a_len` items, with run `p` of `b`, of `d - a_len` items, into run
-    /// `p` of `out`, of `d` items. Stable. O(n log d). A problem is a tile of its own, so that short ones leave most of the GPU idle.
+    /// Solves many merge problems of one length: merges run `p` of `a`, of `a_len` items, with run `p` of `b`, of `d -
+    /// a_len` items, into run `p` of `out`, of `d` items. Stable. O(n log d). A problem is a tile of its own, so that
+    /// short ones leave most of the GPU idle.
     ///
     /// # Errors
-    /// [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if `out` does not hold whole runs, [`Error::LengthMismatch`] if `a` or `b`
-    /// has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::merge_batch_by_workspace_bytes`], and those of
-    /// [`sort_by`](Self::sort_by).
+    /// [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if
+    /// `out` does not hold whole runs, [`Error::LengthMismatch`] if `a` or `b` has another length,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::merge_batch_by_workspace_bytes`], and
+    /// those of [`sort_by`](Self::sort_by).
     pub fn merge_batch_by<C: Kernels>(
         &self,
         a: &DeviceArray<C::Item>,
@@ -212,13 +219,15 @@ impl Stream {
         self.on_queue(|queue| unsafe { own::merge::<C, ()>(queue, runs, out, groups, workspace) })
     }
 
-    /// Solves many merge problems of any lengths. Each side is its items and their offsets. The runs of problem `p` are the items
-    /// `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`. Stable. O(n log n).
+    /// Solves many merge problems of any lengths. Each side is its items and their offsets. The runs of problem `p` are
+    /// the items `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at
+    /// `a_offsets[p] + b_offsets[p]`. Stable. O(n log n).
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another number of items than `a` and `b` together, [`Error::OffsetsMismatch`] if the two sides have
-    /// different numbers of offsets, [`Error::LastOffset`] if the last one is not the number of items, [`Error::WorkspaceTooSmall`] if `workspace` has
-    /// fewer bytes than [`Gpu::merge_ragged_by_workspace_bytes`] of the items and `()`, and those of [`sort_by`](Self::sort_by).
+    /// [`Error::LengthMismatch`] if `out` has another number of items than `a` and `b` together,
+    /// [`Error::OffsetsMismatch`] if the two sides have different numbers of offsets, [`Error::LastOffset`] if the last
+    /// one is not the number of items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_ragged_by_workspace_bytes`] of the items and `()`, and those of [`sort_by`](Self::sort_by).
     pub fn merge_ragged_by<C: Kernels>(
         &self,
         a: (&DeviceArray<C::Item>, &DeviceOffsets),
@@ -231,11 +240,13 @@ impl Stream {
         self.merge_any::<C, ()>(runs, offsets, without_values(self.owned("out", out)?), workspace)
     }
 
-    /// As [`merge_ragged_by`](Self::merge_ragged_by), with a value for each item. Each side is its items, their values and their offsets.
+    /// As [`merge_ragged_by`](Self::merge_ragged_by), with a value for each item. Each side is its items, their values
+    /// and their offsets.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::merge_ragged_by_workspace_bytes`] of the items and values, and those of [`merge_ragged_by`](Self::merge_ragged_by).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if
+    /// `workspace` has fewer bytes than [`Gpu::merge_ragged_by_workspace_bytes`] of the items and values, and those of
+    /// [`merge_ragged_by`](Self::merge_ragged_by).
     pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         a: (&DeviceArray<C::Item>, &DeviceArray<V>, &DeviceOffsets),
@@ -261,8 +272,8 @@ impl Stream {
         let problems = check_offset_counts(offsets[0].len, offsets[1].len)?;
         let workspace = self.own_workspace(workspace, own::ragged_workspace_bytes::<C::Item, V>(out.len))?;
         let runs = [(runs[0], offsets[0].address), (runs[1], offsets[1].address)];
-        // SAFETY: as for `sort_by`; lengths have been checked. The offsets begin with 0, never decrease, and end with the number of items:
-        // `upload_offsets` and `checked` have checked that.
+        // SAFETY: as for `sort_by`; lengths have been checked. The offsets begin with 0, never decrease, and end with
+        // the number of items: `upload_offsets` and `checked` have checked that.
         self.on_queue(|queue| unsafe { own::merge_ragged::<C, V>(queue, runs, problems, out, workspace) })
     }
 
@@ -279,19 +290,20 @@ impl Stream {
         Ok([a, b.1.checked(self, ("offsets of b", "b"), b.0.len())?])
     }
 
-    /// Writes the items of `a` and `b`, both sorted, that `operation` keeps to `out`, sorted, and their number to `count`, which has one element. `out`
-    /// has at least [`SetOperation::most_keys`] items; those after the items kept are unspecified. O(n).
+    /// Writes the items of `a` and `b`, both sorted, that `operation` keeps to `out`, sorted, and their number to
+    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] items; those after the items kept
+    /// are unspecified. O(n).
     ///
-    /// Items are equal if neither is before the other. Where equal items differ, those that C++'s `std::set_union` and its siblings keep are kept: of
-    /// m equal items of `a` and n of `b` a union has those of `a`, and then the last n − m of `b`; an intersection the first min(m, n) of `a`; a
-    /// difference the last m − n of `a`.
+    /// Items are equal if neither is before the other. Where equal items differ, those that C++'s `std::set_union` and
+    /// its siblings keep are kept: of m equal items of `a` and n of `b` a union has those of `a`, and then the last n −
+    /// m of `b`; an intersection the first min(m, n) of `a`; a difference the last m − n of `a`.
     ///
     /// If `a` or `b` is not sorted, `out` gets items of both in an unspecified number and order.
     ///
     /// # Errors
-    /// [`Error::CapacityTooSmall`] if `out` has fewer items than the result may have, [`Error::LengthMismatch`] if `count` has not one element,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::set_operation_by_workspace_bytes`] of the items and `()`, and those of
-    /// [`sort_by`](Self::sort_by).
+    /// [`Error::CapacityTooSmall`] if `out` has fewer items than the result may have, [`Error::LengthMismatch`] if
+    /// `count` has not one element, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::set_operation_by_workspace_bytes`] of the items and `()`, and those of [`sort_by`](Self::sort_by).
     pub fn set_operation_by<C: Kernels>(
         &self,
         operation: SetOperation,
@@ -308,8 +320,9 @@ impl Stream {
     /// As [`set_operation_by`](Self::set_operation_by), with a value for each item. An item that is kept has its value.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::set_operation_by_workspace_bytes`] of the items and values, and those of [`set_operation_by`](Self::set_operation_by).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if
+    /// `workspace` has fewer bytes than [`Gpu::set_operation_by_workspace_bytes`] of the items and values, and those of
+    /// [`set_operation_by`](Self::set_operation_by).
     pub fn set_operation_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         operation: SetOperation,

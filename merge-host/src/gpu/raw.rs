@@ -10,7 +10,8 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, transmute};
 
-/// An array in a GPU's memory, by its address and its length: an argument of the functions of [`Gpu`] whose names end in `_raw`.
+/// An array in a GPU's memory, by its address and its length: an argument of the functions of [`Gpu`] whose names end
+/// in `_raw`.
 ///
 /// It neither owns nor borrows the memory. The address is what CUDA calls a device pointer (`CUdeviceptr`).
 ///
@@ -135,8 +136,8 @@ pub(super) fn pairs<K, V>(what: &'static str, keys: RawArray<K>, values: RawArra
 /// Keys and their values.
 pub(super) type RawPairs<K, V> = (RawArray<K>, RawArray<V>);
 
-/// The arrays of a merge of keys with values, if each has a value for each key, and all that are written, and the workspace, are
-/// apart from each other and from those that are read.
+/// The arrays of a merge of keys with values, if each has a value for each key, and all that are written, and the
+/// workspace, are apart from each other and from those that are read.
 fn check_pairs<K, V>(
     a: RawPairs<K, V>,
     b: RawPairs<K, V>,
@@ -152,7 +153,8 @@ fn check_pairs<K, V>(
     Ok(at)
 }
 
-/// Where the workspace for groups of `keys` keys is, if `out` has capacity for as many groups, and `count` for their number.
+/// Where the workspace for groups of `keys` keys is, if `out` has capacity for as many groups, and `count` for their
+/// number.
 fn workspace_of_groups<K: GpuKey>(
     keys: usize,
     out: usize,
@@ -171,22 +173,22 @@ impl BorrowedStream {
     /// # Safety
     /// The stream is not destroyed while this lives.
     unsafe fn of(handle: *mut c_void) -> Self {
-        // SAFETY: `Stream` has one field, the handle. The compiler checks that both types have the same size, so that the field is
-        // all of it. Every handle is a value of the field, and the caller keeps the stream alive.
+        // SAFETY: `Stream` has one field, the handle. The compiler checks that both types have the same size, so that
+        // the field is all of it. Every handle is a value of the field, and the caller keeps the stream alive.
         Self(ManuallyDrop::new(unsafe { transmute::<*mut c_void, Stream>(handle) }))
     }
 }
 
 /// # The raw layer
 ///
-/// Functions for arrays and streams of any library, by their addresses and handles. Each puts work on the stream and returns while
-/// the GPU works. None allocates memory or waits for the GPU, except that a kernel is loaded by the first call that needs it, unless
-/// [`prepare`](Self::prepare) has loaded it.
+/// Functions for arrays and streams of any library, by their addresses and handles. Each puts work on the stream and
+/// returns while the GPU works. None allocates memory or waits for the GPU, except that a kernel is loaded by the first
+/// call that needs it, unless [`prepare`](Self::prepare) has loaded it.
 ///
 /// ## Safety of the raw layer
 ///
-/// All of these functions are unsafe for the same reason: the GPU uses the arrays after the function has returned. The caller
-/// guarantees, for each call:
+/// All of these functions are unsafe for the same reason: the GPU uses the arrays after the function has returned. The
+/// caller guarantees, for each call:
 ///
 /// - **Stream**: `stream` is a `CUstream` (or the `cudaStream_t` of CUDA's runtime, which is the same) of this GPU's primary context,
 ///   the one that CUDA's runtime and most libraries use. It is not destroyed during the call. 0 is the legacy default stream.
@@ -201,17 +203,18 @@ impl BorrowedStream {
 /// - **Lifetime**: this `Gpu` or a clone of it lives until the stream has completed the work, because the last one unloads the
 ///   kernels.
 ///
-/// What can be checked is: lengths, the size of the workspace, addresses that are 0 or not aligned to the elements, and overlaps of
-/// an array that is written with any other. These are errors, and nothing has been put on the stream then.
+/// What can be checked is: lengths, the size of the workspace, addresses that are 0 or not aligned to the elements, and
+/// overlaps of an array that is written with any other. These are errors, and nothing has been put on the stream then.
 ///
-/// The GPU's context need not be current. The calls make it current on the calling thread, and the one before it when they return.
+/// The GPU's context need not be current. The calls make it current on the calling thread, and the one before it when
+/// they return.
 ///
 /// ## Graphs
 ///
-/// A call can be captured in a CUDA graph, if its kernels are loaded ([`prepare`](Self::prepare)). The guarantees are then for each
-/// launch of the graph, from the launch until it has completed, and the `Gpu` lives as long as the graph is launched. Sorts of many
-/// keys put some of their work on a second stream, which waits for `stream` and is waited for by it: on `stream`, and in a graph,
-/// that is one piece of work like any other.
+/// A call can be captured in a CUDA graph, if its kernels are loaded ([`prepare`](Self::prepare)). The guarantees are
+/// then for each launch of the graph, from the launch until it has completed, and the `Gpu` lives as long as the graph
+/// is launched. Sorts of many keys put some of their work on a second stream, which waits for `stream` and is waited
+/// for by it: on `stream`, and in a graph, that is one piece of work like any other.
 ///
 /// ## Streams and arrays of other libraries
 ///
@@ -223,15 +226,15 @@ impl BorrowedStream {
 /// | cuDF, RAPIDS | `column.head()` (C++) | `rmm::cuda_stream_view::value()` |
 ///
 /// PyTorch frees a tensor's memory for use by later work on the tensor's stream. If `stream` is another one, call
-/// `tensor.record_stream` for it. The tensor must be contiguous. The folder `examples/foreign_pointers` has a program that sorts an
-/// array of cudarc's.
+/// `tensor.record_stream` for it. The tensor must be contiguous. The folder `examples/foreign_pointers` has a program
+/// that sorts an array of cudarc's.
 impl Gpu {
     /// Sorts `keys` in the total order of their type, or descending. O(n log n).
     ///
     /// # Errors
     /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than [`sort_workspace_bytes`](Self::sort_workspace_bytes),
-    /// [`Error::Overlap`] if the two overlap, [`Error::BadAddress`] if an address is 0 or not aligned, [`Error::Device`] where the
-    /// driver fails.
+    /// [`Error::Overlap`] if the two overlap, [`Error::BadAddress`] if an address is 0 or not aligned,
+    /// [`Error::Device`] where the driver fails.
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -249,12 +252,13 @@ impl Gpu {
         unsafe { self.on(stream, |queue| sort::sort::<K>(queue, (kernel, order), keys.keys(), false, workspace)) }
     }
 
-    /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order of the keys' type or
-    /// descending. Stable: equal keys stay in their order. O(n log n).
+    /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order of the
+    /// keys' type or descending. Stable: equal keys stay in their order. O(n log n).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
-    /// [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes), and those of [`sort_raw`](Self::sort_raw).
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace`
+    /// has fewer than [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes), and those of
+    /// [`sort_raw`](Self::sort_raw).
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -274,12 +278,12 @@ impl Gpu {
         unsafe { self.on(stream, |queue| sort::sort::<K>(queue, (kernel, order), at, false, workspace)) }
     }
 
-    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to the index of each before the sort. Stable:
-    /// equal keys stay in their order. What is in `indices` before is not read. O(n log n).
+    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to the index of each before the
+    /// sort. Stable: equal keys stay in their order. What is in `indices` before is not read. O(n log n).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the
-    /// indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more
+    /// than 2^32 and the indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
     /// [`argsort_workspace_bytes`](Self::argsort_workspace_bytes), and those of [`sort_raw`](Self::sort_raw).
     ///
     /// # Safety
@@ -301,8 +305,8 @@ impl Gpu {
         unsafe { self.on(stream, |queue| sort::sort::<K>(queue, (kernel, order), at, true, workspace)) }
     }
 
-    /// Sets `out` to the first `out.len` of `keys` in the total order of their type, or descending: sorted. `keys` stays as it is. Reads each key twice as a
-    /// rule. O(n + k log k).
+    /// Sets `out` to the first `out.len` of `keys` in the total order of their type, or descending: sorted. `keys`
+    /// stays as it is. Reads each key twice as a rule. O(n + k log k).
     ///
     /// # Errors
     /// [`Error::TooFewKeys`] if `out` is longer than `keys`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
@@ -325,10 +329,12 @@ impl Gpu {
         unsafe { self.on(stream, |queue| top_k::top_k::<K>(queue, order, keys.keys(), out.keys(), workspace)) }
     }
 
-    /// As [`top_k_raw`](Self::top_k_raw), with a value for each key. Stable: of equal keys, the first ones are taken, and they stay in their order.
+    /// As [`top_k_raw`](Self::top_k_raw), with a value for each key. Stable: of equal keys, the first ones are taken,
+    /// and they stay in their order.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`top_k_raw`](Self::top_k_raw).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of
+    /// [`top_k_raw`](Self::top_k_raw).
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -375,14 +381,16 @@ impl Gpu {
         unsafe { self.on(stream, |queue| top_k::top_k::<K>(queue, order, keys.keys(), to, workspace)) }
     }
 
-    /// Merges `a` and `b`, both ascending, into `out`, which has `a.len + b.len` keys. Stable: of equal keys, `a`'s go first. O(n).
+    /// Merges `a` and `b`, both ascending, into `out`, which has `a.len + b.len` keys. Stable: of equal keys, `a`'s go
+    /// first. O(n).
     ///
     /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified order.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::Overlap`] if `out` or `workspace` overlaps another array,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than [`merge_workspace_bytes`](Self::merge_workspace_bytes),
-    /// [`Error::BadAddress`] if an address is 0 or not aligned, [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::Overlap`] if `out` or `workspace` overlaps
+    /// another array, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`merge_workspace_bytes`](Self::merge_workspace_bytes), [`Error::BadAddress`] if an address is 0 or not aligned,
+    /// [`Error::Device`] where the driver fails.
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -404,14 +412,16 @@ impl Gpu {
         unsafe { self.on(stream, |queue| merge::merge::<K>(queue, kernel, a, b, out, workspace)) }
     }
 
-    /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with equal keys,
-    /// `a`'s go first. O(n).
+    /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with
+    /// equal keys, `a`'s go first. O(n).
     ///
-    /// Each argument is keys and as many values of 4 or 8 bytes, which is checked at compile time. `out` has `|a| + |b|` pairs.
+    /// Each argument is keys and as many values of 4 or 8 bytes, which is checked at compile time. `out` has `|a| +
+    /// |b|` pairs.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer
-    /// than [`merge_pairs_workspace_bytes`](Self::merge_pairs_workspace_bytes), and those of [`merge_raw`](Self::merge_raw).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, [`Error::WorkspaceTooSmall`] if
+    /// `workspace` has fewer than [`merge_pairs_workspace_bytes`](Self::merge_pairs_workspace_bytes), and those of
+    /// [`merge_raw`](Self::merge_raw).
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -431,12 +441,12 @@ impl Gpu {
         unsafe { self.on(stream, |queue| merge::merge_pairs::<K>(queue, a, b, out, workspace)) }
     }
 
-    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. Lengths are as in
-    /// [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
+    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`.
+    /// Lengths are as in [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
     ///
     /// # Errors
-    /// Those of [`Engine::merge_batch`](crate::Engine::merge_batch), [`Error::Overlap`] if `out` overlaps `a` or `b`, and
-    /// [`Error::BadAddress`] if an address is 0 or not aligned.
+    /// Those of [`Engine::merge_batch`](crate::Engine::merge_batch), [`Error::Overlap`] if `out` overlaps `a` or `b`,
+    /// and [`Error::BadAddress`] if an address is 0 or not aligned.
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -458,11 +468,12 @@ impl Gpu {
         unsafe { self.on(stream, |queue| batch::merge_batch::<K>(queue, kernel, at, lengths)) }
     }
 
-    /// As [`merge_batch_raw`](Self::merge_batch_raw), with a value for each key, as in [`merge_pairs_raw`](Self::merge_pairs_raw).
+    /// As [`merge_batch_raw`](Self::merge_batch_raw), with a value for each key, as in
+    /// [`merge_pairs_raw`](Self::merge_pairs_raw).
     ///
     /// # Errors
-    /// Those of [`merge_batch_raw`](Self::merge_batch_raw), and [`Error::ValuesMismatch`] if an argument has not as many values as
-    /// keys.
+    /// Those of [`merge_batch_raw`](Self::merge_batch_raw), and [`Error::ValuesMismatch`] if an argument has not as
+    /// many values as keys.
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -482,20 +493,20 @@ impl Gpu {
         unsafe { self.on(stream, |queue| batch::merge_batch_pairs::<K>(queue, arrays, lengths)) }
     }
 
-    /// Solves many merge problems of any lengths. Each side is its keys and their offsets. The runs of problem `p` are the keys
-    /// `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`.
-    /// O(n log n).
+    /// Solves many merge problems of any lengths. Each side is its keys and their offsets. The runs of problem `p` are
+    /// the keys `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at
+    /// `a_offsets[p] + b_offsets[p]`. O(n log n).
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::OffsetsMismatch`] if the two sides have different
-    /// numbers of offsets, [`Error::NoOffsets`] if they have none, [`Error::Overlap`] if `out` or `workspace` overlaps another array,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
-    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes), [`Error::BadAddress`] if an address is 0 or not aligned,
-    /// [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::OffsetsMismatch`] if the two sides have
+    /// different numbers of offsets, [`Error::NoOffsets`] if they have none, [`Error::Overlap`] if `out` or `workspace`
+    /// overlaps another array, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes), [`Error::BadAddress`] if an address is 0
+    /// or not aligned, [`Error::Device`] where the driver fails.
     ///
     /// # Safety
-    /// [That of the raw layer](Self#safety-of-the-raw-layer). Offsets are read on the GPU and not checked: those of each side begin
-    /// with 0, never decrease, and end with the number of its keys.
+    /// [That of the raw layer](Self#safety-of-the-raw-layer). Offsets are read on the GPU and not checked: those of
+    /// each side begin with 0, never decrease, and end with the number of its keys.
     pub unsafe fn merge_ragged_raw<K: GpuKey>(
         &self,
         a: (RawArray<K>, RawArray<u64>),
@@ -515,12 +526,12 @@ impl Gpu {
         unsafe { self.on(stream, |queue| batch::merge_ragged::<K>(queue, a, b, problems, out, workspace)) }
     }
 
-    /// As [`merge_ragged_raw`](Self::merge_ragged_raw), with a value for each key, as in [`merge_pairs_raw`](Self::merge_pairs_raw).
-    /// Each side is its keys, their values and their offsets.
+    /// As [`merge_ragged_raw`](Self::merge_ragged_raw), with a value for each key, as in
+    /// [`merge_pairs_raw`](Self::merge_pairs_raw). Each side is its keys, their values and their offsets.
     ///
     /// # Errors
-    /// Those of [`merge_ragged_raw`](Self::merge_ragged_raw), and [`Error::ValuesMismatch`] if an argument has not as many values as
-    /// keys.
+    /// Those of [`merge_ragged_raw`](Self::merge_ragged_raw), and [`Error::ValuesMismatch`] if an argument has not as
+    /// many values as keys.
     ///
     /// # Safety
     /// As for [`merge_ragged_raw`](Self::merge_ragged_raw).
@@ -544,16 +555,17 @@ impl Gpu {
         unsafe { self.on(stream, |queue| batch::merge_ragged::<K>(queue, a, b, problems, out, workspace)) }
     }
 
-    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their number to
-    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the keys kept are unspecified.
-    /// O(n).
+    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their
+    /// number to `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the
+    /// keys kept are unspecified. O(n).
     ///
     /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified number and order.
     ///
     /// # Errors
-    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if `count` has not one
-    /// element, [`Error::Overlap`] if `out`, `count` or `workspace` overlaps another array, [`Error::WorkspaceTooSmall`] if `workspace`
-    /// has fewer than [`set_operation_workspace_bytes`](Self::set_operation_workspace_bytes), [`Error::BadAddress`] if an address is 0
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if
+    /// `count` has not one element, [`Error::Overlap`] if `out`, `count` or `workspace` overlaps another array,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`set_operation_workspace_bytes`](Self::set_operation_workspace_bytes), [`Error::BadAddress`] if an address is 0
     /// or not aligned, [`Error::Device`] where the driver fails.
     ///
     /// # Safety
@@ -575,13 +587,14 @@ impl Gpu {
         check_apart(&written, &[a.named("a")?, b.named("b")?])?;
         let workspace = workspace.workspace(Self::set_operation_workspace_bytes::<K>(a.len.saturating_add(b.len)))?;
         let (a, b, out, count) = (a.keys(), b.keys(), out.keys(), count.address);
-        // SAFETY: the caller's guarantees; `out` is as long as the result may be, and there is as much workspace as needed.
+        // SAFETY: the caller's guarantees; `out` is as long as the result may be, and there is as much workspace as
+        // needed.
         unsafe { self.on(stream, |queue| sets::set_operation::<K>(queue, operation, a, b, out, count, workspace)) }
     }
 
-    /// As [`set_operation_raw`](Self::set_operation_raw), with a value for each key, as in [`merge_pairs_raw`](Self::merge_pairs_raw).
-    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and
-    /// `std::set_intersection`.
+    /// As [`set_operation_raw`](Self::set_operation_raw), with a value for each key, as in
+    /// [`merge_pairs_raw`](Self::merge_pairs_raw). A key that is kept has its value. Of a pair of equal keys the one of
+    /// `a` is kept, as in C++'s `std::set_union` and `std::set_intersection`.
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of
@@ -616,15 +629,16 @@ impl Gpu {
         unsafe { self.on(stream, |queue| sets::set_operation::<K>(queue, operation, a, b, out, count, workspace)) }
     }
 
-    /// Writes the first key of each group of equal keys that are next to each other to `out`, and the number of groups to `count`, which
-    /// has one element. `out` has at least as many elements as `keys`; those after the groups are unspecified. Two keys are equal if
-    /// their bits are. O(n).
+    /// Writes the first key of each group of equal keys that are next to each other to `out`, and the number of groups
+    /// to `count`, which has one element. `out` has at least as many elements as `keys`; those after the groups are
+    /// unspecified. Two keys are equal if their bits are. O(n).
     ///
     /// # Errors
-    /// [`Error::CapacityTooSmall`] if `out` has fewer elements than `keys`, [`Error::LengthMismatch`] if `count` has not one element,
-    /// [`Error::Overlap`] if `out`, `count` or `workspace` overlaps another array, [`Error::WorkspaceTooSmall`] if `workspace` has fewer
-    /// bytes than [`groups_workspace_bytes`](Self::groups_workspace_bytes), [`Error::BadAddress`] if an address is 0 or not aligned,
-    /// [`Error::Device`] where the driver fails.
+    /// [`Error::CapacityTooSmall`] if `out` has fewer elements than `keys`, [`Error::LengthMismatch`] if `count` has
+    /// not one element, [`Error::Overlap`] if `out`, `count` or `workspace` overlaps another array,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`groups_workspace_bytes`](Self::groups_workspace_bytes), [`Error::BadAddress`] if an address is 0 or not
+    /// aligned, [`Error::Device`] where the driver fails.
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -640,14 +654,17 @@ impl Gpu {
         check_apart(&written, &[keys.named("keys")?])?;
         let workspace = workspace_of_groups::<K>(keys.len, out.len, count.len, workspace)?;
         let (keys, out, count) = (keys.keys(), out.keys(), count.address);
-        // SAFETY: the caller's guarantees; `out` is as long as the result may be, and there is as much workspace as needed.
+        // SAFETY: the caller's guarantees; `out` is as long as the result may be, and there is as much workspace as
+        // needed.
         unsafe { self.on(stream, |queue| groups::unique::<K>(queue, keys, out, count, workspace)) }
     }
 
-    /// As [`unique_raw`](Self::unique_raw), with a value of 4 or 8 bytes for each key: the first one of each group is kept.
+    /// As [`unique_raw`](Self::unique_raw), with a value of 4 or 8 bytes for each key: the first one of each group is
+    /// kept.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`unique_raw`](Self::unique_raw).
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of
+    /// [`unique_raw`](Self::unique_raw).
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -669,11 +686,12 @@ impl Gpu {
         unsafe { self.on(stream, |queue| groups::unique::<K>(queue, at, to, count, workspace)) }
     }
 
-    /// Writes the first key of each group of equal keys that are next to each other to `out`, the number of the group's keys to
-    /// `lengths`, and the number of groups to `count`. Otherwise as [`unique_raw`](Self::unique_raw).
+    /// Writes the first key of each group of equal keys that are next to each other to `out`, the number of the group's
+    /// keys to `lengths`, and the number of groups to `count`. Otherwise as [`unique_raw`](Self::unique_raw).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if `lengths` has not as many elements as `out`, and those of [`unique_raw`](Self::unique_raw).
+    /// [`Error::ValuesMismatch`] if `lengths` has not as many elements as `out`, and those of
+    /// [`unique_raw`](Self::unique_raw).
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -695,11 +713,11 @@ impl Gpu {
         unsafe { self.on(stream, |queue| groups::run_lengths::<K>(queue, keys, to, count, workspace)) }
     }
 
-    /// Writes the first key of each group of equal keys that are next to each other to `out`, with the reduction of the group's values,
-    /// and the number of groups to `count`. Otherwise as [`unique_pairs_raw`](Self::unique_pairs_raw).
+    /// Writes the first key of each group of equal keys that are next to each other to `out`, with the reduction of the
+    /// group's values, and the number of groups to `count`. Otherwise as [`unique_pairs_raw`](Self::unique_pairs_raw).
     ///
-    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the groups begin, and
-    /// on nothing else: it is the same each time. If the sum is a NaN, its bits are unspecified.
+    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the
+    /// groups begin, and on nothing else: it is the same each time. If the sum is a NaN, its bits are unspecified.
     ///
     /// # Errors
     /// Those of [`unique_pairs_raw`](Self::unique_pairs_raw).
@@ -726,16 +744,17 @@ impl Gpu {
         unsafe { self.on(stream, |queue| groups::reduce_by_key::<K, V>(queue, reduction, at, to, count, workspace)) }
     }
 
-    /// Writes for each of the `needles` how many of the `keys` are less than it to `bounds`. Both are ascending. O(n), or
-    /// O(m log n) for m needles where these are few.
+    /// Writes for each of the `needles` how many of the `keys` are less than it to `bounds`. Both are ascending. O(n),
+    /// or O(m log n) for m needles where these are few.
     ///
     /// If `needles` or `keys` is not ascending, the bounds are unspecified.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are not as many bounds as needles, [`Error::TooManyKeys`] if there are 2^32 keys or more and
-    /// the bounds are `u32`, [`Error::Overlap`] if `bounds` or `workspace` overlaps another array, [`Error::WorkspaceTooSmall`] if
-    /// `workspace` has fewer bytes than [`bounds_workspace_bytes`](Self::bounds_workspace_bytes), [`Error::BadAddress`] if an address is
-    /// 0 or not aligned, [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if there are not as many bounds as needles, [`Error::TooManyKeys`] if there are 2^32
+    /// keys or more and the bounds are `u32`, [`Error::Overlap`] if `bounds` or `workspace` overlaps another array,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`bounds_workspace_bytes`](Self::bounds_workspace_bytes), [`Error::BadAddress`] if an address is 0 or not
+    /// aligned, [`Error::Device`] where the driver fails.
     ///
     /// # Safety
     /// [That of the raw layer](Self#safety-of-the-raw-layer).
@@ -751,7 +770,8 @@ impl Gpu {
         unsafe { self.bounds_raw(true, needles, keys, bounds, workspace, stream) }
     }
 
-    /// As [`lower_bounds_raw`](Self::lower_bounds_raw), for how many of the `keys` are less than or equal to each needle.
+    /// As [`lower_bounds_raw`](Self::lower_bounds_raw), for how many of the `keys` are less than or equal to each
+    /// needle.
     ///
     /// # Errors
     /// Those of [`lower_bounds_raw`](Self::lower_bounds_raw).

@@ -20,11 +20,13 @@ pub enum Segments<'a> {
 /// The segments of an array in a GPU's memory, for the [raw layer](Gpu#the-raw-layer).
 #[derive(Clone, Copy, Debug)]
 pub enum RawSegments {
-    /// Segments of any lengths, from an offset to the next: the first offset is 0, they never decrease, and the last one is the number of keys.
+    /// Segments of any lengths, from an offset to the next: the first offset is 0, they never decrease, and the last
+    /// one is the number of keys.
     Offsets {
         /// The offsets, one more than there are segments.
         offsets: RawArray<u64>,
-        /// A number of keys that no segment exceeds, or `usize::MAX`: where it is small, launches that only long segments need are left out.
+        /// A number of keys that no segment exceeds, or `usize::MAX`: where it is small, launches that only long
+        /// segments need are left out.
         longest: usize,
     },
     /// As [`Segments::Length`].
@@ -47,10 +49,12 @@ impl RawSegments {
 
 /// # Sorts of segments
 ///
-/// Each segment of an array is sorted on its own. Lengths may be mixed in any way: of the time that a sort takes, a segment has a share
-/// according to its own length, and an empty one next to nothing. The offsets stay on the GPU, and what is launched does not depend on them.
+/// Each segment of an array is sorted on its own. Lengths may be mixed in any way: of the time that a sort takes, a
+/// segment has a share according to its own length, and an empty one next to nothing. The offsets stay on the GPU, and
+/// what is launched does not depend on them.
 impl Stream {
-    /// Sorts each segment of `keys`, in the total order of their type or descending. O(n log l), where l is the length of a segment.
+    /// Sorts each segment of `keys`, in the total order of their type or descending. O(n log l), where l is the length
+    /// of a segment.
     ///
     /// ```no_run
     /// use merge_host::{Gpu, Segments, SortOrder};
@@ -65,8 +69,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LastOffset`] if the last offset is not the number of keys, [`Error::SegmentLength`] if segments have a length of 0,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Error::LastOffset`] if the last offset is not the number of keys, [`Error::SegmentLength`] if segments have a
+    /// length of 0, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
     /// [`Gpu::sort_segments_workspace_bytes`], [`Error::Device`] where the driver fails.
     pub fn sort_segments<K: GpuKey>(
         &self,
@@ -77,18 +81,20 @@ impl Stream {
     ) -> Result<(), Error> {
         let (segments, keys) = (self.owned_segments(segments, keys.len())?, self.owned("keys", keys)?);
         let workspace = self.owned("workspace", workspace)?;
-        // SAFETY: all arrays belong to this stream: `owned` has checked that. All work on them is on it, they are freed after that
-        // work, and they keep the stream and the `Gpu`. Those that are written are borrowed mutably, so that they are apart from
-        // the others and in no other call at this time. Offsets are as they have to be: `upload_offsets` and `checked` have checked that.
+        // SAFETY: all arrays belong to this stream: `owned` has checked that. All work on them is on it, they are freed
+        // after that work, and they keep the stream and the `Gpu`. Those that are written are borrowed mutably, so that
+        // they are apart from the others and in no other call at this time. Offsets are as they have to be:
+        // `upload_offsets` and `checked` have checked that.
         unsafe { self.gpu().sort_segments_raw(order, keys, segments, workspace, self.handle()) }
     }
 
-    /// As [`sort_segments`](Self::sort_segments), with as many `values` of 4 or 8 bytes, which is checked at compile time. Stable: equal keys of
-    /// a segment stay in their order.
+    /// As [`sort_segments`](Self::sort_segments), with as many `values` of 4 or 8 bytes, which is checked at compile
+    /// time. Stable: equal keys of a segment stay in their order.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::sort_segments_pairs_workspace_bytes`], and those of [`sort_segments`](Self::sort_segments).
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace`
+    /// has fewer bytes than [`Gpu::sort_segments_pairs_workspace_bytes`], and those of
+    /// [`sort_segments`](Self::sort_segments).
     pub fn sort_segments_pairs<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -103,14 +109,15 @@ impl Stream {
         unsafe { self.gpu().sort_segments_pairs_raw(order, keys, values, segments, workspace, self.handle()) }
     }
 
-    /// As [`sort_segments`](Self::sort_segments), and sets `indices` to the index of each key before the sort, counted from the beginning of the
-    /// array, not of the segment: the result is one permutation, which applies to other arrays as that of [`argsort`](Self::argsort) does.
-    /// Stable. What is in `indices` before is not read.
+    /// As [`sort_segments`](Self::sort_segments), and sets `indices` to the index of each key before the sort, counted
+    /// from the beginning of the array, not of the segment: the result is one permutation, which applies to other
+    /// arrays as that of [`argsort`](Self::argsort) does. Stable. What is in `indices` before is not read.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the
-    /// indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::sort_segments_pairs_workspace_bytes`] for values of type `I`, and those of [`sort_segments`](Self::sort_segments).
+    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more
+    /// than 2^32 and the indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::sort_segments_pairs_workspace_bytes`] for values of type `I`, and those of
+    /// [`sort_segments`](Self::sort_segments).
     pub fn argsort_segments<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
@@ -139,13 +146,14 @@ impl Stream {
 
 /// # Sorts of segments by address
 impl Gpu {
-    /// Bytes of workspace for a sort of the segments of `n` keys, however long they are: the keys once more, and 4 %, or 8 % of keys of 4 bytes. `usize::MAX` if there are more
-    /// keys than any GPU has memory for.
+    /// Bytes of workspace for a sort of the segments of `n` keys, however long they are: the keys once more, and 4 %,
+    /// or 8 % of keys of 4 bytes. `usize::MAX` if there are more keys than any GPU has memory for.
     pub const fn sort_segments_workspace_bytes<K: GpuKey>(n: usize) -> usize {
         segments::workspace_bytes::<K>(n, 0)
     }
 
-    /// As [`sort_segments_workspace_bytes`](Self::sort_segments_workspace_bytes), with values, or indices, of type `V`: keys and values once more, and 1 %.
+    /// As [`sort_segments_workspace_bytes`](Self::sort_segments_workspace_bytes), with values, or indices, of type `V`:
+    /// keys and values once more, and 1 %.
     pub const fn sort_segments_pairs_workspace_bytes<K: GpuKey, V>(n: usize) -> usize {
         segments::workspace_bytes::<K>(n, const { super::raw::value_bytes::<V>() })
     }
@@ -153,13 +161,14 @@ impl Gpu {
     /// Sorts each segment of `keys`, in the total order of their type or descending.
     ///
     /// # Errors
-    /// [`Error::NoOffsets`] if there are no offsets, [`Error::SegmentLength`] if segments have a length of 0, [`Error::WorkspaceTooSmall`] if
-    /// `workspace` has fewer than [`sort_segments_workspace_bytes`](Self::sort_segments_workspace_bytes), [`Error::Overlap`] if arrays overlap,
+    /// [`Error::NoOffsets`] if there are no offsets, [`Error::SegmentLength`] if segments have a length of 0,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`sort_segments_workspace_bytes`](Self::sort_segments_workspace_bytes), [`Error::Overlap`] if arrays overlap,
     /// [`Error::BadAddress`] if an address is 0 or not aligned, [`Error::Device`] where the driver fails.
     ///
     /// # Safety
-    /// [That of the raw layer](Self#safety-of-the-raw-layer). Offsets are in the GPU's memory, begin with 0, never decrease, and end with the number of
-    /// keys, and no segment is longer than it is said of them.
+    /// [That of the raw layer](Self#safety-of-the-raw-layer). Offsets are in the GPU's memory, begin with 0, never
+    /// decrease, and end with the number of keys, and no segment is longer than it is said of them.
     pub unsafe fn sort_segments_raw<K: GpuKey>(
         &self,
         order: SortOrder,
@@ -177,11 +186,12 @@ impl Gpu {
         }
     }
 
-    /// As [`sort_segments_raw`](Self::sort_segments_raw), with as many `values` of 4 or 8 bytes, which is checked at compile time. Stable.
+    /// As [`sort_segments_raw`](Self::sort_segments_raw), with as many `values` of 4 or 8 bytes, which is checked at
+    /// compile time. Stable.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
-    /// [`sort_segments_pairs_workspace_bytes`](Self::sort_segments_pairs_workspace_bytes), and those of
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace`
+    /// has fewer than [`sort_segments_pairs_workspace_bytes`](Self::sort_segments_pairs_workspace_bytes), and those of
     /// [`sort_segments_raw`](Self::sort_segments_raw).
     ///
     /// # Safety
@@ -203,13 +213,14 @@ impl Gpu {
         unsafe { self.on(stream, |queue| segments::sort_segments::<K>(queue, order, at, bounds, false, workspace)) }
     }
 
-    /// As [`sort_segments_raw`](Self::sort_segments_raw), and sets `indices` to the index of each key in the array before the sort. Stable.
+    /// As [`sort_segments_raw`](Self::sort_segments_raw), and sets `indices` to the index of each key in the array
+    /// before the sort. Stable.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the
-    /// indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
-    /// [`sort_segments_pairs_workspace_bytes`](Self::sort_segments_pairs_workspace_bytes) for values of type `I`, and those of
-    /// [`sort_segments_raw`](Self::sort_segments_raw).
+    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more
+    /// than 2^32 and the indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`sort_segments_pairs_workspace_bytes`](Self::sort_segments_pairs_workspace_bytes) for values of type `I`, and
+    /// those of [`sort_segments_raw`](Self::sort_segments_raw).
     ///
     /// # Safety
     /// As for [`sort_segments_raw`](Self::sort_segments_raw).

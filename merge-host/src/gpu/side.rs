@@ -12,8 +12,8 @@ const PER_THREAD: usize = 2;
 /// A stream of the caller: its handle, and the thread if the handle stands for another stream on each.
 type Key = (usize, Option<ThreadId>);
 
-/// The second streams, by the first ones. A stream that two others shared would let one of these wait for the other, and could not
-/// be captured in the graphs of both.
+/// The second streams, by the first ones. A stream that two others shared would let one of these wait for the other,
+/// and could not be captured in the graphs of both.
 #[derive(Default)]
 pub(super) struct SideStreams(FrozenMap<Key, Box<Stream>>);
 

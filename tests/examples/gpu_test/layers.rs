@@ -146,7 +146,8 @@ impl Test {
         }
     }
 
-    /// Arrays, workspace, streams and the GPU, dropped while a sort is under way. Memory that is allocated next is not written.
+    /// Arrays, workspace, streams and the GPU, dropped while a sort is under way. Memory that is allocated next is not
+    /// written.
     fn check_drops<K: GpuKey>(&mut self) {
         let keys: Vec<K> = self.keys(MANY, KINDS[0].1);
         let mut expected = keys.clone();
@@ -461,8 +462,8 @@ fn shifted<T: bytemuck::Pod>(stream: &Stream, from: &[T]) -> Result<(DeviceArray
     Ok((array, raw))
 }
 
-/// The keys by `sort_raw`, the values by `sort_pairs_raw`, which are the keys' indices at first, and the indices by `argsort_raw`. The
-/// work is on a stream of any library.
+/// The keys by `sort_raw`, the values by `sort_pairs_raw`, which are the keys' indices at first, and the indices by
+/// `argsort_raw`. The work is on a stream of any library.
 fn sorts_by_address<K: GpuKey>(
     gpu: &Gpu,
     kernel: SortKernel,
@@ -478,7 +479,8 @@ fn sorts_by_address<K: GpuKey>(
     let in_workspace = memory.zeroed::<u8>(bytes_of_pairs + 16)?;
     let workspace = in_workspace.raw().part(1, bytes_of_pairs + 15);
     memory.synchronize()?;
-    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited for.
+    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited
+    // for.
     unsafe {
         gpu.sort_raw(kernel, order, arrays[0].1, workspace, on)?;
         gpu.sort_pairs_raw(kernel, order, arrays[1].1, values[0].1, workspace, on)?;
@@ -510,8 +512,8 @@ fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) ->
     let workspace = memory.zeroed::<u8>(bytes.into_iter().fold(0, usize::max))?;
     let (w, pairs) = (workspace.raw(), ((a.1, av.1), (b.1, bv.1)));
     memory.synchronize()?;
-    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited for. The offsets
-    // ascend from 0 to the lengths.
+    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited
+    // for. The offsets ascend from 0 to the lengths.
     unsafe {
         gpu.merge_pairs_raw(pairs.0, pairs.1, out(0), w, on)?;
         gpu.merge_batch_pairs_raw(pairs.0, pairs.1, out(1), 2 * RUN, RUN, on)?;

@@ -1,4 +1,5 @@
-//! Merges of groups of the runs of an array: of slices by the engine, of arrays of a stream, and in a graph whose offsets change.
+//! Merges of groups of the runs of an array: of slices by the engine, of arrays of a stream, and in a graph whose
+//! offsets change.
 
 use super::table::Table;
 use super::{KINDS, KINDS_BY_LOW_BITS, Random, Test, graph, poison};
@@ -167,7 +168,8 @@ impl Test {
         self.expect(|| format!("{what}, wide values of slices"), found, indices);
     }
 
-    /// Graphs of merges whose offsets change from launch to launch: only the numbers of keys, runs and groups are captured.
+    /// Graphs of merges whose offsets change from launch to launch: only the numbers of keys, runs and groups are
+    /// captured.
     pub(super) fn check_many_ragged_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 700_001;
         for (runs, count) in [(100, 20), (2000, 150), (9000, 3000)] {
@@ -188,8 +190,8 @@ impl Test {
                     longest: usize::MAX,
                 };
                 let (order, keys, out) = (SortOrder::Ascending, from.raw(), out.raw());
-                // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
-                // before the graph is launched.
+                // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has
+                // waited; offsets are uploaded before the graph is launched.
                 unsafe { gpu.merge_many_ragged_raw(order, keys, described, out, workspace.raw(), stream.handle()) }
             });
             let graph = match graph {

@@ -28,7 +28,8 @@ const RUNS: [(usize, usize); 16] = [
 /// Numbers of runs that are timed.
 const TIMED_RUNS: [usize; 6] = [2, 4, 8, 16, 32, 256];
 
-/// Where `count` runs of `n` keys begin, and the end: of any lengths, some empty, and now and then one that has nearly all keys.
+/// Where `count` runs of `n` keys begin, and the end: of any lengths, some empty, and now and then one that has nearly
+/// all keys.
 fn offsets(random: &mut Random, count: usize, n: usize) -> Vec<usize> {
     let near_end = random.next().is_multiple_of(3);
     let mut offsets: Vec<usize> = (1..count.max(1))
@@ -134,8 +135,8 @@ impl Test {
             let workspace = stream.zeroed(bytes).expect("the device has memory");
             let graph = graph::capture(&stream, || {
                 let (keys, offsets) = (from.raw(), on_device.raw());
-                // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
-                // before the graph is launched.
+                // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has
+                // waited; offsets are uploaded before the graph is launched.
                 unsafe {
                     let order = SortOrder::Ascending;
                     gpu.merge_many_raw(order, keys, offsets, out.raw(), workspace.raw(), stream.handle())

@@ -138,8 +138,8 @@ impl Test {
         self.expect(|| format!("values of segments of {length}"), Ok(found_values), &sorted_values);
     }
 
-    /// A graph of one sort of segments, launched with other keys and other offsets than those of the capture, of which it was not said how long
-    /// segments are.
+    /// A graph of one sort of segments, launched with other keys and other offsets than those of the capture, of which
+    /// it was not said how long segments are.
     pub(super) fn check_segments_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 2_000_003;
         const SEGMENTS: usize = 100_000;
@@ -151,8 +151,8 @@ impl Test {
         let workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(KEYS)).expect("the device has memory");
         let segments = RawSegments::Offsets { offsets: on_device.raw(), longest: usize::MAX };
         let graph = graph::capture(&stream, || {
-            // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
-            // before the graph is launched.
+            // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has
+            // waited; offsets are uploaded before the graph is launched.
             unsafe {
                 gpu.sort_segments_raw(SortOrder::Ascending, keys.raw(), segments, workspace.raw(), stream.handle())
             }

@@ -1,8 +1,8 @@
 //! Work of a group on slices in host memory.
 //!
-//! A sort distributes the keys evenly: each GPU uploads its part over its own bus, sorts it, exchanges keys with the others, and downloads its part
-//! of the result. A merge is divided here, before anything is uploaded: the host finds the exact splits of the runs, and each GPU merges a part by
-//! itself. Batches are divided into whole problems.
+//! A sort distributes the keys evenly: each GPU uploads its part over its own bus, sorts it, exchanges keys with the
+//! others, and downloads its part of the result. A merge is divided here, before anything is uploaded: the host finds
+//! the exact splits of the runs, and each GPU merges a part by itself. Batches are divided into whole problems.
 
 use super::GpuGroup;
 use super::batches::divided;
@@ -333,7 +333,8 @@ impl GpuGroup {
         divided(array, (0..self.len()).map(|member| self.part(member, len).len()))
     }
 
-    /// Has each member do `work` with its part, at the same time. A step takes as long as that of the member for which it takes longest.
+    /// Has each member do `work` with its part, at the same time. A step takes as long as that of the member for which
+    /// it takes longest.
     pub(super) fn for_each_part<T: Send>(
         &self,
         parts: impl IntoIterator<Item = T, IntoIter: Send>,

@@ -18,12 +18,13 @@ type PairsMut<'a, K, V> = (&'a mut [DeviceArray<K>], &'a mut [DeviceArray<V>]);
 
 /// # Sorts and merges
 ///
-/// Arguments are the parts of distributed arrays, one for each member, and of its stream: others are [`Error::MembersMismatch`],
-/// [`Error::OtherStream`] or [`Error::OtherGpu`]. The result goes to `out`, whose parts have as many keys in all as the input's
-/// ([`Error::LengthMismatch`]), divided as the caller likes.
+/// Arguments are the parts of distributed arrays, one for each member, and of its stream: others are
+/// [`Error::MembersMismatch`], [`Error::OtherStream`] or [`Error::OtherGpu`]. The result goes to `out`, whose parts
+/// have as many keys in all as the input's ([`Error::LengthMismatch`]), divided as the caller likes.
 ///
-/// None of these methods allocates memory of a GPU. Each waits until the runs are sorted, because the host has to know their splits, and
-/// returns before they are exchanged. Later work of the members' streams finds the result. The methods cannot be captured in a graph.
+/// None of these methods allocates memory of a GPU. Each waits until the runs are sorted, because the host has to know
+/// their splits, and returns before they are exchanged. Later work of the members' streams finds the result. The
+/// methods cannot be captured in a graph.
 ///
 /// If the driver fails ([`Error::Device`]), the arrays that are written have unspecified elements.
 impl GpuGroup {
@@ -39,19 +40,20 @@ impl GpuGroup {
         })
     }
 
-    /// Bytes of workspace for a member that has `n` keys before a sort, and `part` keys after it: about as many as `n` keys have.
+    /// Bytes of workspace for a member that has `n` keys before a sort, and `part` keys after it: about as many as `n`
+    /// keys have.
     pub fn sort_workspace_bytes<K: GpuKey>(&self, n: usize, part: usize) -> usize {
         Gpu::sort_workspace_bytes::<K>(n).max(self.merge_workspace_bytes::<K>(part))
     }
 
-    /// Bytes of workspace for a member that has `n` keys with values of type `V` before a sort, and `part` after it; also for
-    /// [`argsort`](Self::argsort), with the type of the indices.
+    /// Bytes of workspace for a member that has `n` keys with values of type `V` before a sort, and `part` after it;
+    /// also for [`argsort`](Self::argsort), with the type of the indices.
     pub fn sort_pairs_workspace_bytes<K: GpuKey, V>(&self, n: usize, part: usize) -> usize {
         Gpu::sort_pairs_workspace_bytes::<K, V>(n).max(self.merge_pairs_workspace_bytes::<K, V>(part))
     }
 
-    /// Bytes of workspace for a member that gets `part` keys of a merge: a quarter of the bytes of these keys if they are many, and half of them in
-    /// a group of more than two.
+    /// Bytes of workspace for a member that gets `part` keys of a merge: a quarter of the bytes of these keys if they
+    /// are many, and half of them in a group of more than two.
     pub fn merge_workspace_bytes<K: GpuKey>(&self, part: usize) -> usize {
         ExchangePlan::of::<K>(self.len(), part, 0).workspace_bytes::<K>()
     }
@@ -61,11 +63,12 @@ impl GpuGroup {
         ExchangePlan::of::<K>(self.len(), part, const { value_bytes::<V>() }).workspace_bytes::<K>()
     }
 
-    /// Sorts the keys of all members to `out`, in the total order of their type, or descending. `keys` are unspecified afterwards. O(n log n).
+    /// Sorts the keys of all members to `out`, in the total order of their type, or descending. `keys` are unspecified
+    /// afterwards. O(n log n).
     ///
     /// # Errors
-    /// Those that [all](#sorts-and-merges) have, and [`Error::WorkspaceTooSmall`] if a member's `workspace` has fewer bytes than
-    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
+    /// Those that [all](#sorts-and-merges) have, and [`Error::WorkspaceTooSmall`] if a member's `workspace` has fewer
+    /// bytes than [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn sort<K: GpuKey>(
         &self,
         order: SortOrder,
@@ -77,20 +80,21 @@ impl GpuGroup {
         let needed = |n, part| self.sort_workspace_bytes::<K>(n, part);
         let shares = self.shares(&runs, &parts, workspace, needed)?;
         for ((stream, keys), workspace) in self.streams().zip(&*keys).zip(&*workspace) {
-            // SAFETY: the arrays belong to the stream, as has been checked; they are freed after the work on it, and are borrowed
-            // mutably, so that nothing else uses them.
+            // SAFETY: the arrays belong to the stream, as has been checked; they are freed after the work on it, and
+            // are borrowed mutably, so that nothing else uses them.
             unsafe { stream.gpu().sort_raw(SortKernel::Auto, order, keys.raw(), workspace.raw(), stream.handle())? };
         }
         // SAFETY: as above; what writes the runs has been put on the members' streams.
         unsafe { self.exchange_in_order::<K>(order, &shares) }
     }
 
-    /// Sorts keys with their values of 4 or 8 bytes, which is checked at compile time, to `out`. Stable: values of equal keys keep their
-    /// order, that of the members and of their parts. `pairs` are unspecified afterwards. O(n log n).
+    /// Sorts keys with their values of 4 or 8 bytes, which is checked at compile time, to `out`. Stable: values of
+    /// equal keys keep their order, that of the members and of their parts. `pairs` are unspecified afterwards. O(n log
+    /// n).
     ///
     /// # Errors
-    /// Those that [all](#sorts-and-merges) have, [`Error::ValuesMismatch`] if a member has not as many values as keys, and
-    /// [`Error::WorkspaceTooSmall`] if its `workspace` has fewer bytes than
+    /// Those that [all](#sorts-and-merges) have, [`Error::ValuesMismatch`] if a member has not as many values as keys,
+    /// and [`Error::WorkspaceTooSmall`] if its `workspace` has fewer bytes than
     /// [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes).
     pub fn sort_pairs<K: GpuKey, V: Pod>(
         &self,
@@ -112,12 +116,13 @@ impl GpuGroup {
         unsafe { self.exchange_in_order::<K>(order, &shares) }
     }
 
-    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member: to `out` go the sorted keys and the
-    /// permutation that sorts them. Stable. What `indices` held before does not matter; they and `keys` are unspecified afterwards.
-    /// O(n log n).
+    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member: to `out`
+    /// go the sorted keys and the permutation that sorts them. Stable. What `indices` held before does not matter; they
+    /// and `keys` are unspecified afterwards. O(n log n).
     ///
     /// # Errors
-    /// [`Error::TooManyKeys`] if there are more keys than `I` has values, and those of [`sort_pairs`](Self::sort_pairs).
+    /// [`Error::TooManyKeys`] if there are more keys than `I` has values, and those of
+    /// [`sort_pairs`](Self::sort_pairs).
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
@@ -138,14 +143,15 @@ impl GpuGroup {
         self.sort_pairs(order, (keys, indices), out, workspace)
     }
 
-    /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members come first. O(n).
+    /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members
+    /// come first. O(n).
     ///
-    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run may be empty, so that other
-    /// members have none.
+    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run
+    /// may be empty, so that other members have none.
     ///
     /// # Errors
-    /// Those that [all](#sorts-and-merges) have, and [`Error::WorkspaceTooSmall`] if a member's `workspace` has fewer bytes than
-    /// [`merge_workspace_bytes`](Self::merge_workspace_bytes).
+    /// Those that [all](#sorts-and-merges) have, and [`Error::WorkspaceTooSmall`] if a member's `workspace` has fewer
+    /// bytes than [`merge_workspace_bytes`](Self::merge_workspace_bytes).
     pub fn merge<K: GpuKey>(
         &self,
         runs: &[DeviceArray<K>],
@@ -208,7 +214,8 @@ impl GpuGroup {
         if found == expected { Ok(()) } else { Err(Error::MembersMismatch { what, found, expected }) }
     }
 
-    /// The shares of an exchange of runs to parts. A member with `n` and `part` keys needs `needed(n, part)` bytes of workspace.
+    /// The shares of an exchange of runs to parts. A member with `n` and `part` keys needs `needed(n, part)` bytes of
+    /// workspace.
     fn shares(
         &self,
         runs: &[Arrays],

@@ -37,8 +37,8 @@ enum AutoMerge {
 }
 
 impl AutoMerge {
-    /// The fused merge saves a launch and the partition; at larger sizes it is behind, because a tile's search keeps the
-    /// block waiting. `docs/journal/merge.md` has the figures.
+    /// The fused merge saves a launch and the partition; at larger sizes it is behind, because a tile's search keeps
+    /// the block waiting. `docs/journal/merge.md` has the figures.
     const fn of<K: Key>(total: usize) -> Self {
         if total <= merge_small::MAX_KEYS {
             Self::Small
@@ -105,8 +105,8 @@ pub(super) fn path_shape(tiles: usize) -> Shape {
 /// Queues the merge of the keys of `a` and `b` to `out`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` of as many keys as the two together, `workspace` of [`workspace_bytes`]; `out`
-/// overlaps none; and nothing writes them, or uses `out` and `workspace`, until the merge has ended.
+/// The arrays are in the GPU's memory, `out` of as many keys as the two together, `workspace` of [`workspace_bytes`];
+/// `out` overlaps none; and nothing writes them, or uses `out` and `workspace`, until the merge has ended.
 pub(in crate::gpu) unsafe fn merge<K: Key>(
     queue: &impl Queue,
     kernel: MergeKernel,

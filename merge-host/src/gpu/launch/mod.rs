@@ -21,7 +21,8 @@
 //!
 //! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way. Each
 //! operation has a list of the [`Entry`] points that it may launch, so that they can be loaded before. Launches go to a
-//! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these, or the emulator, which runs them.
+//! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these, or the emulator,
+//! which runs them.
 
 pub(super) mod batch;
 pub(super) mod bounds;
@@ -83,10 +84,12 @@ pub(super) trait Queue {
     /// Copies `bytes` bytes, a multiple of 4, in order with the launches.
     ///
     /// # Safety
-    /// Both ranges are in the GPU's memory and do not overlap. Until then nothing else uses the one at `to` or writes the one at `from`.
+    /// Both ranges are in the GPU's memory and do not overlap. Until then nothing else uses the one at `to` or writes
+    /// the one at `from`.
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error>;
 
-    /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits for both.
+    /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits
+    /// for both.
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error>;
 
     /// Another number at each call, which cannot be predicted.

@@ -64,8 +64,8 @@ pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
 /// Queues the merge of the long runs that are described at `detected.at`, if there are any.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory and so are those of `detected`, which are long enough; the description there is as
-/// `detect_runs` writes it; and nothing else uses them until the merge has ended.
+/// The arrays are in the GPU's memory and so are those of `detected`, which are long enough; the description there is
+/// as `detect_runs` writes it; and nothing else uses them until the merge has ended.
 pub(super) unsafe fn merge_long_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -154,20 +154,20 @@ impl ManyRuns {
         self.groups.iter().map(|&(_, length)| length).max().unwrap_or(0)
     }
 
-    /// Bytes of workspace for keys of type `K` with values of `value_bytes` bytes, or 0: a group's keys and values once more,
-    /// and its splits.
+    /// Bytes of workspace for keys of type `K` with values of `value_bytes` bytes, or 0: a group's keys and values once
+    /// more, and its splits.
     pub(in crate::gpu) fn workspace_bytes<K: Key>(&self, value_bytes: usize) -> usize {
         let (most, plan) = (self.most(), SortPlan::of_long_runs::<K>(value_bytes));
         align(most * size_of::<K>()) + align(most * value_bytes) + plan.long_run_split_bytes(most)
     }
 }
 
-/// Queues the merge of the runs at `at` that `runs` was made for, in place, with values or without. There are fewer than 2^32
-/// keys.
+/// Queues the merge of the runs at `at` that `runs` was made for, in place, with values or without. There are fewer
+/// than 2^32 keys.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, and so are a copy of `runs.described` at `described_at`, aligned for its numbers, and
-/// `workspace` of [`ManyRuns::workspace_bytes`]; nothing else uses them until the merge has ended.
+/// The arrays are in the GPU's memory, and so are a copy of `runs.described` at `described_at`, aligned for its
+/// numbers, and `workspace` of [`ManyRuns::workspace_bytes`]; nothing else uses them until the merge has ended.
 pub(in crate::gpu) unsafe fn merge_many<K: Key>(
     queue: &impl Queue,
     runs: &ManyRuns,
@@ -187,11 +187,12 @@ pub(in crate::gpu) unsafe fn merge_many<K: Key>(
     Ok(())
 }
 
-/// Queues the merge of the runs of `lengths` at `from`, one after the other, by merges of two: pass by pass into the other
-/// array. Returns whether the result is in `to`.
+/// Queues the merge of the runs of `lengths` at `from`, one after the other, by merges of two: pass by pass into the
+/// other array. Returns whether the result is in `to`.
 ///
 /// # Safety
-/// As for [`merge()`] or [`merge_pairs`] of all keys. Both arrays are as long as the runs together, and both are written.
+/// As for [`merge()`] or [`merge_pairs`] of all keys. Both arrays are as long as the runs together, and both are
+/// written.
 pub(in crate::gpu) unsafe fn merge_tree<K: Key>(
     queue: &impl Queue,
     mut lengths: Vec<usize>,
@@ -206,7 +207,8 @@ pub(in crate::gpu) unsafe fn merge_tree<K: Key>(
             // A last one without a sibling is merged with nothing, which copies it.
             let (m, n) = (siblings[0], siblings.get(1).copied().unwrap_or(0));
             let (a, b, out) = (from.part::<K>(begin, m), from.part::<K>(begin + m, n), to.part::<K>(begin, m + n));
-            // SAFETY: the caller's promise; the parts lie inside the arrays, and those of one are apart from the other's.
+            // SAFETY: the caller's promise; the parts lie inside the arrays, and those of one are apart from the
+            // other's.
             unsafe {
                 if from.value_bytes == 0 {
                     merge::<K>(queue, MergeKernel::Auto, a, b, out.keys, workspace)?;

@@ -597,7 +597,8 @@ mod tests {
         std::iter::once(0).chain(ends).collect()
     }
 
-    /// Merges pairs of runs of these lengths, with and without values, and compares with the standard library's stable sort of each.
+    /// Merges pairs of runs of these lengths, with and without values, and compares with the standard library's stable
+    /// sort of each.
     fn check_ragged<C: Kernels + Kernels<V>, V: Pod + Send + Sync + Debug + PartialEq>(
         lengths: &[[usize; 2]],
         item: impl Fn(&mut StdRng) -> C::Item,
