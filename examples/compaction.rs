@@ -8,8 +8,8 @@
 //!   level 1   ├ table ┼── table ───┼─ table ────┤         adjacent; their keys do not overlap
 //! ```
 //!
-//! Of the entries with equal keys, the newest is valid. Merges are stable, so it comes first if newer runs precede older
-//! ones, and the others are dropped. An entry may mark its key as deleted; the last level keeps no such entries.
+//! Of the entries with equal keys, the newest is valid. Merges are stable, so it comes first if newer runs precede
+//! older ones, and the others are dropped. An entry may mark its key as deleted; the last level keeps no such entries.
 //!
 //! ```sh
 //! cargo run --release --example compaction

@@ -4,9 +4,9 @@
 //! cargo run --release -p merge-host --example sort_elements -- 1000000 2
 //! ```
 //!
-//! The arguments are the number of elements, that of threads, and how often each sort is repeated. The times are in nanoseconds
-//! for each element: medians, and minima, which say more on a machine that has other work. Both libraries sort copies of the
-//! same elements.
+//! The arguments are the number of elements, that of threads, and how often each sort is repeated. The times are in
+//! nanoseconds for each element: medians, and minima, which say more on a machine that has other work. Both libraries
+//! sort copies of the same elements.
 
 use merge_host::{Engine, Error, SortKey};
 use rayon::ThreadPoolBuilder;

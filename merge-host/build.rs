@@ -1,15 +1,15 @@
 //! Provides the compiled kernels: `OUT_DIR/modules.rs` names them and includes them, compressed.
 //!
-//! The manifest in `kernels-gpu/ptx` has the hash of the sources that the modules there were made from. Where that is the hash
-//! of the sources at hand they are used as they are, and no kernel compiler is needed. Where the sources have changed
-//! since, the kernels are compiled afresh; without a compiler the build fails, because a library with kernels of other
-//! sources than its own may launch them with the wrong arguments.
+//! The manifest in `kernels-gpu/ptx` has the hash of the sources that the modules there were made from. Where that is
+//! the hash of the sources at hand they are used as they are, and no kernel compiler is needed. Where the sources have
+//! changed since, the kernels are compiled afresh; without a compiler the build fails, because a library with kernels
+//! of other sources than its own may launch them with the wrong arguments.
 //!
 //! `CUDA_BUILDER_PTX_DIR=folder` compiles in any case and writes the modules to that folder.
 //!
-//! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities, which the driver need not compile at the first
-//! launch. That takes NVIDIA's `ptxas`, on the path or named by `PTXAS`. Where the variable is not set, it is added for [`CAPABILITIES`] to
-//! what is built for release, if `ptxas` is there.
+//! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities, which the driver need not compile
+//! at the first launch. That takes NVIDIA's `ptxas`, on the path or named by `PTXAS`. Where the variable is not set, it
+//! is added for [`CAPABILITIES`] to what is built for release, if `ptxas` is there.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,4 +1,5 @@
-//! Set operations, groups of equal keys, bounds, sorts of segments and the first k keys, on the CPU engine and on a GPU.
+//! Set operations, groups of equal keys, bounds, sorts of segments and the first k keys, on the CPU engine and on a
+//! GPU.
 //!
 //! `gpu_test --sets --segments --top` has more rows, those of the peers in `benches/peers/operations`.
 
@@ -60,7 +61,8 @@ fn id<T: Key>(name: &str, lg: u32) -> BenchmarkId {
 /// Bytes of a bound beside a key, of which half are needles.
 const OF_BOUND: usize = size_of::<u32>() / 2;
 
-/// Measures calls that leave their inputs as they are: the name of a row, the bytes that are read and written, and the call.
+/// Measures calls that leave their inputs as they are: the name of a row, the bytes that are read and written, and the
+/// call.
 macro_rules! rows {
     ($row:ident: $($name:expr, $bytes:expr, $call:expr;)*) => {
         $($row(&$name.to_string(), $bytes, &mut || $call.map(|_| ()));)*

@@ -1,7 +1,7 @@
 //! Sorts by size, key type and distribution, of key-value pairs and of indices, on the CPU engine and on a GPU.
 //!
-//! The keys are those of `gpu_test` and of `benches/peers/peers.cu`. Before the rows of an array on the GPU comes a line with its
-//! digest, which the other two print, too.
+//! The keys are those of `gpu_test` and of `benches/peers/peers.cu`. Before the rows of an array on the GPU comes a
+//! line with its digest, which the other two print, too.
 
 use benches::{Device, brief, one_size, sizes};
 use criterion::measurement::WallTime;
@@ -188,13 +188,15 @@ fn gpu_pairs_distributions(
     }
 }
 
-/// The most keys of the course's sort from runs of one key on, as a power of two: about 2^17 launches, one after the other.
+/// The most keys of the course's sort from runs of one key on, as a power of two: about 2^17 launches, one after the
+/// other.
 const MOST_OF_COURSE: u32 = 16;
 
 /// The same with the first passes by the batch kernel.
 const MOST_OF_COURSE_BY_BATCHES: u32 = 24;
 
-/// The course's sort of d keys, by passes of `pathBig_k` and `mergeBig_k`, whose time the course asks for with respect to d.
+/// The course's sort of d keys, by passes of `pathBig_k` and `mergeBig_k`, whose time the course asks for with respect
+/// to d.
 fn gpu_course(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceArray<u32>, lg: u32) {
     let d = unsorted.len();
     let kinds = [

@@ -1,13 +1,13 @@
 //! Inputs and measurements that the benchmarks share.
 //!
-//! `cargo bench` runs the benchmarks `merge`, `batch`, `sort` and `operations` on the CPU engine and, if there is a GPU, on the GPU.
-//! Criterion writes its measurements as JSON to `target/criterion`, where `scripts/plot` reads them.
+//! `cargo bench` runs the benchmarks `merge`, `batch`, `sort` and `operations` on the CPU engine and, if there is a
+//! GPU, on the GPU. Criterion writes its measurements as JSON to `target/criterion`, where `scripts/plot` reads them.
 //!
-//! A GPU works on data in its memory and is timed by events, so the time includes neither transfers nor the host. A line
-//! after each GPU row compares it with a copy of the same number of bytes.
+//! A GPU works on data in its memory and is timed by events, so the time includes neither transfers nor the host. A
+//! line after each GPU row compares it with a copy of the same number of bytes.
 //!
-//! The variable `GMERGE_BENCH_MAX_LG` is the binary logarithm of the greatest number of keys. The default is 22 on the CPU
-//! and 28 on the GPU.
+//! The variable `GMERGE_BENCH_MAX_LG` is the binary logarithm of the greatest number of keys. The default is 22 on the
+//! CPU and 28 on the GPU.
 
 use bytemuck::Pod;
 use criterion::measurement::WallTime;
@@ -55,7 +55,8 @@ impl Distribution {
             let mut keys: Vec<K> = match self {
                 Self::Uniform | Self::Skewed => uniform(len, name),
                 Self::Dups16 => (0..len as u64).map(|i| key(random(i, name) & 15)).collect(),
-                // The bits ascend, so the arrays do for every key type: bits of positive floats are ordered like the floats.
+                // The bits ascend, so the arrays do for every key type: bits of positive floats are ordered like the
+                // floats.
                 Self::ABeforeB => (0..len as u64).map(|i| key(i + (name - 1) * n as u64)).collect(),
                 Self::Alternating => (0..len as u64).map(|i| key(2 * i + name)).collect(),
             };

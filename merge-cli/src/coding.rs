@@ -6,9 +6,9 @@
 //!   either byte order     in the order that is wanted                  either byte order
 //! ```
 //!
-//! Behind the door there are five types and one order instead of twelve types and two. A key is encoded by at most three
-//! steps, each of which undoes itself: its bytes are reversed (big endian), a negative float's other bits are flipped, and
-//! the bits of a mask are (the sign bit; all others too where the greatest key comes first).
+//! Behind the door there are five types and one order instead of twelve types and two. A key is encoded by at most
+//! three steps, each of which undoes itself: its bytes are reversed (big endian), a negative float's other bits are
+//! flipped, and the bits of a mask are (the sign bit; all others too where the greatest key comes first).
 
 use crate::spec::{Endian, KeyType, Kind};
 use merge_host::SortOrder;

@@ -88,8 +88,8 @@ pub struct SortPlan {
 }
 
 impl SortPlan {
-    /// The plan for `count` keys, if that is known. `device` gives the bytes that are free on a GPU, if one sorts, and is
-    /// called only where keys may not fit. `path` is the input's.
+    /// The plan for `count` keys, if that is known. `device` gives the bytes that are free on a GPU, if one sorts, and
+    /// is called only where keys may not fit. `path` is the input's.
     pub fn new(
         shape: Shape,
         count: Option<u64>,
@@ -155,8 +155,8 @@ impl SortPlan {
     }
 }
 
-/// The most keys that a GPU sorts at once, if one sorts; `u64::MAX` if every GPU has memory for `count` keys. `device` gives the bytes that are free on a
-/// GPU, if one sorts, and is called only where they may be too few.
+/// The most keys that a GPU sorts at once, if one sorts; `u64::MAX` if every GPU has memory for `count` keys. `device`
+/// gives the bytes that are free on a GPU, if one sorts, and is called only where they may be too few.
 pub fn most_on_device(shape: Shape, count: u64, device: &mut dyn FnMut() -> Result<Option<u64>>) -> Result<u64> {
     let bytes = if shape.in_memory(count) > EVERY_GPU { device()? } else { None };
     Ok(bytes.map_or(u64::MAX, |bytes| shape.most_on_gpu(bytes)))

@@ -1,4 +1,5 @@
-//! Parts of this program that `gmerge-mpi` is made of, too, so that both read and write the same files and say the same.
+//! Parts of this program that `gmerge-mpi` is made of, too, so that both read and write the same files and say the
+//! same.
 //!
 //! They serve that program only and may change with any version.
 
@@ -50,7 +51,8 @@ pub struct SortFlags {
     /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
     #[arg(long, value_name = "OUTV", requires = "values")]
     pub values_out: Option<PathBuf>,
-    /// Use at most SIZE of memory for keys and values in each rank, for example 8G or 500M; default: most of what is available
+    /// Use at most SIZE of memory for keys and values in each rank, for example 8G or 500M; default: most of what is
+    /// available
     ///
     /// As in `gmerge sort`. Of SIZE% of the machine's memory, each rank on the machine gets its share.
     #[arg(short = 'S', long, value_name = "SIZE")]
@@ -259,8 +261,8 @@ pub fn parse<A: clap::Parser>() -> std::result::Result<A, clap::Error> {
     crate::parse()
 }
 
-/// Begins as `gmerge` does: refuses environment variables with values that would be ignored, handles signals, and prints no
-/// more than `quiet` and `verbose` ask for, each line after the name `program`.
+/// Begins as `gmerge` does: refuses environment variables with values that would be ignored, handles signals, and
+/// prints no more than `quiet` and `verbose` ask for, each line after the name `program`.
 ///
 /// # Errors
 /// The first value or signal that is not accepted.

@@ -1,8 +1,8 @@
 //! Allocations whose failure is handled.
 //!
-//! Where the system refuses memory, most code has no way to go on, and the standard library aborts the process. A program
-//! that wants to end in its own way installs a global allocator that does so. That allocator must not end it where the
-//! failure is an [`Error`](crate::Error) of this crate: [`is_handled`] tells.
+//! Where the system refuses memory, most code has no way to go on, and the standard library aborts the process. A
+//! program that wants to end in its own way installs a global allocator that does so. That allocator must not end it
+//! where the failure is an [`Error`](crate::Error) of this crate: [`is_handled`] tells.
 
 use std::cell::Cell;
 

@@ -2,8 +2,8 @@
 
 use crate::names::names;
 
-/// How a GPU merges a batch of problems of one length. All kernels give the same result; they differ in how they move the
-/// keys.
+/// How a GPU merges a batch of problems of one length. All kernels give the same result; they differ in how they move
+/// the keys.
 ///
 /// ```
 /// use merge_host::BatchKernel;
@@ -15,7 +15,8 @@ use crate::names::names;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BatchKernel {
-    /// The fastest kernel: a block of threads takes as many problems as fill it, and each thread the same number of keys.
+    /// The fastest kernel: a block of threads takes as many problems as fill it, and each thread the same number of
+    /// keys.
     #[default]
     Auto,
     /// One thread for each key of the output, which it finds by a search in shared memory.

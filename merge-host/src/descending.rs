@@ -6,10 +6,10 @@ use std::fmt;
 
 /// A key of which the greater ones come first.
 ///
-/// Whatever takes ascending keys takes descending ones in this wrapper: merges, batches, set operations, arrays on a GPU,
-/// [`first_unsorted`](crate::first_unsorted) and [`unique`](crate::unique()). A sort in [`SortOrder`](crate::SortOrder::Descending) is
-/// the same as one of wrapped keys.
-/// [`descending`] and [`descending_mut`] wrap the keys of a slice where they are.
+/// Whatever takes ascending keys takes descending ones in this wrapper: merges, batches, set operations, arrays on a
+/// GPU, [`first_unsorted`](crate::first_unsorted) and [`unique`](crate::unique()). A sort in
+/// [`SortOrder`](crate::SortOrder::Descending) is the same as one of wrapped keys. [`descending`] and
+/// [`descending_mut`] wrap the keys of a slice where they are.
 ///
 /// ```
 /// use merge_host::{Engine, SetOperation, descending, descending_mut};

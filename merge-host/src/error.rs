@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// The reason why a call failed.
 ///
-/// A call that refuses its arguments leaves its output unchanged. A call that fails later, for instance because the device
-/// is lost, leaves its output in an unspecified state.
+/// A call that refuses its arguments leaves its output unchanged. A call that fails later, for instance because the
+/// device is lost, leaves its output in an unspecified state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,10 +43,12 @@ pub enum Error {
         call: String,
         /// The driver's message and the name of its code, or another reason.
         reason: String,
-        /// What the driver's function returned, a `CUresult` such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if the
-        /// failure is not the driver's. 999 is `CUDA_ERROR_UNKNOWN`, and stands for codes newer than the crate `cust`, too.
+        /// What the driver's function returned, a `CUresult` such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if
+        /// the failure is not the driver's. 999 is `CUDA_ERROR_UNKNOWN`, and stands for codes newer than the crate
+        /// `cust`, too.
         code: Option<u32>,
-        /// The error behind this one, if there is one: `cust::error::CudaError`, for instance. Its text is part of `reason`.
+        /// The error behind this one, if there is one: `cust::error::CudaError`, for instance. Its text is part of
+        /// `reason`.
         #[source]
         cause: Option<Cause>,
     },
@@ -253,7 +255,8 @@ pub enum Error {
         /// The number of offsets of B.
         b: usize,
     },
-    /// The offsets of a ragged batch, of groups of runs or of segments are empty. There must be one even if there are no runs.
+    /// The offsets of a ragged batch, of groups of runs or of segments are empty. There must be one even if there are
+    /// no runs.
     #[error("there are no offsets, expected one more than there are runs")]
     NoOffsets,
     /// The first offset of a ragged batch, of groups of runs or of segments is not 0.

@@ -5,8 +5,9 @@ use half::f16;
 use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
-/// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`,
-/// `f64`, `usize`, `isize`, `u128` or `i128`, one of these in [`Descending`](crate::Descending) order, and no other type.
+/// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`,
+/// `u64`, `i64`, `f64`, `usize`, `isize`, `u128` or `i128`, one of these in [`Descending`](crate::Descending) order,
+/// and no other type.
 ///
 /// Integers are in their usual order and floats in that of `total_cmp`. Elements of other types are sorted by a
 /// [`SortKey`](crate::SortKey) or by a comparison.
@@ -26,10 +27,11 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     type Bits: Word;
     /// The type's name.
     const NAME: &'static str;
-    /// Whether a GPU engine can merge and sort keys of this type. It is then a [`GpuKey`], or `usize` or `isize`, which an
-    /// engine passes to the GPU as `u64` or `i64`.
+    /// Whether a GPU engine can merge and sort keys of this type. It is then a [`GpuKey`], or `usize` or `isize`, which
+    /// an engine passes to the GPU as `u64` or `i64`.
     const ON_GPU: bool;
-    /// Encodes the key as ordered bits: `a` precedes `b` in total order if and only if `a.to_ordered() < b.to_ordered()`.
+    /// Encodes the key as ordered bits: `a` precedes `b` in total order if and only if `a.to_ordered() <
+    /// b.to_ordered()`.
     fn to_ordered(self) -> Self::Bits;
     /// Decodes ordered bits: the key for which [`to_ordered`](Self::to_ordered) returns `bits`.
     fn from_ordered(bits: Self::Bits) -> Self;
@@ -38,8 +40,8 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
 /// A key for which the GPU has kernels: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, one of these in
 /// [`Descending`](crate::Descending) order, and no other type.
 ///
-/// Both supertraits have a `NAME`, a `to_ordered` and so on, with the same meaning. Generic code therefore names one of the
-/// traits, as in `<K as Key>::NAME`.
+/// Both supertraits have a `NAME`, a `to_ordered` and so on, with the same meaning. Generic code therefore names one of
+/// the traits, as in `<K as Key>::NAME`.
 #[diagnostic::on_unimplemented(
     message = "the GPU has no kernels for keys of type `{Self}`",
     label = "not `u32`, `i32`, `f32`, `u64`, `i64` or `f64`",

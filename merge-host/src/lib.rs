@@ -40,7 +40,8 @@
 //! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices); of keys that come in parts, [`TopK`], [`TopKPairs`] |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
 //!
-//! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key is the element with the same index of a second array.
+//! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key
+//! is the element with the same index of a second array.
 //!
 //! | task | module |
 //! | --- | --- |
@@ -52,22 +53,23 @@
 //!
 //! # Order
 //!
-//! Fifteen types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`, `i64`,
-//! `f64`, `usize`, `isize`, `u128` and `i128`. Integers are in their usual order and floats in IEEE 754's total order, that of
-//! [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. The bits of every key are preserved, including the payload of
-//! a NaN and the sign of a zero.
+//! Fifteen types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`,
+//! `i64`, `f64`, `usize`, `isize`, `u128` and `i128`. Integers are in their usual order and floats in IEEE 754's total
+//! order, that of [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. The bits of every key are preserved,
+//! including the payload of a NaN and the sign of a zero.
 //!
-//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); the CPU handles keys of the other types, and elements
-//! of any type that a [`SortKey`] or a comparison orders.
+//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); the CPU handles keys of the other types, and
+//! elements of any type that a [`SortKey`] or a comparison orders.
 //!
 //! Every merge and every sort is stable: equal keys keep the order of the input, and in a merge those of an earlier run
 //! precede those of a later one.
 //!
 //! # Features
 //!
-//! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`], [`Engine::gpus`], [`Engine::all_gpus`] and
-//! [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_of`] return a CPU engine. A program that is built with it also starts on a
-//! machine without an NVIDIA driver, because the driver is opened by the first call that needs it.
+//! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`], [`Engine::gpus`], [`Engine::all_gpus`]
+//! and [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_of`] return a CPU engine. A
+//! program that is built with it also starts on a machine without an NVIDIA driver, because the driver is opened by the
+//! first call that needs it.
 
 #![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 
@@ -140,8 +142,8 @@ mod readme {}
 
 /// Gives memory back to the system that sorts on the CPU have kept for later calls: up to 64 MiB in the whole process.
 ///
-/// The system zeroes each page that a program gets, which takes longer than to sort what is on it. So scratch memory is kept when a sort ends, and
-/// the next one takes it.
+/// The system zeroes each page that a program gets, which takes longer than to sort what is on it. So scratch memory is
+/// kept when a sort ends, and the next one takes it.
 ///
 /// ```
 /// let mut keys = vec![3u64; 100_000];
@@ -153,8 +155,9 @@ pub fn release_memory() {
     cpu::scratch::release();
 }
 
-/// The environment variable that limits the vector instructions of the CPU, and the values that it may have. Without it, the best ones are used that
-/// the processor has. It is read once. If it has another value, every call that works on the CPU fails with [`Error::Vectors`].
+/// The environment variable that limits the vector instructions of the CPU, and the values that it may have. Without
+/// it, the best ones are used that the processor has. It is read once. If it has another value, every call that works
+/// on the CPU fails with [`Error::Vectors`].
 ///
 /// ```
 /// assert_eq!(merge_host::VECTORS, ("MERGE_HOST_VECTORS", ["none", "avx2", "avx512"]));

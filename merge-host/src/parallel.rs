@@ -10,8 +10,8 @@
 //!
 //! An item is best a block of some thousand keys, because taking it locks a mutex.
 //!
-//! Only the body of a loop is compiled for each type of keys and values; what starts the threads is compiled once. Rayon's
-//! parallel iterators are compiled anew for every loop and type, which made up a third of the program `gmerge`.
+//! Only the body of a loop is compiled for each type of keys and values; what starts the threads is compiled once.
+//! Rayon's parallel iterators are compiled anew for every loop and type, which made up a third of the program `gmerge`.
 
 use crate::Error;
 use crate::cpu::memory;
@@ -136,7 +136,8 @@ fn map_to<T: Send, R: Send>(
     into_inner(results).into_iter().map(|result| result.expect("there is a result for each item")).collect()
 }
 
-/// Sets element `i`, and lengthens the array where it is too short. Compiled once for each type of results, not for each loop.
+/// Sets element `i`, and lengthens the array where it is too short. Compiled once for each type of results, not for
+/// each loop.
 fn set<R>(results: &Mutex<Vec<Option<R>>>, i: usize, result: R) {
     let mut results = lock(results);
     if results.len() <= i {
@@ -203,11 +204,12 @@ fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     }
 }
 
-/// Shares of an output for each thread: more than one, so that other threads take over some from a thread that is delayed.
+/// Shares of an output for each thread: more than one, so that other threads take over some from a thread that is
+/// delayed.
 const SHARES_PER_THREAD: usize = 16;
 
-/// The best length of shares of `total` items that threads write to: a multiple of `block`, and at least 1. A `block` of 0
-/// counts as 1. If the multiple exceeds `usize::MAX`, the length is `usize::MAX`.
+/// The best length of shares of `total` items that threads write to: a multiple of `block`, and at least 1. A `block`
+/// of 0 counts as 1. If the multiple exceeds `usize::MAX`, the length is `usize::MAX`.
 ///
 /// Threads that write to adjacent blocks of fresh memory get in each other's way when the system provides its pages, so
 /// shares are as long as they can be without leaving a thread idle.
@@ -235,12 +237,13 @@ pub(crate) fn share_length_for(threads: usize, total: usize, block: usize) -> us
 pub(crate) enum Threads {
     /// Those of the pool, up to this number. If that is 1, it is the calling thread.
     OfPool(usize),
-    /// As many, which are started for the work. The calling thread is one of them if it belongs to no pool, and otherwise
-    /// only waits.
+    /// As many, which are started for the work. The calling thread is one of them if it belongs to no pool, and
+    /// otherwise only waits.
     ///
-    /// They are not those of a pool, because a thread of a pool that waits takes up other work of that pool. If the work held a
-    /// lock and used the pool, its thread could begin another call of it, and wait for the lock that it holds itself. Each is
-    /// a pool of its own, so that the work can use rayon though all threads of the other pools wait for it.
+    /// They are not those of a pool, because a thread of a pool that waits takes up other work of that pool. If the
+    /// work held a lock and used the pool, its thread could begin another call of it, and wait for the lock that it
+    /// holds itself. Each is a pool of its own, so that the work can use rayon though all threads of the other pools
+    /// wait for it.
     New(usize),
 }
 
@@ -320,7 +323,8 @@ fn on_pool(most: usize, work: &(dyn Fn() + Sync)) {
     });
 }
 
-/// The threads of the pool that `count` items are worth, in blocks of `block`. Few items need not know how many there are.
+/// The threads of the pool that `count` items are worth, in blocks of `block`. Few items need not know how many there
+/// are.
 pub(crate) fn threads_for(count: usize, block: usize) -> usize {
     if count <= block { 1 } else { threads() }
 }
@@ -341,8 +345,8 @@ fn threads_of_pool() -> usize {
     if rayon::current_thread_index().is_some() || *GLOBAL_POOL_RUNS { rayon::current_num_threads() } else { 1 }
 }
 
-/// Calls `work` on `threads` threads, of which all are new but the calling one, if that belongs to no pool. If the system
-/// refuses to start one, those that it has started go on, or else the calling thread.
+/// Calls `work` on `threads` threads, of which all are new but the calling one, if that belongs to no pool. If the
+/// system refuses to start one, those that it has started go on, or else the calling thread.
 fn on_new_threads(threads: usize, work: &(dyn Fn() + Sync)) {
     let is_free = rayon::current_thread_index().is_none();
     let new = if is_free { threads.saturating_sub(1) } else { threads };

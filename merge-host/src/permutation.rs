@@ -1,7 +1,7 @@
 //! Permutations: which value goes to each index of an output.
 //!
-//! Values of any size are sorted by their keys in three steps: number them, sort keys and numbers, and gather the values
-//! in the order of the numbers. So each value moves once, however large it is:
+//! Values of any size are sorted by their keys in three steps: number them, sort keys and numbers, and gather the
+//! values in the order of the numbers. So each value moves once, however large it is:
 //!
 //! ```
 //! use merge_host::{Engine, SortOrder, permutation};
@@ -15,8 +15,8 @@
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 //!
-//! [`gather`] copies bytes, and need not be given a permutation. [`permute`], [`permute_in_place`] and [`permuted`] move
-//! elements of any type, and refuse what is not a permutation.
+//! [`gather`] copies bytes, and need not be given a permutation. [`permute`], [`permute_in_place`] and [`permuted`]
+//! move elements of any type, and refuse what is not a permutation.
 
 use crate::cpu::memory;
 use crate::cpu::moved::{self, Moved};
@@ -114,8 +114,8 @@ pub(crate) fn gather_with<'a, I: Index>(
     });
 }
 
-/// Moves to each slot of `items` the element that has the slot's index in `permutation`: that at index `permutation[0]` to the
-/// first slot, and so on. Elements may be of any type; they are moved, not cloned.
+/// Moves to each slot of `items` the element that has the slot's index in `permutation`: that at index `permutation[0]`
+/// to the first slot, and so on. Elements may be of any type; they are moved, not cloned.
 ///
 /// Takes linear time, on the threads of [`parallel`] loops. The scratch memory holds n elements and n bytes;
 /// [`permute_in_place`] needs none for the elements.
@@ -148,7 +148,8 @@ pub fn permute<T: Send, I: Index>(items: &mut [T], permutation: &[I]) -> Result<
     unsafe { moved::permute(items, permutation.indices, threads) }
 }
 
-/// As [`permute`], with a byte of scratch memory for each element: follows the cycles of the permutation, on one thread.
+/// As [`permute`], with a byte of scratch memory for each element: follows the cycles of the permutation, on one
+/// thread.
 ///
 /// ```text
 ///   permutation  2 0 1 3       slots 0 ◄ 2 ◄ 1 ◄ 0    3
@@ -180,7 +181,8 @@ pub fn permute_in_place<T, I: Index>(items: &mut [T], permutation: &[I]) -> Resu
     Ok(())
 }
 
-/// The elements of `items` in the order of `permutation`, as a new vector: that at index `permutation[0]` is the first one.
+/// The elements of `items` in the order of `permutation`, as a new vector: that at index `permutation[0]` is the first
+/// one.
 ///
 /// This moves each element once, and [`permute`] twice. Otherwise it is the same.
 ///
@@ -214,8 +216,8 @@ pub(crate) struct Permutation<'a, I> {
 impl<'a, I: Index> Permutation<'a, I> {
     /// `indices`, if they are a permutation of `count` elements, on up to `threads` threads.
     ///
-    /// Each index marks its element. If `count` indices have marked `count` elements, none occurs twice. The marks are atomic
-    /// because threads may write the same one.
+    /// Each index marks its element. If `count` indices have marked `count` elements, none occurs twice. The marks are
+    /// atomic because threads may write the same one.
     pub fn check(indices: &'a [I], count: usize, threads: usize) -> Result<Self, Error> {
         check_length("the permutation", count, indices.len(), "|items|")?;
         let mut marks = memory::reserved(count)?;

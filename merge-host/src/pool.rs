@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// How long the number of processors that a control group grants counts as known. Reading it takes some 40 µs.
 const REFRESH: Duration = Duration::from_millis(500);
 
-/// The number of processors that the calling thread may use now: more threads than these would only wait for each other.
+/// The number of processors that the calling thread may use now: more threads than these would only wait for each
+/// other.
 pub(crate) fn processors() -> usize {
     static KNOWN: Mutex<Option<(usize, Instant, usize)>> = Mutex::new(None);
     let allowed = allowed();
@@ -27,8 +28,8 @@ pub(crate) fn processors() -> usize {
     }
 }
 
-/// The number of processors that the scheduler may run the calling thread on, which takes a fraction of a microsecond to
-/// find out; 0 if that is not known.
+/// The number of processors that the scheduler may run the calling thread on, which takes a fraction of a microsecond
+/// to find out; 0 if that is not known.
 fn allowed() -> usize {
     #[cfg(target_os = "linux")]
     return rustix::thread::sched_getaffinity(None).map_or(0, |processors| processors.count() as usize);
@@ -126,9 +127,9 @@ impl Drop for OwnPool {
     }
 }
 
-/// Calls `work` on a thread of `pool`. If the calling thread belongs to another pool, it takes up no other work of that pool
-/// meanwhile, as it would in [`ThreadPool::install`]: it may hold a lock that the other work takes, and work that waits in
-/// turn would pile up on its stack.
+/// Calls `work` on a thread of `pool`. If the calling thread belongs to another pool, it takes up no other work of that
+/// pool meanwhile, as it would in [`ThreadPool::install`]: it may hold a lock that the other work takes, and work that
+/// waits in turn would pile up on its stack.
 pub(crate) fn run_in<T: Send>(pool: &ThreadPool, work: impl FnOnce() -> T + Send) -> T {
     if pool.current_thread_index().is_some() || rayon::current_thread_index().is_none() {
         return pool.install(work);
@@ -142,14 +143,15 @@ pub(crate) fn run_in<T: Send>(pool: &ThreadPool, work: impl FnOnce() -> T + Send
     result.into_inner().unwrap_or_else(PoisonError::into_inner).expect("the work has been done")
 }
 
-/// Calls `work` on a thread of each of `pools` and, if `here`, on the calling thread. This takes up no other work meanwhile.
+/// Calls `work` on a thread of each of `pools` and, if `here`, on the calling thread. This takes up no other work
+/// meanwhile.
 ///
 /// # Panics
 /// Panics if `work` does, when all calls have ended.
 pub(crate) fn run_in_each(pools: &[&ThreadPool], here: bool, work: &(dyn Fn() + Sync)) {
     let (ended, ends) = mpsc::channel();
-    // SAFETY: a job uses `work` before it drops its sender, and this function neither returns nor unwinds before all senders
-    // have been dropped: what comes before the loop at its end does not panic.
+    // SAFETY: a job uses `work` before it drops its sender, and this function neither returns nor unwinds before all
+    // senders have been dropped: what comes before the loop at its end does not panic.
     let shared: &'static (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
     for pool in pools {
         let ended = ended.clone();

@@ -4,8 +4,8 @@ use crate::Key;
 use crate::key::sealed::Bits;
 use std::cmp::Reverse;
 
-/// A value that elements can be sorted by: it converts to at most 128 ordered bits, which are an unsigned number in the order
-/// of the values.
+/// A value that elements can be sorted by: it converts to at most 128 ordered bits, which are an unsigned number in the
+/// order of the values.
 ///
 /// These are sort keys:
 ///

@@ -1,11 +1,12 @@
 //! Exact splits of sorted runs, wherever the runs are.
 //!
-//! A split at rank `r` says how many keys of each run belong to the first `r` keys of the merge of all. For two runs this is the co-rank;
-//! here it is co-rank over any number of runs, which may be in one memory, on several GPUs or on several machines. Parts of the output
-//! between two splits can be merged independently of each other.
+//! A split at rank `r` says how many keys of each run belong to the first `r` keys of the merge of all. For two runs
+//! this is the co-rank; here it is co-rank over any number of runs, which may be in one memory, on several GPUs or on
+//! several machines. Parts of the output between two splits can be merged independently of each other.
 //!
-//! The key with that rank is found a few bits at a time, beginning with the first bit in which keys differ. Of a run, only its bounds
-//! and the number of its keys below some others are needed. These numbers narrow a window of every run that contains the split:
+//! The key with that rank is found a few bits at a time, beginning with the first bit in which keys differ. Of a run,
+//! only its bounds and the number of its keys below some others are needed. These numbers narrow a window of every run
+//! that contains the split:
 //!
 //! ```text
 //!   run 0   ├────┊──░░░░░┊──────┤     ░ window: keys that begin with the bits found so far
@@ -13,10 +14,12 @@
 //!   run 2   ├──┊░┊──────────────┤
 //! ```
 //!
-//! Keys that are equal to it are taken in the order of the runs, which makes the merge stable: ties go by (member, run, index).
+//! Keys that are equal to it are taken in the order of the runs, which makes the merge stable: ties go by (member, run,
+//! index).
 //!
-//! [`SortedRuns`] is what a search needs to know of runs. A *member* holds some of them: the only one, where all runs are in one memory, or
-//! for instance a rank of a cluster. All members search for the same splits at the same time, and each learns the splits of its own runs.
+//! [`SortedRuns`] is what a search needs to know of runs. A *member* holds some of them: the only one, where all runs
+//! are in one memory, or for instance a rank of a cluster. All members search for the same splits at the same time, and
+//! each learns the splits of its own runs.
 
 use crate::cpu::memory;
 use crate::{Error, Key, Word};
@@ -28,7 +31,8 @@ use std::ops::Range;
 pub struct Search<W> {
     /// The index of the run among those of this member.
     pub run: usize,
-    /// The indices between which the answer is known to be: keys before them are less than `key`, and those behind are not.
+    /// The indices between which the answer is known to be: keys before them are less than `key`, and those behind are
+    /// not.
     pub window: Range<usize>,
     /// The key to search for.
     pub key: W,
@@ -36,8 +40,8 @@ pub struct Search<W> {
 
 /// Ascending runs of which some are held by this member.
 ///
-/// The methods may fail where runs are elsewhere. If a method of one member fails, those of the others may wait for it: an implementation
-/// decides what becomes of them.
+/// The methods may fail where runs are elsewhere. If a method of one member fails, those of the others may wait for it:
+/// an implementation decides what becomes of them.
 pub trait SortedRuns {
     /// The keys, as ordered bits.
     type Word: Word;
@@ -47,24 +51,25 @@ pub trait SortedRuns {
     /// The number of keys of each run that this member holds.
     fn lengths(&self) -> impl ExactSizeIterator<Item = usize>;
 
-    /// Answers searches: replaces the start of each window by the number of keys of the run that are less than the key. The searches for a
-    /// key in all runs come one after the other, in the order of the runs. An answer that is not in the window, as there may be if a run is
-    /// not ascending, is undone by the caller.
+    /// Answers searches: replaces the start of each window by the number of keys of the run that are less than the key.
+    /// The searches for a key in all runs come one after the other, in the order of the runs. An answer that is not in
+    /// the window, as there may be if a run is not ascending, is undone by the caller.
     ///
     /// # Errors
     /// What the implementation cannot do.
     fn search(&mut self, searches: &mut [Search<Self::Word>]) -> Result<(), Self::Error>;
 
-    /// The least and the greatest key that all members have in any of these windows, one for each run, of every split; `None` if there is
-    /// none. Two other keys, such as 0 and the greatest word, are right as long as all keys are between them. All members get
-    /// the same.
+    /// The least and the greatest key that all members have in any of these windows, one for each run, of every split;
+    /// `None` if there is none. Two other keys, such as 0 and the greatest word, are right as long as all keys are
+    /// between them. All members get the same.
     ///
     /// # Errors
     /// What the implementation cannot do.
     #[allow(clippy::type_complexity, reason = "an alias would hide what the method returns")]
     fn bounds(&mut self, windows: &[Range<usize>]) -> Result<Option<(Self::Word, Self::Word)>, Self::Error>;
 
-    /// Replaces each number by the sum of those that all members pass. Nothing has to be done if this is the only member.
+    /// Replaces each number by the sum of those that all members pass. Nothing has to be done if this is the only
+    /// member.
     ///
     /// # Errors
     /// What the implementation cannot do.
@@ -82,12 +87,12 @@ pub trait SortedRuns {
     }
 }
 
-/// The splits of this member's runs at the given ranks, found by `bits` bits in each round (1 to 16): a split after the other, each with
-/// a number for each run. A rank is at most the number of keys of all runs of all members.
+/// The splits of this member's runs at the given ranks, found by `bits` bits in each round (1 to 16): a split after the
+/// other, each with a number for each run. A rank is at most the number of keys of all runs of all members.
 ///
 /// # Complexity
-/// For keys of b bits, s ranks and k runs of n keys on this member, there are at most b / `bits` rounds. In a round the member makes
-/// s·k·(2^`bits` − 1) searches of O(log n), and takes part in one sum of s·(2^`bits` − 1) numbers.
+/// For keys of b bits, s ranks and k runs of n keys on this member, there are at most b / `bits` rounds. In a round the
+/// member makes s·k·(2^`bits` − 1) searches of O(log n), and takes part in one sum of s·(2^`bits` − 1) numbers.
 ///
 /// # Errors
 /// The first error of `runs`.
@@ -112,8 +117,9 @@ pub fn exact_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u32) -> Re
     Ok(splits.low)
 }
 
-/// [`exact_splits`] of runs that this member alone holds, at ranks that never decrease: neither do the splits of a run, whatever is in the runs. If one is not
-/// ascending, they may be others than those of a merge, but they are splits all the same, with as many keys before them as the ranks say.
+/// [`exact_splits`] of runs that this member alone holds, at ranks that never decrease: neither do the splits of a run,
+/// whatever is in the runs. If one is not ascending, they may be others than those of a merge, but they are splits all
+/// the same, with as many keys before them as the ranks say.
 ///
 /// # Errors
 /// The first error of `runs`.
@@ -248,7 +254,8 @@ impl<W: Word> Splits<W> {
         Ok(())
     }
 
-    /// Keeps answers in their windows, and in the order of the probes. This changes nothing unless a run is not ascending.
+    /// Keeps answers in their windows, and in the order of the probes. This changes nothing unless a run is not
+    /// ascending.
     fn keep_in_windows(&mut self, probes: usize) {
         let runs = self.runs.max(1);
         let windows = self.low.chunks(runs).zip(self.high.chunks(runs));

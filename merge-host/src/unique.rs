@@ -12,11 +12,11 @@ use crate::{Error, Index, Key, parallel};
 /// Keys that a thread handles at once.
 const BLOCK: usize = 1 << 16;
 
-/// Moves the first of each run of equal keys to the front, with its payload of `width` bytes, and returns how many there
-/// are. Keys that equal `before`, which is the last key of an earlier part, are not kept.
+/// Moves the first of each run of equal keys to the front, with its payload of `width` bytes, and returns how many
+/// there are. Keys that equal `before`, which is the last key of an earlier part, are not kept.
 ///
-/// `keys` are sorted, in either order. Keys are equal if their bits are: `-0.0` and `0.0` are two. What both slices hold
-/// after the keys kept is unspecified. Takes linear time, on the threads of [`parallel`] loops.
+/// `keys` are sorted, in either order. Keys are equal if their bits are: `-0.0` and `0.0` are two. What both slices
+/// hold after the keys kept is unspecified. Takes linear time, on the threads of [`parallel`] loops.
 ///
 /// ```
 /// let (mut keys, mut names) = ([1, 1, 2, 3, 3], *b"abcde");

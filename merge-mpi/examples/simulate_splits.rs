@@ -4,9 +4,9 @@
 //! cargo run --release --example simulate_splits -- [RANKS [KEYS [BITS…]]]
 //! ```
 //!
-//! Each rank is a thread with a sorted run of KEYS keys of 4 bytes, and searches for the splits at the borders of all parts.
-//! What is found is checked. An all-reduce is counted as one that doubles the distance in each step: every rank sends
-//! log2(RANKS) messages of all numbers.
+//! Each rank is a thread with a sorted run of KEYS keys of 4 bytes, and searches for the splits at the borders of all
+//! parts. What is found is checked. An all-reduce is counted as one that doubles the distance in each step: every rank
+//! sends log2(RANKS) messages of all numbers.
 
 use merge_host::splits::{InMemory, Search, SortedRuns, exact_splits};
 use std::convert::Infallible;

@@ -44,8 +44,8 @@ struct Args {
 enum Command {
     /// Sort one or more files into one, or into one for each rank
     ///
-    /// Each rank reads an even slice of the inputs, or a file of its own, and writes an even part of the output. The sort is
-    /// stable, with --reverse too.
+    /// Each rank reads an even slice of the inputs, or a file of its own, and writes an even part of the output. The
+    /// sort is stable, with --reverse too.
     Sort {
         #[command(flatten)]
         flags: SortFlags,

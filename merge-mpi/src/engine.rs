@@ -25,7 +25,8 @@ pub struct RankEngine {
 }
 
 impl RankEngine {
-    /// The engine of that choice for `work` on keys that are encoded as numbers of `size` bytes. Threads have been started.
+    /// The engine of that choice for `work` on keys that are encoded as numbers of `size` bytes. Threads have been
+    /// started.
     ///
     /// # Errors
     /// If a GPU was asked for and there is none, or it does not start.

@@ -1,8 +1,8 @@
 //! `gmerge-mpi sort`: files to files.
 //!
-//! Every step is taken by all ranks, and a failure of one in it ends all. Rank 0 creates the temporary file of the output,
-//! tells the others where it is, and renames it when all have written their parts. With `--parts` each rank does so with a
-//! file of its own.
+//! Every step is taken by all ranks, and a failure of one in it ends all. Rank 0 creates the temporary file of the
+//! output, tells the others where it is, and renames it when all have written their parts. With `--parts` each rank
+//! does so with a file of its own.
 
 use crate::agree::{agree, guarded, step};
 use crate::engine::{Place, RankEngine};

@@ -23,7 +23,8 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a piece's keys and payload, at most, with few ranks. Pieces that fit in a processor's cache are merged and written from there.
+/// Bytes of a piece's keys and payload, at most, with few ranks. Pieces that fit in a processor's cache are merged and
+/// written from there.
 const PIECE: usize = 4 << 20;
 /// Bytes of a message that are worth its latency. With many ranks, pieces are longer, so that messages are not shorter.
 const MESSAGE: usize = 256 << 10;
@@ -51,8 +52,8 @@ pub fn keys_of_piece<W: Word>(run: &Run<W>, width: usize, size: usize, memory: u
     ((free / bytes as u64) as usize).min(PIECE.max(size * MESSAGE) / item).max(1)
 }
 
-/// Exchanges the runs of all ranks in pieces of up to `keys` keys, `count` keys in all, with payloads of `width` bytes, and
-/// calls `write` with merged keys, their payload, and the index of the first of them in this rank's part.
+/// Exchanges the runs of all ranks in pieces of up to `keys` keys, `count` keys in all, with payloads of `width` bytes,
+/// and calls `write` with merged keys, their payload, and the index of the first of them in this rank's part.
 ///
 /// # Errors
 /// If a run cannot be read or a key not be written on any rank, or there is too little memory.
@@ -183,8 +184,8 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         (0..slices.len()).map(of_round).collect()
     }
 
-    /// How many keys of the run go before the begin of each of these rounds, and before the end of the last: a list for each
-    /// of these, with a number for each part.
+    /// How many keys of the run go before the begin of each of these rounds, and before the end of the last: a list for
+    /// each of these, with a number for each part.
     fn splits(&mut self, rounds: Range<u64>) -> Result<Vec<Vec<usize>>> {
         let size = self.exchange.size();
         let (parts, keys) = (self.parts, self.keys);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! No rank waits for another between the splits and the end, so that there are no pieces and no messages. Linux permits
-//! it for processes of one user (process_vm_readv(2)), unless it is set up to permit it for debuggers alone; then the runs
-//! are sent.
+//! it for processes of one user (process_vm_readv(2)), unless it is set up to permit it for debuggers alone; then the
+//! runs are sent.
 
 use crate::exchange::{Exchange, Reduction};
 use crate::run::Run;
@@ -34,7 +34,8 @@ pub struct Reached<W> {
     words: PhantomData<W>,
 }
 
-/// The runs of all ranks, if each of them is in the memory of a process that every rank can read, and all `have_memory` to read them by.
+/// The runs of all ranks, if each of them is in the memory of a process that every rank can read, and all `have_memory`
+/// to read them by.
 ///
 /// A rank that has this may read the runs until all ranks have come together once more. Until then no run changes.
 pub fn reached<W: Word>(exchange: &impl Exchange, run: &Run<W>, have_memory: bool) -> Option<Vec<Reached<W>>> {
@@ -113,8 +114,8 @@ fn read(process: libc::pid_t, address: u64, bytes: &mut [u8]) -> io::Result<()> 
         let from = std::ptr::without_provenance_mut(address as usize + done);
         let local = libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() };
         let remote = libc::iovec { iov_base: from, iov_len: rest.len() };
-        // SAFETY: the system writes to `rest`, which is borrowed exclusively, and no more than its length. What it may not
-        // read is an error.
+        // SAFETY: the system writes to `rest`, which is borrowed exclusively, and no more than its length. What it may
+        // not read is an error.
         match unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) } {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             count @ 1.. => done += count as usize,

@@ -1,7 +1,7 @@
 //! The sorted run of a rank: in memory, or in unnamed temporary files.
 //!
-//! Of a run in a file, one key in so many is in memory. A search goes to a block of the file by these, and then reads the
-//! block.
+//! Of a run in a file, one key in so many is in memory. A search goes to a block of the file by these, and then reads
+//! the block.
 //!
 //! ```text
 //!   samples   3               17               40              in memory

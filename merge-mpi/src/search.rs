@@ -8,8 +8,8 @@ use merge_host::splits::{Search, SortedRuns, exact_splits};
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Bits of a key that are found in a round. More bits are fewer rounds, with more and longer messages; docs/cluster.md has a
-/// table.
+/// Bits of a key that are found in a round. More bits are fewer rounds, with more and longer messages; docs/cluster.md
+/// has a table.
 const BITS: u32 = 3;
 
 /// The run of this rank, among those of all.

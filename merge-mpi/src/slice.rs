@@ -32,8 +32,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The keys at `range` of `input`, with payloads of `width` bytes. The values are those of `items`, and where they are to be
-    /// written is returned.
+    /// The keys at `range` of `input`, with payloads of `width` bytes. The values are those of `items`, and where they
+    /// are to be written is returned.
     pub fn new<W: Word>(input: Concatenation, items: Items, width: usize, range: Range<u64>) -> (Self, Option<Output>) {
         let (payload, rest) = match items {
             Items::Keys(_) => (Payload::None, None),

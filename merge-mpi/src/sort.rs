@@ -24,8 +24,8 @@ pub struct Share {
     pub all: u64,
 }
 
-/// Sorts the keys of all ranks' sources, with their payload, by rank and index where keys are equal. Calls `write` with the
-/// sorted keys of this rank's part, their payload, and the index of the first of them in that part.
+/// Sorts the keys of all ranks' sources, with their payload, by rank and index where keys are equal. Calls `write` with
+/// the sorted keys of this rank's part, their payload, and the index of the first of them in that part.
 ///
 /// `options` bound what this rank uses, and `merging` is the engine that merges runs.
 ///
@@ -63,8 +63,8 @@ pub fn sort<W: Word, X: Exchange>(
     exchange_runs(exchange, run, (share.all, options.width), keys, merging, times, write)
 }
 
-/// Merges this rank's part of the sorted keys, `count` in all with payloads of `width` bytes, from the runs of all ranks, which
-/// are in reach: each thread a part of that. `run` is that of this rank.
+/// Merges this rank's part of the sorted keys, `count` in all with payloads of `width` bytes, from the runs of all
+/// ranks, which are in reach: each thread a part of that. `run` is that of this rank.
 fn merge_reached<W: Word, X: Exchange>(
     exchange: &X,
     run: &mut Run<W>,

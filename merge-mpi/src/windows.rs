@@ -1,7 +1,8 @@
 //! A merge of runs through windows in a core's cache.
 //!
 //! Of each run, a short part is copied next to the core that merges it. What can be merged of these windows (see
-//! [`merge_host::external::window`]) is written from the cache, too. So each key comes from memory once and goes there once.
+//! [`merge_host::external::window`]) is written from the cache, too. So each key comes from memory once and goes there
+//! once.
 
 use crate::bytes::Bytes;
 use crate::merge::{Merger, Part, is_indexed};
@@ -32,14 +33,15 @@ fn slot<W: Word>(sources: usize, width: usize) -> usize {
     (WINDOWS / sources.max(1) / (W::SIZE + width)).max(2 * SHORT)
 }
 
-/// Bytes of memory that a merge of so many sources takes, at most: its windows, what is merged of them, and scratch memory.
+/// Bytes of memory that a merge of so many sources takes, at most: its windows, what is merged of them, and scratch
+/// memory.
 pub fn memory<W: Word>(sources: usize, width: usize) -> usize {
     let indices = if is_indexed(width) { 3 * size_of::<u32>() } else { 0 };
     (slot::<W>(sources, width) * sources).saturating_mul(3 * (W::SIZE + width) + indices)
 }
 
-/// Merges `sources`, each of which knows its number of keys, with payloads of `width` bytes. Calls `write` with merged keys and their
-/// payload, and their number before that. Of equal keys, those of an earlier source come first.
+/// Merges `sources`, each of which knows its number of keys, with payloads of `width` bytes. Calls `write` with merged
+/// keys and their payload, and their number before that. Of equal keys, those of an earlier source come first.
 ///
 /// # Errors
 /// If a source cannot be read or a key not be written, or there is too little memory.

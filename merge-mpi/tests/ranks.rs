@@ -35,8 +35,8 @@ impl<W: Word> Source<W> for Keys<W> {
     }
 }
 
-/// Sorts the keys that ranks have, with their indices among all as payload in the first bytes of `width`, and gives the sorted
-/// keys and payloads of each rank's part.
+/// Sorts the keys that ranks have, with their indices among all as payload in the first bytes of `width`, and gives the
+/// sorted keys and payloads of each rank's part.
 fn sorted<W: Word>(ranks: &[Vec<W>], width: usize, place: Place) -> Vec<(Vec<W>, Vec<u8>)> {
     let work = |exchange: &dyn ErasedRun<W>| exchange.sort(ranks, width, place.memory);
     if ranks.len() == 1 {

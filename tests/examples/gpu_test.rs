@@ -1,19 +1,21 @@
-//! Compares everything the GPU engine does with the CPU engine, also on arrays in the GPU's memory, and tests that these cannot be
-//! misused. Then prints a short timing table.
+//! Compares everything the GPU engine does with the CPU engine, also on arrays in the GPU's memory, and tests that
+//! these cannot be misused. Then prints a short timing table.
 //!
 //! ```text
 //! gpu_test [--seed S] [--sorts | --groups | [--segments] [--sets] [--top]] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
-//! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
-//! those of `cargo bench` and of benches/peers: a row of a sort ends with the digest of its keys, which all three print.
-//! The distributions are sorted with 2^L keys, by default 2^28.
+//! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and
+//! the same as those of `cargo bench` and of benches/peers: a row of a sort ends with the digest of its keys, which all
+//! three print. The distributions are sorted with 2^L keys, by default 2^28.
 //!
-//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do. `--many-runs`,
-//! `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array and of groups of them, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
-//! `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of one type, so that a process for each type takes
-//! less time than one for all. Neither `--sorts` nor `--keys` can go with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges,
-//! with `--sorts` too, and sorts of segments, operations on sorted keys and the first k, with `--segments`, `--sets` and `--top` too.
+//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do.
+//! `--many-runs`, `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array and of groups
+//! of them, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of
+//! type `u64`. `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of
+//! one type, so that a process for each type takes less time than one for all. Neither `--sorts` nor `--keys` can go
+//! with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges, with `--sorts` too, and sorts of
+//! segments, operations on sorted keys and the first k, with `--segments`, `--sets` and `--top` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
@@ -64,8 +66,8 @@ macro_rules! of_all_types {
     };
 }
 
-/// A part of the test that an option chooses: the option, what is compared, what is compared of more than 2^32 keys, and what is timed with a number of
-/// keys of type `u32`.
+/// A part of the test that an option chooses: the option, what is compared, what is compared of more than 2^32 keys,
+/// and what is timed with a number of keys of type `u32`.
 struct Part {
     option: &'static str,
     check: fn(&mut Test),
@@ -255,13 +257,15 @@ const KINDS: [Kind; 3] = [
     ("equal", |_| 0x8000_0000_8000_0000),
 ];
 
-/// Kinds of keys of 8 bytes of which some differ only in bits that do not fit into a key packed with its slot: few such, and many.
+/// Kinds of keys of 8 bytes of which some differ only in bits that do not fit into a key packed with its slot: few
+/// such, and many.
 const KINDS_BY_LOW_BITS: [Kind; 2] = [
     ("1024 upper halves", |word| mix(word & 1023) >> 32 << 32 | word >> 44),
     ("low bits", |word| if word.is_multiple_of(1 << 12) { word } else { word >> 51 }),
 ];
 
-/// Kinds of keys for the sort that divides: of which it is decided in each of its ways whether they are divided, and how often.
+/// Kinds of keys for the sort that divides: of which it is decided in each of its ways whether they are divided, and
+/// how often.
 const KINDS_TO_DIVIDE: [Kind; 8] = [
     ("uniform", |word| word),
     ("in a narrow range", |word| 5_000_000_000 + word % 1000),
@@ -762,8 +766,8 @@ impl Test {
         }
     }
 
-    /// A graph of one sort, launched with keys that are divided, that are sorted by all of their bits, and that are in order: what is done depends
-    /// on the keys, and not on those of the capture.
+    /// A graph of one sort, launched with keys that are divided, that are sorted by all of their bits, and that are in
+    /// order: what is done depends on the keys, and not on those of the capture.
     fn check_sort_graph<K: GpuKey>(&mut self) {
         let kinds: [Kind; 2] = [("uniform", |word| word), ("bits ANDed", |word| word & mix(word) & mix(!word))];
         let gpu = Gpu::new(0).expect("there is a GPU");
@@ -875,8 +879,8 @@ impl Test {
         }
     }
 
-    /// Sorts of all sizes that have kernels of their own, captured in a graph on a GPU whose kernels nothing but `prepare` has
-    /// loaded.
+    /// Sorts of all sizes that have kernels of their own, captured in a graph on a GPU whose kernels nothing but
+    /// `prepare` has loaded.
     fn check_prepared<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
@@ -1321,8 +1325,8 @@ mod graph {
         Ok(Graph(executable))
     }
 
-    /// Offsets that change between launches of a graph: the elements of `array`, which gets them by uploads. They end with
-    /// `end`.
+    /// Offsets that change between launches of a graph: the elements of `array`, which gets them by uploads. They end
+    /// with `end`.
     ///
     /// # Safety
     /// The array is dropped after the work of the graph. Whenever this is launched, the array has offsets as
@@ -1338,8 +1342,8 @@ mod graph {
         /// Puts the graph's work on the stream.
         ///
         /// # Safety
-        /// The arrays and the `Gpu` that the graph was captured with live until the work is done, and nothing else uses the arrays
-        /// until then.
+        /// The arrays and the `Gpu` that the graph was captured with live until the work is done, and nothing else uses
+        /// the arrays until then.
         pub unsafe fn launch(&self, stream: &Stream) {
             // SAFETY: the graph and the stream are alive; the caller's guarantees for the rest.
             assert_eq!(unsafe { launch(self.0, stream.handle()) }, 0, "cuGraphLaunch");

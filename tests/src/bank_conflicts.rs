@@ -13,8 +13,8 @@
 //!
 //! So in every step but one the lanes of a warp in one half read slots that are multiples of 32 apart: one bank. In the
 //! first rounds a warp has both halves of several merges, and about half of its lanes meet. And the path is far from
-//! straight, so that the searches for where threads begin have to search far. Threads with fewer than 32 keys cannot all
-//! begin at one bank: with 9 they begin at four.
+//! straight, so that the searches for where threads begin have to search far. Threads with fewer than 32 keys cannot
+//! all begin at one bank: with 9 they begin at four.
 //!
 //! The input is made from the output backwards: each merge is undone so that it would have to go this way, from the
 //! last pass to the first round of the first phase.
@@ -23,8 +23,8 @@ use kernels_gpu::kernels::sort::merge_pass::runs_in_tiles;
 use kernels_gpu::kernels::sort::runs::{Division, MAX_RUNS, Passes};
 use kernels_gpu::tuning::{ROW, Tile};
 
-/// The number of adjacent keys of `bytes` bytes, 4 or 8, that fill all banks once. It is also the number of lanes that read at
-/// a time.
+/// The number of adjacent keys of `bytes` bytes, 4 or 8, that fill all banks once. It is also the number of lanes that
+/// read at a time.
 pub const fn keys_across(bytes: usize) -> usize {
     128 / bytes
 }

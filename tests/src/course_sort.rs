@@ -1,9 +1,10 @@
 //! The sort of the course's question 3 on a GPU: passes that merge sibling runs of doubling length, each by a call of
 //! `pathBig_k` and one of `mergeBig_k`.
 //!
-//! It is what the course asks for, to be compared with the sort of the library. Each two siblings take two launches, which from
-//! runs of one key on are about 2 d launches. The first passes, whose runs are short, can be left to the batch kernel
-//! of question 5, with one launch a pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the emulator.
+//! It is what the course asks for, to be compared with the sort of the library. Each two siblings take two launches,
+//! which from runs of one key on are about 2 d launches. The first passes, whose runs are short, can be left to the
+//! batch kernel of question 5, with one launch a pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the
+//! emulator.
 
 use crate::parts::part;
 use merge_host::{BatchKernel, DeviceArray, Error, GpuKey, MAX_BATCH_LENGTH, MergeKernel, Stream, workspace};
@@ -40,8 +41,8 @@ impl<K: GpuKey> CourseSort<K> {
     /// [`Error::Device`] where the driver fails.
     ///
     /// # Panics
-    /// If there are not as many keys as this memory is for, or if their number is no power of two and the first passes are
-    /// those of the batch kernel.
+    /// If there are not as many keys as this memory is for, or if their number is no power of two and the first passes
+    /// are those of the batch kernel.
     pub fn sort(&mut self, first: FirstPasses, keys: &mut DeviceArray<K>) -> Result<(), Error> {
         let d = keys.len();
         assert_eq!(d, self.scratch.len(), "the memory is for another number of keys");
@@ -63,8 +64,8 @@ impl<K: GpuKey> CourseSort<K> {
         while run < d {
             for begin in (0..d).step_by(2 * run) {
                 let (middle, end) = ((begin + run).min(d), (begin + 2 * run).min(d));
-                // SAFETY: the runs are read only, and `out` is of another array. Both arrays are dropped after the work on
-                // their stream, which is this one.
+                // SAFETY: the runs are read only, and `out` is of another array. Both arrays are dropped after the work
+                // on their stream, which is this one.
                 let (a, b, mut out) = unsafe {
                     let (a, b) = (part(&stream, keys, begin..middle), part(&stream, keys, middle..end));
                     (a, b, part(&stream, &self.scratch, begin..end))

@@ -1,8 +1,9 @@
 //! The keys that sorts are measured with.
 //!
-//! `cargo bench`, the table of `gpu_test` and `benches/peers/peers.cu` sort the same arrays, bit for bit. Key i depends on i and
-//! the number of keys alone, so it does not matter how many threads make an array, and where. Every operation is exact or
-//! rounded as IEEE 754 specifies. The test in `tests/tests/distribution.rs` has the digests that both languages must get.
+//! `cargo bench`, the table of `gpu_test` and `benches/peers/peers.cu` sort the same arrays, bit for bit. Key i depends
+//! on i and the number of keys alone, so it does not matter how many threads make an array, and where. Every operation
+//! is exact or rounded as IEEE 754 specifies. The test in `tests/tests/distribution.rs` has the digests that both
+//! languages must get.
 
 use merge_host::{Key, parallel};
 
@@ -137,8 +138,8 @@ impl Distribution {
 /// The number of keys that a digest is computed of.
 pub const DIGEST_KEYS: usize = 1 << 16;
 
-/// A number that tells whether two programs sort the same keys, of up to 8 bytes. It is the sum of (2i + 1) times the bits of
-/// key i, modulo 2^64, of the first [`DIGEST_KEYS`] keys.
+/// A number that tells whether two programs sort the same keys, of up to 8 bytes. It is the sum of (2i + 1) times the
+/// bits of key i, modulo 2^64, of the first [`DIGEST_KEYS`] keys.
 pub fn digest<K: Key>(keys: &[K]) -> u64 {
     keys.iter().take(DIGEST_KEYS).zip(0..).fold(0, |sum: u64, (key, i)| {
         let mut bits = [0; 8];

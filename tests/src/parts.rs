@@ -15,8 +15,8 @@ use std::ops::Range;
 pub unsafe fn part<T: Pod>(stream: &Stream, array: &DeviceArray<T>, range: Range<usize>) -> DeviceArray<T> {
     assert!(range.start <= range.end && range.end <= array.len(), "the part exceeds the array");
     let address = array.address() + (range.start * size_of::<T>()) as u64;
-    // SAFETY: the elements are in the array's memory, because `range.end <= array.len()`. The caller keeps the array and
-    // orders the accesses.
+    // SAFETY: the elements are in the array's memory, because `range.end <= array.len()`. The caller keeps the array
+    // and orders the accesses.
     let part = unsafe { DeviceArray::from_address(stream, address, range.len()) };
     part.expect("the address of an element is aligned")
 }

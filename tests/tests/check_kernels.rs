@@ -1,5 +1,5 @@
-//! `scripts/check-kernels` finds what it is there to find. A program of a few lines stands in for NVIDIA's ptxas, and the
-//! modules that are checked in, changed by the test, for those compiled afresh.
+//! `scripts/check-kernels` finds what it is there to find. A program of a few lines stands in for NVIDIA's ptxas, and
+//! the modules that are checked in, changed by the test, for those compiled afresh.
 
 use std::fs;
 use std::path::{Path, PathBuf};

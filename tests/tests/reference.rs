@@ -1,5 +1,5 @@
-//! The library against the kernels' own reference, the sequential merge that the textbook begins with: what `merge-host`
-//! does with all cores, by any kernel, is what one thread with two cursors does, to the last bit.
+//! The library against the kernels' own reference, the sequential merge that the textbook begins with: what
+//! `merge-host` does with all cores, by any kernel, is what one thread with two cursors does, to the last bit.
 
 use kernels_gpu::textbook::sequential::merge_sequential;
 use merge_host::{Engine, GpuKey, Key, MergeKernel, first_unsorted};

@@ -1,4 +1,5 @@
-//! Measures the constants of [`CostModel`] on this machine and prints them, for the environment variable `MERGE_HOST_COSTS`.
+//! Measures the constants of [`CostModel`] on this machine and prints them, for the environment variable
+//! `MERGE_HOST_COSTS`.
 //!
 //! ```text
 //! costs GMERGE FOLDER        the program, and where two files of 1 GiB go meanwhile

@@ -4,7 +4,8 @@
 //! group [LG_N]               keys in all, as a power of two; 31 by default
 //! ```
 //!
-//! Times are of the clock, from an idle machine to an idle machine, and the median of some runs: events of two GPUs have no common time.
+//! Times are of the clock, from an idle machine to an idle machine, and the median of some runs: events of two GPUs
+//! have no common time.
 
 use merge_host::{DeviceArray, Error, Gpu, GpuGroup, GpuKey, Key, SortOrder, Stream, parallel, workspace};
 use std::time::Instant;

@@ -1,22 +1,23 @@
-//! Sorts key-value pairs that the crate cudarc owns, on a stream of cudarc's, without a copy and without a wait on the host.
+//! Sorts key-value pairs that the crate cudarc owns, on a stream of cudarc's, without a copy and without a wait on the
+//! host.
 //!
 //! ```sh
 //! cargo run --release --manifest-path examples/foreign_pointers/Cargo.toml
 //! ```
 //!
-//! Other libraries have the same two numbers: the address of an array and the handle of a stream. A library for Python that is
-//! written with PyO3 gets them as integers. In PyTorch they are
+//! Other libraries have the same two numbers: the address of an array and the handle of a stream. A library for Python
+//! that is written with PyO3 gets them as integers. In PyTorch they are
 //!
 //! ```text
 //! keys.data_ptr(), keys.numel(), workspace.data_ptr(), torch.cuda.current_stream().cuda_stream
 //! ```
 //!
-//! where `keys` is contiguous and `workspace` is `torch.empty(bytes, dtype=torch.uint8, device="cuda")`. Both must be kept until the
-//! stream has completed the sort. PyTorch's allocator does so by itself if the tensors belong to that stream, and otherwise after
-//! `keys.record_stream(stream)` and `workspace.record_stream(stream)`.
+//! where `keys` is contiguous and `workspace` is `torch.empty(bytes, dtype=torch.uint8, device="cuda")`. Both must be
+//! kept until the stream has completed the sort. PyTorch's allocator does so by itself if the tensors belong to that
+//! stream, and otherwise after `keys.record_stream(stream)` and `workspace.record_stream(stream)`.
 //!
-//! [`Gpu::stream_from_handle`] and [`DeviceArray::from_address`] make a stream and arrays of them, which own nothing. Only
-//! these two are unsafe. The stream then has the same methods as one of the library's own.
+//! [`Gpu::stream_from_handle`] and [`DeviceArray::from_address`] make a stream and arrays of them, which own nothing.
+//! Only these two are unsafe. The stream then has the same methods as one of the library's own.
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut};
 use merge_host::{DeviceArray, Gpu, SortOrder, Stream, workspace};
@@ -48,8 +49,8 @@ fn main() -> ExitCode {
 fn run(gpu: &Gpu) -> Result<(), Box<dyn Error>> {
     // cudarc retains the primary context of the GPU, which is also that of `gpu`.
     let stream = CudaContext::new(gpu.ordinal())?.new_stream()?;
-    // SAFETY: the stream is of this GPU's primary context, because the ordinals are the same. `borrowed` is dropped before
-    // `stream`. `gpu` outlives both, and the downloads below wait for the work.
+    // SAFETY: the stream is of this GPU's primary context, because the ordinals are the same. `borrowed` is dropped
+    // before `stream`. `gpu` outlives both, and the downloads below wait for the work.
     let borrowed = unsafe { gpu.stream_from_handle(stream.cu_stream().cast()) };
     let keys: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(0x9e37_79b9) ^ (i >> 7)).collect();
     let values: Vec<u32> = (0..N as u32).collect();
@@ -78,13 +79,13 @@ fn sort_pairs(
 ) -> Result<(), merge_host::Error> {
     assert_eq!(borrowed.handle(), stream.cu_stream().cast(), "the handles of the streams");
     let (n, value_count, workspace_bytes) = (keys.len(), values.len(), workspace.len());
-    // Each call lets `stream` wait for work on the array by cudarc's other streams. When its second result is dropped, after the call
-    // below, cudarc records that `stream` uses the array, and its other streams wait for that.
+    // Each call lets `stream` wait for work on the array by cudarc's other streams. When its second result is dropped,
+    // after the call below, cudarc records that `stream` uses the array, and its other streams wait for that.
     let (keys, _keys_in_use) = keys.device_ptr_mut(stream);
     let (values, _values_in_use) = values.device_ptr_mut(stream);
     let (workspace, _workspace_in_use) = workspace.device_ptr_mut(stream);
-    // SAFETY: the addresses and lengths are those of three slices in this GPU's memory, which are borrowed mutably. cudarc
-    // orders its later accesses after the work on the stream, frees included.
+    // SAFETY: the addresses and lengths are those of three slices in this GPU's memory, which are borrowed mutably.
+    // cudarc orders its later accesses after the work on the stream, frees included.
     let (mut keys, mut values, mut workspace) = unsafe {
         (
             DeviceArray::<u32>::from_address(borrowed, keys, n)?,

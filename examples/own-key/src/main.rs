@@ -1,4 +1,5 @@
-//! Sorts persons by date of birth and by name, on the GPU, merges them and combines sets of them, and compares with the standard library's sort.
+//! Sorts persons by date of birth and by name, on the GPU, merges them and combines sets of them, and compares with the
+//! standard library's sort.
 //!
 //! ```text
 //! own-key [COUNT]

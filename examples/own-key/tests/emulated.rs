@@ -75,7 +75,8 @@ fn merges_of_pairs_of_runs_of_any_lengths_are_stable() {
     assert!(merged == expected);
 }
 
-/// By date, by which many different persons are equal: those of `a` are kept, with their indices, and what `b` has more of.
+/// By date, by which many different persons are equal: those of `a` are kept, with their indices, and what `b` has more
+/// of.
 #[test]
 fn sets_are_those_of_their_definition() {
     let (mut a, mut b) = (persons(1200), persons(2000));

@@ -8,8 +8,8 @@
 //! This is the merge for keys with values, whose order among equal keys can be seen, and for many pairs in one tile.
 //! When a pair is merged to its end both cursors stand at the beginning of the next: only the ends have to be moved.
 //!
-//! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B, so
-//! that a warp that gathers them reads two short stretches.
+//! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B,
+//! so that a warp that gathers them reads two short stretches.
 
 use crate::key::{Bits, Coding};
 use crate::thread::diagonal::diagonal_search;
@@ -22,7 +22,8 @@ pub const fn key_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
     ((keys + items_per_thread + 1) * size_of::<B>()).next_multiple_of(8) as u32
 }
 
-/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, and their source indices.
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, and their source
+/// indices.
 pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
     key_bytes::<B>(keys, items_per_thread) + (keys * size_of::<u16>()) as u32
 }
@@ -125,8 +126,8 @@ pub fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], tile: 
 /// Merges `steps` keys from the cursors on, calling `emit` with number, key and source index.
 /// Stable: of equal keys A's go first.
 ///
-/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop is
-/// unrolled, and what `emit` fills by number stays in registers.
+/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop
+/// is unrolled, and what `emit` fills by number stays in registers.
 #[inline(always)]
 #[track_caller]
 pub fn merge<B: Bits>(

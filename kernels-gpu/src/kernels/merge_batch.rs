@@ -110,8 +110,8 @@ impl Block {
     }
 }
 
-/// Kernel: merges `pairs` pairs of runs, as `coding` orders their keys, [`pairs_per_block`] to a block. `a` has `pairs * a_len` keys, `b` has
-/// `pairs * (d - a_len)`, `c` has capacity for `pairs * d`.
+/// Kernel: merges `pairs` pairs of runs, as `coding` orders their keys, [`pairs_per_block`] to a block. `a` has `pairs
+/// * a_len` keys, `b` has `pairs * (d - a_len)`, `c` has capacity for `pairs * d`.
 ///
 /// # Safety
 /// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= NT * VT` and

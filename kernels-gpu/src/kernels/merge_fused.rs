@@ -41,11 +41,12 @@ shared_memory! {
     }
 }
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`. Any number of blocks will do; as many as the GPU holds at once are best.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`. Any number of blocks will do; as many as the
+/// GPU holds at once are best.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory. Blocks are of
-/// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory. Blocks
+/// are of [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
 /// `NT * VT` keys. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.fused.of(4, 0).threads }, { ROW.fused.of(4, 0).items_per_thread }>,

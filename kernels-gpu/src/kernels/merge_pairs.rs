@@ -11,13 +11,14 @@ use crate::textbook::co_rank::clamp_split;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: merges the keys `a_keys` and `b_keys`, as `coding` orders them, into `c_keys`, and the values accordingly, one block a tile, at the splits
-/// that [`path_big`](crate::kernels::merge_path::path_big) found.
+/// Kernel: merges the keys `a_keys` and `b_keys`, as `coding` orders them, into `c_keys`, and the values accordingly,
+/// one block a tile, at the splits that [`path_big`](crate::kernels::merge_path::path_big) found.
 ///
 /// # Safety
-/// `a_keys` and `b_keys` are ascending arrays of `m` and `n` keys with as many values each, and `c_keys` and `c_values` have
-/// capacity for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
-/// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory. What is written overlaps nothing that is read.
+/// `a_keys` and `b_keys` are ascending arrays of `m` and `n` keys with as many values each, and `c_keys` and `c_values`
+/// have capacity for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads,
+/// one for each tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory. What is written overlaps nothing
+/// that is read.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
     u64v4 = <u64, u32, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
@@ -37,8 +38,9 @@ pub unsafe fn merge_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: arrays of A, B and C have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile, `t * NT * VT ..` and at
-    // most `NT * VT` elements, up to `m + n`; tiles do not overlap. The rest is the caller's promise.
+    // SAFETY: arrays of A, B and C have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile,
+    // `t * NT * VT ..` and at most `NT * VT` elements, up to `m + n`; tiles do not overlap. The rest is the caller's
+    // promise.
     unsafe {
         let a = (Keys::new(a_keys, m, coding), Global::new(a_values, m));
         let b = (Keys::new(b_keys, n, coding), Global::new(b_values, n));
@@ -47,7 +49,8 @@ pub unsafe fn merge_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// Merges the block's tile of the keys and values of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys.
+/// Merges the block's tile of the keys and values of `a` and `b` to `c`, at the splits that were found for tiles of `NT
+/// * VT` keys.
 ///
 /// # Safety
 /// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with
@@ -63,13 +66,14 @@ pub(super) unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: us
     let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
     let k = t * tile_keys;
     let count = (total - k).min(tile_keys);
-    // SAFETY: there is a split for each of `tiles` tiles; `t` and `t + 1` are read if they are below that: there is one block for each tile.
+    // SAFETY: there is a split for each of `tiles` tiles; `t` and `t + 1` are read if they are below that: there is one
+    // block for each tile.
     let splits = unsafe { Global::new(splits, tiles) };
     let a_curr = splits.get(t);
     let a_next = clamp_split(a_curr, if t + 1 < tiles { splits.get(t + 1) } else { m }, count);
     let (b_curr, b_next) = (k - a_curr, k + count - a_next);
-    // A split is at least `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order: `a_curr <= a_next <= m`,
-    // `b_curr <= b_next <= n`.
+    // A split is at least `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order: `a_curr <= a_next <=
+    // m`, `b_curr <= b_next <= n`.
     let (a_len, b_len) = (a_next - a_curr, b_next - b_curr);
     let keys = Parts { a: a.0.bits().slice(a_curr, a_len), b: b.0.bits().slice(b_curr, b_len) };
     let values = Parts { a: a.1.slice(a_curr, a_len), b: b.1.slice(b_curr, b_len) };

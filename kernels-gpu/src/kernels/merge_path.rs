@@ -25,20 +25,20 @@ use cuda_std::warp::WARP_SIZE;
 /// Threads of a block of [`path_big`].
 pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
 
-/// How far a split of uniform keys is from where the block's two ends let expect it, in all likelihood. Between two known
-/// splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
+/// How far a split of uniform keys is from where the block's two ends let expect it, in all likelihood. Between two
+/// known splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
 const WINDOW: usize = 512;
 
-/// Kernel: writes to `splits[t]` how many keys of A the merge, in the order of `coding`, takes before tile `t`, for `tiles` tiles of `tile_keys` keys
-/// each. One thread a tile.
+/// Kernel: writes to `splits[t]` how many keys of A the merge, in the order of `coding`, takes before tile `t`, for
+/// `tiles` tiles of `tile_keys` keys each. One thread a tile.
 ///
-/// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and their
-/// searches begin where they would be if the path were straight.
+/// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and
+/// their searches begin where they would be if the path were straight.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` positions, in global memory;
-/// `tiles` is at most `ceil((m + n) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
-/// [`PATH_SHARED_BYTES`] of dynamic shared memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` positions, in global
+/// memory; `tiles` is at most `ceil((m + n) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of
+/// [`PATH_THREADS`] threads, with [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn path_big<B: Bits>(
@@ -51,14 +51,15 @@ pub unsafe fn path_big<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises; thread `tile < tiles` alone writes
-    // `splits[tile]`.
+    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises; thread `tile < tiles`
+    // alone writes `splits[tile]`.
     let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
     // SAFETY: the launch is as the next function demands.
     unsafe { find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }
 
-/// Calls `found` with the tile of this thread, if there is one, the diagonal on which it begins, and how many keys of `a` precede it.
+/// Calls `found` with the tile of this thread, if there is one, the diagonal on which it begins, and how many keys of
+/// `a` precede it.
 ///
 /// # Safety
 /// The launch is that of [`path_big`], and all threads of the block make this call.
@@ -71,8 +72,8 @@ pub(super) unsafe fn find_splits<B: Bits>(
     found: impl FnOnce(usize, usize, usize),
 ) {
     let (m, n) = (a.len(), b.len());
-    // SAFETY: the two ends take the `PATH_SHARED_BYTES` of the launch. Lane 0 of warp 0 and of warp 1 writes `ends[0]` and
-    // `ends[1]`, before the barrier; they are read after it.
+    // SAFETY: the two ends take the `PATH_SHARED_BYTES` of the launch. Lane 0 of warp 0 and of warp 1 writes `ends[0]`
+    // and `ends[1]`, before the barrier; they are read after it.
     let ends = unsafe { Shared::<usize>::dynamic(0, 2) };
     let thread = thread::thread_idx_x();
     let first_tile = thread::block_idx_x() as usize * PATH_THREADS as usize;
@@ -108,12 +109,13 @@ pub(super) unsafe fn find_splits<B: Bits>(
 /// Bytes of dynamic shared memory of [`path_big`].
 pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, one block a tile, at the splits that [`path_big`] found.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, one block a tile, at the splits that
+/// [`path_big`] found.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys; `splits` are those of
-/// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
-/// dynamic shared memory. `c` overlaps neither `a` nor `b`.
+/// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with
+/// [`tile::shared_bytes`] of dynamic shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
     u64 = <u64, { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
@@ -137,8 +139,8 @@ pub unsafe fn merge_big<B: Bits, const NT: usize, const VT: usize>(
 /// Merges the block's tile of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys.
 ///
 /// # Safety
-/// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with [`tile::shared_bytes`] of
-/// dynamic shared memory.
+/// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with
+/// [`tile::shared_bytes`] of dynamic shared memory.
 #[inline(always)]
 pub(super) unsafe fn merge_block<B: Bits, const NT: usize, const VT: usize>(
     a: Keys<B>,
@@ -147,8 +149,8 @@ pub(super) unsafe fn merge_block<B: Bits, const NT: usize, const VT: usize>(
     splits: *const usize,
 ) {
     let tiles = (a.len() + b.len()).div_ceil(NT * VT);
-    // SAFETY: there is a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are read if they are below that: there is one
-    // block for each tile.
+    // SAFETY: there is a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are read if they are
+    // below that: there is one block for each tile.
     let splits = unsafe { Global::new(splits, tiles) };
     let t = thread::block_idx_x() as usize;
     let a_next = if t + 1 < tiles { splits.get(t + 1) } else { a.len() };

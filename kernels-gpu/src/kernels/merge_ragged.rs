@@ -7,8 +7,8 @@
 //!   tiles      ├──────────┼──────────┼──────────┼────────┤
 //! ```
 //!
-//! Pair after pair, what C takes from A is one stretch of A, and so for B. So a tile is again a part of A and a part of B,
-//! with as many keys as any other tile; where it begins in a pair is searched as in any merge. Ten thousand pairs of
+//! Pair after pair, what C takes from A is one stretch of A, and so for B. So a tile is again a part of A and a part of
+//! B, with as many keys as any other tile; where it begins in a pair is searched as in any merge. Ten thousand pairs of
 //! nothing or one of a billion keys make no difference.
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
@@ -43,8 +43,8 @@ impl Offsets {
         self.a.get(p) + self.b.get(p)
     }
 
-    /// The last of the pairs `low` to `high` that begins at `k` or before, which pair `low` does: the pair of key `k`, if
-    /// there is one.
+    /// The last of the pairs `low` to `high` that begins at `k` or before, which pair `low` does: the pair of key `k`,
+    /// if there is one.
     #[inline(always)]
     fn pair_of(self, k: usize, low: usize, high: usize) -> usize {
         let (mut low, mut high) = (low, high);
@@ -59,8 +59,8 @@ impl Offsets {
         low
     }
 
-    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of that pair's run of A come before it. `a` and `b` are
-    /// the runs of a pair: what begins at one index and ends before another.
+    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of that pair's run of A
+    /// come before it. `a` and `b` are the runs of a pair: what begins at one index and ends before another.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn split<S, T>(
@@ -82,13 +82,13 @@ impl Offsets {
     }
 }
 
-/// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A come
-/// before it, in the order of `coding`. One thread a tile.
+/// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A
+/// come before it, in the order of `coding`. One thread a tile.
 ///
 /// # Safety
-/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
-/// many keys as the last ones say, in ascending runs; `splits` has capacity for `2 tiles`; `tiles` is the number of tiles of
-/// `tile_keys` keys that C takes.
+/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have
+/// as many keys as the last ones say, in ascending runs; `splits` has capacity for `2 tiles`; `tiles` is the number of
+/// tiles of `tile_keys` keys that C takes.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn path_ragged<B: Bits>(
@@ -110,8 +110,8 @@ pub unsafe fn path_ragged<B: Bits>(
         return;
     }
     let run = |from: *const B| {
-        // SAFETY: a pair is `start .. end` of an array that has as many keys as the last offset says; offsets ascend, so that `start <= end`, and
-        // `end` is not above the last.
+        // SAFETY: a pair is `start .. end` of an array that has as many keys as the last offset says; offsets ascend,
+        // so that `start <= end`, and `end` is not above the last.
         move |start: usize, end: usize| unsafe { Keys::new(from.wrapping_add(start), end - start, coding) }
     };
     let (p, taken) = offsets.split(t * tile_keys, pairs, run(a), run(b));
@@ -312,8 +312,8 @@ impl Ends {
     }
 }
 
-/// The most pairs of a tile whose ends are listed in shared memory. Those of a tile with more, of which most are empty or
-/// very short, are read from global memory each time.
+/// The most pairs of a tile whose ends are listed in shared memory. Those of a tile with more, of which most are empty
+/// or very short, are read from global memory each time.
 const LISTED: usize = 1024;
 
 /// A block's shared memory.
@@ -321,8 +321,8 @@ const LISTED: usize = 1024;
 struct Memory<B: Bits> {
     /// The tile's keys.
     tile: Shared<B>,
-    /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot wait
-    /// in registers.
+    /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot
+    /// wait in registers.
     merged: Shared<B>,
     /// Where the tile's pairs end.
     ends: Shared<u32>,
@@ -353,18 +353,20 @@ impl<B: Bits> Memory<B> {
     }
 }
 
-/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, with values or without.
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, with values or
+/// without.
 pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, with_values: bool) -> u32 {
     let sources = if with_values { keys * size_of::<u16>() } else { 0 };
     indexed_merge::key_bytes::<B>(keys, items_per_thread)
         + (keys * size_of::<B>() + LISTED * size_of::<u32>() + sources) as u32
 }
 
-/// Kernel: merges pairs of any lengths, as `coding` orders their keys, one block a tile, at the splits that [`path_ragged`] found.
+/// Kernel: merges pairs of any lengths, as `coding` orders their keys, one block a tile, at the splits that
+/// [`path_ragged`] found.
 ///
 /// # Safety
-/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
-/// many keys as the last ones say, in ascending runs; `c` has capacity for `total`, their sum; `splits` are those of
+/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have
+/// as many keys as the last ones say, in ascending runs; `c` has capacity for `total`, their sum; `splits` are those of
 /// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
 /// dynamic shared memory. `c` overlaps no other array.
 #[kernel(

@@ -26,8 +26,8 @@ pub struct SortArgs {
     pub format: Option<Format>,
     /// Wait until OUT and its name are on their disk, also where there is no old file, and fail if that fails
     ///
-    /// Without it, that is done for outputs that replace a file, and for values or keys beside them. Where there is no disk, as behind
-    /// a pipe, there is nothing to wait for.
+    /// Without it, that is done for outputs that replace a file, and for values or keys beside them. Where there is no
+    /// disk, as behind a pipe, there is nothing to wait for.
     #[arg(long)]
     pub sync: bool,
     /// Sort from the greatest key to the least
@@ -35,8 +35,8 @@ pub struct SortArgs {
     pub reverse: bool,
     /// Write only the N keys that come first in the order, without sorting the others
     ///
-    /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is read, and the CPU the first N of
-    /// these.
+    /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is
+    /// read, and the CPU the first N of these.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub top: Option<u64>,
     /// Check whether IN is sorted, as `gmerge check` does
@@ -58,28 +58,28 @@ pub struct SortArgs {
     /// Both files are replaced as one: both or none.
     #[arg(long, value_name = "OUTV", requires = "values")]
     pub values_out: Option<PathBuf>,
-    /// Write the permutation that sorts IN instead of the keys: indices from 0, as u64, or as the integer type of 4 or 8 bytes
-    /// that the extension of OUT names
+    /// Write the permutation that sorts IN instead of the keys: indices from 0, as u64, or as the integer type of 4 or
+    /// 8 bytes that the extension of OUT names
     #[arg(long)]
     pub argsort: bool,
     /// Write only the first of equal keys, with its value
     ///
-    /// Keys are equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself. With -c and -C, equal keys are
-    /// out of order.
+    /// Keys are equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself. With -c and -C, equal
+    /// keys are out of order.
     #[arg(short, long)]
     pub unique: bool,
     /// Read OUT back before it replaces an old file, and fail unless it is sorted and has the keys of IN
     ///
-    /// Order, number and a checksum that does not depend on the order are compared, those of values too. OUT must be a regular
-    /// file, raw or .npy.
+    /// Order, number and a checksum that does not depend on the order are compared, those of values too. OUT must be a
+    /// regular file, raw or .npy.
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]
     pub memory: MemoryArgs,
     /// Sort each segment of IN on its own: those between the offsets in this file
     ///
-    /// The file has one more offset than there are segments. Offsets count keys, ascend from 0, and end with the number of
-    /// keys. They are unsigned numbers of 8 bytes unless the file's header or extension names another type.
+    /// The file has one more offset than there are segments. Offsets count keys, ascend from 0, and end with the number
+    /// of keys. They are unsigned numbers of 8 bytes unless the file's header or extension names another type.
     #[arg(long, value_name = "OFFSETS")]
     pub segments: Option<PathBuf>,
     /// Sort each segment of D keys of IN on its own
@@ -124,7 +124,8 @@ pub struct MergeArgs {
     /// Sorted files; `-` is standard input. Of equal keys, those of an earlier file come first
     #[arg(value_name = "FILE", required_unless_present_any = ["values", "files0_from"])]
     pub inputs: Vec<PathBuf>,
-    /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard input
+    /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard
+    /// input
     #[arg(long, value_name = "F")]
     pub files0_from: Option<PathBuf>,
     #[command(flatten)]
@@ -139,7 +140,8 @@ pub struct MergeArgs {
     /// As in `gmerge sort`.
     #[arg(long)]
     pub check: bool,
-    /// How to merge two files, on either engine; all give the same file. basic, tiled and circular merge keys alone, in memory
+    /// How to merge two files, on either engine; all give the same file. basic, tiled and circular merge keys alone, in
+    /// memory
     #[arg(long, value_name = "KERNEL", default_value = "auto")]
     pub kernel: Kernel,
     #[command(flatten)]
@@ -157,9 +159,9 @@ pub struct BatchArgs {
     pub b: PathBuf,
     /// Files of the values of A's keys and of B's keys, which are moved along with their keys
     ///
-    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the items of
-    /// an .npy file or of a column in an Arrow file. Value i belongs to key i. Of equal keys, those of A come first with their
-    /// values, and the keys of each file keep their order.
+    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the
+    /// items of an .npy file or of a column in an Arrow file. Value i belongs to key i. Of equal keys, those of A come
+    /// first with their values, and the keys of each file keep their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,
     #[command(flatten)]
@@ -172,8 +174,9 @@ pub struct BatchArgs {
     pub a_len: Option<usize>,
     /// Files of the offsets where A's runs and B's runs begin
     ///
-    /// There is one more offset than there are runs: in keys, ascending, the first 0 and the last the number of keys. They are
-    /// unsigned numbers of 8 bytes unless the file's header or extension names another type. A and B must have the same number of runs.
+    /// There is one more offset than there are runs: in keys, ascending, the first 0 and the last the number of keys.
+    /// They are unsigned numbers of 8 bytes unless the file's header or extension names another type. A and B must have
+    /// the same number of runs.
     #[arg(long, value_names = ["OA", "OB"], num_args = 2)]
     pub offsets: Vec<PathBuf>,
 }

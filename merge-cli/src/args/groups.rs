@@ -14,9 +14,9 @@ pub struct CommonArgs {
     pub key_type: Option<KeyType>,
     /// Byte order of raw files of keys and of offsets, and of the output
     ///
-    /// Without it, raw files are little endian, and an .npy output has the byte order of the first input. An extension such
-    /// as `.u32be` or `.f64le` and the header of an .npy input take precedence for that file. It also applies to fields of
-    /// records without a byte order of their own.
+    /// Without it, raw files are little endian, and an .npy output has the byte order of the first input. An extension
+    /// such as `.u32be` or `.f64le` and the header of an .npy input take precedence for that file. It also applies to
+    /// fields of records without a byte order of their own.
     #[arg(long, value_name = "ORDER")]
     pub endian: Option<Endian>,
     /// Use at most N threads of the CPU, instead of one for each core
@@ -37,8 +37,8 @@ pub struct EngineArgs {
     pub engine: EngineChoice,
     /// GPUs to use: `all`, or numbers counted from 0, such as 0,1; default: 0
     ///
-    /// Several GPUs work together, each on a part of the keys; the first one does set operations. `--engine auto` takes all of these
-    /// or the CPU. `gmerge info` lists the GPUs.
+    /// Several GPUs work together, each on a part of the keys; the first one does set operations. `--engine auto` takes
+    /// all of these or the CPU. `gmerge info` lists the GPUs.
     #[arg(long, value_name = "LIST", allow_negative_numbers = true)]
     pub device: Option<Devices>,
 }
@@ -59,8 +59,8 @@ pub struct OutputArgs {
     pub format: Option<Format>,
     /// Wait until OUT and its name are on their disk, also where there is no old file, and fail if that fails
     ///
-    /// Without it, that is done for outputs that replace a file, and for values or keys beside them. Where there is no disk, as behind
-    /// a pipe, there is nothing to wait for.
+    /// Without it, that is done for outputs that replace a file, and for values or keys beside them. Where there is no
+    /// disk, as behind a pipe, there is nothing to wait for.
     #[arg(long)]
     pub sync: bool,
 }
@@ -71,8 +71,9 @@ pub struct MemoryArgs {
     /// Use at most SIZE of memory for keys and values, for example 8G, 500M or 50%; default: most of what is available
     ///
     /// As in sort(1), K, M, G and T are powers of 1024, % is a share of the machine's memory, b stands for bytes, and a
-    /// number alone is in units of 1024 bytes. At least 1M. Keys that do not fit are sorted in chunks, which are spilled to a
-    /// temporary file and merged; sorted files are merged while they are read. The program itself needs some megabytes more.
+    /// number alone is in units of 1024 bytes. At least 1M. Keys that do not fit are sorted in chunks, which are
+    /// spilled to a temporary file and merged; sorted files are merged while they are read. The program itself needs
+    /// some megabytes more.
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<MemorySize>,
     /// Folder of the temporary file; default: $TMPDIR, or /tmp, or /var/tmp if /tmp is in memory
@@ -89,13 +90,13 @@ pub struct RecordArgs {
     /// The file is records of R bytes each, ordered by --key; not needed for .npy files with a structured dtype
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = number::<usize>(1..=isize::MAX as u64))]
     pub record_size: Option<usize>,
-    /// Fields that order records, the most significant one first, with commas between them: OFFSET:TYPE, or NAME of an .npy
-    /// file with a structured dtype; append `:desc` for descending
+    /// Fields that order records, the most significant one first, with commas between them: OFFSET:TYPE, or NAME of an
+    /// .npy file with a structured dtype; append `:desc` for descending
     ///
-    /// OFFSET is in bytes from the beginning of the record. TYPE is one of those of --type, with the byte order of --endian
-    /// or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. A NAME that is a number, or has a
-    /// comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'. Fields must not overlap. Records
-    /// with equal fields keep their order.
+    /// OFFSET is in bytes from the beginning of the record. TYPE is one of those of --type, with the byte order of
+    /// --endian or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. A NAME that is a
+    /// number, or has a comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'. Fields
+    /// must not overlap. Records with equal fields keep their order.
     #[arg(long, value_name = "FIELD", value_parser = KeyFields::from_str)]
     pub key: Vec<KeyFields>,
 }
@@ -120,8 +121,8 @@ impl ValuesArgs {
         self.0.iter_mut().flatten()
     }
 
-    /// Files of keys, and the files of their values. `inputs` are the names that do not follow the flag. If there are none, the
-    /// files of keys follow the files of values. If `one_for_all`, one file may hold the values of all.
+    /// Files of keys, and the files of their values. `inputs` are the names that do not follow the flag. If there are
+    /// none, the files of keys follow the files of values. If `one_for_all`, one file may hold the values of all.
     pub fn split(self, inputs: Vec<PathBuf>, one_for_all: bool) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         let Self(mut groups) = self;
         if !inputs.is_empty() {

@@ -17,8 +17,9 @@ use clap::{Parser, Subcommand};
 ///
 /// A raw file is an array of keys without a header. The least significant byte of a key comes first, and the file's
 /// extension (`keys.u32`) or --type names the type. NumPy's .npy files with one dimension and Apache Arrow's files and
-/// streams with one column are recognized by content, and written where the name ends in .npy, .arrow, .feather, .ipc or .arrows. Sorts and merges are stable. Floating-point keys are in IEEE 754's total order:
-/// -NaN, -inf, ..., -0.0, +0.0, ..., +inf, +NaN. Every key keeps its bits.
+/// streams with one column are recognized by content, and written where the name ends in .npy, .arrow, .feather, .ipc
+/// or .arrows. Sorts and merges are stable. Floating-point keys are in IEEE 754's total order: -NaN, -inf, ..., -0.0,
+/// +0.0, ..., +inf, +NaN. Every key keeps its bits.
 ///
 /// Output goes to a temporary file beside its target, which it replaces when it is complete: a run that fails or is
 /// interrupted leaves the old file as it was. The target may therefore also be an input.
@@ -89,8 +90,8 @@ Examples:
     Merge(MergeArgs),
     /// Merge many pairs of short sorted runs
     ///
-    /// With -d, A holds N runs of L keys one after the other, and B holds N runs of D - L keys. Run i of A and run i of B are
-    /// merged into run i of OUT, which holds N runs of D keys. With --offsets, runs have any lengths.
+    /// With -d, A holds N runs of L keys one after the other, and B holds N runs of D - L keys. Run i of A and run i of
+    /// B are merged into run i of OUT, which holds N runs of D keys. With --offsets, runs have any lengths.
     #[command(after_help = "\
 Examples:
   gmerge batch a.u32 b.u32 -o out.u32 -d 256 --a-len 100
@@ -98,8 +99,8 @@ Examples:
     Batch(BatchArgs),
     /// Write the keys that are in one or both of two sorted files
     ///
-    /// A key that is m times in A and n times in B is max(m, n) times in the output, as in C++'s std::set_union. Keys are
-    /// equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself.
+    /// A key that is m times in A and n times in B is max(m, n) times in the output, as in C++'s std::set_union. Keys
+    /// are equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself.
     #[command(after_help = "Example: gmerge union a.u32 b.u32 -o either.u32")]
     Union(SetArgs),
     /// Write the keys that are in both of two sorted files
@@ -124,8 +125,8 @@ Examples:
     SymmetricDifference(SetArgs),
     /// Check whether a file is sorted
     ///
-    /// Prints nothing and exits with 0 if it is. If not, prints the first key out of order, the key before it, its index from 0
-    /// and its offset, and exits with 1. The file may be larger than memory.
+    /// Prints nothing and exits with 0 if it is. If not, prints the first key out of order, the key before it, its
+    /// index from 0 and its offset, and exits with 1. The file may be larger than memory.
     #[command(after_help = "\
 Examples:
   gmerge check sorted.u32 || gmerge sort sorted.u32 -o sorted.u32

@@ -1,8 +1,8 @@
-//! The attributes that a new file takes over from the file that it replaces: owner, group, mode, access control list, user
-//! attributes and security labels.
+//! The attributes that a new file takes over from the file that it replaces: owner, group, mode, access control list,
+//! user attributes and security labels.
 //!
-//! Where the system does not permit all of them, the new file grants no one except its owner more access than the old file
-//! did.
+//! Where the system does not permit all of them, the new file grants no one except its owner more access than the old
+//! file did.
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;

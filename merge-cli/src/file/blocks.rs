@@ -43,8 +43,8 @@ impl Writer {
 }
 
 impl Blocks<'_> {
-    /// Writes all blocks. `make` is called for parts of them, each byte once, with the offset of the part and memory for it,
-    /// which may hold anything.
+    /// Writes all blocks. `make` is called for parts of them, each byte once, with the offset of the part and memory
+    /// for it, which may hold anything.
     pub fn write(self, make: impl Fn(u64, &mut [u8]) + Sync) -> Result<()> {
         match self.to {
             To::File(region) => write_in_place(&region, self.length, &make),

@@ -60,8 +60,8 @@ impl Concatenation {
         Ok(done)
     }
 
-    /// Fills `keys` with those from the key at `index` of regular files on, by this thread. Where reading goes on is not
-    /// changed.
+    /// Fills `keys` with those from the key at `index` of regular files on, by this thread. Where reading goes on is
+    /// not changed.
     pub fn read_at<W: Word>(&self, mut index: u64, keys: &mut [W]) -> Result<()> {
         let mut rest = keys;
         for input in &self.inputs {
@@ -114,8 +114,8 @@ impl Concatenation {
 
     /// Fills `bytes`, which are all bytes of regular files, with all threads.
     ///
-    /// There is an item for each `size` bytes. A thread reads `block` of these at a time, and then calls `each` with the bytes
-    /// and their items, while they are still in its cache.
+    /// There is an item for each `size` bytes. A thread reads `block` of these at a time, and then calls `each` with
+    /// the bytes and their items, while they are still in its cache.
     pub fn read_blocks<T: Send>(
         &mut self,
         (bytes, size): (&mut [u8], usize),

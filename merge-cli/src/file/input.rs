@@ -1,4 +1,5 @@
-//! Reading keys, or the bytes of values, from a file with all threads, or from a pipe. Keys are encoded as they are read.
+//! Reading keys, or the bytes of values, from a file with all threads, or from a pipe. Keys are encoded as they are
+//! read.
 //!
 //! A file is read with pread(2) and not mapped: a mapped file that shrinks kills its reader. The length that a file has
 //! when it is opened is the length that is read. If less is there later, that is an error; what is appended later is
@@ -261,8 +262,8 @@ impl Input {
         self.length
     }
 
-    /// The number of keys of type `W`, where it is known before reading. An error if the length is not a whole number of
-    /// keys.
+    /// The number of keys of type `W`, where it is known before reading. An error if the length is not a whole number
+    /// of keys.
     pub fn count<W: Word>(&self) -> Result<Option<u64>> {
         let Some(length) = self.length else { return Ok(None) };
         if !length.is_multiple_of(W::SIZE as u64) {
@@ -353,8 +354,8 @@ impl Input {
         Ok(read)
     }
 
-    /// Fills `keys` with those from the key at `index` of a regular file on, by this thread. Where reading goes on is not
-    /// changed.
+    /// Fills `keys` with those from the key at `index` of a regular file on, by this thread. Where reading goes on is
+    /// not changed.
     pub fn read_at<W: Word>(&self, index: u64, keys: &mut [W]) -> Result<()> {
         let mut blocks = self.blocks(index * W::SIZE as u64, keys).into_iter();
         blocks.try_for_each(|(offset, block)| self.read_block(offset, block))
@@ -374,8 +375,8 @@ impl Input {
         Ok(())
     }
 
-    /// Divides `keys`, which are those from byte `position` of all keys on, into blocks for the threads, and gives the offset
-    /// of each in the file.
+    /// Divides `keys`, which are those from byte `position` of all keys on, into blocks for the threads, and gives the
+    /// offset of each in the file.
     fn blocks<'a, W: Word>(&self, mut position: u64, mut keys: &'a mut [W]) -> Vec<(u64, &'a mut [W])> {
         let mut blocks = Vec::new();
         for part in &self.parts {

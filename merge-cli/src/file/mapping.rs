@@ -1,7 +1,7 @@
 //! A file in memory, mapped so that it can have large pages.
 //!
-//! The address of a large page is a multiple of its size, and so is its offset in the file. More addresses are reserved than
-//! the file needs, so that it can begin at such a multiple:
+//! The address of a large page is a multiple of its size, and so is its offset in the file. More addresses are reserved
+//! than the file needs, so that it can begin at such a multiple:
 //!
 //! ```text
 //!   reserved   ├┄┄┄┄├────── file ──────┤┄┄┄┄┄┤
@@ -34,14 +34,14 @@ impl Mapping {
         let begin = reserved.as_ptr().align_offset(LARGE_PAGE);
         let address = reserved.as_mut_ptr().wrapping_add(begin).cast();
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
-        // SAFETY: begin + length <= reserved.len(), so that these addresses are among those reserved above, and nothing refers to
-        // them yet.
+        // SAFETY: begin + length <= reserved.len(), so that these addresses are among those reserved above, and nothing
+        // refers to them yet.
         unsafe { rustix::mm::mmap(address, length, protection, flags, file, 0) }?;
         Ok(Self { reserved, begin, length })
     }
 
-    /// Asks for large pages at `range`, of which the beginning and the end are multiples of their size. Each of them has
-    /// to have some page already.
+    /// Asks for large pages at `range`, of which the beginning and the end are multiples of their size. Each of them
+    /// has to have some page already.
     pub fn make_large(&self, range: Range<usize>) -> io::Result<()> {
         let address = self.address(&range).cast();
         // SAFETY: the range lies inside the mapping. The file's bytes stay as they are.
@@ -59,8 +59,8 @@ impl Mapping {
         unsafe { address.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Has the pages at `range` leave this program's memory, which takes a while, and one thread if it is left to the end.
-    /// The file keeps them.
+    /// Has the pages at `range` leave this program's memory, which takes a while, and one thread if it is left to the
+    /// end. The file keeps them.
     pub fn leave(&self, range: Range<usize>) {
         self.address(&range);
         // SAFETY: the range lies inside the mapping. The file's bytes stay as they are.

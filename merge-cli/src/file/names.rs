@@ -8,8 +8,8 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The names that the file at `list` holds, or standard input for `-`, and which file that is. The zero byte after the last
-/// name may be missing.
+/// The names that the file at `list` holds, or standard input for `-`, and which file that is. The zero byte after the
+/// last name may be missing.
 pub fn read(list: &Path) -> Result<(Vec<PathBuf>, Identity)> {
     let mut text = Vec::new();
     let read = standard::open(list).and_then(|mut file| {

@@ -1,5 +1,5 @@
-//! Files of offsets: where runs of keys begin, and the last one ends. Offsets are integers: of 8 bytes and unsigned unless
-//! the file's header or extension names another type.
+//! Files of offsets: where runs of keys begin, and the last one ends. Offsets are integers: of 8 bytes and unsigned
+//! unless the file's header or extension names another type.
 
 use super::Input;
 use crate::coding::{Coding, Word, with_word};

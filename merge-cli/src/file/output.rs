@@ -37,8 +37,8 @@ pub struct OutputTarget {
 }
 
 impl OutputTarget {
-    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output. With `sync`, the
-    /// output is to be permanent before it counts as written.
+    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output. With `sync`,
+    /// the output is to be permanent before it counts as written.
     pub fn find(path: &Path, sync: bool) -> Result<Self> {
         Ok(Self { path: path.to_owned(), target: Target::find(path, sync)? })
     }
@@ -158,7 +158,8 @@ impl Output {
         !self.target.can_be_rewritten() && !self.form.header(0).is_empty()
     }
 
-    /// An error if [the number of items is needed](Self::needs_count), because `flag` leaves it open until they are written.
+    /// An error if [the number of items is needed](Self::needs_count), because `flag` leaves it open until they are
+    /// written.
     pub fn check_needs_no_count(&self, flag: &str) -> Result<()> {
         if !self.needs_count() {
             return Ok(());
@@ -181,8 +182,8 @@ impl Output {
         self.target.is_same(&other.target)
     }
 
-    /// Creates the file for `count` items that several programs fill, each a range of it. They may be on other machines unless
-    /// `is_local`.
+    /// Creates the file for `count` items that several programs fill, each a range of it. They may be on other machines
+    /// unless `is_local`.
     pub fn create_shared(self, count: u64, is_local: bool) -> Result<SharedWriter> {
         let Self { path, target, form, count: _ } = self;
         let Target::Replace(replacement) = target else { return Err(not_shared(&path)) };
@@ -331,8 +332,8 @@ impl SharedWriter {
         Ok(KeyRegion { region: region.map_err(|error| Failure::io(&self.path, &error))?, coding: self.form.coding })
     }
 
-    /// Waits until what this program has written is on its medium, if the program that has created the file cannot do that
-    /// for all.
+    /// Waits until what this program has written is on its medium, if the program that has created the file cannot do
+    /// that for all.
     pub fn sync(&self) -> Result<()> {
         if self.is_local && self.temporary.is_none() {
             return Ok(());
@@ -391,8 +392,8 @@ impl Writer {
         &self.path
     }
 
-    /// Writes encoded keys, or the bytes of values or records, after those written before, with all threads where that is
-    /// possible.
+    /// Writes encoded keys, or the bytes of values or records, after those written before, with all threads where that
+    /// is possible.
     pub fn write<W: Word>(&mut self, items: &[W]) -> Result<()> {
         self.written += size_of_val(items) as u64;
         let coding = self.form.coding;
@@ -429,8 +430,8 @@ impl Writer {
         }
     }
 
-    /// The output as a region of `bytes` bytes, which all threads may fill at once. Nothing has been written yet, and the
-    /// output [`takes_any_order`](Output::takes_any_order).
+    /// The output as a region of `bytes` bytes, which all threads may fill at once. Nothing has been written yet, and
+    /// the output [`takes_any_order`](Output::takes_any_order).
     pub fn region(&mut self, bytes: u64) -> Result<KeyRegion<'_>> {
         self.written = bytes;
         let coding = self.form.coding;
@@ -447,8 +448,8 @@ impl Writer {
         Ok(())
     }
 
-    /// An error if `bytes` more bytes of a file in memory are more than the system has, which would otherwise end this program,
-    /// or another one, without a word.
+    /// An error if `bytes` more bytes of a file in memory are more than the system has, which would otherwise end this
+    /// program, or another one, without a word.
     fn grant(&mut self, bytes: u64) -> Result<()> {
         let Sink::Temporary { temporary, .. } = &self.sink else { return Ok(()) };
         let folder = temporary.folder();
@@ -485,8 +486,8 @@ impl Writer {
         }
     }
 
-    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back). An error
-    /// if its header does not describe it.
+    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back). An
+    /// error if its header does not describe it.
     pub fn read_back(&self) -> Result<Input> {
         self.write_header()?;
         self.sync()?;

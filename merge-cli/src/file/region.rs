@@ -1,19 +1,19 @@
 //! A region of a file that all threads fill at once.
 //!
-//! Writes to one file wait for each other in the system. If the file is memory, as in /dev/shm, it is mapped instead. Then
-//! most of the time would go into allocating its pages: there are many of 4 KiB, all in one index, for which threads wait.
-//! So large pages are requested, by all threads, while keys are still being read and sorted.
+//! Writes to one file wait for each other in the system. If the file is memory, as in /dev/shm, it is mapped instead.
+//! Then most of the time would go into allocating its pages: there are many of 4 KiB, all in one index, for which
+//! threads wait. So large pages are requested, by all threads, while keys are still being read and sorted.
 //!
 //! ```text
 //!   pages        ├──────────────┤
 //!   keys         ├─ read ─┼─ sorted ─┼─ written ─┤
 //! ```
 //!
-//! If the system has no large pages, one thread requests small ones: one is faster than several, and it is fastest while
-//! no thread writes. Writes wait until all pages are allocated.
+//! If the system has no large pages, one thread requests small ones: one is faster than several, and it is fastest
+//! while no thread writes. Writes wait until all pages are allocated.
 //!
-//! Pages are requested by a call that fails if there is no memory. A write to a page that the system cannot allocate would
-//! end the program.
+//! Pages are requested by a call that fails if there is no memory. A write to a page that the system cannot allocate
+//! would end the program.
 
 use super::mapping::Mapping;
 use crate::os::memory::LARGE_PAGE;

@@ -1,7 +1,7 @@
 //! Replacing several files as one: all of them or none.
 //!
-//! First, all files are on their disks and have names. Then they replace the old ones, with nothing between. Every output but
-//! the last one keeps the old file under a temporary name until all are replaced:
+//! First, all files are on their disks and have names. Then they replace the old ones, with nothing between. Every
+//! output but the last one keeps the old file under a temporary name until all are replaced:
 //!
 //! ```text
 //!   keys    exchange(temporary, target) ─► the temporary name is the old file's ─┐ undo: rename it back
@@ -21,15 +21,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long to wait for a lock, which a run holds for some system calls only. A program that is no run of gmerge may hold
-/// it for longer.
+/// How long to wait for a lock, which a run holds for some system calls only. A program that is no run of gmerge may
+/// hold it for longer.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long to wait until a lock is tried again.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Replaces the targets of complete outputs. If one of them replaces a file, or all are to be permanent, waits until files
-/// and names are on their disks. If a target cannot be replaced, all old files stay and no new ones are created; where a file
-/// system does not permit that, the error says so. No signal ends the program while only some targets are replaced.
+/// Replaces the targets of complete outputs. If one of them replaces a file, or all are to be permanent, waits until
+/// files and names are on their disks. If a target cannot be replaced, all old files stay and no new ones are created;
+/// where a file system does not permit that, the error says so. No signal ends the program while only some targets are
+/// replaced.
 pub fn replace_all(mut temporaries: Vec<Temporary>) -> Result<()> {
     temporaries.iter().try_for_each(Temporary::take_attributes)?;
     let is_group = temporaries.len() > 1;
@@ -83,8 +84,8 @@ fn replace_or_undo(temporaries: &mut [Temporary]) -> Result<()> {
     Ok(())
 }
 
-/// An error unless all of the outputs are where they belong. Another program, or a run that has not got the lock, may have
-/// replaced one of them.
+/// An error unless all of the outputs are where they belong. Another program, or a run that has not got the lock, may
+/// have replaced one of them.
 fn check_group(temporaries: &[Temporary]) -> Result<()> {
     let is_lost = |temporary: &&Temporary| !temporary.is_target().unwrap_or(false);
     let Some(lost) = temporaries.iter().find(is_lost) else { return Ok(()) };
@@ -141,8 +142,9 @@ impl Folder {
         let _ = self.file.as_ref().map(|file| flock(file, FlockOperation::Unlock));
     }
 
-    /// Waits until the new names in the folder are permanent. A folder that may not be read cannot be synced, and some file
-    /// systems do not support it: then their names are permanent if that is asked for, by way of the whole file system.
+    /// Waits until the new names in the folder are permanent. A folder that may not be read cannot be synced, and some
+    /// file systems do not support it: then their names are permanent if that is asked for, by way of the whole file
+    /// system.
     fn sync(&self, temporaries: &[Temporary]) -> Result<()> {
         let Temporary { replacement, .. } = &temporaries[self.output];
         let synced = self.file.as_ref().map_or(Err(Errno::ACCESS), |file| retry_on_intr(|| fsync(file)));

@@ -47,8 +47,8 @@ pub struct Replacement {
 }
 
 impl Target {
-    /// Finds out where the output for `path` goes, and whether the file can be written or replaced. `-` is standard output.
-    /// With `sync`, the output is to be permanent before it counts as written.
+    /// Finds out where the output for `path` goes, and whether the file can be written or replaced. `-` is standard
+    /// output. With `sync`, the output is to be permanent before it counts as written.
     pub fn find(path: &Path, sync: bool) -> Result<Self> {
         let failure = |error: io::Error| Failure::io(path, &error);
         if standard::is_output(path) {
@@ -116,8 +116,8 @@ impl Target {
         Ok(Self::Through { file, truncate })
     }
 
-    /// Whether the two are one file, of which the second output would leave nothing of the first. A terminal or /dev/null
-    /// may be written to twice.
+    /// Whether the two are one file, of which the second output would leave nothing of the first. A terminal or
+    /// /dev/null may be written to twice.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Through { file, .. }, Self::Through { file: other, .. }) => {
@@ -162,8 +162,8 @@ impl Target {
     }
 }
 
-/// The name that `path` stands for, of a file or of none yet. Its folder need not exist. None for a link of /proc, which
-/// stands for an open file. The system has followed the links itself if the file `is_open`.
+/// The name that `path` stands for, of a file or of none yet. Its folder need not exist. None for a link of /proc,
+/// which stands for an open file. The system has followed the links itself if the file `is_open`.
 fn follow_links(path: &Path, is_open: bool) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -204,8 +204,8 @@ fn folder_of(file: &Path) -> PathBuf {
     }
 }
 
-/// An error about `path` if the file there belongs to another user and its `folder` has the sticky bit. Root could replace
-/// it, and the new file would be that user's.
+/// An error about `path` if the file there belongs to another user and its `folder` has the sticky bit. Root could
+/// replace it, and the new file would be that user's.
 pub(super) fn check_owner(path: &Path, folder: &Path, old: &Metadata) -> Result<()> {
     let is_sticky = fs::metadata(folder).map_err(|error| Failure::io(path, &error))?.mode() & STICKY != 0;
     if !is_sticky || old.uid() == user() {
@@ -229,8 +229,8 @@ fn check_folder(path: &Path, folder: &Path) -> Result<()> {
     })
 }
 
-/// An error about `path` if the regular file `file` cannot be renamed over: it is a mount point, or it belongs to another
-/// user in a folder with the sticky bit, or it has a flag such as "append only".
+/// An error about `path` if the regular file `file` cannot be renamed over: it is a mount point, or it belongs to
+/// another user in a folder with the sticky bit, or it has a flag such as "append only".
 fn check_replaceable(path: &Path, file: &Path) -> Result<()> {
     if is_mount_point(file) {
         return Err(Failure::file(
@@ -238,8 +238,8 @@ fn check_replaceable(path: &Path, file: &Path) -> Result<()> {
             "is a mount point, expected a file that can be replaced: write to another file",
         ));
     }
-    // rmdir(2) never removes a file. The system refuses it with ENOTDIR, but not before it has checked that this process
-    // may remove the name, by the rules for rename(2).
+    // rmdir(2) never removes a file. The system refuses it with ENOTDIR, but not before it has checked that this
+    // process may remove the name, by the rules for rename(2).
     match rustix::fs::unlinkat(CWD, file, AtFlags::REMOVEDIR) {
         Err(error @ (Errno::PERM | Errno::ACCESS | Errno::ROFS)) => {
             let error = os_message(&error.into());

@@ -1,8 +1,8 @@
 //! The file that an output is in until it is complete.
 //!
 //! Where the file system supports `O_TMPFILE`, the file is unnamed, so that nothing is left of it however the program
-//! ends, and gets a name only for the moment in which it replaces the old file. Elsewhere it has a name in the same folder
-//! from the start, which is removed when a signal ends the program.
+//! ends, and gets a name only for the moment in which it replaces the old file. Elsewhere it has a name in the same
+//! folder from the start, which is removed when a signal ends the program.
 
 use super::attributes::Attributes;
 use super::identity::Identity;
@@ -75,7 +75,8 @@ impl Temporary {
         &self.file
     }
 
-    /// Gives the file the attributes of the one that it replaces, if there is one. They may have changed since the work began.
+    /// Gives the file the attributes of the one that it replaces, if there is one. They may have changed since the work
+    /// began.
     pub(super) fn take_attributes(&self) -> Result<()> {
         let Replacement { path, file, folder, old, sync: _ } = &self.replacement;
         let current = match fs::symlink_metadata(file) {
@@ -89,9 +90,9 @@ impl Temporary {
         applied.map_err(|error| Failure::io(path, &error))
     }
 
-    /// Whether the file has to be on its disk before it gets its name: where it replaces a file, so that a failure of the
-    /// system leaves one of the two, and where that is wanted. That holds for files with temporary names, too: network file
-    /// systems do not support unnamed files, and tell of some errors no sooner than then.
+    /// Whether the file has to be on its disk before it gets its name: where it replaces a file, so that a failure of
+    /// the system leaves one of the two, and where that is wanted. That holds for files with temporary names, too:
+    /// network file systems do not support unnamed files, and tell of some errors no sooner than then.
     pub(super) fn must_be_durable(&self) -> bool {
         self.replacement.sync || self.replacement.old.is_some() || self.name.is_some() || self.has_target()
     }

@@ -50,8 +50,8 @@ impl Side<'_> {
     }
 }
 
-/// Bytes of a value, which is the same for all files; 0 where there are no keys at all. There is a number of `keys` for each
-/// of `inputs`, and a number of `bytes` for each of `values`. One file may hold the values of all inputs.
+/// Bytes of a value, which is the same for all files; 0 where there are no keys at all. There is a number of `keys` for
+/// each of `inputs`, and a number of `bytes` for each of `values`. One file may hold the values of all inputs.
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
     if let ([values], [bytes], [first, ..]) = (values, bytes, inputs) {
         let keys = keys.iter().sum();

@@ -43,9 +43,9 @@ pub enum Content {
 
 /// The format of the input at `path` that begins with `first`: [`PREFIX`] bytes, or all of a shorter input.
 ///
-/// `forced` is the format that the command line gives for the input, if it does. The content must agree with it, unless it
-/// is [`Format::Raw`]. An extension of a format that is not read here is an error unless the command line says what a raw
-/// file holds. Either form of Arrow's is found where the other one is expected: the content tells them apart.
+/// `forced` is the format that the command line gives for the input, if it does. The content must agree with it, unless
+/// it is [`Format::Raw`]. An extension of a format that is not read here is an error unless the command line says what
+/// a raw file holds. Either form of Arrow's is found where the other one is expected: the content tells them apart.
 pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Content) -> Result<Format> {
     if forced == Some(Format::Raw) {
         return Ok(Format::Raw);
@@ -78,8 +78,8 @@ pub fn of_output(path: &Path, forced: Option<Format>) -> Result<Format> {
     }
 }
 
-/// The format of the values' output at `path`: that of the extension. `forced` is the format that the command line gives
-/// for keys: if it is raw, an extension of a format that this program does not write is no error.
+/// The format of the values' output at `path`: that of the extension. `forced` is the format that the command line
+/// gives for keys: if it is raw, an extension of a format that this program does not write is no error.
 pub fn of_values(path: &Path, forced: Option<Format>) -> Result<Format> {
     match Format::of_extension(path).or(forced.filter(|format| *format == Format::Raw)) {
         Some(format) => Ok(format),

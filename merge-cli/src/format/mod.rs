@@ -8,9 +8,9 @@
 //! arrows a schema's message  that message              little endian
 //! ```
 //!
-//! The format of an input is told by its first bytes, that of an output by its extension; `--format` overrules both. Keys
-//! lie behind a header as they do in a raw file, so that all formats are read straight to where the keys are sorted, and
-//! written from there.
+//! The format of an input is told by its first bytes, that of an output by its extension; `--format` overrules both.
+//! Keys lie behind a header as they do in a raw file, so that all formats are read straight to where the keys are
+//! sorted, and written from there.
 
 pub mod arrow;
 mod detect;
@@ -47,8 +47,8 @@ fn named_endian(path: &Path, given: Option<Endian>) -> Option<Endian> {
     extension.or(given)
 }
 
-/// The byte order of an output at `path` in that format: the one that is [named](named_endian), or else for an .npy file
-/// that of the input it comes from.
+/// The byte order of an output at `path` in that format: the one that is [named](named_endian), or else for an .npy
+/// file that of the input it comes from.
 pub fn endian_of_output(path: &Path, format: Format, given: Option<Endian>, input: Option<Endian>) -> Endian {
     match format {
         Format::Raw => endian_of_raw(path, given),
@@ -71,8 +71,8 @@ pub enum Container {
 }
 
 impl Container {
-    /// For keys of that type in an output at `path`. `number` is the dtype and `column` the column of the inputs, if they have
-    /// one.
+    /// For keys of that type in an output at `path`. `number` is the dtype and `column` the column of the inputs, if
+    /// they have one.
     pub fn of_keys(
         path: &Path,
         format: Format,

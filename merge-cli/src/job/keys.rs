@@ -35,8 +35,9 @@ pub struct KeyFlags {
 }
 
 impl KeyFlags {
-    /// The format to read the file at `path` in, if its first bytes do not decide. `--format raw` is also about an output, so
-    /// that it must not overrule a name such as `keys.npy`, or the header of a stream that has no other type.
+    /// The format to read the file at `path` in, if its first bytes do not decide. `--format raw` is also about an
+    /// output, so that it must not overrule a name such as `keys.npy`, or the header of a stream that has no other
+    /// type.
     fn input_format(&self, path: &Path) -> Option<Format> {
         let is_untyped_stream = path == Path::new("-") && self.key_type.is_none();
         let is_raw = Format::of_extension(path).is_none() && !is_untyped_stream;
@@ -104,8 +105,8 @@ impl KeyFlags {
         Stats::begin(op, key_type.name(), key_type.size(), format)
     }
 
-    /// Opens the files of the values of the keys of `inputs`, which have `size` bytes each, and prepares the output for them.
-    /// `keys_output` is where the keys go, and `count` how many files of values there have to be.
+    /// Opens the files of the values of the keys of `inputs`, which have `size` bytes each, and prepares the output for
+    /// them. `keys_output` is where the keys go, and `count` how many files of values there have to be.
     pub fn open_values(
         &self,
         paths: &[PathBuf],
@@ -178,7 +179,8 @@ fn check_same<'a, D: PartialEq + Display>(what: &str, mut told: impl Iterator<It
     )))
 }
 
-/// The container of values in an output at `path` of that format. The dtype is that of all files of values, if each has one.
+/// The container of values in an output at `path` of that format. The dtype is that of all files of values, if each has
+/// one.
 fn container_of_values(path: &Path, format: Format, values: &[Input]) -> Result<Container> {
     let told: Option<Vec<Rows>> = values.iter().map(Input::rows).collect();
     let rows = told.and_then(|rows| rows.into_iter().next());

@@ -4,8 +4,8 @@
 //!   arguments ──clap──► Args, as typed ──► Job: files opened, types and orders known ──► run
 //! ```
 //!
-//! Flags that cannot be used together are refused here. The fields of a job are taken apart without `..` where it runs, so
-//! that a field that is not used does not compile.
+//! Flags that cannot be used together are refused here. The fields of a job are taken apart without `..` where it runs,
+//! so that a field that is not used does not compile.
 
 mod check;
 mod generate;
@@ -265,7 +265,8 @@ impl Job {
         check::job(args)
     }
 
-    /// Decides what `args` ask for: opens the inputs, reads their headers, and finds out whether outputs can be written.
+    /// Decides what `args` ask for: opens the inputs, reads their headers, and finds out whether outputs can be
+    /// written.
     pub fn new(args: Args) -> Result<Self> {
         let Args { command, report } = args;
         let ReportArgs { quiet, verbose, progress: _ } = report;

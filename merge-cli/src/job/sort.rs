@@ -178,8 +178,8 @@ fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Optio
     check_standard_input(inputs.chain(values).chain(segments.map(|path| ("OFFSETS".to_owned(), path))))
 }
 
-/// The output of indices of keys: integers of the type that its extension names, or else `u64`. Also gives how many keys it is
-/// enough for.
+/// The output of indices of keys: integers of the type that its extension names, or else `u64`. Also gives how many
+/// keys it is enough for.
 fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
     let path = target.path();
     let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);

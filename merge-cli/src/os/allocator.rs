@@ -1,8 +1,9 @@
 //! Memory that the system refuses: one line and the exit code of an error.
 //!
-//! Memory for keys and values is asked for by code that [handles](merge_host::allocation) a refusal: it gets the null pointer.
-//! Where a vector or a text grows, nothing can go on, and the standard library would print several lines and abort. It has no
-//! stable hook for that. Therefore this allocator, which knows that the refusal is not handled, ends the program itself.
+//! Memory for keys and values is asked for by code that [handles](merge_host::allocation) a refusal: it gets the null
+//! pointer. Where a vector or a text grows, nothing can go on, and the standard library would print several lines and
+//! abort. It has no stable hook for that. Therefore this allocator, which knows that the refusal is not handled, ends
+//! the program itself.
 
 use super::signals;
 use crate::say::error::out_of_memory;
@@ -27,8 +28,8 @@ static ENDING: AtomicI32 = AtomicI32::new(0);
 /// Whether an error was said that ends the program.
 static HAS_SAID: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: The C runtime calls the functions in this section once, on one thread, before `main`. `check_start` has the calling
-// convention it expects and may ignore the arguments. It needs nothing that Rust's runtime sets up.
+// SAFETY: The C runtime calls the functions in this section once, on one thread, before `main`. `check_start` has the
+// calling convention it expects and may ignore the arguments. It needs nothing that Rust's runtime sets up.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static CHECK_START: extern "C" fn() = check_start;
@@ -81,8 +82,8 @@ fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Says that the system does not give memory for `what`, unless an error was said already, and ends the program. Nothing here
-/// allocates.
+/// Says that the system does not give memory for `what`, unless an error was said already, and ends the program.
+/// Nothing here allocates.
 #[cold]
 pub fn exhausted(what: Arguments<'_>) -> ! {
     begin_to_end();

@@ -1,9 +1,9 @@
 //! Memory that the process's control group leaves.
 //!
 //! A group's usage counts everything it holds: anonymous memory, shared memory and the files of a tmpfs, kernel memory,
-//! and the page cache. Of these, the kernel takes back the cached pages of files on disks and reclaimable slabs before it
-//! ends a process; it cannot do so with the rest. The pages of a tmpfs are in the kernel's lists of anonymous pages, so
-//! that they are not among those taken back:
+//! and the page cache. Of these, the kernel takes back the cached pages of files on disks and reclaimable slabs before
+//! it ends a process; it cannot do so with the rest. The pages of a tmpfs are in the kernel's lists of anonymous pages,
+//! so that they are not among those taken back:
 //!
 //! ```text
 //!   limit  ├──────────────────────────────────────────────────────────────────────────┤
@@ -22,7 +22,8 @@ const ROOT: &str = "/sys/fs/cgroup";
 pub struct Headroom {
     /// Without swapping anything.
     pub memory: u64,
-    /// Bytes that may be swapped beyond that. Groups of version 1 count memory and swap together, so this is 0 for them.
+    /// Bytes that may be swapped beyond that. Groups of version 1 count memory and swap together, so this is 0 for
+    /// them.
     pub swap: u64,
 }
 

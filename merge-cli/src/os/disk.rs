@@ -15,11 +15,11 @@ const IN_MEMORY: [FsWord; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 /// Folders for temporary files where neither `--tmp-dir` nor TMPDIR names one.
 const DEFAULTS: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// The most bytes that this user can write in `folder`, or `None` where the system does not tell: some file systems report
-/// no blocks at all.
+/// The most bytes that this user can write in `folder`, or `None` where the system does not tell: some file systems
+/// report no blocks at all.
 ///
-/// Quotas count where the file system includes them in statvfs(3). In a folder in memory, no more is free than the system
-/// has memory.
+/// Quotas count where the file system includes them in statvfs(3). In a folder in memory, no more is free than the
+/// system has memory.
 pub fn free_in(folder: &Path) -> Option<u128> {
     let system = rustix::fs::statvfs(folder).ok()?;
     // Some blocks are reserved for root.
@@ -67,11 +67,13 @@ impl Display for TemporaryFolder {
     }
 }
 
-/// The folder for temporary files: `given`, which `--tmp-dir` named, or the one that TMPDIR names, or /tmp. Where /tmp is in
-/// memory, /var/tmp if it is not, or else /tmp with a warning. A run should call this only if it needs the folder.
+/// The folder for temporary files: `given`, which `--tmp-dir` named, or the one that TMPDIR names, or /tmp. Where /tmp
+/// is in memory, /var/tmp if it is not, or else /tmp with a warning. A run should call this only if it needs the
+/// folder.
 ///
 /// # Errors
-/// If the folder that was named does not exist, is not a directory, or cannot be written to. The message says who named it.
+/// If the folder that was named does not exist, is not a directory, or cannot be written to. The message says who named
+/// it.
 pub fn temporary_folder(given: Option<&Path>) -> Result<TemporaryFolder> {
     let folder = choose(given, env::var_os("TMPDIR"), &DEFAULTS.map(Path::new), is_in_memory)?;
     if folder.origin == Origin::Default && is_in_memory(&folder.path) {
@@ -81,7 +83,8 @@ pub fn temporary_folder(given: Option<&Path>) -> Result<TemporaryFolder> {
     Ok(folder)
 }
 
-/// [`temporary_folder`] with TMPDIR as `variable`, and with `defaults`, of which the first that is not in memory is taken.
+/// [`temporary_folder`] with TMPDIR as `variable`, and with `defaults`, of which the first that is not in memory is
+/// taken.
 fn choose(
     given: Option<&Path>,
     variable: Option<OsString>,

@@ -3,16 +3,17 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
-/// File descriptors that a run needs besides those that are open already and those of its inputs: outputs, a temporary file, and
-/// files in /proc that are read once.
+/// File descriptors that a run needs besides those that are open already and those of its inputs: outputs, a temporary
+/// file, and files in /proc that are read once.
 const OTHER_FILES: u64 = 16;
 /// File descriptors that a GPU's driver opens, if the limit allows them as well.
 const DRIVER_FILES: u64 = 64;
 /// File descriptors that are open where /proc does not tell.
 const OPEN_FILES: usize = 8;
 
-/// Raises the limit of open files as far as `wanted` inputs need and the hard limit allows, and returns how many inputs can
-/// be open at once: `wanted`, or fewer. Fewer than two are possible. Opening a file then fails with the system's message.
+/// Raises the limit of open files as far as `wanted` inputs need and the hard limit allows, and returns how many inputs
+/// can be open at once: `wanted`, or fewer. Fewer than two are possible. Opening a file then fails with the system's
+/// message.
 pub fn open_files(wanted: usize) -> usize {
     let open = fs::read_dir("/proc/self/fd").map_or(OPEN_FILES, Iterator::count) as u64;
     let (taken, wanted) = (open + OTHER_FILES, wanted as u64);
@@ -40,8 +41,8 @@ pub fn mappable() -> Option<u64> {
     left_of(limits, &fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Has all threads allocate from one heap where `ulimit -v` limits the memory that can be mapped. Otherwise glibc reserves up
-/// to 128 MiB for the heap of each thread as soon as it allocates, and nothing is left for the keys.
+/// Has all threads allocate from one heap where `ulimit -v` limits the memory that can be mapped. Otherwise glibc
+/// reserves up to 128 MiB for the heap of each thread as soon as it allocates, and nothing is left for the keys.
 pub fn share_heap() {
     #[cfg(target_env = "gnu")]
     if getrlimit(Resource::As).current.is_some() {

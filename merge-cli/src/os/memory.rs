@@ -27,9 +27,9 @@ const UNKNOWN: u64 = 1 << 30;
 
 /// Returns `count` zeros. `purpose` names what they are for, in messages.
 ///
-/// The system provides a page when it is first written to, so that this takes no time. For the same reason an allocation
-/// succeeds that is larger than the memory, and the program is killed later; so the size is compared with what is available
-/// first.
+/// The system provides a page when it is first written to, so that this takes no time. For the same reason an
+/// allocation succeeds that is larger than the memory, and the program is killed later; so the size is compared with
+/// what is available first.
 pub fn zeroed<T: Pod>(count: u64, purpose: &str) -> Result<Vec<T>> {
     let needed = u128::from(count) * size_of::<T>() as u128;
     check(needed, purpose)?;
@@ -58,8 +58,8 @@ fn too_much(needed: u128, purpose: &str, why: &str) -> Failure {
     Failure::new(format!("{purpose} takes {needed} bytes of memory, {why}"))
 }
 
-/// Asks the system for pages of 2 MiB for `numbers`: they take fewer page faults, and fewer entries of the TLB where access
-/// is random. Where the system has none, nothing changes.
+/// Asks the system for pages of 2 MiB for `numbers`: they take fewer page faults, and fewer entries of the TLB where
+/// access is random. Where the system has none, nothing changes.
 pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
     let range = numbers.as_mut_ptr_range();
     let begin = range.start.addr().next_multiple_of(LARGE_PAGE);
@@ -84,14 +84,14 @@ pub fn obtainable() -> Option<u64> {
     Machine::read().map(|machine| machine.obtainable)
 }
 
-/// Bytes of memory that keys, payloads and everything that grows with their number may take: the size that `--memory` asks
-/// for, but no more than is available, or without it most of what is available.
+/// Bytes of memory that keys, payloads and everything that grows with their number may take: the size that `--memory`
+/// asks for, but no more than is available, or without it most of what is available.
 ///
 /// Threads take memory where `ulimit -v` limits it: start them first.
 ///
-/// Files in memory (a tmpfs: see [`disk::is_in_memory`](super::disk::is_in_memory)) take of the same memory, but `--memory`
-/// cannot make them smaller. `files` is the bytes that a run writes to such files, and is taken off what is available, not
-/// off the size that was asked for. A planner uses it twice:
+/// Files in memory (a tmpfs: see [`disk::is_in_memory`](super::disk::is_in_memory)) take of the same memory, but
+/// `--memory` cannot make them smaller. `files` is the bytes that a run writes to such files, and is taken off what is
+/// available, not off the size that was asked for. A planner uses it twice:
 ///
 /// 1. In memory, a run takes `needed` bytes, twice its keys in a sort, and its output `files` bytes if that is in memory. It
 ///    is possible if `needed + files <= budget(asked, 0)`. So a sort to /dev/shm is planned with three times its keys.
@@ -107,8 +107,8 @@ pub fn budget(asked: Option<MemorySize>, files: u64) -> Result<u64> {
     Machine::read().unwrap_or(unknown).budget(asked, files)
 }
 
-/// Bytes of memory to leave for files in memory that will take `least` to `most` bytes: the most if there can be so many, or
-/// else half of what there is.
+/// Bytes of memory to leave for files in memory that will take `least` to `most` bytes: the most if there can be so
+/// many, or else half of what there is.
 pub fn for_files(least: u64, most: u64) -> u64 {
     let available = Machine::read().map_or(UNKNOWN, |machine| machine.available);
     if least == most || most <= available { most } else { least.max(available / 2) }
@@ -131,8 +131,8 @@ impl Machine {
         Some(machine.within(cgroup_headroom()).mapping(mappable()))
     }
 
-    /// The machine in the text of /proc/meminfo. `MemAvailable` is what is free plus what the page cache and slabs give back;
-    /// shared memory and the files of a tmpfs are in neither.
+    /// The machine in the text of /proc/meminfo. `MemAvailable` is what is free plus what the page cache and slabs give
+    /// back; shared memory and the files of a tmpfs are in neither.
     fn parse(meminfo: &str) -> Option<Self> {
         let field = |name: &str| {
             let field = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_suffix("kB"))?;
@@ -152,8 +152,8 @@ impl Machine {
         }
     }
 
-    /// The part of the machine for a process that can map `bytes` more. Half of them, as in sort(1), are for the data: the
-    /// stacks of threads and the allocator's arenas are mapped, too.
+    /// The part of the machine for a process that can map `bytes` more. Half of them, as in sort(1), are for the data:
+    /// the stacks of threads and the allocator's arenas are mapped, too.
     fn mapping(self, bytes: Option<u64>) -> Self {
         let Some(bytes) = bytes else { return self };
         Self { available: self.available.min(bytes / 2), obtainable: self.obtainable.min(bytes), ..self }

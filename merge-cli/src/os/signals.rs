@@ -88,13 +88,14 @@ fn state() -> MutexGuard<'static, State> {
 /// If the system refuses a handler, or the thread that waits for signals.
 pub fn install() -> Result<()> {
     let failure = |error: io::Error| Failure::new(format!("cannot handle signals: {}", os_message(&error)));
-    // SIGXFSZ arrives where a file would exceed the limit of `ulimit -f`. With a handler, the write fails with an error.
+    // SIGXFSZ arrives where a file would exceed the limit of `ulimit -f`. With a handler, the write fails with an
+    // error.
     signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false))).map_err(failure)?;
 
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     let fatal: Vec<_> = FATAL.into_iter().chain(real_time).filter(|&signal| has_default_action(signal)).collect();
-    // A signal that arrives between the installation of its handler and the entry in the table of what the handler calls
-    // would be lost.
+    // A signal that arrives between the installation of its handler and the entry in the table of what the handler
+    // calls would be lost.
     let blocked = block(&fatal);
     let mut signals = signal_hook::iterator::Signals::new(&fatal).map_err(failure)?;
     drop(blocked);
@@ -143,8 +144,8 @@ struct Blocked(libc::sigset_t);
 fn block(signals: &[i32]) -> Blocked {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = set;
-    // SAFETY: `sigemptyset` fills `set`, and `pthread_sigmask` fills `before`, so that both are initialized when they are
-    // read. An unknown signal is an error without an effect.
+    // SAFETY: `sigemptyset` fills `set`, and `pthread_sigmask` fills `before`, so that both are initialized when they
+    // are read. An unknown signal is an error without an effect.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         signals.iter().for_each(|&signal| _ = libc::sigaddset(set.as_mut_ptr(), signal));

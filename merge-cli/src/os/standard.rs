@@ -1,7 +1,7 @@
 //! Standard input and output, and whether they were open when the program started.
 //!
-//! Before `main` runs, Rust's runtime opens /dev/null in place of a standard stream that is closed. A sort whose input or
-//! output is closed would then seem to succeed. This module therefore records which streams are closed before the
+//! Before `main` runs, Rust's runtime opens /dev/null in place of a standard stream that is closed. A sort whose input
+//! or output is closed would then seem to succeed. This module therefore records which streams are closed before the
 //! runtime starts.
 
 use std::fs::File;

@@ -82,8 +82,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Records of `size` bytes, ordered by `fields`. Numbers have the byte order that `endian_at` gives for their offset unless they have their own, and
-    /// `named` finds the fields that have names.
+    /// Records of `size` bytes, ordered by `fields`. Numbers have the byte order that `endian_at` gives for their
+    /// offset unless they have their own, and `named` finds the fields that have names.
     pub fn new(
         size: usize,
         fields: &[KeyField],

@@ -1,4 +1,5 @@
-//! The layout of records: what `--record-size`, `--key` or a file's header say of them. `merge_host::records` sorts them.
+//! The layout of records: what `--record-size`, `--key` or a file's header say of them. `merge_host::records` sorts
+//! them.
 
 pub mod layout;
 

@@ -44,8 +44,8 @@ fn hash<W: Word>(key: W) -> u64 {
     if W::SIZE > 8 { mix(low ^ (key >> 64) as u64) } else { low }
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood 2014) on the next state: a one-to-one scrambling of 64 bits that
-/// does not leave 0 as it is.
+/// The output function of SplitMix64 (Steele, Lea, Flood 2014) on the next state: a one-to-one scrambling of 64 bits
+/// that does not leave 0 as it is.
 fn mix(z: u64) -> u64 {
     let mut z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

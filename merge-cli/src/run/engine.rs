@@ -1,4 +1,5 @@
-//! The engine that a job runs on: chosen by what the work costs, started while the input is read, and replaced by the CPU where the GPU fails.
+//! The engine that a job runs on: chosen by what the work costs, started while the input is read, and replaced by the
+//! CPU where the GPU fails.
 
 use crate::say::error::{Failure, Result};
 use crate::say::{progress, report};
@@ -28,8 +29,8 @@ enum State {
 }
 
 impl ChosenEngine {
-    /// Starts the engine of that choice, for keys of that type. If the choice is free, it is made for `work` now, or where that is not known,
-    /// when the engine works.
+    /// Starts the engine of that choice, for keys of that type. If the choice is free, it is made for `work` now, or
+    /// where that is not known, when the engine works.
     pub fn start(choice: impl Into<Processors>, key_type: KeyType, work: Option<Work>) -> Result<Self> {
         Self::start_sort(choice, SortKernel::Auto, key_type, work)
     }
@@ -71,7 +72,8 @@ impl ChosenEngine {
                 Ok(engine.on_current_pool().with_sort_kernel(kernel))
             }),
         };
-        // The calls that start a GPU's driver take about as long as reading a large file, so that both are done at once.
+        // The calls that start a GPU's driver take about as long as reading a large file, so that both are done at
+        // once.
         let in_thread = Arc::clone(&open);
         match Builder::new().name("engine".to_owned()).spawn(move || in_thread()) {
             Ok(thread) => new(State::Starting(thread)),
@@ -95,8 +97,8 @@ impl ChosenEngine {
         Ok(self.ready()?.kind().name())
     }
 
-    /// Runs `work` on `data`, and again on the CPU if a GPU fails that was not chosen by name. Every run of `work` starts from
-    /// the same `data`, or writes all of it.
+    /// Runs `work` on `data`, and again on the CPU if a GPU fails that was not chosen by name. Every run of `work`
+    /// starts from the same `data`, or writes all of it.
     pub fn run<T>(
         &mut self,
         data: &mut T,

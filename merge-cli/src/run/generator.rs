@@ -71,8 +71,8 @@ impl Generator {
         });
     }
 
-    /// Fills `keys` with those at the positions of their indices: as far up the type's range as the position is in 0..2^64,
-    /// which is all of an integer's range, and [-1, 1) for floating point.
+    /// Fills `keys` with those at the positions of their indices: as far up the type's range as the position is in
+    /// 0..2^64, which is all of an integer's range, and [-1, 1) for floating point.
     fn fill_positions<W: Word>(&self, begin: u64, keys: &mut [W], position: impl Fn(u64) -> u64) {
         let indices = keys.iter_mut().zip(begin..);
         if self.key_type.kind() == Kind::Float {
@@ -166,7 +166,8 @@ fn mix(mut z: u64) -> u64 {
 struct Zipf {
     /// At k - 1, the end of the part of 0..2^64 that belongs to k. The parts follow each other.
     ends: Vec<u64>,
-    /// For the top bits of a position, the first k - 1 whose part may hold it: the search from there takes a step or two.
+    /// For the top bits of a position, the first k - 1 whose part may hold it: the search from there takes a step or
+    /// two.
     guide: Vec<u16>,
 }
 

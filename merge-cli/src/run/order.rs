@@ -20,7 +20,8 @@ pub fn first_disorder<W: Word>(keys: &[W], strict: bool) -> Option<usize> {
     })
 }
 
-/// As [`first_disorder`], where a run begins at each of the offsets, which ascend, and only the order within a run counts.
+/// As [`first_disorder`], where a run begins at each of the offsets, which ascend, and only the order within a run
+/// counts.
 pub fn first_disorder_between<W: Word>(keys: &[W], offsets: &[usize]) -> Option<usize> {
     parallel::find_first((0..keys.len()).step_by(BLOCK), |mut begin| {
         // One key more, to compare the last of this block with the first of the next.
@@ -47,8 +48,8 @@ pub fn first_disorder_in_runs<W: Word>(keys: &[W], length: usize) -> Option<usiz
     })
 }
 
-/// The error of an input to merge whose key at `index`, the second of `pair`, comes before the one before it. `location`
-/// is added to its index, and `sort` is the command that sorts such files.
+/// The error of an input to merge whose key at `index`, the second of `pair`, comes before the one before it.
+/// `location` is added to its index, and `sort` is the command that sorts such files.
 pub fn not_sorted<W: Word>(input: &Input, pair: [W; 2], index: u64, location: &str, sort: &str) -> Failure {
     let (keys, byte) = (describe(input, pair), input.offset_of::<W>(index));
     let reverse = if input.coding().order == SortOrder::Descending { " --reverse" } else { "" };

@@ -1,4 +1,5 @@
-//! A sort of records: in memory by the first words of their keys, or in chunks with the records as payload of whole keys.
+//! A sort of records: in memory by the first words of their keys, or in chunks with the records as payload of whole
+//! keys.
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
@@ -59,7 +60,8 @@ struct Sorting {
 }
 
 impl Sorting {
-    /// Sorts the records of `input`, which has `length` bytes, if that is known. Gives the output and the number of records.
+    /// Sorts the records of `input`, which has `length` bytes, if that is known. Gives the output and the number of
+    /// records.
     fn sort(
         &self,
         mut input: Concatenation,
@@ -272,8 +274,8 @@ fn destination(output: &Output, length: Option<u64>) -> Destination<'_> {
     Destination::new(output, None, bytes.unwrap_or_default()).or_up_to(bytes)
 }
 
-/// Bytes of memory to sort `count` records of `size` bytes by words of `word` bytes: records, words and indices, and as many
-/// of these again to sort with.
+/// Bytes of memory to sort `count` records of `size` bytes by words of `word` bytes: records, words and indices, and as
+/// many of these again to sort with.
 fn in_memory(word: usize, size: usize, count: u64) -> u128 {
     let index = if count > u32::MAX.into() { size_of::<u64>() } else { size_of::<u32>() };
     u128::from(count) * (size + 2 * (word + index)) as u128

@@ -193,7 +193,8 @@ struct Part<'a, W> {
 }
 
 impl<W: Word> Part<'_, W> {
-    /// Sorts the segments. Where a GPU fails, `read_again` restores the keys, if it returns `true`, and the CPU sorts them.
+    /// Sorts the segments. Where a GPU fails, `read_again` restores the keys, if it returns `true`, and the CPU sorts
+    /// them.
     fn sort(self, engine: &mut impl Engines<Failure>, read_again: impl Fn(&mut [W]) -> Result<bool>) -> Result<Timing> {
         match self.width {
             0 => self.sort_keys(engine, read_again),
@@ -245,7 +246,8 @@ impl<W: Word> Part<'_, W> {
     }
 }
 
-/// Sorts the segments of `keys` between `offsets` with `values`. Where a GPU fails, `read_again` and `restore` make keys and values what they were.
+/// Sorts the segments of `keys` between `offsets` with `values`. Where a GPU fails, `read_again` and `restore` make
+/// keys and values what they were.
 fn sort_pairs<W: Word, V: Pod + Send + Sync>(
     engine: &mut impl Engines<Failure>,
     keys: &mut [W],
@@ -299,8 +301,8 @@ impl Bounds {
         }
     }
 
-    /// The end of the longest part of whole segments from the key at `begin` on whose numbers of keys and segments are as
-    /// `fits` allows, and the offsets of its segments, from 0.
+    /// The end of the longest part of whole segments from the key at `begin` on whose numbers of keys and segments are
+    /// as `fits` allows, and the offsets of its segments, from 0.
     fn part(&self, begin: u64, keys: u64, fits: impl Fn(usize, usize) -> bool) -> (u64, Vec<usize>) {
         match self {
             Self::Between(offsets) => {

@@ -1,7 +1,8 @@
 //! Set operations on sorted files, in memory by any engine, or by the CPU while they are read.
 //!
-//! Files that do not fit in memory are merged by the CPU, with a byte for each key that tells from which of them it is. In the merged
-//! keys, equal ones are neighbours. Those of each file are counted, and as many are written as the operation says:
+//! Files that do not fit in memory are merged by the CPU, with a byte for each key that tells from which of them it is.
+//! In the merged keys, equal ones are neighbours. Those of each file are counted, and as many are written as the
+//! operation says:
 //!
 //! ```text
 //!   merged   3 3 3 5 5 7          union  3 3 5 7      m, n = 2, 1   1, 1   1, 0

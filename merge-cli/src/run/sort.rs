@@ -211,8 +211,8 @@ impl Sorting {
         self.checksum.clone().filter(|_| !self.unique)
     }
 
-    /// The plan for `count` keys with payloads of `width` bytes. An error if there is no space for the outputs. Unless it `asks_device`, all keys are
-    /// taken to fit a GPU.
+    /// The plan for `count` keys with payloads of `width` bytes. An error if there is no space for the outputs. Unless
+    /// it `asks_device`, all keys are taken to fit a GPU.
     fn plan<W: Word>(
         &mut self,
         width: usize,
@@ -234,8 +234,8 @@ impl Sorting {
         SortPlan::new(shape, count, destination, &self.resources, &mut device, keys.path())
     }
 
-    /// Sorts the `count` keys of regular files, which fit in memory, to a regular file. With a GPU, the keys are never in this program's memory
-    /// as a whole.
+    /// Sorts the `count` keys of regular files, which fit in memory, to a regular file. With a GPU, the keys are never
+    /// in this program's memory as a whole.
     fn streamed<W: Word>(mut self, keys: Concatenation, count: u64, mut output: Output) -> Result<()> {
         let too_many = || Failure::file(keys.path(), format!("has {count} keys, more than this machine can address"));
         let len = usize::try_from(count).map_err(|_| too_many())?;

@@ -19,8 +19,8 @@ const BLOCK: usize = 1 << 14;
 /// Indices that are copied at once to be written, so that the copy takes little memory.
 const INDICES: usize = 1 << 20;
 
-/// The library's external sort of `source` to the target that `begin` opens. `begin` is told the number of keys to write: that of
-/// all keys, which have been read by then, but not how many of them are the first of equal ones.
+/// The library's external sort of `source` to the target that `begin` opens. `begin` is told the number of keys to
+/// write: that of all keys, which have been read by then, but not how many of them are the first of equal ones.
 pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
     source: impl Source<W, Error = Failure>,
@@ -58,8 +58,8 @@ impl<W: Word, S: Source<W>> Source<W> for Counted<'_, S> {
     }
 }
 
-/// The library's external merge of `sources` to the target that `begin` opens, on the CPU: merges of parts are short, and the
-/// way to a GPU is long.
+/// The library's external merge of `sources` to the target that `begin` opens, on the CPU: merges of parts are short,
+/// and the way to a GPU is long.
 pub fn merge<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
     sources: Vec<SortedSource<W>>,
@@ -119,7 +119,8 @@ impl PayloadSource {
         Ok(())
     }
 
-    /// Keys to read at once after `position` of them, at most. One too many for indices is an error as soon as it is read.
+    /// Keys to read at once after `position` of them, at most. One too many for indices is an error as soon as it is
+    /// read.
     fn most_after(&self, position: u64) -> usize {
         match self {
             Self::Indices(limit) => usize::try_from((limit.most() - position).saturating_add(1)).unwrap_or(usize::MAX),

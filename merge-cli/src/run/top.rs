@@ -1,8 +1,8 @@
 //! The N first keys of the order, without sorting the others.
 //!
-//! The input is read part by part, and of each part the library keeps the keys that may be among the first ([`TopK`]). Equal keys have equal
-//! bits, so that it does not matter which of them are kept. Where the memory is too small for the candidates, all keys are sorted in
-//! chunks, and the N first of them are written.
+//! The input is read part by part, and of each part the library keeps the keys that may be among the first ([`TopK`]).
+//! Equal keys have equal bits, so that it does not matter which of them are kept. Where the memory is too small for the
+//! candidates, all keys are sorted in chunks, and the N first of them are written.
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu, failure, work_of};

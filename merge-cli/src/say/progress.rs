@@ -1,7 +1,8 @@
 //! Progress on standard error: bytes, rate and time left.
 //!
-//! A thread that reads or writes adds its bytes to a counter, an addition for each block. Another thread reads the counter
-//! ten times a second and draws. If no progress is shown there is no such thread, and the work never waits for a terminal.
+//! A thread that reads or writes adds its bytes to a counter, an addition for each block. Another thread reads the
+//! counter ten times a second and draws. If no progress is shown there is no such thread, and the work never waits for
+//! a terminal.
 //!
 //! ```text
 //!   Input::open, Output::check_space ──expect──► EXPECTED ┐
@@ -138,7 +139,8 @@ pub fn line_end() -> &'static [u8] {
     }
 }
 
-/// Ends the line that the bar was drawn on where standard error is no terminal, so that what is printed next has its own.
+/// Ends the line that the bar was drawn on where standard error is no terminal, so that what is printed next has its
+/// own.
 fn end_line() {
     if IS_LINE_OPEN.swap(false, Relaxed) {
         let _ = io::stderr().write_all(b"\n");

@@ -59,8 +59,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Starts the clock of work on items that are called `key_type` and have `key_size` bytes. Prints in the end as `format`
-    /// says.
+    /// Starts the clock of work on items that are called `key_type` and have `key_size` bytes. Prints in the end as
+    /// `format` says.
     pub fn begin(op: &'static str, key_type: &'static str, key_size: usize, format: Option<StatsFormat>) -> Self {
         Self {
             op,
@@ -93,8 +93,8 @@ impl Stats {
         self.phases[Phase::Download as usize] += timing.download;
     }
 
-    /// Adds what an engine measured that read and wrote by itself. On a GPU that is done while keys are copied to it and from
-    /// it.
+    /// Adds what an engine measured that read and wrote by itself. On a GPU that is done while keys are copied to it
+    /// and from it.
     pub fn add_streamed(&mut self, timing: Timing, on_gpu: bool) {
         let phases = if on_gpu { [Phase::Upload, Phase::Download] } else { [Phase::Read, Phase::Write] };
         self.phases[phases[0] as usize] += timing.upload;

@@ -68,7 +68,8 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Whether files can be merged by this kernel while they are read, and keys with values: the fastest kernel alone can.
+    /// Whether files can be merged by this kernel while they are read, and keys with values: the fastest kernel alone
+    /// can.
     pub fn is_general(self) -> bool {
         matches!(self, Self::Auto | Self::MergePath)
     }

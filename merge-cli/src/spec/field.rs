@@ -77,7 +77,8 @@ pub struct KeyField {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFields(pub Vec<KeyField>);
 
-/// The name of a field as `--key` takes it: in double quotes, with those in it doubled, where it would be read as something else.
+/// The name of a field as `--key` takes it: in double quotes, with those in it doubled, where it would be read as
+/// something else.
 pub fn quoted(name: &str) -> String {
     let is_offset = name.bytes().all(|byte| byte.is_ascii_digit());
     if is_offset || name.contains([',', ':']) || name.starts_with(['"', '+', '-']) {

@@ -24,8 +24,8 @@ impl MemorySize {
 impl FromStr for MemorySize {
     type Err = String;
 
-    /// Reads a size as sort(1) does: the suffixes K, M, G, T, P and E are powers of 1024, `b` stands for bytes, `%` for a
-    /// share of the machine's memory, and a number without a suffix counts units of 1024 bytes.
+    /// Reads a size as sort(1) does: the suffixes K, M, G, T, P and E are powers of 1024, `b` stands for bytes, `%` for
+    /// a share of the machine's memory, and a number without a suffix counts units of 1024 bytes.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || "expected a size like 8G, 500M, 64K or 50%".to_owned();
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -72,8 +72,8 @@ impl Folder {
         names
     }
 
-    /// A command in this folder, with nothing on standard input. It handles signals as a shell's children do by default,
-    /// even where the tests run under nohup(1).
+    /// A command in this folder, with nothing on standard input. It handles signals as a shell's children do by
+    /// default, even where the tests run under nohup(1).
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         static BEFORE_THE_FIRST: Once = Once::new();
         BEFORE_THE_FIRST.call_once(handle_ignored_signals);
@@ -109,8 +109,8 @@ impl Folder {
     }
 }
 
-/// Runs `command` with `input` on standard input, and `meanwhile` after the program has read some of the input but before
-/// it can have read all.
+/// Runs `command` with `input` on standard input, and `meanwhile` after the program has read some of the input but
+/// before it can have read all.
 pub fn run_interrupted(command: &mut Command, input: &[u8], meanwhile: impl FnOnce()) -> Run {
     assert!(input.len() > 1 << 20, "a pipe may hold all of the input");
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

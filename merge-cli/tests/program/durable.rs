@@ -1,5 +1,5 @@
-//! What is waited for until it is on its disk, and in which order names change: seen in the system calls, where strace(1)
-//! is there to show them.
+//! What is waited for until it is on its disk, and in which order names change: seen in the system calls, where
+//! strace(1) is there to show them.
 
 use crate::common::{Folder, GMERGE, Run};
 use std::fs;

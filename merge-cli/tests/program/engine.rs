@@ -1,8 +1,10 @@
-//! `--engine` of the operations that are not sorts or merges of whole files: segments, set operations, and the first keys.
+//! `--engine` of the operations that are not sorts or merges of whole files: segments, set operations, and the first
+//! keys.
 
 use crate::common::{Folder, Random, Run, engines, sorted};
 
-/// Commands on the files of [`folder`], by the phases of which each works, and the constants of the model by which a GPU does it.
+/// Commands on the files of [`folder`], by the phases of which each works, and the constants of the model by which a
+/// GPU does it.
 const COMMANDS: [(&str, &str); 8] = [
     ("sort a.u32 --segment-len 1000 -o out.u32", "segments_thread=1000"),
     ("sort a.u32 --segment-len 50000 -o out.u32", "sort4_thread=1000"),

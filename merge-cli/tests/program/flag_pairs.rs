@@ -1,5 +1,5 @@
-//! Every pair of flags of every command, from clap's own declaration: a flag that is added to the program is tested here
-//! without a line in this file. Each pair is refused, or does what [`model`](crate::oracle::model) says.
+//! Every pair of flags of every command, from clap's own declaration: a flag that is added to the program is tested
+//! here without a line in this file. Each pair is refused, or does what [`model`](crate::oracle::model) says.
 
 use crate::common::{Folder, Random, engines};
 use crate::oracle::input;
@@ -16,7 +16,8 @@ use std::thread;
 const MOST_TRIPLES: usize = 150;
 /// Samples of a flag from which on not all of them are paired with those of all other flags.
 const MANY: usize = 8;
-/// Flags that go with every other one, and those that they do not go with all the same. There are no .npy files of u128.
+/// Flags that go with every other one, and those that they do not go with all the same. There are no .npy files of
+/// u128.
 const UNIVERSAL: [(&str, &[&str]); 7] = [
     ("type", &["record-size", "key", "output", "format", OPERANDS]),
     ("stats", &[]),

@@ -108,7 +108,8 @@ fn where_memory_is_exhausted_it_says_so_in_one_line() {
         "man",
     ] {
         let (mut failed, mut done) = (0, 0);
-        // From little more than the program itself takes on. Some kibibytes make another allocation the first that fails.
+        // From little more than the program itself takes on. Some kibibytes make another allocation the first that
+        // fails.
         for kilobytes in (19_000..45_000).step_by(2657) {
             let run = Run::of(&mut limited(&folder, Resource::As, kilobytes << 10, arguments));
             let stderr = run.stderr();

@@ -1,5 +1,5 @@
-//! `--record-size` and `--key`: records in the order that the standard library's stable sort gives them, by a comparison
-//! of the fields' values.
+//! `--record-size` and `--key`: records in the order that the standard library's stable sort gives them, by a
+//! comparison of the fields' values.
 
 use crate::common::{Folder, Random, Run, TestKey, engines};
 use merge_host::f16;

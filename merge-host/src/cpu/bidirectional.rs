@@ -38,14 +38,14 @@ impl<'a, K: Key, V: Copy> BidirectionalMerge<'a, K, V> {
     /// Moves the first and the last of the remaining keys, with their values.
     ///
     /// # Safety
-    /// At least two keys of A and two of B remain. This is the case for `n` consecutive steps, whatever the keys are, if
-    /// `steps_without_bounds` returned `n` before the first.
+    /// At least two keys of A and two of B remain. This is the case for `n` consecutive steps, whatever the keys are,
+    /// if `steps_without_bounds` returned `n` before the first.
     #[inline(always)]
     pub unsafe fn step(&mut self) {
         debug_assert!(self.steps_without_bounds() > 0);
-        // SAFETY: a_front < a_back <= |a| and b_front < b_back <= |b| hold for the first key, and for the second because
-        // two keys of each remain. Both slots lie in a_front + b_front..a_back + b_back, and |out| = |a| + |b|. `new` has
-        // checked that each run has as many values as keys.
+        // SAFETY: a_front < a_back <= |a| and b_front < b_back <= |b| hold for the first key, and for the second
+        // because two keys of each remain. Both slots lie in a_front + b_front..a_back + b_back, and |out| = |a| + |b|.
+        // `new` has checked that each run has as many values as keys.
         unsafe {
             let (i, j) = (self.a_front, self.b_front);
             // Of equal keys, A's come first: take A's at the front, and B's at the back.

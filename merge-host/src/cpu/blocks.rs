@@ -6,8 +6,8 @@ use crate::parallel::{self, Threads};
 /// Keys that a callback reads or writes at once.
 const CALLBACK_BLOCK: usize = 1 << 19;
 
-/// Divides `out` into shares of `block` keys, or a multiple of that, of which the last may be shorter, and calls `fill` with
-/// the index of each share's first key and the share.
+/// Divides `out` into shares of `block` keys, or a multiple of that, of which the last may be shorter, and calls `fill`
+/// with the index of each share's first key and the share.
 pub(super) fn for_each_block<K: Send, V: Send>(
     mut out: RunMut<K, V>,
     block: usize,

@@ -1,4 +1,5 @@
-//! Lower and upper bounds of sorted needles: each search begins at the bound of the needle before, with steps that grow.
+//! Lower and upper bounds of sorted needles: each search begins at the bound of the needle before, with steps that
+//! grow.
 
 use crate::{Index, Key, parallel};
 

@@ -13,7 +13,8 @@ use super::memory;
 /// Which bucket a word belongs to. Buckets consist of so many intervals, a power of two.
 pub(super) struct Buckets<const INTERVALS: usize> {
     count: usize,
-    /// The least word of the sample and the greatest one. Lesser words belong to the first bucket, and greater ones to the last.
+    /// The least word of the sample and the greatest one. Lesser words belong to the first bucket, and greater ones to
+    /// the last.
     bounds: [u64; 2],
     /// Bits of a word's distance from the least one that are after those of its interval.
     shift: u32,

@@ -1,5 +1,5 @@
-//! Counting sort, for keys that are more numerous than the values of their type: counts how often each value occurs, and
-//! writes each value as often.
+//! Counting sort, for keys that are more numerous than the values of their type: counts how often each value occurs,
+//! and writes each value as often.
 //!
 //! ```text
 //!   keys    2 0 1 2 0 1 1      each thread counts a part

@@ -16,7 +16,8 @@ use std::ops::Range;
 /// Keys that a thread handles at once.
 const BLOCK: usize = 1 << 16;
 
-/// Replaces the contents of `out` by the first key of each group, and those of `totals` by the group's values, combined in their order.
+/// Replaces the contents of `out` by the first key of each group, and those of `totals` by the group's values, combined
+/// in their order.
 pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     keys: &[K],
     value: impl Fn(usize) -> V + Sync,
@@ -41,7 +42,8 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     let leading = parallel::try_map_on(threads, blocks().zip(slots), |(block, slots)| {
         write_block(block, |i| is_head(i).then(|| keys[i]), &value, &combine, slots)
     })?;
-    // SAFETY: the slots of all blocks together are the first `total` ones of both, and `write_block` has filled each, or panicked.
+    // SAFETY: the slots of all blocks together are the first `total` ones of both, and `write_block` has filled each,
+    // or panicked.
     unsafe {
         out.set_len(total);
         totals.set_len(total);
@@ -57,8 +59,8 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     Ok(())
 }
 
-/// Fills the slots of a block: the keys that `head` returns, and what the groups have up to the end of the block. Returns what precedes the
-/// first head.
+/// Fills the slots of a block: the keys that `head` returns, and what the groups have up to the end of the block.
+/// Returns what precedes the first head.
 fn write_block<K, V: Copy>(
     block: Range<usize>,
     head: impl Fn(usize) -> Option<K>,

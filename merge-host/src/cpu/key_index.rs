@@ -5,9 +5,9 @@
 //!   numbers  30|0 10|1 20|2 10|3   ─ sort ─►   10|1 10|3 20|2 30|0   ─►   indices  1 3 2 0
 //! ```
 //!
-//! No two numbers are equal, so that any sort of them is stable: that of keys alone by vectors, which is several times as fast as
-//! one that moves keys with values. A number has 8 bytes. Where the bits in which keys differ and those of an index are more, the last ones of a key
-//! are left out at first, and decide where all others are the same.
+//! No two numbers are equal, so that any sort of them is stable: that of keys alone by vectors, which is several times
+//! as fast as one that moves keys with values. A number has 8 bytes. Where the bits in which keys differ and those of
+//! an index are more, the last ones of a key are left out at first, and decide where all others are the same.
 
 use super::blocks::for_each_block_of_keys;
 use super::memory::push;
@@ -28,7 +28,8 @@ pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
         && vector::can_sort_on::<u64>(threads, keys, || u64::MAX)
 }
 
-/// Writes to `indices`, which has the length of `keys`, the permutation that sorts them. [`can_argsort`] is true for them.
+/// Writes to `indices`, which has the length of `keys`, the permutation that sorts them. [`can_argsort`] is true for
+/// them.
 pub(super) fn argsort<K: Key, I: Index>(
     order: SortOrder,
     keys: &[K],

@@ -1,8 +1,8 @@
 //! Sort of a few keys by comparisons.
 //!
 //! The ordered bits of each key are computed once, not at each comparison. If keys have values, the ordered bits are
-//! followed by the key's index, in one number. No two such numbers are equal, so their order is that of a stable sort, and
-//! their indices say which key and which value belong where:
+//! followed by the key's index, in one number. No two such numbers are equal, so their order is that of a stable sort,
+//! and their indices say which key and which value belong where:
 //!
 //! ```text
 //!   keys    7 3 7 1   →   7|0 3|1 7|2 1|3   →   1|3 3|1 7|0 7|2   →   keys    1 3 7 7

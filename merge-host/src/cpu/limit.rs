@@ -4,8 +4,8 @@ use crate::{Error, VECTORS};
 use std::env;
 use std::sync::OnceLock;
 
-/// The limit that the environment variable [`VECTORS`] sets, as an index of its values, which it reads once; `None` if it is
-/// not set.
+/// The limit that the environment variable [`VECTORS`] sets, as an index of its values, which it reads once; `None` if
+/// it is not set.
 ///
 /// # Errors
 /// [`Error::Vectors`] if it has another value.

@@ -1,7 +1,7 @@
 //! Passes of a radix sort from the least significant digit to the most significant (LSD), on one thread.
 //!
-//! A pass counts how often each digit occurs, which gives the offset of each digit's keys, and then moves each key there,
-//! with its value.
+//! A pass counts how often each digit occurs, which gives the offset of each digit's keys, and then moves each key
+//! there, with its value.
 //!
 //! ```text
 //!   from  ├ 2 0 1 2 0 1 1 ┤   count: 2 3 2
@@ -12,8 +12,9 @@ use super::digit::{Counts, Digit};
 use super::run::{Run, RunMut};
 use crate::Key;
 
-/// Sorts by the digit `last` and the `PASSES - 1` digits before it, each of log2 `RADIX` bits. The result is in `scratch`
-/// if `to_scratch`, and otherwise in `run`. `PASSES` is a constant so that the compiler unrolls the loop that counts.
+/// Sorts by the digit `last` and the `PASSES - 1` digits before it, each of log2 `RADIX` bits. The result is in
+/// `scratch` if `to_scratch`, and otherwise in `run`. `PASSES` is a constant so that the compiler unrolls the loop that
+/// counts.
 pub(super) fn sort<K: Key, V: Copy, const RADIX: usize, const PASSES: usize>(
     run: RunMut<K, V>,
     scratch: RunMut<K, V>,
@@ -41,8 +42,8 @@ pub(super) fn sort<K: Key, V: Copy, const RADIX: usize, const PASSES: usize>(
     }
 }
 
-/// Moves each key of `from`, with its value, to the next slot of the bucket in `to` that `bucket_of` gives. `counts` are the numbers of
-/// keys of each bucket, and become the ends of the buckets.
+/// Moves each key of `from`, with its value, to the next slot of the bucket in `to` that `bucket_of` gives. `counts`
+/// are the numbers of keys of each bucket, and become the ends of the buckets.
 #[inline(always)]
 pub(super) fn scatter<K: Key, V: Copy, const RADIX: usize>(
     from: Run<K, V>,

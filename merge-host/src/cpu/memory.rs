@@ -73,14 +73,14 @@ pub(super) fn check_headroom_after<T>(memory: &[T]) -> Result<(), Error> {
     if size_of_val(memory) < LARGE { Ok(()) } else { check_headroom() }
 }
 
-/// Checks that some memory is left: the standard library and rayon end the program if they get none for the little that they
-/// need, such as a job for each thread.
+/// Checks that some memory is left: the standard library and rayon end the program if they get none for the little that
+/// they need, such as a job for each thread.
 pub(crate) fn check_headroom() -> Result<(), Error> {
     check_available(HEADROOM)
 }
 
-/// Checks that some memory is left when a thread has got its stack: a thread that has started ends the program if it gets none for the handler of a
-/// stack overflow.
+/// Checks that some memory is left when a thread has got its stack: a thread that has started ends the program if it
+/// gets none for the handler of a stack overflow.
 pub(crate) fn check_for_thread() -> io::Result<()> {
     /// Bytes of a thread's stack, unless the environment says otherwise.
     const STACK: usize = 2 << 20;
@@ -135,7 +135,8 @@ fn advise_huge_pages<T>(memory: &[T]) {
     }
 }
 
-/// Has the processor fetch the line of memory of the value at `index`, if there is one, while it goes on with other work.
+/// Has the processor fetch the line of memory of the value at `index`, if there is one, while it goes on with other
+/// work.
 #[inline(always)]
 pub(crate) fn prefetch<T>(values: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -1,8 +1,8 @@
 //! Merge of keys of 4 bytes, eight at a time, on processors with AVX2.
 //!
-//! Eight keys are held back. A step loads the next eight keys from the run whose next key is less, and sorts the sixteen,
-//! which are two ascending sequences, by a bitonic network (Batcher, 1968). The lower eight are the next of the output,
-//! because no later key is less than any of them, and the upper eight are held back next.
+//! Eight keys are held back. A step loads the next eight keys from the run whose next key is less, and sorts the
+//! sixteen, which are two ascending sequences, by a bitonic network (Batcher, 1968). The lower eight are the next of
+//! the output, because no later key is less than any of them, and the upper eight are held back next.
 //!
 //! ```text
 //!   held  │ 3 5 6 9 … │ ─┐

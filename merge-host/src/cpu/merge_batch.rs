@@ -9,8 +9,8 @@ use crate::Key;
 /// The least number of keys of the output that a thread takes at a time.
 const MIN_BLOCK: usize = 1 << 14;
 
-/// Merges run `p` of `a`, which has `a_len` keys, with run `p` of `b`, which has `d - a_len`, into run `p` of `out`, for
-/// every `p`.
+/// Merges run `p` of `a`, which has `a_len` keys, with run `p` of `b`, which has `d - a_len`, into run `p` of `out`,
+/// for every `p`.
 pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     a: Run<K, V>,
     b: Run<K, V>,

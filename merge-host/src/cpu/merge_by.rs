@@ -23,8 +23,8 @@ struct Block<'a, T> {
     to: &'a mut [MaybeUninit<T>],
 }
 
-/// Merges the first run of `from` with the second, the third with the fourth and so on. Each has `run` elements, the last one
-/// may be shorter, and if it has no partner, it is copied.
+/// Merges the first run of `from` with the second, the third with the fourth and so on. Each has `run` elements, the
+/// last one may be shorter, and if it has no partner, it is copied.
 ///
 /// Each slot of `to` receives the bits of another element, whatever `is_less` returns.
 pub(super) fn merge_pairs_of_runs<T: Send>(

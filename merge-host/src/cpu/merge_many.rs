@@ -1,5 +1,5 @@
-//! Merge of many runs: the output is divided into blocks that stay in a core's cache, and each is merged by a tree of merges
-//! of two.
+//! Merge of many runs: the output is divided into blocks that stay in a core's cache, and each is merged by a tree of
+//! merges of two.
 //!
 //! ```text
 //!   runs     ├──┊───┊────┤ ├─┊──┊──┤ ├────┊─┊──┤ ├─┊───┊───┤     the exact splits between blocks
@@ -9,9 +9,9 @@
 //!   out      ├──────────────────────┼────…
 //! ```
 //!
-//! Each key is read from memory once and written once, whatever the number of levels of the tree. A level halves the number
-//! of keys, not of runs, so the keys of a long run go through few merges. If there are so many runs that each has only a few
-//! keys in a block, groups of runs are merged first, in a separate pass over memory.
+//! Each key is read from memory once and written once, whatever the number of levels of the tree. A level halves the
+//! number of keys, not of runs, so the keys of a long run go through few merges. If there are so many runs that each
+//! has only a few keys in a block, groups of runs are merged first, in a separate pass over memory.
 //!
 //! Large values do not move from level to level: their indices do, and each value is copied once at the end.
 
@@ -44,8 +44,8 @@ pub(crate) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
     out: run::RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    // SAFETY: after the last pass each element of `out` is a copy of a value of `runs`; a pass copies only values that a run
-    // or the pass before has initialised.
+    // SAFETY: after the last pass each element of `out` is a copy of a value of `runs`; a pass copies only values that
+    // a run or the pass before has initialised.
     let out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
     let runs = runs.filter(|run| !run.keys.is_empty());
     let mut with_keys = memory::reserved(runs.size_hint().1.unwrap_or(0))?;
@@ -97,8 +97,8 @@ fn adjacent_runs<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize]) -> 
     memory::collected(lengths.iter().map(run))
 }
 
-/// Merges each group of `fan_in` adjacent runs (the last may be smaller) into one run. Writes these runs one after another
-/// to `out`, and returns their lengths.
+/// Merges each group of `fan_in` adjacent runs (the last may be smaller) into one run. Writes these runs one after
+/// another to `out`, and returns their lengths.
 fn merge_groups<K: Key, V: Copy + Send + Sync>(
     runs: &[Run<K, V>],
     fan_in: usize,
@@ -151,7 +151,8 @@ impl<K: Key, V: Copy> SmallMerges<K, V> {
         moves_values::<V>() && keys <= block::<K, V>()
     }
 
-    /// Merges `runs`, of which none is empty, into `out`, whose length is the sum of theirs. Of equal keys, those of an earlier run come first.
+    /// Merges `runs`, of which none is empty, into `out`, whose length is the sum of theirs. Of equal keys, those of an
+    /// earlier run come first.
     pub fn merge(&mut self, runs: &[Run<K, V>], mut out: RunMut<K, V>) -> Result<(), Error> {
         let count = out.keys.len();
         if self.keys.len() < count {
@@ -233,7 +234,8 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
         })
     }
 
-    /// Calls `merge` with each block of the output and the parts of the runs that it is merged from, without empty ones.
+    /// Calls `merge` with each block of the output and the parts of the runs that it is merged from, without empty
+    /// ones.
     fn for_each_block(mut self, mut merge: impl FnMut(&[Run<'a, K, V>], RunMut<K, V>)) -> Result<(), Error> {
         let mut runs = InMemory::of_runs(self.runs)?;
         let mut from: Box<[usize]> = memory::zeroed(self.runs.len())?;
@@ -289,7 +291,8 @@ fn merged<'a, K: Key, W: Copy>(
     out.as_run()
 }
 
-/// The number of first `parts` that have about half of the keys, and the number of their keys. There are at least two parts.
+/// The number of first `parts` that have about half of the keys, and the number of their keys. There are at least two
+/// parts.
 fn half<K, W>(parts: &[run::Run<K, W>]) -> (usize, usize) {
     let total: usize = parts.iter().map(|part| part.keys.len()).sum();
     let (mut count, mut keys) = (1, parts[0].keys.len());

@@ -1,6 +1,7 @@
 //! Merges of groups of runs, each group by itself.
 //!
-//! All threads together merge a group of many keys. Others are merged by one thread each, several adjacent ones at a time, as segments are sorted.
+//! All threads together merge a group of many keys. Others are merged by one thread each, several adjacent ones at a
+//! time, as segments are sorted.
 
 use super::memory;
 use super::merge_many::{Run, RunMut, SmallMerges, merge_runs};
@@ -23,14 +24,16 @@ pub(crate) struct Groups<'a> {
 impl Groups<'_> {
     /// The cost of merging all groups, in keys.
     ///
-    /// The sum does not overflow: the keys and the offsets lie in memory, of which a process addresses less than 2^57 bytes.
+    /// The sum does not overflow: the keys and the offsets lie in memory, of which a process addresses less than 2^57
+    /// bytes.
     pub fn cost(self) -> usize {
         let [runs, groups] = [self.offsets, self.groups].map(|offsets| offsets.len() - 1);
         self.offsets[runs] + (runs + groups) * RUN_COST
     }
 }
 
-/// Merges the runs of each group of `from` into the same slots of `out`. Of equal keys of a group, those of an earlier run come first.
+/// Merges the runs of each group of `from` into the same slots of `out`. Of equal keys of a group, those of an earlier
+/// run come first.
 pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     from: run::Run<K, V>,
     Groups { offsets, groups }: Groups,

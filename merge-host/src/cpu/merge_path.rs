@@ -1,8 +1,9 @@
-//! Merge of two runs along the merge path: a few blocks of one length for each thread, each merged from both ends at once.
+//! Merge of two runs along the merge path: a few blocks of one length for each thread, each merged from both ends at
+//! once.
 //!
 //! A merge with two cursors spends its time waiting: the choice of one key decides where the next is read. Therefore a
-//! block of keys alone is divided once more, in the middle, and both halves are merged from both ends, without branches.
-//! This gives four independent chains of steps:
+//! block of keys alone is divided once more, in the middle, and both halves are merged from both ends, without
+//! branches. This gives four independent chains of steps:
 //!
 //! ```text
 //!   out ├──1──►      ◄──2──┼──3──►      ◄──4──┤

@@ -5,8 +5,8 @@
 //!   blocks  ├──────────┼──────────┼──────────┼──────────┤
 //! ```
 //!
-//! A block may begin and end inside a problem. The split there is that of a merge of this problem alone, so threads share
-//! one problem of a billion keys as evenly as millions of problems of a few keys each.
+//! A block may begin and end inside a problem. The split there is that of a merge of this problem alone, so threads
+//! share one problem of a billion keys as evenly as millions of problems of a few keys each.
 
 use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
@@ -48,8 +48,8 @@ impl Offsets<'_> {
 
     /// The cost of the problems before `p`.
     ///
-    /// The sum does not overflow: a process addresses less than 2^57 bytes, so A and B have less than 2^57 keys each, and
-    /// there are less than 2^54 offsets.
+    /// The sum does not overflow: a process addresses less than 2^57 bytes, so A and B have less than 2^57 keys each,
+    /// and there are less than 2^54 offsets.
     fn cost_before(self, p: usize) -> usize {
         self.start(p) + p * PROBLEM_COST
     }

@@ -1,10 +1,10 @@
 //! The CPU engine: merges and sorts on a pool of threads.
 //!
-//! Every function takes the number of threads to use. If that is more than 1, the calling thread must belong to the pool
-//! whose threads are to do the work; with 1 thread, no pool is needed.
+//! Every function takes the number of threads to use. If that is more than 1, the calling thread must belong to the
+//! pool whose threads are to do the work; with 1 thread, no pool is needed.
 //!
-//! All memory is asked for such that a refusal is an error, or has the work done in a way that needs less. Large scratch
-//! memory is allocated before the input is changed.
+//! All memory is asked for such that a refusal is an error, or has the work done in a way that needs less. Large
+//! scratch memory is allocated before the input is changed.
 //!
 //! | file | contents |
 //! | --- | --- |

@@ -1,7 +1,7 @@
 //! Elements of any type, moved in the order of a permutation.
 //!
-//! An element is moved by copying its bits. What it owns is neither copied nor dropped, so until the end of a move there are
-//! two copies of its bits, of which one counts:
+//! An element is moved by copying its bits. What it owns is neither copied nor dropped, so until the end of a move
+//! there are two copies of its bits, of which one counts:
 //!
 //! ```text
 //!   items    A B C D            A B C D            C A D B
@@ -28,13 +28,15 @@ const SMALL: usize = 16;
 #[repr(transparent)]
 pub(crate) struct Moved<T>(MaybeUninit<T>);
 
-// SAFETY: a shared reference gives access to bits only, of which a copy becomes an element of one thread, as if it had been sent to it.
+// SAFETY: a shared reference gives access to bits only, of which a copy becomes an element of one thread, as if it had
+// been sent to it.
 unsafe impl<T: Send> Sync for Moved<T> {}
 
 impl<T> Moved<T> {
     /// The bits of `items`.
     pub fn of(items: &mut [T]) -> &[Self] {
-        // SAFETY: `Moved<T>` has the layout of `T`, and as long as the result lives nothing else refers to the elements.
+        // SAFETY: `Moved<T>` has the layout of `T`, and as long as the result lives nothing else refers to the
+        // elements.
         unsafe { &*(std::ptr::from_mut(items) as *const [Self]) }
     }
 
@@ -46,7 +48,8 @@ impl<T> Moved<T> {
     }
 }
 
-/// Copies to each slot of `to` the bits of the element that has the slot's index in `permutation`, on up to `threads` threads.
+/// Copies to each slot of `to` the bits of the element that has the slot's index in `permutation`, on up to `threads`
+/// threads.
 ///
 /// # Panics
 /// Panics if an index is not below the number of elements, or if there are fewer indices than slots.
@@ -127,7 +130,8 @@ impl<'a, T: Send> CopyBack<'a, T> {
 
     /// Slots for the elements, which have no elements that count, and the elements, where they are.
     pub fn slots_and_elements(&mut self) -> (&mut [MaybeUninit<T>], &mut [T]) {
-        // SAFETY: `MaybeUninit<T>` has the layout of `T`, and whatever is written there is overwritten when this is dropped.
+        // SAFETY: `MaybeUninit<T>` has the layout of `T`, and whatever is written there is overwritten when this is
+        // dropped.
         let slots = unsafe { &mut *(std::ptr::from_mut(self.items) as *mut [MaybeUninit<T>]) };
         // SAFETY: as for `elements`.
         (slots, unsafe { self.scratch.assume_init_mut() })

@@ -19,11 +19,11 @@ impl<K: Key> MultiwaySplit<K> {
         &self.0.low
     }
 
-    /// Advances to the split with `rank` keys of the merge of `runs` before it. `rank` is not less than now, and at most the
-    /// number of all keys.
+    /// Advances to the split with `rank` keys of the merge of `runs` before it. `rank` is not less than now, and at
+    /// most the number of all keys.
     ///
-    /// Takes O(k (b + log n)) time for k runs, keys of b bits and n keys to advance by. The elements of `taken` always add
-    /// up to `rank`; if a run is not ascending, they are otherwise unspecified.
+    /// Takes O(k (b + log n)) time for k runs, keys of b bits and n keys to advance by. The elements of `taken` always
+    /// add up to `rank`; if a run is not ascending, they are otherwise unspecified.
     pub fn move_to(&mut self, runs: &mut InMemory<K>, rank: usize) {
         // No run contributes more keys than the split advances by.
         let most = rank - self.taken().iter().sum::<usize>();
@@ -55,7 +55,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Splits at every `step`-th rank in turn, as adjacent blocks do, and from the beginning, and calls `check` with each.
+    /// Splits at every `step`-th rank in turn, as adjacent blocks do, and from the beginning, and calls `check` with
+    /// each.
     fn split_everywhere<K: Key>(runs: &[Vec<K>], step: usize, mut check: impl FnMut(usize, &[usize])) {
         let mut parts: InMemory<K> = runs.iter().map(|run| &run[..]).collect();
         let total = runs.iter().map(Vec::len).sum();

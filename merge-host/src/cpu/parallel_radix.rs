@@ -9,10 +9,11 @@
 //! ```
 //!
 //! Keys with the same digit keep their order, so the sort is stable. If a bucket has too many keys for one thread, all
-//! threads divide it again, by the most significant digit in which its keys differ. Each key is moved through memory twice,
-//! whatever the number of threads: the buckets that one thread sorts mostly fit its cache.
+//! threads divide it again, by the most significant digit in which its keys differ. Each key is moved through memory
+//! twice, whatever the number of threads: the buckets that one thread sorts mostly fit its cache.
 //!
-//! Dividing needs a little memory besides the scratch memory, for counts and lists. Where there is none, one thread sorts.
+//! Dividing needs a little memory besides the scratch memory, for counts and lists. Where there is none, one thread
+//! sorts.
 
 use super::digit;
 use super::memory;
@@ -69,8 +70,8 @@ pub(super) fn can_argsort(keys: usize, threads: usize) -> bool {
     threads > 1 && keys > SERIAL_KEYS
 }
 
-/// Writes to `indices` the permutation that sorts `keys`, for whose length [`can_argsort`] is true. `indices` has the same
-/// length. The calling thread belongs to the pool of `threads` threads.
+/// Writes to `indices` the permutation that sorts `keys`, for whose length [`can_argsort`] is true. `indices` has the
+/// same length. The calling thread belongs to the pool of `threads` threads.
 ///
 /// Keys move directly to their buckets, and from each bucket to memory that the next bucket uses again, so the scratch
 /// memory holds no more than the keys and the indices.
@@ -133,8 +134,8 @@ impl<K: Key> Shares<K> {
         keys.div_ceil(self.threads).max(MIN_CHUNK)
     }
 
-    /// A workspace that no other thread uses. The calling thread begins at its own one, and there is one for each thread of
-    /// this sort, of which the pool may have more.
+    /// A workspace that no other thread uses. The calling thread begins at its own one, and there is one for each
+    /// thread of this sort, of which the pool may have more.
     fn workspace(&self) -> MutexGuard<'_, Workspace<K>> {
         let thread = rayon::current_thread_index().unwrap_or(0) % self.threads;
         let (after, first) = (&self.workspaces[thread..], &self.workspaces[..thread]);
@@ -150,8 +151,8 @@ fn radix_of<K, V>(keys: usize) -> usize {
     (bytes / BUCKET_BYTES).clamp(MIN_RADIX, most).min(keys / KEYS_PER_VALUE)
 }
 
-/// Sorts `run`. The result is in `scratch` if `to_scratch`, and otherwise in `run`. All keys have the same bits except for
-/// those in `may_differ`, if it is given.
+/// Sorts `run`. The result is in `scratch` if `to_scratch`, and otherwise in `run`. All keys have the same bits except
+/// for those in `may_differ`, if it is given.
 fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -166,7 +167,8 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     radix::sort(run, scratch, to_scratch, may_differ, &mut shares.workspace());
 }
 
-/// Divides `run` by a digit, and sorts the keys of each of its values. What [`sort_by_digits`] says of `to_scratch` holds.
+/// Divides `run` by a digit, and sorts the keys of each of its values. What [`sort_by_digits`] says of `to_scratch`
+/// holds.
 ///
 /// # Errors
 /// [`Error::OutOfHostMemory`] if there is no memory for counts and lists. `run` is unchanged then.
@@ -205,13 +207,16 @@ fn total(counts: &AllCounts, value: usize) -> usize {
     counts.iter().skip(value).step_by(RADIX).sum()
 }
 
+/// The parts of two runs that belong to a value of a digit.
+type Bucket<'a, 'b, A, B, C, D> = (RunMut<'a, A, B>, RunMut<'b, C, D>);
+
 /// The parts of two runs that belong to each value of `digit`.
 fn buckets<'a, 'b, A, B, C, D>(
     mut a: RunMut<'a, A, B>,
     mut b: RunMut<'b, C, D>,
     digit: Digit,
     counts: &AllCounts,
-) -> Result<Vec<(RunMut<'a, A, B>, RunMut<'b, C, D>)>, Error> {
+) -> Result<Vec<Bucket<'a, 'b, A, B, C, D>>, Error> {
     let mut buckets = memory::reserved(digit.values())?;
     for value in 0..digit.values() {
         let count = total(counts, value);

@@ -19,8 +19,8 @@ use crate::key::sealed::Bits;
 use crate::{Key, SortOrder};
 use std::ops::RangeInclusive;
 
-/// Values of a digit. There is one list to write for each, instead of one of keys and one of values, so there may be more
-/// of them than in a sort that moves pairs.
+/// Values of a digit. There is one list to write for each, instead of one of keys and one of values, so there may be
+/// more of them than in a sort that moves pairs.
 const RADIX: usize = 1 << 10;
 /// Digits of a prefix: enough to distinguish the greatest number of keys.
 const DIGITS: usize = 2;
@@ -78,7 +78,8 @@ pub(super) fn has_vectors<K, V>() -> bool {
         && vector::can_sort::<PrefixIndex>(*VECTOR_KEYS.end(), || PrefixIndex::MAX)
 }
 
-/// What [`sort`] does, with vectors in place of passes, for types for which [`has_vectors`] is true. `workspace` has memory for the numbers.
+/// What [`sort`] does, with vectors in place of passes, for types for which [`has_vectors`] is true. `workspace` has
+/// memory for the numbers.
 pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     run: Run<K, V>,
     mut sorted: RunMut<K, V>,
@@ -111,8 +112,8 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     last
 }
 
-/// Sorts `run`, for whose length [`can_sort`] is true, into `sorted`, up to the end of the digit that it returns. All keys
-/// have the same bits except for those in `differing`. `workspace` has memory for the numbers and for passes.
+/// Sorts `run`, for whose length [`can_sort`] is true, into `sorted`, up to the end of the digit that it returns. All
+/// keys have the same bits except for those in `differing`. `workspace` has memory for the numbers and for passes.
 pub(super) fn sort<K: Key, V: Copy>(
     run: Run<K, V>,
     mut sorted: RunMut<K, V>,

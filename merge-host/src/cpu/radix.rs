@@ -1,16 +1,17 @@
 //! Radix sort of one run on one thread.
 //!
-//! Keys that fit the cache are sorted by passes over all of them from the least significant digit to the most significant
-//! ([`lsd`]). The digits are the first ones in which keys differ, as many as distinguish most keys; where the
-//! order is still wrong afterwards, the keys that have these digits in common are sorted by the remaining bits:
+//! Keys that fit the cache are sorted by passes over all of them from the least significant digit to the most
+//! significant ([`lsd`]). The digits are the first ones in which keys differ, as many as distinguish most keys; where
+//! the order is still wrong afterwards, the keys that have these digits in common are sorted by the remaining bits:
 //!
 //! ```text
 //!   keys    27 15 11 26 12 38   ─ first digit ─►   15 11 12│27 26│38
 //!                               ─ keys with the same first digit that are out of order ─►   11 12 15│26 27│38
 //! ```
 //!
-//! More keys are divided by the most significant digit in which keys differ (MSD), and the keys of each digit are sorted
-//! separately. Very few keys are compared, because scanning the counts of all values of a digit would take longer.
+//! More keys are divided by the most significant digit in which keys differ (MSD), and the keys of each digit are
+//! sorted separately. Very few keys are compared, because scanning the counts of all values of a digit would take
+//! longer.
 //!
 //! Large key-value pairs that are to be moved to other memory are moved only once: see [`prefix_index`].
 //!
@@ -31,8 +32,8 @@ use crate::{Key, SortOrder};
 const RADIX: usize = 1 << 8;
 /// Values of a digit where two of them take the place of three others.
 const WIDE_RADIX: usize = 1 << 10;
-/// Keys that are read to find out whether wide digits distinguish them, and how many different digits they have at least if so. Of uniform keys
-/// there are 227, and 150 of floats in [0, 1).
+/// Keys that are read to find out whether wide digits distinguish them, and how many different digits they have at
+/// least if so. Of uniform keys there are 227, and 150 of floats in [0, 1).
 const SAMPLE: usize = 1 << 8;
 const DIFFERENT: usize = 200;
 /// The greatest number of passes: they distinguish as many keys as fit the cache.
@@ -46,8 +47,8 @@ const KEYS_PER_BUCKET: usize = 1 << 10;
 /// Bytes of keys and values that fit a core's caches together with the scratch memory.
 const CACHED_BYTES: usize = 1 << 21;
 
-/// Buckets of about as many keys, and how many keys these have at least, as a rule: where vectors sort numbers, a core's caches hold what goes to so
-/// few. How many keys are read to find out where buckets end.
+/// Buckets of about as many keys, and how many keys these have at least, as a rule: where vectors sort numbers, a
+/// core's caches hold what goes to so few. How many keys are read to find out where buckets end.
 const EVEN_BUCKETS: usize = 1 << 5;
 const KEYS_PER_EVEN_BUCKET: usize = 1 << 14;
 const BUCKETS_SAMPLE: usize = 1 << 10;
@@ -100,8 +101,8 @@ fn sort_unsorted<K: Key, V: Copy>(
     let Some(first) = run.keys.first() else { return };
     let keys = run.keys.len();
     let is_cached = keys * (size_of::<K>() + size_of::<V>()) <= CACHED_BYTES;
-    // Scanning all keys for the bits that differ takes a fifth of a pass. Without it there may be passes that move nothing,
-    // each of which is a scan, too.
+    // Scanning all keys for the bits that differ takes a fifth of a pass. Without it there may be passes that move
+    // nothing, each of which is a scan, too.
     let differing = may_differ.filter(|_| is_cached).unwrap_or_else(|| digit::differing(*first, &*run.keys));
     let bits = digit::significant(differing).min(digit::distinguishing_bits(keys));
     let passes = Digit::in_bits(bits).min(MAX_PASSES);
@@ -148,7 +149,8 @@ fn sort_unsorted<K: Key, V: Copy>(
     }
 }
 
-/// Whether two wide digits distinguish most keys, as far as a sample tells. Those of floats do not: they begin with exponents, of which few are frequent.
+/// Whether two wide digits distinguish most keys, as far as a sample tells. Those of floats do not: they begin with
+/// exponents, of which few are frequent.
 fn is_even<K: Key>(keys: &[K], differing: K::Bits) -> bool {
     let (digit, mut occurs) = (WideDigit::last_of(1, differing), [false; WIDE_RADIX]);
     keys.iter().step_by(keys.len().div_ceil(SAMPLE)).for_each(|key| occurs[digit.of(*key)] = true);
@@ -226,8 +228,9 @@ fn msd_sort<K: Key, V: Copy>(
     sort_buckets(run, scratch, to_scratch, |key| digit.of(key), &mut counts, Some(digit.bits_after()), workspace);
 }
 
-/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if many keys are equal, or if
-/// there is no memory for a sample. All keys have the same bits except for those in `differing`.
+/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if
+/// many keys are equal, or if there is no memory for a sample. All keys have the same bits except for those in
+/// `differing`.
 fn bucket_sort<K: Key, V: Copy>(
     run: &mut RunMut<K, V>,
     scratch: &mut RunMut<K, V>,
@@ -260,7 +263,8 @@ fn bucket_sort<K: Key, V: Copy>(
     true
 }
 
-/// Moves the keys of `run` to buckets in `scratch`, and sorts each bucket as [`sort`] does. `counts` has the number of keys of each bucket.
+/// Moves the keys of `run` to buckets in `scratch`, and sorts each bucket as [`sort`] does. `counts` has the number of
+/// keys of each bucket.
 fn sort_buckets<K: Key, V: Copy, const RADIX: usize>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,

@@ -1,7 +1,8 @@
 //! Scratch memory that is kept for later calls.
 //!
-//! The system zeroes each page of memory that it provides, when it is first written, which takes longer than it takes to sort what fits there.
-//! Therefore some memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the whole process.
+//! The system zeroes each page of memory that it provides, when it is first written, which takes longer than it takes
+//! to sort what fits there. Therefore some memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the
+//! whole process.
 
 use super::memory::{check_headroom_after, out_of_memory, prefer_huge_pages};
 use crate::{Error, allocation};
@@ -35,8 +36,8 @@ pub(crate) fn release() {
 }
 
 impl Kept {
-    /// The least memory that has so many blocks, or else the greatest of those that have fewer, which is to be replaced: so no more are kept than
-    /// are in use at once.
+    /// The least memory that has so many blocks, or else the greatest of those that have fewer, which is to be
+    /// replaced: so no more are kept than are in use at once.
     fn take(&mut self, blocks: usize) -> Option<Vec<Block>> {
         let order = |memory: &Vec<Block>| (memory.capacity() < blocks, memory.capacity().abs_diff(blocks));
         let best = (0..self.0.len()).min_by_key(|&i| order(&self.0[i]))?;
@@ -137,7 +138,8 @@ impl<T> Deref for Scratch<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: from that offset on there is capacity for `count` values. They are initialised: by zeros, or because they need not be.
+        // SAFETY: from that offset on there is capacity for `count` values. They are initialised: by zeros, or because
+        // they need not be.
         unsafe { std::slice::from_raw_parts(self.blocks.as_ptr().byte_add(self.offset()).cast(), self.count) }
     }
 }

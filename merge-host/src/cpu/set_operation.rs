@@ -1,10 +1,12 @@
-//! Set operations: the input is divided into blocks between groups of partners, whose results are counted, then written.
+//! Set operations: the input is divided into blocks between groups of partners, whose results are counted, then
+//! written.
 //!
-//! A key of A and an equal key of B are partners. A step examines the first key of each array: they are partners, or the
-//! lesser of them has no partner. The operations differ only in which of these keys they keep.
+//! A key of A and an equal key of B are partners. A step examines the first key of each array: they are partners, or
+//! the lesser of them has no partner. The operations differ only in which of these keys they keep.
 //!
-//! For several threads the path of a merge is divided into blocks of one length. A boundary inside a group of equal keys is
-//! moved to where as many keys of A as of B precede it, so partners belong to the same block, however large the group is:
+//! For several threads the path of a merge is divided into blocks of one length. A boundary inside a group of equal
+//! keys is moved to where as many keys of A as of B precede it, so partners belong to the same block, however large the
+//! group is:
 //!
 //! ```text
 //!   A  1 2 2 2 2|2 2 5       the boundary in a merge, after 7 keys: all 2s of A precede those of B
@@ -14,8 +16,8 @@
 //!   B  1 2 2|4
 //! ```
 //!
-//! One pass counts the partners of each block. This gives the number of keys that it keeps and, summed up, the index of its
-//! first key in the output. The second pass writes them.
+//! One pass counts the partners of each block. This gives the number of keys that it keeps and, summed up, the index of
+//! its first key in the output. The second pass writes them.
 
 use super::memory::{self, out_of_memory};
 use super::run::Keys;
@@ -51,9 +53,12 @@ pub(crate) fn set_operation<K: Key>(
     Ok(())
 }
 
-/// Divides `a` and `b` into `count` blocks such that partners belong to the same block. Every key belongs to a block, also if
-/// `a` or `b` is not ascending.
-fn blocks<'a, K: Key>(a: &'a [K], b: &'a [K], count: usize) -> Result<Vec<(&'a [K], &'a [K])>, Error> {
+/// The parts of both arrays that belong to a block.
+type Block<'a, K> = (&'a [K], &'a [K]);
+
+/// Divides `a` and `b` into `count` blocks such that partners belong to the same block. Every key belongs to a block,
+/// also if `a` or `b` is not ascending.
+fn blocks<'a, K: Key>(a: &'a [K], b: &'a [K], count: usize) -> Result<Vec<Block<'a, K>>, Error> {
     let (m, n) = (a.len(), b.len());
     let rank = |p| ((m + n) as u128 * p as u128 / count as u128) as usize;
     let boundaries = (1..count).map(|p| boundary(a, b, rank(p))).chain([(m, n)]);

@@ -1,6 +1,7 @@
 //! Choice of the method that sorts keys.
 //!
-//! Keys are encoded as bits, unsigned integers that are in the order of the keys, or in the opposite order for a descending sort.
+//! Keys are encoded as bits, unsigned integers that are in the order of the keys, or in the opposite order for a
+//! descending sort.
 //!
 //! ```text
 //!   keys  -3 1 2   ─ encode ─►  2^31 - 3   2^31 + 1   2^31 + 2   ─ sort, decode ─►  -3 1 2
@@ -43,8 +44,8 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
     Ok(())
 }
 
-/// Encodes `keys`, calls `sort`, which sorts their bits in ascending order, and decodes these. What sorts need not know types but for their
-/// widths, and floats take the time of integers. Does nothing where keys are in order.
+/// Encodes `keys`, calls `sort`, which sorts their bits in ascending order, and decodes these. What sorts need not know
+/// types but for their widths, and floats take the time of integers. Does nothing where keys are in order.
 pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K::Bits])) {
     if order == SortOrder::Ascending && TypeId::of::<K>() == TypeId::of::<K::Bits>() {
         return sort(bytemuck::cast_slice_mut(keys));
@@ -62,8 +63,8 @@ fn replace_each<K: Key>(keys: &mut [K], threads: usize, of: impl Fn(K) -> K + Sy
     for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| keys.iter_mut().for_each(|key| *key = of(*key)));
 }
 
-/// Whether `keys` are in order, as far as that is found out without encoding them: on several threads descending ones are encoded first. The
-/// scan ends early unless keys are in order, or nearly so.
+/// Whether `keys` are in order, as far as that is found out without encoding them: on several threads descending ones
+/// are encoded first. The scan ends early unless keys are in order, or nearly so.
 fn is_sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> bool {
     match order {
         SortOrder::Ascending => first_unsorted_on(threads, keys).is_none(),

@@ -1,4 +1,5 @@
-//! Stable sort of elements of any type by a comparison: each thread sorts a run, and all threads merge the runs, in rounds.
+//! Stable sort of elements of any type by a comparison: each thread sorts a run, and all threads merge the runs, in
+//! rounds.
 //!
 //! ```text
 //!   items    │ 5 2 7 │ 3 9 1 │ 8 4 6 │ 2 2 0 │
@@ -7,15 +8,15 @@
 //!   items    │ 0 1 2 2 2 3 4 5 6 7 8 9       │
 //! ```
 //!
-//! A round copies the bits of elements and leaves those that it reads, which count until the round ends. So a comparison that
-//! panics neither loses nor duplicates an element: the elements stay where they are, or are copied from the scratch memory
-//! back to `items`.
+//! A round copies the bits of elements and leaves those that it reads, which count until the round ends. So a
+//! comparison that panics neither loses nor duplicates an element: the elements stay where they are, or are copied from
+//! the scratch memory back to `items`.
 //!
-//! No element is compared by two threads at the same time, and none after its bits have been copied. Therefore elements need
-//! not be `Sync`, and a comparison may change what is in a `Cell` of an element.
+//! No element is compared by two threads at the same time, and none after its bits have been copied. Therefore elements
+//! need not be `Sync`, and a comparison may change what is in a `Cell` of an element.
 //!
-//! The standard library sorts the runs. It ends the program if it gets no scratch memory, so as much is asked for before, and
-//! given back just before it asks for it.
+//! The standard library sorts the runs. It ends the program if it gets no scratch memory, so as much is asked for
+//! before, and given back just before it asks for it.
 
 use super::memory;
 use super::merge_by::merge_pairs_of_runs;
@@ -26,8 +27,8 @@ use std::cmp::Ordering;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
-/// Bytes up to which the standard library's stable sort takes scratch memory for all elements. Of more elements it takes
-/// some for half.
+/// Bytes up to which the standard library's stable sort takes scratch memory for all elements. Of more elements it
+/// takes some for half.
 const MAX_FULL_SCRATCH: usize = 8_000_000;
 /// Bytes of scratch memory that it takes from the stack.
 const STACK_SCRATCH: usize = 4096;

@@ -1,5 +1,5 @@
-//! Sorts of elements of any type by ordered bits: the bits of all elements are extracted once and sorted with their indices,
-//! and each element moves once, at the end.
+//! Sorts of elements of any type by ordered bits: the bits of all elements are extracted once and sorted with their
+//! indices, and each element moves once, at the end.
 //!
 //! ```text
 //!   items    "pear" "fig" "lime"         bits     4 3 4

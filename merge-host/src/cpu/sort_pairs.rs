@@ -1,7 +1,7 @@
 //! Sorts of key-value pairs, and of the indices of keys.
 //!
-//! Small values move together with their keys, pass by pass. Of large values the indices do, and each value is moved once
-//! at the end:
+//! Small values move together with their keys, pass by pass. Of large values the indices do, and each value is moved
+//! once at the end:
 //!
 //! ```text
 //!   keys     7 3 5             3 5 7

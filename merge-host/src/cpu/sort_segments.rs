@@ -28,7 +28,8 @@ const MAX_COMPARED_PAIRS: usize = 256;
 
 /// The cost of sorting the segments, in keys.
 ///
-/// The sum does not overflow: the keys and the offsets lie in memory, of which a process addresses less than 2^57 bytes.
+/// The sum does not overflow: the keys and the offsets lie in memory, of which a process addresses less than 2^57
+/// bytes.
 pub(crate) fn cost(offsets: &[usize]) -> usize {
     offsets[offsets.len() - 1] + (offsets.len() - 1) * SEGMENT_COST
 }

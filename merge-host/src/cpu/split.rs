@@ -7,8 +7,8 @@ use std::ops::Range;
 
 /// The parts of `a` and `b` whose merge is the keys `from..to` of the merge of `a` and `b`.
 ///
-/// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`; if `a` or `b` is not ascending, the
-/// parts are otherwise unspecified.
+/// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`; if `a` or `b` is not ascending,
+/// the parts are otherwise unspecified.
 pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) -> (&'a [K], &'a [K]) {
     let (a_part, b_part) = part_ranges(a, b, from, to);
     (&a[a_part], &b[b_part])
@@ -18,8 +18,8 @@ pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) 
 pub(crate) fn part_ranges<K: Key>(a: &[K], b: &[K], from: usize, to: usize) -> (Range<usize>, Range<usize>) {
     let i_from = co_rank(from, Keys(a), Keys(b));
     let j_from = from - i_from;
-    // For ascending input the bounds change nothing. For other input each co-rank is still a valid split of its own, but
-    // two of them need not be in order. The bounds ensure i_from <= i_to and j_from <= j_to.
+    // For ascending input the bounds change nothing. For other input each co-rank is still a valid split of its own,
+    // but two of them need not be in order. The bounds ensure i_from <= i_to and j_from <= j_to.
     let least = i_from.max(to.saturating_sub(b.len()));
     let most = a.len().min(i_from + (to - from));
     let i_to = co_rank(to, Keys(a), Keys(b)).clamp(least, most);

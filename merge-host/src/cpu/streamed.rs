@@ -1,7 +1,7 @@
 //! Sort of keys that callbacks read and write.
 //!
-//! A block of keys is divided into buckets as soon as it is read. When all are, the keys of each bucket are collected, sorted
-//! in a core's cache, and written, by one thread:
+//! A block of keys is divided into buckets as soon as it is read. When all are, the keys of each bucket are collected,
+//! sorted in a core's cache, and written, by one thread:
 //!
 //! ```text
 //!   read           ├─ block 0 ─┼─ block 1 ─┼─ block 2 ─┤
@@ -10,9 +10,9 @@
 //!   bucket 1          ├─┴─────┴────────┤ ─ sort ─► write
 //! ```
 //!
-//! So each key moves through memory twice between the callbacks, whatever the number of keys, and waiting for a file overlaps with
-//! computing. Buckets are intervals of keys that have about the same number of keys in a sample. A bucket with too many keys for one thread,
-//! as there is if many keys are equal, is sorted by all of them.
+//! So each key moves through memory twice between the callbacks, whatever the number of keys, and waiting for a file
+//! overlaps with computing. Buckets are intervals of keys that have about the same number of keys in a sample. A bucket
+//! with too many keys for one thread, as there is if many keys are equal, is sorted by all of them.
 
 use super::blocks::try_for_each_callback;
 use super::buckets;
@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The least number of threads, and of bytes of keys, that are worth dividing keys while they are read. Memory is fast enough for fewer threads to
-/// divide keys in place, by vectors.
+/// The least number of threads, and of bytes of keys, that are worth dividing keys while they are read. Memory is fast
+/// enough for fewer threads to divide keys in place, by vectors.
 const MIN_THREADS: usize = 5;
 const MIN_BYTES: usize = 1 << 29;
 /// Bytes of a block, which a core's cache holds.
@@ -34,7 +34,8 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Bytes of a bucket that a core sorts fast, and the greatest number of buckets that a block is divided into fast.
 const BUCKET_BYTES: usize = 1 << 20;
 const MAX_BUCKETS: usize = 1 << 11;
-/// Blocks of which the first keys are the sample, and how many of each: few of many, because neighbours are often alike.
+/// Blocks of which the first keys are the sample, and how many of each: few of many, because neighbours are often
+/// alike.
 const SAMPLED_BLOCKS: usize = 1 << 10;
 const SAMPLED_KEYS: usize = 1 << 8;
 /// Intervals of keys that buckets consist of.
@@ -198,8 +199,8 @@ impl<'a, K: Key> Divided<'a, K> {
     }
 }
 
-/// Moves the keys of `from` to `to`, bucket after bucket. `ends`, which are 0, become the ends of the buckets. `of_keys` is scratch memory. Both have
-/// the length of `from`.
+/// Moves the keys of `from` to `to`, bucket after bucket. `ends`, which are 0, become the ends of the buckets.
+/// `of_keys` is scratch memory. Both have the length of `from`.
 fn divide<K: Key>(
     buckets: &Buckets,
     order: SortOrder,

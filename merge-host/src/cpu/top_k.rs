@@ -1,7 +1,7 @@
 //! The first keys of the order, without sorting the others.
 //!
-//! A threshold, the last of k items that were seen, keeps most items out. Those that pass are candidates, and when there are many the k first of
-//! them are selected, which lowers the threshold:
+//! A threshold, the last of k items that were seen, keeps most items out. Those that pass are candidates, and when
+//! there are many the k first of them are selected, which lowers the threshold:
 //!
 //! ```text
 //!   items ──► those before the threshold ──► candidates (2 k or more) ──select──► k candidates, a lower threshold

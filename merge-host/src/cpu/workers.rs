@@ -27,7 +27,8 @@ pub(crate) struct Workers {
     on_current_pool: bool,
 }
 
-/// A pool that is started by the first call that is worth more than one thread, and again if there are more processors then.
+/// A pool that is started by the first call that is worth more than one thread, and again if there are more processors
+/// then.
 #[derive(Default)]
 struct Pool {
     pool: Option<Arc<ThreadPool>>,
@@ -45,8 +46,8 @@ impl Workers {
         }
     }
 
-    /// The threads that all engines share which have none of their own: one for each processor, or as many as the system
-    /// starts. The calling thread does the work if it starts none.
+    /// The threads that all engines share which have none of their own: one for each processor, or as many as the
+    /// system starts. The calling thread does the work if it starts none.
     pub fn shared() -> Arc<Self> {
         static SHARED: LazyLock<Arc<Workers>> = LazyLock::new(|| Arc::new(Workers::new(MAX_THREADS, false)));
         SHARED.clone()
@@ -109,8 +110,8 @@ impl Workers {
         self.run(self.threads_to_sort(keys), sort)
     }
 
-    /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. If it is more
-    /// than 1, `work` runs in the pool.
+    /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. If it is
+    /// more than 1, `work` runs in the pool.
     fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
         let mut work = Some(work);
         self.run_dyn(threads, &mut |threads| work.take().map_or(Ok(()), |work| work(threads)))
@@ -137,8 +138,8 @@ impl Workers {
         Ok(Timing { compute, ..Timing::default() })
     }
 
-    /// A pool of `threads` threads, or fewer, which is started if there is none yet, or `None` if the calling thread is to
-    /// work alone.
+    /// A pool of `threads` threads, or fewer, which is started if there is none yet, or `None` if the calling thread is
+    /// to work alone.
     fn pool(&self, threads: usize, spawn: &impl Spawn) -> Result<Option<Arc<ThreadPool>>, Error> {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.threads < threads {
@@ -176,7 +177,8 @@ mod tests {
         }
     }
 
-    /// The number of threads of the pool that a call uses where there are `processors`, and the system starts up to `limit` threads.
+    /// The number of threads of the pool that a call uses where there are `processors`, and the system starts up to
+    /// `limit` threads.
     fn threads(workers: &Workers, processors: usize, limit: usize) -> Result<Option<usize>, Error> {
         let pool = workers.pool(workers.threads.min(processors), &limited(limit))?;
         Ok(pool.map(|pool| pool.current_num_threads()))

@@ -1,8 +1,8 @@
 //! Software write combining: writes items to many buckets in turn, one cache line at a time.
 //!
-//! Written one by one, each item would touch another cache line and another page, and the processor would read every line
-//! from memory only to overwrite it. Instead, the items of each bucket are collected in a line that stays in the cache.
-//! When it is full, it is written to memory as a whole, bypassing the cache.
+//! Written one by one, each item would touch another cache line and another page, and the processor would read every
+//! line from memory only to overwrite it. Instead, the items of each bucket are collected in a line that stays in the
+//! cache. When it is full, it is written to memory as a whole, bypassing the cache.
 //!
 //! ```text
 //!   collected    │ . . 1 2 │          │ 3 4 5 6 │          │ 7 8 . . │   one after another, in the same line of the cache
@@ -13,8 +13,8 @@
 //!                    └─────────────── bucket ──────────────────┘
 //! ```
 //!
-//! An item has the same offset in its collected line as in memory. A bucket shares its first and last line with the buckets
-//! before and after it, so only the bucket's part of these lines is copied.
+//! An item has the same offset in its collected line as in memory. A bucket shares its first and last line with the
+//! buckets before and after it, so only the bucket's part of these lines is copied.
 
 use super::memory;
 use crate::Error;

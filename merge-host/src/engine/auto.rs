@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The GPUs, which are started by the first call that they are worth starting for. Where the text says "the GPU", it means all of them.
+/// The GPUs, which are started by the first call that they are worth starting for. Where the text says "the GPU", it
+/// means all of them.
 pub(super) struct Choice {
     costs: CostModel,
     gpus: Gpus,
@@ -34,9 +35,9 @@ impl Choice {
 
     /// Chooses for `work` between a GPU and `threads` threads of the CPU, and starts the GPU if it is chosen.
     ///
-    /// A call that does the work (`is_call`) counts for later ones: what the CPU takes longer than a running GPU would have taken adds up. When
-    /// that is as much as starting it takes, it is started: all calls together take at most about twice the time that they would have
-    /// taken by the better choice for all.
+    /// A call that does the work (`is_call`) counts for later ones: what the CPU takes longer than a running GPU would
+    /// have taken adds up. When that is as much as starting it takes, it is started: all calls together take at most
+    /// about twice the time that they would have taken by the better choice for all.
     pub fn choose(&self, work: &Work, threads: usize, is_call: bool) -> Chosen<'_> {
         let cpu = |why| Chosen { gpu: None, why };
         if let Some(Err(error)) = self.gpu.get() {

@@ -11,8 +11,9 @@ impl Engine {
     /// Solves a batch of merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`,
     /// for every `p`. Stable: of equal keys, those of `a` come first.
     ///
-    /// For N problems, `a` consists of N runs of `a_len` keys each, `b` of N runs of `d - a_len`, and `out` of N runs of
-    /// `d`. `d` is 1 to [`MAX_BATCH_LENGTH`](crate::MAX_BATCH_LENGTH), `a_len` is at most `d`, and N is `out.len() / d`.
+    /// For N problems, `a` consists of N runs of `a_len` keys each, `b` of N runs of `d - a_len`, and `out` of N runs
+    /// of `d`. `d` is 1 to [`MAX_BATCH_LENGTH`](crate::MAX_BATCH_LENGTH), `a_len` is at most `d`, and N is `out.len() /
+    /// d`.
     ///
     /// Each run of `a` and `b` must be ascending; if one is not, only the run of `out` with its number is unspecified.
     ///
@@ -53,8 +54,8 @@ impl Engine {
 
     /// Solves a batch of merge problems of one length on key-value pairs.
     ///
-    /// Each of `a`, `b` and `out` is a slice of keys and a slice of values; the value of key `i` has index `i`. Lengths are
-    /// as in [`merge_batch`](Self::merge_batch); stability and values are as in [`merge_pairs`](Self::merge_pairs).
+    /// Each of `a`, `b` and `out` is a slice of keys and a slice of values; the value of key `i` has index `i`. Lengths
+    /// are as in [`merge_batch`](Self::merge_batch); stability and values are as in [`merge_pairs`](Self::merge_pairs).
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if an argument has different numbers of keys and values, and the errors of
@@ -87,19 +88,19 @@ impl Engine {
         self.workers.merge(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
     }
 
-    /// Solves a batch of merge problems of any lengths: merges run `p` of `a` with run `p` of `b` into run `p` of `out`,
-    /// for every `p`. Stable: of equal keys, those of `a` come first.
+    /// Solves a batch of merge problems of any lengths: merges run `p` of `a` with run `p` of `b` into run `p` of
+    /// `out`, for every `p`. Stable: of equal keys, those of `a` come first.
     ///
-    /// Each of `a` and `b` is a slice of keys and a slice of offsets. N problems are given by N + 1 offsets: run `p` of `a`
-    /// is `a.0[a.1[p]..a.1[p + 1]]`. The first offset must be 0, offsets must not decrease, and the last must be the
-    /// number of keys. A run may be empty, and its length is limited only by memory. `out` has `a.0.len() + b.0.len()`
-    /// keys, and its run `p` begins at index `a.1[p] + b.1[p]`.
+    /// Each of `a` and `b` is a slice of keys and a slice of offsets. N problems are given by N + 1 offsets: run `p` of
+    /// `a` is `a.0[a.1[p]..a.1[p + 1]]`. The first offset must be 0, offsets must not decrease, and the last must be
+    /// the number of keys. A run may be empty, and its length is limited only by memory. `out` has `a.0.len() +
+    /// b.0.len()` keys, and its run `p` begins at index `a.1[p] + b.1[p]`.
     ///
     /// Each run of `a` and `b` must be ascending; if one is not, only the run of `out` with its number is unspecified.
     ///
     /// # Complexity
-    /// O(N + |a| + |b|) time on one thread. Threads share the work evenly, whether there is one long problem or millions of
-    /// short ones. There is no scratch memory.
+    /// O(N + |a| + |b|) time on one thread. Threads share the work evenly, whether there is one long problem or
+    /// millions of short ones. There is no scratch memory.
     ///
     /// # Errors
     /// - [`Error::OffsetsMismatch`] if `a` and `b` have different numbers of offsets.
@@ -135,8 +136,8 @@ impl Engine {
 
     /// Solves a batch of merge problems of any lengths on key-value pairs.
     ///
-    /// Each of `a` and `b` is a slice of keys, a slice of values and a slice of offsets, and `out` is a slice of keys and a
-    /// slice of values; the value of key `i` has index `i`. Lengths and offsets are as in
+    /// Each of `a` and `b` is a slice of keys, a slice of values and a slice of offsets, and `out` is a slice of keys
+    /// and a slice of values; the value of key `i` has index `i`. Lengths and offsets are as in
     /// [`merge_ragged`](Self::merge_ragged); stability and values are as in [`merge_pairs`](Self::merge_pairs).
     ///
     /// # Errors

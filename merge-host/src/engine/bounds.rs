@@ -13,18 +13,21 @@ use crate::{Error, Index, Key, Timing};
 use bytemuck::cast_slice;
 
 impl Engine {
-    /// Sets `bounds` to how many of the `keys` are less than each of the `needles`, as `u32` or `u64`. Both are ascending.
+    /// Sets `bounds` to how many of the `keys` are less than each of the `needles`, as `u32` or `u64`. Both are
+    /// ascending.
     ///
     /// The bound is the index of the first key that is not less than the needle, as C++'s `std::lower_bound` and
     /// [`partition_point`](slice::partition_point) find it.
     ///
-    /// Whether `needles` and `keys` are ascending is not checked. If they are not, the call still returns, but the bounds are unspecified.
+    /// Whether `needles` and `keys` are ascending is not checked. If they are not, the call still returns, but the
+    /// bounds are unspecified.
     ///
-    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first one does the work.
+    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first
+    /// one does the work.
     ///
     /// # Complexity
-    /// O(m log(n / m)) time on one thread for m needles, if these are at even distances among n keys, and never more than O(m log n).
-    /// There is no scratch memory.
+    /// O(m log(n / m)) time on one thread for m needles, if these are at even distances among n keys, and never more
+    /// than O(m log n). There is no scratch memory.
     ///
     /// # Errors
     /// - [`Error::LengthMismatch`] if there are not as many bounds as needles.

@@ -5,7 +5,8 @@
 //!   GPU   start + call + bytes / GPUs × (up + compute + exchange × (1 - 1 / GPUs) + down + file)      no start once it is running
 //! ```
 //!
-//! Bytes are those of keys and values. What a thread computes is divided by the number of threads; the memory's speed is shared by them.
+//! Bytes are those of keys and values. What a thread computes is divided by the number of threads; the memory's speed
+//! is shared by them.
 
 use crate::Error;
 use std::env;
@@ -17,9 +18,10 @@ macro_rules! cost_model {
     ($($(#[$doc:meta])* $field:ident = $value:literal,)*) => {
         /// The constants of the model by which [`Engine::auto`](crate::Engine::auto) chooses between the CPU and a GPU.
         ///
-        /// The default is measured on two machines of 16 cores of an Intel Xeon, with an H200, and for segments, set operations and selections with
-        /// an H100. The script `scripts/measure-costs` measures it on another one and prints it in the form that [`FromStr`] reads, for the environment
-        /// variable [`COSTS`]: `name=value`, separated by commas, where a name that is left out keeps its default.
+        /// The default is measured on two machines of 16 cores of an Intel Xeon, with an H200, and for segments, set
+        /// operations and selections with an H100. The script `scripts/measure-costs` measures it on another one and
+        /// prints it in the form that [`FromStr`] reads, for the environment variable [`COSTS`]: `name=value`,
+        /// separated by commas, where a name that is left out keeps its default.
         ///
         /// ```
         /// use merge_host::CostModel;
@@ -110,7 +112,8 @@ cost_model! {
     gpu_exchange = 0.003,
 }
 
-/// The environment variable with the constants of [`CostModel`] that [`Engine::auto`](crate::Engine::auto) uses in place of the defaults.
+/// The environment variable with the constants of [`CostModel`] that [`Engine::auto`](crate::Engine::auto) uses in
+/// place of the defaults.
 pub const COSTS: &str = "MERGE_HOST_COSTS";
 
 impl FromStr for CostModel {
@@ -178,7 +181,8 @@ impl Work {
         Self { task: if is_long { Task::Sort } else { Task::SortSegments(segments) }, ..Self::sort::<K>(keys) }
     }
 
-    /// A set operation on sorted arrays that have `keys` keys together, or an operation on groups of equal keys among `keys` sorted ones.
+    /// A set operation on sorted arrays that have `keys` keys together, or an operation on groups of equal keys among
+    /// `keys` sorted ones.
     pub fn set_operation<K>(keys: usize) -> Self {
         Self { task: Task::Set, ..Self::sort::<K>(keys) }
     }

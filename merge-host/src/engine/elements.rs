@@ -11,20 +11,21 @@ use crate::{Error, Index, Key, SortKey, SortOrder, Timing};
 impl Engine {
     /// Sorts elements of any type by the keys that `key` returns for them, in ascending order. Stable.
     ///
-    /// A key is any [`SortKey`]: a number, a `char`, a tuple of these and so on. [`Reverse`](std::cmp::Reverse) makes the order
-    /// descending. Elements are moved, not cloned. `key` is called on several threads at the same time, for different elements,
-    /// and once for each element, except that it may be called several times for each of few elements.
+    /// A key is any [`SortKey`]: a number, a `char`, a tuple of these and so on. [`Reverse`](std::cmp::Reverse) makes
+    /// the order descending. Elements are moved, not cloned. `key` is called on several threads at the same time, for
+    /// different elements, and once for each element, except that it may be called several times for each of few
+    /// elements.
     ///
     /// Every engine does this on the CPU cores, a GPU engine too.
     ///
     /// # Complexity
-    /// O(n) time on one thread, plus O(n log t) on t threads, as for [`argsort`](Self::argsort); each element moves twice. The
-    /// scratch memory holds n elements and n indices, and before that n keys, as 4, 8 or 16 bytes, n indices and the scratch
-    /// memory of the argsort.
+    /// O(n) time on one thread, plus O(n log t) on t threads, as for [`argsort`](Self::argsort); each element moves
+    /// twice. The scratch memory holds n elements and n indices, and before that n keys, as 4, 8 or 16 bytes, n indices
+    /// and the scratch memory of the argsort.
     ///
     /// # Errors
-    /// [`Error::OutOfHostMemory`] if there is not enough scratch memory, and [`Error::Threads`] if the system refuses to start
-    /// the engine's threads. The elements are unchanged then.
+    /// [`Error::OutOfHostMemory`] if there is not enough scratch memory, and [`Error::Threads`] if the system refuses
+    /// to start the engine's threads. The elements are unchanged then.
     ///
     /// # Panics
     /// Panics if `key` does. All elements are still there then, in an unspecified order.
@@ -53,8 +54,8 @@ impl Engine {
     /// Sorts elements of any type by a comparison. Stable: elements for which it returns
     /// [`Equal`](std::cmp::Ordering::Equal) keep their order.
     ///
-    /// `compare` is called on several threads at the same time, for different elements. Elements are moved, not cloned. If
-    /// `compare` is not a total order, the order of the elements is unspecified, or the call panics.
+    /// `compare` is called on several threads at the same time, for different elements. Elements are moved, not cloned.
+    /// If `compare` is not a total order, the order of the elements is unspecified, or the call panics.
     ///
     /// Every engine does this on the CPU cores, a GPU engine too. Where elements have a [`SortKey`],
     /// [`sort_by_key`](Self::sort_by_key) takes less time.
@@ -84,9 +85,9 @@ impl Engine {
 
     /// Writes to `indices` the permutation that sorts `items` by the keys that `key` returns for them. Stable.
     ///
-    /// `items[indices[0]]` is the first element in ascending order, and so on. `indices` has the length of `items`, and its
-    /// elements are `u32` or `u64`. [`permutation::permute`](crate::permutation::permute) applies it. `key` is as for
-    /// [`sort_by_key`](Self::sort_by_key).
+    /// `items[indices[0]]` is the first element in ascending order, and so on. `indices` has the length of `items`, and
+    /// its elements are `u32` or `u64`. [`permutation::permute`](crate::permutation::permute) applies it. `key` is as
+    /// for [`sort_by_key`](Self::sort_by_key).
     ///
     /// # Complexity
     /// That of [`argsort`](Self::argsort), and memory for n keys of 4, 8 or 16 bytes.
@@ -117,8 +118,8 @@ impl Engine {
 
     /// Writes to `indices` the permutation that sorts `items` by a comparison. Stable.
     ///
-    /// `indices` is as for [`argsort_by_key`](Self::argsort_by_key), and `compare` as for [`sort_by`](Self::sort_by), but it
-    /// may be called for the same element on several threads at the same time.
+    /// `indices` is as for [`argsort_by_key`](Self::argsort_by_key), and `compare` as for [`sort_by`](Self::sort_by),
+    /// but it may be called for the same element on several threads at the same time.
     ///
     /// # Complexity
     /// O(n log n) comparisons. The scratch memory holds n indices.
@@ -152,16 +153,16 @@ impl Engine {
 
     /// Merges two runs of elements of any type by a comparison. Stable: of equal elements, those of `a` come first.
     ///
-    /// `a` and `b` must be ascending by `compare`, which is as for [`sort_by`](Self::sort_by). If they are not, the order of the
-    /// elements is unspecified.
+    /// `a` and `b` must be ascending by `compare`, which is as for [`sort_by`](Self::sort_by). If they are not, the
+    /// order of the elements is unspecified.
     ///
     /// # Complexity
-    /// At most |a| + |b| comparisons, plus O(log min(|a|, |b|)) for each block of the output. Each element moves once, and there
-    /// is no scratch memory.
+    /// At most |a| + |b| comparisons, plus O(log min(|a|, |b|)) for each block of the output. Each element moves once,
+    /// and there is no scratch memory.
     ///
     /// # Errors
-    /// [`Error::OutOfHostMemory`] if there is not enough memory for the result, and [`Error::Threads`] if the system refuses to
-    /// start the engine's threads. The elements are dropped then.
+    /// [`Error::OutOfHostMemory`] if there is not enough memory for the result, and [`Error::Threads`] if the system
+    /// refuses to start the engine's threads. The elements are dropped then.
     ///
     /// # Panics
     /// Panics if `compare` does. The elements are dropped then.
@@ -187,14 +188,14 @@ impl Engine {
         Ok(merged)
     }
 
-    /// Sorts key-value pairs by key, as [`sort_pairs`](Self::sort_pairs) does, with values of any type, which are moved and
-    /// need not be `Copy`. Stable.
+    /// Sorts key-value pairs by key, as [`sort_pairs`](Self::sort_pairs) does, with values of any type, which are moved
+    /// and need not be `Copy`. Stable.
     ///
     /// The value of `keys[i]` is `values[i]`, before and after.
     ///
     /// # Complexity
-    /// That of [`argsort`](Self::argsort), on the GPU if the engine uses one. The values are moved on the CPU cores, twice each.
-    /// The scratch memory holds n indices and n keys or values, whichever are larger.
+    /// That of [`argsort`](Self::argsort), on the GPU if the engine uses one. The values are moved on the CPU cores,
+    /// twice each. The scratch memory holds n indices and n keys or values, whichever are larger.
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and the errors of

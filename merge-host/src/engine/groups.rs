@@ -10,16 +10,17 @@ use crate::{Error, Key, Reduction, Summand, Timing};
 use bytemuck::{allocation::cast_vec, cast_slice};
 
 impl Engine {
-    /// Replaces the contents of `out` by the first key of each group of equal keys that are next to each other: of sorted keys, each key
-    /// once. Two keys are equal if their bits are: −0.0 differs from 0.0.
+    /// Replaces the contents of `out` by the first key of each group of equal keys that are next to each other: of
+    /// sorted keys, each key once. Two keys are equal if their bits are: −0.0 differs from 0.0.
     ///
     /// [`unique`](crate::unique()) does so in place and on the CPU, with a payload.
     ///
-    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first one does the work.
+    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first
+    /// one does the work.
     ///
     /// # Complexity
-    /// O(n) time on one thread. Threads share the work evenly, even if many keys are equal. `out` is reallocated if its capacity is less
-    /// than the number of groups. There is no other scratch memory.
+    /// O(n) time on one thread. Threads share the work evenly, even if many keys are equal. `out` is reallocated if its
+    /// capacity is less than the number of groups. There is no other scratch memory.
     ///
     /// # Errors
     /// - [`Error::OutOfHostMemory`] if there is not enough memory for the result.
@@ -44,8 +45,9 @@ impl Engine {
         })
     }
 
-    /// Replaces the contents of `out` by the first key of each group of equal keys that are next to each other, and those of `lengths` by
-    /// the numbers of the groups' keys: a run-length encoding. Otherwise as [`unique`](Self::unique).
+    /// Replaces the contents of `out` by the first key of each group of equal keys that are next to each other, and
+    /// those of `lengths` by the numbers of the groups' keys: a run-length encoding. Otherwise as
+    /// [`unique`](Self::unique).
     ///
     /// # Errors
     /// Those of [`unique`](Self::unique).
@@ -69,13 +71,13 @@ impl Engine {
         })
     }
 
-    /// Replaces the contents of `out` by the first key of each group of equal keys that are next to each other, and those of `totals` by
-    /// the `reduction` of the groups' values. The value of a key is the element of `values` with the same index. Otherwise as
-    /// [`unique`](Self::unique).
+    /// Replaces the contents of `out` by the first key of each group of equal keys that are next to each other, and
+    /// those of `totals` by the `reduction` of the groups' values. The value of a key is the element of `values` with
+    /// the same index. Otherwise as [`unique`](Self::unique).
     ///
-    /// The sum of floats is rounded at each addition. In which order they are added depends on the kind of processor and on where groups
-    /// begin, but not on the number of threads nor on anything else that may differ from one call to the next. If the sum is a NaN, its
-    /// bits are unspecified.
+    /// The sum of floats is rounded at each addition. In which order they are added depends on the kind of processor
+    /// and on where groups begin, but not on the number of threads nor on anything else that may differ from one call
+    /// to the next. If the sum is a NaN, its bits are unspecified.
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of [`unique`](Self::unique).

@@ -8,19 +8,21 @@ use crate::cpu::{Run, RunMut, merge_many_ragged};
 use crate::{Error, Key, Timing};
 
 impl Engine {
-    /// Merges the runs of each of many groups: all runs of group `g`, each ascending, into one run, at the same indices of `out`. Stable: of equal keys of a
-    /// group, those of an earlier run come first.
+    /// Merges the runs of each of many groups: all runs of group `g`, each ascending, into one run, at the same indices
+    /// of `out`. Stable: of equal keys of a group, those of an earlier run come first.
     ///
-    /// `runs` is a slice of keys and a slice of offsets: run `i` is `runs.0[runs.1[i]..runs.1[i + 1]]`. Group `g` is the runs `groups[g]..groups[g + 1]`.
-    /// The first offset, and the first of `groups`, must be 0; neither must decrease; the last offset must be the number of keys, and the last of `groups`
-    /// the number of runs. Runs and groups may be empty, and a group may have any number of runs. `out` has as many keys as `runs`.
+    /// `runs` is a slice of keys and a slice of offsets: run `i` is `runs.0[runs.1[i]..runs.1[i + 1]]`. Group `g` is
+    /// the runs `groups[g]..groups[g + 1]`. The first offset, and the first of `groups`, must be 0; neither must
+    /// decrease; the last offset must be the number of keys, and the last of `groups` the number of runs. Runs and
+    /// groups may be empty, and a group may have any number of runs. `out` has as many keys as `runs`.
     ///
     /// If a run is not ascending, only the group that it belongs to is unspecified in `out`.
     ///
     /// # Complexity
-    /// O(n log k + R + N) time on one thread for n keys in R runs and N groups of up to k runs. Threads share the work evenly, whether there is one group of many
-    /// keys or millions of groups of few. A CPU engine needs 256 KiB of scratch memory for each thread, and for each group of so many runs that
-    /// [`merge_many`](Self::merge_many) needs it, as much as the group has keys.
+    /// O(n log k + R + N) time on one thread for n keys in R runs and N groups of up to k runs. Threads share the work
+    /// evenly, whether there is one group of many keys or millions of groups of few. A CPU engine needs 256 KiB of
+    /// scratch memory for each thread, and for each group of so many runs that [`merge_many`](Self::merge_many) needs
+    /// it, as much as the group has keys.
     ///
     /// # Errors
     /// - [`Error::NoOffsets`], [`Error::FirstOffset`], [`Error::DescendingOffsets`], [`Error::LastOffset`] or [`Error::LastGroup`] if the offsets or groups
@@ -59,8 +61,9 @@ impl Engine {
 
     /// Merges the key-value pairs of the runs of each of many groups.
     ///
-    /// `runs` is a slice of keys, a slice of values and a slice of offsets, and `out` is a slice of keys and a slice of values; the value of key `i` has index
-    /// `i`. Lengths and offsets are as in [`merge_many_ragged`](Self::merge_many_ragged); stability and values are as in
+    /// `runs` is a slice of keys, a slice of values and a slice of offsets, and `out` is a slice of keys and a slice of
+    /// values; the value of key `i` has index `i`. Lengths and offsets are as in
+    /// [`merge_many_ragged`](Self::merge_many_ragged); stability and values are as in
     /// [`merge_many_pairs`](Self::merge_many_pairs).
     ///
     /// # Errors

@@ -36,7 +36,8 @@ impl Engine {
     /// unspecified.
     ///
     /// # Complexity
-    /// O(|a| + |b|) time on one thread, plus O(log min(|a|, |b|)) for each block of the output. There is no scratch memory.
+    /// O(|a| + |b|) time on one thread, plus O(log min(|a|, |b|)) for each block of the output. There is no scratch
+    /// memory.
     ///
     /// # Errors
     /// - [`Error::LengthMismatch`] if `out` has another length.
@@ -75,12 +76,12 @@ impl Engine {
         })
     }
 
-    /// Merges the key-value pairs of `a` and `b`, both ascending by key, into `out`. Stable: of equal keys, the pairs of
-    /// `a` come first, and the pairs of each input keep their order.
+    /// Merges the key-value pairs of `a` and `b`, both ascending by key, into `out`. Stable: of equal keys, the pairs
+    /// of `a` come first, and the pairs of each input keep their order.
     ///
-    /// Each of `a`, `b` and `out` is a slice of keys and a slice of values; the value of key `i` has index `i`. `out` has
-    /// `a.0.len() + b.0.len()` of both. A value may be anything that implements `Copy`: an index, a record, an array of
-    /// bytes, a borrowed string.
+    /// Each of `a`, `b` and `out` is a slice of keys and a slice of values; the value of key `i` has index `i`. `out`
+    /// has `a.0.len() + b.0.len()` of both. A value may be anything that implements `Copy`: an index, a record, an
+    /// array of bytes, a borrowed string.
     ///
     /// A CPU engine moves values of any size together with their keys. A GPU engine does so with numbers of 4 and 8
     /// bytes; for other values it merges indices, and the values are gathered on the host.
@@ -118,7 +119,8 @@ impl Engine {
         self.workers.merge(out.keys.len(), |threads| merge_path::merge(a, b, out, threads))
     }
 
-    /// Merges any number of runs, each ascending, into `out`. Stable: of equal keys, those of an earlier run come first.
+    /// Merges any number of runs, each ascending, into `out`. Stable: of equal keys, those of an earlier run come
+    /// first.
     ///
     /// The length of `out` is the sum of the lengths of `runs`. A run may be empty, and `runs` may be empty.
     ///
@@ -127,10 +129,10 @@ impl Engine {
     /// unspecified.
     ///
     /// # Complexity
-    /// O(n log k) time for n keys in k runs on one thread, less if the runs differ in length. Up to 32 runs are merged in
-    /// one pass over memory, up to 32² in two, and so on. A CPU engine needs 256 KiB of scratch memory for each thread,
-    /// and for n keys if there is more than one pass. A GPU engine always needs the latter; it merges more than 2^32 keys
-    /// two runs at a time.
+    /// O(n log k) time for n keys in k runs on one thread, less if the runs differ in length. Up to 32 runs are merged
+    /// in one pass over memory, up to 32² in two, and so on. A CPU engine needs 256 KiB of scratch memory for each
+    /// thread, and for n keys if there is more than one pass. A GPU engine always needs the latter; it merges more than
+    /// 2^32 keys two runs at a time.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `out` has another length, [`Error::OutOfHostMemory`] if there is not enough scratch
@@ -156,9 +158,9 @@ impl Engine {
     /// Merges the key-value pairs of any number of runs, each ascending by key, into `out`. Stable: of equal keys, the
     /// pairs of an earlier run come first, and the pairs of each run keep their order.
     ///
-    /// Each of `runs`, and `out`, is a slice of keys and a slice of values; the value of key `i` has index `i`. Lengths are
-    /// as in [`merge_many`](Self::merge_many), and values as in [`merge_pairs`](Self::merge_pairs), except that a CPU
-    /// engine moves a value of more than 16 bytes only once in each pass.
+    /// Each of `runs`, and `out`, is a slice of keys and a slice of values; the value of key `i` has index `i`. Lengths
+    /// are as in [`merge_many`](Self::merge_many), and values as in [`merge_pairs`](Self::merge_pairs), except that a
+    /// CPU engine moves a value of more than 16 bytes only once in each pass.
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if an argument has different numbers of keys and values, and the errors of

@@ -50,7 +50,8 @@ use auto::Choice;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What merges and sorts: one GPU or several, the cores of the CPU, or for each call whichever of these takes less time.
+/// What merges and sorts: one GPU or several, the cores of the CPU, or for each call whichever of these takes less
+/// time.
 ///
 /// | engine | of |
 /// | --- | --- |
@@ -60,9 +61,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// | [`auto`](Self::auto), [`auto_with`](Self::auto_with) | the CPU or the first GPU |
 /// | [`auto_of`](Self::auto_of) | the CPU or some GPUs |
 ///
-/// An engine owns its device contexts or its pool of threads and shares nothing with other engines but its clones, which take no time to make.
-/// A program may hold several engines, for instance one for each GPU where the calls are independent of each other, and several threads may use
-/// one engine at the same time.
+/// An engine owns its device contexts or its pool of threads and shares nothing with other engines but its clones,
+/// which take no time to make. A program may hold several engines, for instance one for each GPU where the calls are
+/// independent of each other, and several threads may use one engine at the same time.
 ///
 /// # Order and stability
 ///
@@ -146,13 +147,14 @@ struct Last {
 }
 
 impl Engine {
-    /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]: those that the environment
-    /// variable [`COSTS`] gives, or the default ones. What cannot be read there counts as not given: a program refuses it by
-    /// [`CostModel::of_environment`].
+    /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]:
+    /// those that the environment variable [`COSTS`] gives, or the default ones. What cannot be read there counts as
+    /// not given: a program refuses it by [`CostModel::of_environment`].
     ///
-    /// The GPU is started by the first call that it is worth starting for, and not before: that takes some tenths of a second, as long as the CPU
-    /// takes to sort a hundred million keys. A GPU that cannot be started, has no kernels for the keys ([`Key::ON_GPU`](crate::Key::ON_GPU)) or
-    /// too little memory is not used. [`kind`](Self::kind) and [`why`](Self::why) tell what was chosen last.
+    /// The GPU is started by the first call that it is worth starting for, and not before: that takes some tenths of a
+    /// second, as long as the CPU takes to sort a hundred million keys. A GPU that cannot be started, has no kernels
+    /// for the keys ([`Key::ON_GPU`](crate::Key::ON_GPU)) or too little memory is not used. [`kind`](Self::kind) and
+    /// [`why`](Self::why) tell what was chosen last.
     ///
     /// ```
     /// let engine = merge_host::Engine::auto();
@@ -169,11 +171,12 @@ impl Engine {
         Self::auto_of(costs, Gpus::Of(vec![0]))
     }
 
-    /// As [`auto_with`](Self::auto_with), with `gpus` in place of the first GPU: for each call, either the CPU or all of `gpus` together, whichever
-    /// takes less time. Until they are started, [`Gpus::All`] counts as one GPU, because to count them takes as long as to start one.
+    /// As [`auto_with`](Self::auto_with), with `gpus` in place of the first GPU: for each call, either the CPU or all
+    /// of `gpus` together, whichever takes less time. Until they are started, [`Gpus::All`] counts as one GPU, because
+    /// to count them takes as long as to start one.
     ///
-    /// If one of `gpus` cannot be started, is named twice or does not exist, or if there is none, the CPU does the work, and [`why`](Self::why) gives
-    /// the reason.
+    /// If one of `gpus` cannot be started, is named twice or does not exist, or if there is none, the CPU does the
+    /// work, and [`why`](Self::why) gives the reason.
     ///
     /// ```
     /// use merge_host::{CostModel, Engine, Gpus};
@@ -218,9 +221,9 @@ impl Engine {
 
     /// The GPUs with the given ordinals, counted from 0, and nothing else: each does a part of every sort and merge.
     ///
-    /// A sort uploads an equal part of the keys to each GPU, over its own bus. Each GPU sorts its part, the GPUs exchange keys, and each downloads an
-    /// equal part of the result. Merges and batches are divided before anything is uploaded. The result does not depend on the GPUs, nor on their
-    /// order.
+    /// A sort uploads an equal part of the keys to each GPU, over its own bus. Each GPU sorts its part, the GPUs
+    /// exchange keys, and each downloads an equal part of the result. Merges and batches are divided before anything is
+    /// uploaded. The result does not depend on the GPUs, nor on their order.
     #[cfg_attr(
         feature = "gpu",
         doc = "",
@@ -278,8 +281,8 @@ impl Engine {
 
     /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them.
     ///
-    /// Keys are sorted by the vector instructions that the processor has, or by those of them that the environment variable of
-    /// [`VECTORS`](crate::VECTORS) says.
+    /// Keys are sorted by the vector instructions that the processor has, or by those of them that the environment
+    /// variable of [`VECTORS`](crate::VECTORS) says.
     pub fn cpu() -> Self {
         Engine::of_cpu(Workers::shared(), "the CPU was asked for")
     }
@@ -287,8 +290,8 @@ impl Engine {
     /// The given number of threads of the CPU. Small inputs use fewer.
     ///
     /// # Errors
-    /// [`Error::Threads`] if `threads` is 0 or greater than 4096. No thread is started yet: if the system refuses to start
-    /// one, the call that needs it fails.
+    /// [`Error::Threads`] if `threads` is 0 or greater than 4096. No thread is started yet: if the system refuses to
+    /// start one, the call that needs it fails.
     ///
     /// ```
     /// use merge_host::Engine;
@@ -304,11 +307,11 @@ impl Engine {
         Ok(Engine::of_cpu(Arc::new(Workers::exactly(threads)?), "that was asked for"))
     }
 
-    /// The same engine with the CPU's work on the pool of threads that the calling thread belongs to: the pool of rayon in
-    /// which it is installed, or else rayon's global pool. The engine starts no threads of its own then.
+    /// The same engine with the CPU's work on the pool of threads that the calling thread belongs to: the pool of rayon
+    /// in which it is installed, or else rayon's global pool. The engine starts no threads of its own then.
     ///
-    /// The callbacks of [`sort_streamed`](Self::sort_streamed) also run on that pool. They must not hold a lock while they
-    /// call an engine: the thread may take up another callback meanwhile.
+    /// The callbacks of [`sort_streamed`](Self::sort_streamed) also run on that pool. They must not hold a lock while
+    /// they call an engine: the thread may take up another callback meanwhile.
     ///
     /// ```
     /// let engine = merge_host::Engine::cpu().on_current_pool();
@@ -322,8 +325,9 @@ impl Engine {
         Engine { workers: Arc::new(Workers::of_current_pool()), ..self }
     }
 
-    /// The same engine with the given kernel for all that it sorts on a GPU: keys alone, key-value pairs and permutations, and the
-    /// chunks of an [`external`](crate::external) sort. The CPU has one way to sort, for every kernel.
+    /// The same engine with the given kernel for all that it sorts on a GPU: keys alone, key-value pairs and
+    /// permutations, and the chunks of an [`external`](crate::external) sort. The CPU has one way to sort, for every
+    /// kernel.
     ///
     /// ```
     /// use merge_host::{Engine, SortKernel};
@@ -365,8 +369,8 @@ impl Engine {
         }
     }
 
-    /// Chooses for `work` with keys of type `K`, as the call that does it would, and starts the GPU if that is chosen. A program calls this while it
-    /// does something else, such as opening files, so that the call itself need not wait.
+    /// Chooses for `work` with keys of type `K`, as the call that does it would, and starts the GPU if that is chosen.
+    /// A program calls this while it does something else, such as opening files, so that the call itself need not wait.
     ///
     /// # Errors
     /// [`Error::NoKernels`] from an engine of [`gpu`](Self::gpu) if that has none for these keys.
@@ -447,7 +451,8 @@ impl Engine {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Last { kind, why };
     }
 
-    /// The kind of processor that this engine uses; of an engine that chooses, the one of the last call, and before that the CPU.
+    /// The kind of processor that this engine uses; of an engine that chooses, the one of the last call, and before
+    /// that the CPU.
     pub fn kind(&self) -> EngineKind {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).kind
     }
@@ -462,21 +467,21 @@ impl Engine {
         self.workers.merge(keys, work)
     }
 
-    /// Why this processor was chosen, as text: "2 CPU threads because the CPU was asked for", "12.1 ms on the CPU and 331.2 ms on the GPU are
-    /// estimated".
+    /// Why this processor was chosen, as text: "2 CPU threads because the CPU was asked for", "12.1 ms on the CPU and
+    /// 331.2 ms on the GPU are estimated".
     pub fn why(&self) -> String {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).why.clone()
     }
 
-    /// The first GPU of this engine, for data that is already in its memory; `None` for a CPU engine, and for one that chooses until it has started a
-    /// GPU.
+    /// The first GPU of this engine, for data that is already in its memory; `None` for a CPU engine, and for one that
+    /// chooses until it has started a GPU.
     #[cfg(feature = "gpu")]
     pub fn as_gpu(&self) -> Option<&Gpu> {
         self.as_gpu_group()?.gpus().next()
     }
 
-    /// All GPUs of this engine, for arrays that are distributed over their memory; `None` as for [`as_gpu`](Self::as_gpu). An engine of one GPU has a
-    /// group of one.
+    /// All GPUs of this engine, for arrays that are distributed over their memory; `None` as for
+    /// [`as_gpu`](Self::as_gpu). An engine of one GPU has a group of one.
     #[cfg(feature = "gpu")]
     pub fn as_gpu_group(&self) -> Option<&GpuGroup> {
         match &self.gpu {

@@ -10,15 +10,16 @@ use crate::{Error, Key, SortOrder, Timing};
 impl Engine {
     /// Sorts each segment of `keys` separately, in the given order. Stable.
     ///
-    /// N segments are given by N + 1 offsets: segment `s` is `keys[offsets[s]..offsets[s + 1]]`. The first offset must be
-    /// 0, offsets must not decrease, and the last must be `keys.len()`. A segment may be empty, and its length is
+    /// N segments are given by N + 1 offsets: segment `s` is `keys[offsets[s]..offsets[s + 1]]`. The first offset must
+    /// be 0, offsets must not decrease, and the last must be `keys.len()`. A segment may be empty, and its length is
     /// limited only by memory.
     ///
-    /// Keys for which a GPU has no kernels are sorted by the CPU, also by an engine of GPUs. Of several GPUs, each sorts a range of whole segments.
+    /// Keys for which a GPU has no kernels are sorted by the CPU, also by an engine of GPUs. Of several GPUs, each
+    /// sorts a range of whole segments.
     ///
     /// # Complexity
-    /// O(n + N) time on one thread. Threads share the work evenly, whether there is one long segment or millions of short
-    /// ones. The scratch memory holds, for each thread, as many keys as the longest segment that it sorts.
+    /// O(n + N) time on one thread. Threads share the work evenly, whether there is one long segment or millions of
+    /// short ones. The scratch memory holds, for each thread, as many keys as the longest segment that it sorts.
     ///
     /// # Errors
     /// - [`Error::NoOffsets`], [`Error::FirstOffset`], [`Error::DescendingOffsets`] or [`Error::LastOffset`] if the
@@ -48,8 +49,8 @@ impl Engine {
     /// Sorts the key-value pairs of each segment separately, in the given order. Stable: values of equal keys of a
     /// segment keep their order, also in a descending sort.
     ///
-    /// The value of `keys[i]` is `values[i]`, before and after. Offsets are as in [`sort_segments`](Self::sort_segments),
-    /// and values as in [`sort_pairs`](Self::sort_pairs).
+    /// The value of `keys[i]` is `values[i]`, before and after. Offsets are as in
+    /// [`sort_segments`](Self::sort_segments), and values as in [`sort_pairs`](Self::sort_pairs).
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and the errors of

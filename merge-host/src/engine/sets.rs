@@ -12,17 +12,19 @@ impl Engine {
     /// Replaces the contents of `out` by the keys of `a` and `b` that `operation` keeps, in ascending order.
     ///
     /// `a` and `b` must be ascending. Both are multisets: for a key that occurs m times in `a` and n times in `b`,
-    /// [`SetOperation`] defines how often it occurs in `out`. Two keys are equal if their bits are: −0.0 differs from 0.0,
-    /// and NaNs with different payloads differ.
+    /// [`SetOperation`] defines how often it occurs in `out`. Two keys are equal if their bits are: −0.0 differs from
+    /// 0.0, and NaNs with different payloads differ.
     ///
-    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first one does the work.
+    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first
+    /// one does the work.
     ///
-    /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) does). If they are not,
-    /// the call still returns, but which of their keys `out` then holds, and in which order, is unspecified.
+    /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) does). If they are
+    /// not, the call still returns, but which of their keys `out` then holds, and in which order, is unspecified.
     ///
     /// # Complexity
-    /// O(|a| + |b|) time on one thread. Threads share the work evenly, even if many keys are equal. `out` is reallocated
-    /// if its capacity is less than the result's length, to exactly that length. There is no other scratch memory.
+    /// O(|a| + |b|) time on one thread. Threads share the work evenly, even if many keys are equal. `out` is
+    /// reallocated if its capacity is less than the result's length, to exactly that length. There is no other scratch
+    /// memory.
     ///
     /// # Errors
     /// - [`Error::OutOfHostMemory`] if there is not enough memory for the result.

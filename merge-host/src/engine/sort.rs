@@ -39,7 +39,8 @@ impl Engine {
     /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN.
     ///
     /// # Complexity
-    /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n keys.
+    /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n
+    /// keys.
     ///
     /// # Errors
     /// - [`Error::OutOfHostMemory`] or [`Error::OutOfDeviceMemory`] if there is not enough memory.
@@ -66,8 +67,8 @@ impl Engine {
 
     /// Sorts `len` keys that `read` provides and passes them to `write`, in the given order. Stable.
     ///
-    /// This is for keys that come from a file and go to a file. A GPU engine needs only some buffers in host memory, and
-    /// it reads or writes while it copies to or from the GPU. A CPU engine holds all keys in memory.
+    /// This is for keys that come from a file and go to a file. A GPU engine needs only some buffers in host memory,
+    /// and it reads or writes while it copies to or from the GPU. A CPU engine holds all keys in memory.
     ///
     /// `read(i, keys)` must fill `keys` with the keys from index `i` on. `write(i, keys)` receives the sorted keys
     /// from index `i` on. Several threads call each function at the same time, for disjoint ranges of indices, in no
@@ -75,9 +76,9 @@ impl Engine {
     /// returned [`Timing`], `upload` includes reading and `download` includes writing.
     ///
     /// # Locks
-    /// The functions are called on threads that are started for the call, and on the calling thread if that belongs to no pool of rayon. None of these
-    /// takes up another call while it waits, so that a function may hold a lock while it uses an engine or rayon.
-    /// [`on_current_pool`](Self::on_current_pool) says what is different there.
+    /// The functions are called on threads that are started for the call, and on the calling thread if that belongs to
+    /// no pool of rayon. None of these takes up another call while it waits, so that a function may hold a lock while
+    /// it uses an engine or rayon. [`on_current_pool`](Self::on_current_pool) says what is different there.
     ///
     /// # Complexity
     /// That of [`sort_with`](Self::sort_with). The scratch memory of a CPU engine holds 2n keys.
@@ -136,13 +137,13 @@ impl Engine {
     /// descending sort.
     ///
     /// The value of `keys[i]` is `values[i]`, before and after. A value may be anything that implements `Copy`: an
-    /// index, a record, an array of bytes, a borrowed string. [`sort_owned_pairs`](Self::sort_owned_pairs) takes values of
-    /// other types.
+    /// index, a record, an array of bytes, a borrowed string. [`sort_owned_pairs`](Self::sort_owned_pairs) takes values
+    /// of other types.
     ///
     /// # Complexity
     /// O(n) time on one thread, plus O(n log t) on t threads. The scratch memory holds n keys and n values. A CPU
-    /// engine moves each value of more than 16 bytes once, at the end, and then needs 4 more bytes of scratch memory for
-    /// each key (8 if there are more than 2^32 keys).
+    /// engine moves each value of more than 16 bytes once, at the end, and then needs 4 more bytes of scratch memory
+    /// for each key (8 if there are more than 2^32 keys).
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and the errors of
@@ -172,13 +173,15 @@ impl Engine {
     }
 
     /// Writes to `indices` the permutation that sorts `keys` in the given order: `keys[indices[0]]` is the first key in
-    /// that order, and so on. Stable: of equal keys, the one with the least index comes first, also in a descending sort.
+    /// that order, and so on. Stable: of equal keys, the one with the least index comes first, also in a descending
+    /// sort.
     ///
     /// `keys` stay as they are. `indices` has the length of `keys`, and its elements are `u32` or `u64`.
     ///
     /// # Complexity
-    /// O(n) time on one thread, plus O(n log t) on t threads; O(n log n) where the processor has vectors for keys of 4 and 8 bytes. The scratch
-    /// memory then holds n numbers of 8 bytes, and otherwise n keys and n indices; on one thread, and on a GPU, it holds 2n keys.
+    /// O(n) time on one thread, plus O(n log t) on t threads; O(n log n) where the processor has vectors for keys of 4
+    /// and 8 bytes. The scratch memory then holds n numbers of 8 bytes, and otherwise n keys and n indices; on one
+    /// thread, and on a GPU, it holds 2n keys.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `indices` has another length, [`Error::TooManyKeys`] if there are more than 2^32

@@ -12,10 +12,11 @@ use crate::{Error, Key, SortOrder, Timing};
 use bytemuck::{Pod, cast_slice_mut};
 
 impl Engine {
-    /// Sorts `keys` in the given order and moves the first of equal keys to the front, sorted. Returns how many these are, and what is behind them is
-    /// unspecified. Two keys are equal if their bits are: −0.0 differs from 0.0.
+    /// Sorts `keys` in the given order and moves the first of equal keys to the front, sorted. Returns how many these
+    /// are, and what is behind them is unspecified. Two keys are equal if their bits are: −0.0 differs from 0.0.
     ///
-    /// A GPU downloads the keys that are kept, and no others. Several GPUs sort the keys, and the CPU leaves the equal ones out.
+    /// A GPU downloads the keys that are kept, and no others. Several GPUs sort the keys, and the CPU leaves the equal
+    /// ones out.
     ///
     /// # Complexity
     /// That of [`sort_with`](Self::sort_with).
@@ -49,11 +50,12 @@ impl Engine {
         Ok((count, timing))
     }
 
-    /// As [`sort_unique`](Self::sort_unique), with a value for each key: of equal keys, the value of the first one is kept. The value of `keys[i]` is
-    /// `values[i]`, before and after.
+    /// As [`sort_unique`](Self::sort_unique), with a value for each key: of equal keys, the value of the first one is
+    /// kept. The value of `keys[i]` is `values[i]`, before and after.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and those of [`sort_with`](Self::sort_with).
+    /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and those of
+    /// [`sort_with`](Self::sort_with).
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};

@@ -16,13 +16,13 @@ use std::ops::Range;
 impl Engine {
     /// Fills `out` with the first `out.len()` of `keys` in the total order of their type, or descending: sorted.
     ///
-    /// `keys` stay as they are. Of several GPUs, each selects the first keys of its part, and the CPU selects among these. Keys for which a GPU has
-    /// no kernels are handled by the CPU, also by an engine of GPUs. `Stream::top_k` is for keys that are in a GPU's memory, and [`TopK`] for
-    /// keys that come in parts.
+    /// `keys` stay as they are. Of several GPUs, each selects the first keys of its part, and the CPU selects among
+    /// these. Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. `Stream::top_k` is
+    /// for keys that are in a GPU's memory, and [`TopK`] for keys that come in parts.
     ///
     /// # Complexity
-    /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The scratch memory is that of a [`TopK`], and of k
-    /// keys.
+    /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The scratch memory is that of
+    /// a [`TopK`], and of k keys.
     ///
     /// # Errors
     /// - [`Error::TooFewKeys`] if `out` is longer than `keys`.
@@ -47,12 +47,12 @@ impl Engine {
         Ok(Timing { compute: selected.compute + sorted.compute, ..selected })
     }
 
-    /// As [`top_k`](Self::top_k), and sets `indices` to the indices that these keys have in `keys`. Stable: of equal keys, the first ones are taken, and
-    /// they stay in their order.
+    /// As [`top_k`](Self::top_k), and sets `indices` to the indices that these keys have in `keys`. Stable: of equal
+    /// keys, the first ones are taken, and they stay in their order.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are not as many indices as keys of `out`, [`Error::TooManyKeys`] if there are more than 2^32 keys and the
-    /// indices are `u32`, and those of [`top_k`](Self::top_k).
+    /// [`Error::LengthMismatch`] if there are not as many indices as keys of `out`, [`Error::TooManyKeys`] if there are
+    /// more than 2^32 keys and the indices are `u32`, and those of [`top_k`](Self::top_k).
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};
@@ -81,16 +81,17 @@ impl Engine {
     }
 }
 
-/// The first `k` of keys that come in parts, such as those of a file: what [`Engine::top_k`] finds among keys that are together in memory.
+/// The first `k` of keys that come in parts, such as those of a file: what [`Engine::top_k`] finds among keys that are
+/// together in memory.
 ///
-/// A threshold, the last of k keys that were added, keeps most keys out. Those that pass are candidates, and when there are 2k of them, or some ten
-/// thousand, the first k are selected, which lowers the threshold. A GPU selects the first k keys of a part, and the CPU adds these to the
-/// candidates: parts of some hundred MiB are best for it.
+/// A threshold, the last of k keys that were added, keeps most keys out. Those that pass are candidates, and when there
+/// are 2k of them, or some ten thousand, the first k are selected, which lowers the threshold. A GPU selects the first
+/// k keys of a part, and the CPU adds these to the candidates: parts of some hundred MiB are best for it.
 ///
 /// # Complexity
-/// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The candidates take the memory of up to 4k keys, or of some
-/// hundred thousand ([`max_bytes`](Self::max_bytes)), and each call of [`add`](Self::add) that of a part of its keys besides: of 2^18 for each
-/// thread, or of the first k for each GPU.
+/// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The candidates take the memory of
+/// up to 4k keys, or of some hundred thousand ([`max_bytes`](Self::max_bytes)), and each call of [`add`](Self::add)
+/// that of a part of its keys besides: of 2^18 for each thread, or of the first k for each GPU.
 ///
 /// ```
 /// use merge_host::{Engine, SortOrder, TopK};
@@ -122,7 +123,8 @@ impl<K: Key> TopK<K> {
     /// Adds a part of the keys, by that engine, which may be another one for each part.
     ///
     /// # Errors
-    /// Those of [`Engine::top_k`], but for [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key has been added.
+    /// Those of [`Engine::top_k`], but for [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key has
+    /// been added.
     pub fn add(&mut self, engine: &Engine, keys: &[K]) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
         if let Some(gpus) = engine.gpus_to_select::<K>(keys.len(), self.first.k())? {
@@ -140,11 +142,12 @@ impl<K: Key> TopK<K> {
         engine.workers.sort(keys.len(), |threads| first.add(keys.len(), bits, threads))
     }
 
-    /// The first k of the keys that were added, or all if they are fewer: sorted by the CPU, on the threads of that engine.
+    /// The first k of the keys that were added, or all if they are fewer: sorted by the CPU, on the threads of that
+    /// engine.
     ///
     /// # Errors
-    /// [`Error::OutOfHostMemory`] if there is not enough memory for as many keys once more, and [`Error::Threads`] if the system refuses to
-    /// start the engine's threads.
+    /// [`Error::OutOfHostMemory`] if there is not enough memory for as many keys once more, and [`Error::Threads`] if
+    /// the system refuses to start the engine's threads.
     pub fn into_sorted(self, engine: &Engine) -> Result<(Vec<K>, Timing), Error> {
         let Self { order, first } = self;
         let mut bits = Vec::new();
@@ -159,7 +162,8 @@ impl<K: Key> TopK<K> {
     }
 }
 
-/// As [`TopK`], with a value for each key. Stable: of equal keys, those that were added first are taken, and they stay in their order.
+/// As [`TopK`], with a value for each key. Stable: of equal keys, those that were added first are taken, and they stay
+/// in their order.
 ///
 /// A candidate takes the memory of a key, a value, and a number of 8 bytes.
 ///
@@ -228,7 +232,8 @@ impl<K: Key, V: Copy + Send + Sync> TopKPairs<K, V> {
         Ok(timing)
     }
 
-    /// The first k of the keys that were added, with their values, or all if they are fewer. Otherwise as [`TopK::into_sorted`].
+    /// The first k of the keys that were added, with their values, or all if they are fewer. Otherwise as
+    /// [`TopK::into_sorted`].
     ///
     /// # Errors
     /// Those of [`TopK::into_sorted`].

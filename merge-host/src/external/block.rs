@@ -56,7 +56,8 @@ impl Block {
         (&mut bytemuck::cast_slice_mut(&mut self.keys)[slots], &mut bytemuck::cast_slice_mut(&mut self.payload)[bytes])
     }
 
-    /// Moves the first of equal keys in these slots to the front of them, as [`unique`](crate::unique()) does, and returns how many there are.
+    /// Moves the first of equal keys in these slots to the front of them, as [`unique`](crate::unique()) does, and
+    /// returns how many there are.
     pub(super) fn unique<W: Word>(&mut self, slots: Range<usize>, before: Option<W>) -> usize {
         let width = self.width();
         let (keys, payload) = self.parts_mut(slots);

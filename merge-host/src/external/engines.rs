@@ -7,8 +7,8 @@ use crate::{Engine, Timing};
 ///
 /// `&Engine` is an implementation that falls back to nothing.
 pub trait Engines<E> {
-    /// Runs `work` on `data` with an engine. If that engine fails, an implementation may run it again with another, after
-    /// `restore` has made `data` what it was and returned `true`. If it returns `false`, `data` is lost.
+    /// Runs `work` on `data` with an engine. If that engine fails, an implementation may run it again with another,
+    /// after `restore` has made `data` what it was and returned `true`. If it returns `false`, `data` is lost.
     ///
     /// # Errors
     /// Those of `work` and `restore`.

@@ -1,8 +1,8 @@
 //! One streaming pass from many runs to one.
 //!
 //! Of each run there is a window in memory, and the block behind it is read meanwhile. In each round, all that can be
-//! merged of the windows (see [`window`](super::window)) is merged, on all threads, to a block of output, which is written
-//! while the next round goes on.
+//! merged of the windows (see [`window`](super::window)) is merged, on all threads, to a block of output, which is
+//! written while the next round goes on.
 //!
 //! ```text
 //!   a run's two blocks    │ head │ window ┄┄┄┄┄┄┄┄┄ │    what is left of the window when it has become short …
@@ -42,7 +42,8 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Merges `runs` to `sink`, and returns the number of keys handed on. Of equal keys, those of an earlier run come first.
+    /// Merges `runs` to `sink`, and returns the number of keys handed on. Of equal keys, those of an earlier run come
+    /// first.
     pub(super) fn merge<W, S, E>(
         self,
         runs: &mut [Run<W, S>],
@@ -134,8 +135,8 @@ struct Part {
 /// A part of a run that was read.
 type Reply<E> = Result<Part, Error<E>>;
 
-/// Serves requests until there can be no more, and replies to the run's stream. If there are helpers, they take part. `all` is memory for a request
-/// of each run.
+/// Serves requests until there can be no more, and replies to the run's stream. If there are helpers, they take part.
+/// `all` is memory for a request of each run.
 fn read_ahead<W: Word, S: Source<W>>(
     requested: &Receiver<Request>,
     readers: &[Mutex<Reader<W, S>>],

@@ -1,7 +1,7 @@
 //! Sort and merge of more keys than memory holds.
 //!
-//! Keys come from a [`Source`] and go to a [`Target`], part by part. What fits in memory is sorted there. More is sorted in
-//! chunks, as runs that go to a temporary file and are merged to the target:
+//! Keys come from a [`Source`] and go to a [`Target`], part by part. What fits in memory is sorted there. More is
+//! sorted in chunks, as runs that go to a temporary file and are merged to the target:
 //!
 //! ```text
 //!   source   │ chunk │ chunk │ chunk │ …      read, sorted and written at the same time, each in its own chunk
@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Keys are unsigned numbers ([`Word`]) in ascending order. [`Key::to_ordered`](crate::Key::to_ordered) encodes keys of
-//! other types as such, and `!` makes the order descending: a source encodes keys as it reads them, and a target decodes
-//! them before it writes them. Each key may have a payload, which is any number of bytes, the same for all keys: a value,
-//! a whole record, or the key's index.
+//! other types as such, and `!` makes the order descending: a source encodes keys as it reads them, and a target
+//! decodes them before it writes them. Each key may have a payload, which is any number of bytes, the same for all
+//! keys: a value, a whole record, or the key's index.
 //!
 //! # Example
 //!
@@ -79,23 +79,23 @@
 //!
 //! # Memory and complexity
 //!
-//! [`Options::memory`] bounds keys, payloads and everything that grows with their number; [`Shape`] says how it is divided.
-//! Sources and targets have their own. Each key is read from the source once and written to the target once, and between
-//! them it is written to the temporary file and read from it once for each pass. One pass merges
-//! [`fan_in`](Shape::fan_in) runs: with 1 GiB of memory it is enough for 200 GB of `u64` keys, and with 8 GiB for 8 TB. A
-//! sort of n keys in r runs takes O(n log r) time.
+//! [`Options::memory`] bounds keys, payloads and everything that grows with their number; [`Shape`] says how it is
+//! divided. Sources and targets have their own. Each key is read from the source once and written to the target once,
+//! and between them it is written to the temporary file and read from it once for each pass. One pass merges
+//! [`fan_in`](Shape::fan_in) runs: with 1 GiB of memory it is enough for 200 GB of `u64` keys, and with 8 GiB for 8 TB.
+//! A sort of n keys in r runs takes O(n log r) time.
 //!
 //! # Threads
 //!
-//! Besides the engine's threads, two threads read and write, with the help of [`parallel`](crate::parallel) loops on rayon's
-//! global pool. A program that calls [`sort`] or [`merge`] on all threads of that pool at once waits for ever, because none
-//! is left to help.
+//! Besides the engine's threads, two threads read and write, with the help of [`parallel`](crate::parallel) loops on
+//! rayon's global pool. A program that calls [`sort`] or [`merge`] on all threads of that pool at once waits for ever,
+//! because none is left to help.
 //!
 //! # Errors
 //!
-//! An [`Error`] names what failed: a source or a target, the engine, the temporary file, or the memory, if it is too little.
-//! Blocks of the temporary file have checksums, so that damage to it is an error. The file is unnamed, and its space is
-//! free again however the program ends. What a target has taken before an error stays where it is.
+//! An [`Error`] names what failed: a source or a target, the engine, the temporary file, or the memory, if it is too
+//! little. Blocks of the temporary file have checksums, so that damage to it is an error. The file is unnamed, and its
+//! space is free again however the program ends. What a target has taken before an error stays where it is.
 
 mod block;
 mod chunks;
@@ -170,8 +170,8 @@ pub struct Summary {
 /// Sorts all keys of `source` to the target that `begin` opens, and returns that target. Stable: payloads of equal keys
 /// keep the order of the source.
 ///
-/// Keys are sorted in memory if they fit, or else as runs in a temporary file, which are merged. `begin` is called once,
-/// on this thread, before the first write. If there are no keys, nothing is written to the target.
+/// Keys are sorted in memory if they fit, or else as runs in a temporary file, which are merged. `begin` is called
+/// once, on this thread, before the first write. If there are no keys, nothing is written to the target.
 ///
 /// A payload of 4 or 8 bytes moves with its key through the engine. Others are moved once, by their indices.
 ///
@@ -197,9 +197,9 @@ where
 /// Merges `sources`, each of which is sorted, to the target that `begin` opens, and returns that target. Of equal keys,
 /// those of an earlier source come first.
 ///
-/// Sources are merged while they are read. More than [`Shape::fan_in`] are merged in several passes, by way of a temporary
-/// file. `begin` is called once, on this thread, before the first write. If there are no keys, nothing is written to the
-/// target.
+/// Sources are merged while they are read. More than [`Shape::fan_in`] are merged in several passes, by way of a
+/// temporary file. `begin` is called once, on this thread, before the first write. If there are no keys, nothing is
+/// written to the target.
 ///
 /// The order of each source is not checked. If one is not sorted, neither is the output, but it still has every key.
 ///

@@ -24,7 +24,8 @@ pub(super) struct Merger<'a, O> {
 }
 
 impl<O: Observer> Merger<'_, O> {
-    /// Merges `runs`, at most `fan_in` at once, to what `begin` opens. Of equal keys, those of an earlier run come first.
+    /// Merges `runs`, at most `fan_in` at once, to what `begin` opens. Of equal keys, those of an earlier run come
+    /// first.
     pub(super) fn merge<W, S, E>(
         mut self,
         mut runs: Vec<Run<W, S>>,
@@ -62,8 +63,8 @@ impl<O: Observer> Merger<'_, O> {
         Ok(Run::Spilled(writer.finish()))
     }
 
-    /// Merges `runs` at once, and gives their space back. `write` takes the keys, whose number is returned, and writes them to the temporary file if
-    /// `is_spilled`.
+    /// Merges `runs` at once, and gives their space back. `write` takes the keys, whose number is returned, and writes
+    /// them to the temporary file if `is_spilled`.
     fn pass<W, S, E>(
         &mut self,
         mut runs: Vec<Run<W, S>>,
@@ -84,8 +85,8 @@ impl<O: Observer> Merger<'_, O> {
     }
 }
 
-/// Merges groups of neighbouring runs to one each, from the first on: no more than it takes for `fan_in` to be left, and
-/// each run once at most.
+/// Merges groups of neighbouring runs to one each, from the first on: no more than it takes for `fan_in` to be left,
+/// and each run once at most.
 fn reduced<R, E>(runs: Vec<R>, fan_in: usize, mut merge: impl FnMut(Vec<R>) -> Result<R, E>) -> Result<Vec<R>, E> {
     let mut reduced = Vec::new();
     let mut rest = runs.into_iter();

@@ -98,8 +98,8 @@ impl<W: Word, S: Source<W>> Reader<'_, W, S> {
         }
     }
 
-    /// Fills these slots of `block` from the front with the next keys, and returns the number of keys: fewer only at the
-    /// end.
+    /// Fills these slots of `block` from the front with the next keys, and returns the number of keys: fewer only at
+    /// the end.
     pub(super) fn read(&mut self, block: &mut Block, slots: Range<usize>) -> Result<usize, Error<S::Error>> {
         match self {
             Self::Spilled { keys: from, payload: payload_from, left } => {

@@ -19,8 +19,8 @@ const LEAST_MEMORY: u64 = 16 << 10;
 
 /// The sizes of what is sorted, from which follows how much memory a sort takes.
 ///
-/// Memory is counted in bytes. Keys and payloads that have no bytes together count as 1 byte. Results that exceed their type are
-/// its greatest value.
+/// Memory is counted in bytes. Keys and payloads that have no bytes together count as 1 byte. Results that exceed their
+/// type are its greatest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of a key.
@@ -69,8 +69,8 @@ impl Shape {
         (u128::from(memory) * 20 / 41 / (self.key as u128 + moved as u128).max(1)) as u64
     }
 
-    /// The least memory to sort or merge with what does not fit in memory: 16 KiB, or more for large keys and payloads, of which a few are in memory in
-    /// any case. The more memory there is, the fewer passes are needed.
+    /// The least memory to sort or merge with what does not fit in memory: 16 KiB, or more for large keys and payloads,
+    /// of which a few are in memory in any case. The more memory there is, the fewer passes are needed.
     ///
     /// ```
     /// use merge_host::external::Shape;
@@ -83,11 +83,12 @@ impl Shape {
         of_few.max(LEAST_MEMORY)
     }
 
-    /// Keys that are read and sorted at once where not all of them fit, with `memory` bytes of memory, and `gpu` bytes of
-    /// a GPU's if one sorts.
+    /// Keys that are read and sorted at once where not all of them fit, with `memory` bytes of memory, and `gpu` bytes
+    /// of a GPU's if one sorts.
     ///
     /// # Errors
-    /// [`TooLittleMemory`] if it is less than [`least_memory`](Self::least_memory), or if the GPU has none for a few keys.
+    /// [`TooLittleMemory`] if it is less than [`least_memory`](Self::least_memory), or if the GPU has none for a few
+    /// keys.
     pub fn chunk(self, memory: u64, gpu: Option<u64>) -> Result<usize, TooLittleMemory> {
         self.check(memory)?;
         let most = gpu.map_or(u64::MAX, |bytes| self.most_on_gpu(bytes));
@@ -118,7 +119,8 @@ impl Shape {
         u128::from(count) * u128::from(self.times(1, 0))
     }
 
-    /// Whether reading or writing `count` keys with their payloads takes less time than waking a thread for a part of them.
+    /// Whether reading or writing `count` keys with their payloads takes less time than waking a thread for a part of
+    /// them.
     pub(super) fn is_little(self, count: usize) -> bool {
         self.times(1, 0).saturating_mul(count as u64) < EFFICIENT_READ
     }

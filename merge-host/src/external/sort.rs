@@ -54,8 +54,8 @@ where
         }
     }
 
-    /// Reads all keys if they can be sorted in memory, or as many as can if the source does not know how many it has. If
-    /// it knows that they are too many, reads none.
+    /// Reads all keys if they can be sorted in memory, or as many as can if the source does not know how many it has.
+    /// If it knows that they are too many, reads none.
     fn read_first(&mut self) -> Result<Block, Error<E>> {
         let len = lock(&self.input).len();
         let mut block = match len {

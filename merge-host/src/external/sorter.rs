@@ -48,8 +48,8 @@ where
         Self { input, engines, observer, unique, permutation: Vec::new(), gathered: Vec::new() }
     }
 
-    /// Sorts a chunk with its payloads. Returns how many keys are left at its front, which are fewer only where just the
-    /// first of equal keys are wanted.
+    /// Sorts a chunk with its payloads. Returns how many keys are left at its front, which are fewer only where just
+    /// the first of equal keys are wanted.
     pub(super) fn sort(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
         match block.width() {
             0 if self.unique => {
@@ -135,7 +135,8 @@ fn reserve(memory: &mut Vec<u64>, count: usize, width: usize) -> Result<(), crat
     Ok(())
 }
 
-/// Sorts keys with values, and keeps the first of equal keys if it is `unique`. Returns the number of those that are left.
+/// Sorts keys with values, and keeps the first of equal keys if it is `unique`. Returns the number of those that are
+/// left.
 fn sort_pairs<W: Word, V: Pod + Send + Sync>(
     engine: &Engine,
     unique: bool,

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 /// Gives keys and their payloads, in order.
 ///
-/// A sort reads a source on another thread while it sorts keys that were read before. A merge reads several sources at the
-/// same time, on the threads of rayon's global pool.
+/// A sort reads a source on another thread while it sorts keys that were read before. A merge reads several sources at
+/// the same time, on the threads of rayon's global pool.
 #[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 pub trait Source<W: Word>: Send {
     /// What reading fails with.
@@ -29,8 +29,8 @@ pub trait Source<W: Word>: Send {
     /// Fills `keys` and `payload` again with those that earlier calls of [`read`](Self::read) gave, from key `index` of
     /// the source on, and returns `true`; or returns `false` if that is not possible, which is the default.
     ///
-    /// A sort asks for it after an engine has failed and left keys in disorder ([`Engines::run`](super::Engines::run)). It
-    /// does not change what the next `read` gives.
+    /// A sort asks for it after an engine has failed and left keys in disorder ([`Engines::run`](super::Engines::run)).
+    /// It does not change what the next `read` gives.
     ///
     /// # Errors
     /// As those of [`read`](Self::read).

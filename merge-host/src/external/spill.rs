@@ -1,8 +1,8 @@
 //! The temporary file for runs, with checksums.
 //!
-//! The file is unnamed (`O_TMPFILE`): nothing is left of it however the program ends. Several extents are written at the
-//! same time, each from its beginning to its end, and each block that is written goes to the end of the file, with a
-//! checksum. So an extent may have any length, which need not be known before:
+//! The file is unnamed (`O_TMPFILE`): nothing is left of it however the program ends. Several extents are written at
+//! the same time, each from its beginning to its end, and each block that is written goes to the end of the file, with
+//! a checksum. So an extent may have any length, which need not be known before:
 //!
 //! ```text
 //!   file   │ keys of run 0 │ payload of run 0    │ keys of run 1 │ payload │ keys │ payload │ …

@@ -1,7 +1,8 @@
 //! Threads to read and write on.
 //!
-//! A thread that sorts or merges waits for one that reads and one that writes. These need others to help them, and code of
-//! sources and targets may use rayon, too. All threads of a pool may wait so at once. Therefore those that help are others:
+//! A thread that sorts or merges waits for one that reads and one that writes. These need others to help them, and code
+//! of sources and targets may use rayon, too. All threads of a pool may wait so at once. Therefore those that help are
+//! others:
 //!
 //! ```text
 //!   calling thread   │ wait │ sort │ wait │ …        of any pool, or of none
@@ -20,13 +21,14 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// The name of threads that help.
 const NAME: &str = "merge-io";
-/// The least number of threads that help a call by a thread of a pool, of which all threads may make such calls at once:
-/// one can read while another one writes.
+/// The least number of threads that help a call by a thread of a pool, of which all threads may make such calls at
+/// once: one can read while another one writes.
 const LEAST_HELPERS: usize = 2;
 
 /// The threads that help to read and to write.
 pub(super) enum Helpers {
-    /// Those of rayon's global pool, for a call by a thread that belongs to no pool with an engine that works on that pool.
+    /// Those of rayon's global pool, for a call by a thread that belongs to no pool with an engine that works on that
+    /// pool.
     OfCurrentPool,
     /// Those that help all other calls by threads that belong to no pool.
     Shared(Arc<ThreadPool>),

@@ -14,11 +14,11 @@
 //!   run 2    5┊7 7 8
 //! ```
 //!
-//! Ties: of equal keys, those of an earlier run go first. Behind run 1's window there may be more sevens, which go before
-//! the sevens of run 2 and after those of run 0. So of runs up to the one that gives the bound, keys that equal the bound
-//! are merged now, and those of later runs have to wait. If several runs end with the bound, the first of them gives it:
-//! its sevens that are not in memory go before all sevens of later runs. That run's window is used up, so that every
-//! round makes progress, even where a run is not sorted as it should be.
+//! Ties: of equal keys, those of an earlier run go first. Behind run 1's window there may be more sevens, which go
+//! before the sevens of run 2 and after those of run 0. So of runs up to the one that gives the bound, keys that equal
+//! the bound are merged now, and those of later runs have to wait. If several runs end with the bound, the first of
+//! them gives it: its sevens that are not in memory go before all sevens of later runs. That run's window is used up,
+//! so that every round makes progress, even where a run is not sorted as it should be.
 
 use crate::Word;
 
@@ -31,8 +31,8 @@ pub struct Window<'a, W> {
     pub continues: bool,
 }
 
-/// How many keys of each window, one for each run, can be merged now: at least one if there are any. Takes logarithmic time
-/// for each window.
+/// How many keys of each window, one for each run, can be merged now: at least one if there are any. Takes logarithmic
+/// time for each window.
 ///
 /// ```
 /// use merge_host::external::window::{Window, splits};

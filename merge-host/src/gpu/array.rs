@@ -12,8 +12,8 @@ use std::mem::ManuallyDrop;
 
 /// An array in a GPU's memory, which belongs to one [`Stream`].
 ///
-/// All work on the array is put on its stream and done in that order. The array keeps its stream and its GPU. When it is dropped, its
-/// memory is freed after the work on the stream, which the drop waits for.
+/// All work on the array is put on its stream and done in that order. The array keeps its stream and its GPU. When it
+/// is dropped, its memory is freed after the work on the stream, which the drop waits for.
 ///
 /// The elements are plain data, such as numbers. Their bytes are copied as they are.
 pub struct DeviceArray<T> {
@@ -90,11 +90,12 @@ impl<T> DeviceArray<T> {
         self.memory.as_device_ptr().as_raw()
     }
 
-    /// Moves the array to another stream of the same GPU. Later work of that stream waits for what is on the array's stream now. Does
-    /// not wait on the host.
+    /// Moves the array to another stream of the same GPU. Later work of that stream waits for what is on the array's
+    /// stream now. Does not wait on the host.
     ///
     /// # Errors
-    /// [`Error::OtherGpu`] if `stream` is of another GPU, [`Error::Device`] where the driver fails. The array stays where it is then.
+    /// [`Error::OtherGpu`] if `stream` is of another GPU, [`Error::Device`] where the driver fails. The array stays
+    /// where it is then.
     pub fn move_to(&mut self, stream: &Stream) -> Result<(), Error> {
         self.stream.check_gpu("the array", stream)?;
         if !self.stream.is(stream) {
@@ -141,7 +142,8 @@ impl<T: Pod> DeviceArray<T> {
         Ok(Self { memory, is_borrowed: true, len, stream: stream.clone(), elements: PhantomData })
     }
 
-    /// Copies `from`, an array of the same stream with as many elements, into this one. Does not wait for the copy. O(n).
+    /// Copies `from`, an array of the same stream with as many elements, into this one. Does not wait for the copy.
+    /// O(n).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if the lengths differ, [`Error::OtherStream`] or [`Error::OtherGpu`] if `from` is of
@@ -154,7 +156,8 @@ impl<T: Pod> DeviceArray<T> {
         unsafe { from.memory.async_copy_to(&mut **self.memory, self.stream.inner()) }.or_failure("cuMemcpyDtoDAsync")
     }
 
-    /// Copies `from` into the array, which has as many elements. Waits for the work on the stream, and for the copy. O(n).
+    /// Copies `from` into the array, which has as many elements. Waits for the work on the stream, and for the copy.
+    /// O(n).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if the lengths differ, [`Error::Device`] where the driver fails.
@@ -208,8 +211,8 @@ impl<T> Drop for DeviceArray<T> {
             return;
         }
         let freed = self.stream.gpu().enter();
-        // All work on the array is on its stream. Where it is not known to have ended, for instance in a capture, the memory is not
-        // freed.
+        // All work on the array is on its stream. Where it is not known to have ended, for instance in a capture, the
+        // memory is not freed.
         if freed.is_ok() && (self.memory.is_empty() || self.stream.synchronize().is_ok()) {
             // SAFETY: this is the only call, and the memory is not used afterwards: the work that uses it has ended.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
@@ -217,8 +220,8 @@ impl<T> Drop for DeviceArray<T> {
     }
 }
 
-/// Offsets in a GPU's memory: of the runs of an array or of a ragged batch, of groups of runs, or of segments. They begin
-/// with 0 and never decrease. The GPU reads them without checks, so they do not change.
+/// Offsets in a GPU's memory: of the runs of an array or of a ragged batch, of groups of runs, or of segments. They
+/// begin with 0 and never decrease. The GPU reads them without checks, so they do not change.
 #[derive(Debug)]
 pub struct DeviceOffsets {
     offsets: DeviceArray<u64>,
@@ -230,8 +233,8 @@ impl DeviceOffsets {
     /// Checks offsets and uploads them. Waits for the copy. O(n).
     ///
     /// # Errors
-    /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0, [`Error::DescendingOffsets`]
-    /// if one is less than the one before it, and those of [`Stream::upload`].
+    /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0,
+    /// [`Error::DescendingOffsets`] if one is less than the one before it, and those of [`Stream::upload`].
     pub fn new(stream: &Stream, offsets: &[usize]) -> Result<Self, Error> {
         let end = *offsets.last().ok_or(Error::NoOffsets)?;
         check_offsets("the array", offsets, end)?;
@@ -242,11 +245,12 @@ impl DeviceOffsets {
     /// Offsets that are in a GPU's memory already, of which the last is `end`. No two neighbours differ by more than
     /// `longest`, which may be `usize::MAX`: where it is small, launches that only long runs need are left out.
     ///
-    /// A caller that knows only how many runs there are at most, for instance when a graph is captured, has further ones
-    /// begin and end with the last key.
+    /// A caller that knows only how many runs there are at most, for instance when a graph is captured, has further
+    /// ones begin and end with the last key.
     ///
     /// # Errors
-    /// [`Error::NoOffsets`] if there are none, [`Error::LastOffset`] if there is one only, which is 0, and `end` is not.
+    /// [`Error::NoOffsets`] if there are none, [`Error::LastOffset`] if there is one only, which is 0, and `end` is
+    /// not.
     ///
     /// # Safety
     /// Whenever the GPU reads the offsets, they begin with 0, never decrease, end with `end`, and no two neighbours

@@ -7,8 +7,8 @@ use cust::context::legacy::{CurrentContext, UnownedContext};
 use cust::context::{Context, ContextHandle};
 use std::marker::PhantomData;
 
-/// A context that is current on the calling thread. When this is dropped, the one before it is current again: a program that uses
-/// another GPU through another library finds its own context as it left it.
+/// A context that is current on the calling thread. When this is dropped, the one before it is current again: a program
+/// that uses another GPU through another library finds its own context as it left it.
 pub(super) struct Entered {
     /// The context to return to, if it is another one.
     before: Option<UnownedContext>,

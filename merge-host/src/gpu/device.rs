@@ -19,10 +19,10 @@ use std::{fmt, mem};
 /// A clone is the same GPU. Its context and its kernels are kept until the last clone, stream and array are dropped.
 ///
 /// A [`Stream`](crate::Stream) of the GPU makes arrays in its memory, which belong to it, and has the methods that sort
-/// and merge them. None of these allocates memory or waits. [`Stream`](crate::Stream) says why no use of it is undefined
-/// behaviour. Streams and arrays of other libraries, such as cudarc, PyTorch or cuDF, enter through
-/// [`stream_from_handle`](Self::stream_from_handle) and [`DeviceArray::from_address`](crate::DeviceArray::from_address),
-/// which are unsafe; then the same methods serve.
+/// and merge them. None of these allocates memory or waits. [`Stream`](crate::Stream) says why no use of it is
+/// undefined behaviour. Streams and arrays of other libraries, such as cudarc, PyTorch or cuDF, enter through
+/// [`stream_from_handle`](Self::stream_from_handle) and
+/// [`DeviceArray::from_address`](crate::DeviceArray::from_address), which are unsafe; then the same methods serve.
 ///
 /// ```no_run
 /// use merge_host::{Gpu, SortOrder, workspace};
@@ -78,9 +78,9 @@ impl Gpu {
         self.shared.ordinal
     }
 
-    /// Makes the GPU's context, which is its primary context, the calling thread's current one, as the driver's functions
-    /// need it. The functions of this library do that by themselves. Streams and arrays restore the context that was
-    /// current before.
+    /// Makes the GPU's context, which is its primary context, the calling thread's current one, as the driver's
+    /// functions need it. The functions of this library do that by themselves. Streams and arrays restore the context
+    /// that was current before.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -88,9 +88,9 @@ impl Gpu {
         CurrentContext::set_current(&self.shared.context).or_failure("cuCtxSetCurrent")
     }
 
-    /// Loads all kernels for keys of type `K`, alone or with values, of arrays of any size. The driver compiles them now, so
-    /// that later calls only launch. Without this a kernel is loaded by the first call that needs it, which must not happen
-    /// while a stream is captured.
+    /// Loads all kernels for keys of type `K`, alone or with values, of arrays of any size. The driver compiles them
+    /// now, so that later calls only launch. Without this a kernel is loaded by the first call that needs it, which
+    /// must not happen while a stream is captured.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.

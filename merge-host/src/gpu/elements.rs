@@ -10,8 +10,8 @@ use bytemuck::Pod;
 /// Keys of type `K` in a GPU's memory that a call reads, with values of type `V`, which is `()` where there are none:
 /// `&DeviceArray<K>` or `(&DeviceArray<K>, &DeviceArray<V>)`, and no other type.
 ///
-/// Value `i` belongs to key `i`. A value is plain data of 4 or 8 bytes, aligned to its size, which is checked at compile
-/// time.
+/// Value `i` belongs to key `i`. A value is plain data of 4 or 8 bytes, aligned to its size, which is checked at
+/// compile time.
 ///
 /// ```no_run
 /// use merge_host::{Gpu, MergeKernel, workspace};
@@ -76,8 +76,9 @@ impl<K, V> sealed::Elements for (&mut DeviceArray<K>, &mut DeviceArray<V>) {
     }
 }
 
-/// Keys that are distributed over the GPUs of a [`GpuGroup`](crate::GpuGroup), which a call reads, with values of type `V`
-/// or `()`: `&[DeviceArray<K>]` or `(&[DeviceArray<K>], &[DeviceArray<V>])`, one array for each member, and no other type.
+/// Keys that are distributed over the GPUs of a [`GpuGroup`](crate::GpuGroup), which a call reads, with values of type
+/// `V` or `()`: `&[DeviceArray<K>]` or `(&[DeviceArray<K>], &[DeviceArray<V>])`, one array for each member, and no
+/// other type.
 pub trait GroupElements<K, V>: sealed::Group {}
 
 /// The same that a call writes: `&mut [DeviceArray<K>]` or `(&mut [DeviceArray<K>], &mut [DeviceArray<V>])`.

@@ -1,7 +1,8 @@
-//! Sorts, merges and set operations in a user's own order by the emulator: the same kernels and the same launches, without a GPU.
+//! Sorts, merges and set operations in a user's own order by the emulator: the same kernels and the same launches,
+//! without a GPU.
 //!
-//! For tests of an order. The emulator checks every access to memory: bounds, memory that nothing has written, races. It is many thousand
-//! times as slow as a GPU.
+//! For tests of an order. The emulator checks every access to memory: bounds, memory that nothing has written, races.
+//! It is many thousand times as slow as a GPU.
 //!
 //! ```
 //! use kernels_gpu::own::{Compare, kernels};
@@ -29,8 +30,8 @@
 //! The seed decides in which order threads take turns.
 //!
 //! # Panics
-//! All functions panic with the emulator's words if a kernel does what it must not, and if lengths do not fit: as many values as items, and an
-//! output as long as both inputs.
+//! All functions panic with the emulator's words if a kernel does what it must not, and if lengths do not fit: as many
+//! values as items, and an output as long as both inputs.
 
 use super::launch::emulated::own;
 use crate::SetOperation;
@@ -77,8 +78,8 @@ pub fn merge_ragged_by<C: Kernels>(
     merge_ragged_pairs_by::<C, ()>((a.0, &[], a.1), (b.0, &[], b.1), (out, &mut []), seed);
 }
 
-/// As [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by), with values: each side is its items, their values and
-/// their offsets.
+/// As [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by), with values: each side is its items, their values
+/// and their offsets.
 pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     a: (&[C::Item], &[V], &[usize]),
     b: (&[C::Item], &[V], &[usize]),

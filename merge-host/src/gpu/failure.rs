@@ -39,7 +39,8 @@ pub(crate) fn initialise() -> Result<(), Error> {
     cust::init(CudaFlags::empty()).map_err(|error| Error::NoDevice { reason: format!("cuInit: {}", describe(error)) })
 }
 
-/// What the driver's function returned, unless the error is one of `cust`'s own, whose numbers are greater than the driver's.
+/// What the driver's function returned, unless the error is one of `cust`'s own, whose numbers are greater than the
+/// driver's.
 fn code_of(error: CudaError) -> Option<u32> {
     Some(error as u32).filter(|code| *code <= CudaError::UnknownError as u32)
 }

@@ -606,7 +606,8 @@ fn identity(len: usize) -> Result<Box<[u64]>, Error> {
     Ok(indices)
 }
 
-/// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are there.
+/// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are
+/// there.
 pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
     let memory = allocation::handled(|| gathered.try_reserve_exact(permutation.len()));

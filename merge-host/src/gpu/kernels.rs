@@ -38,8 +38,8 @@ fn module_of(kernel: &str, key: &str) -> Option<usize> {
 }
 
 impl Compiled {
-    /// Loads it into the current context: as machine code, where this build has some for the GPU and the driver takes it, and otherwise as PTX,
-    /// which the driver compiles.
+    /// Loads it into the current context: as machine code, where this build has some for the GPU and the driver takes
+    /// it, and otherwise as PTX, which the driver compiles.
     fn load(&self) -> Result<Module, Error> {
         if let Some(code) = self.code_for(capability()?)
             && let Ok(module) = Module::from_cubin(decompress(code)?, &[])
@@ -88,8 +88,8 @@ pub(super) fn exists(kernel: &str, key: &str) -> bool {
     module_of(kernel, key).is_some_and(|i| MODULES[i].ptx().unwrap().contains(&format!(".entry {kernel}_{key}(")))
 }
 
-/// The kernels that have been loaded into one context. No lock is held while the driver compiles: a launch waits only for
-/// the module that it needs.
+/// The kernels that have been loaded into one context. No lock is held while the driver compiles: a launch waits only
+/// for the module that it needs.
 pub(crate) struct Kernels {
     /// By entry point, functions that have been launched: asking the driver again takes as long as a launch.
     functions: Mutex<HashMap<String, Kernel>>,
@@ -180,8 +180,8 @@ impl Kernels {
         Ok(())
     }
 
-    /// Loads a kernel and its module, if no call has done so yet. Where there is no machine code for the GPU, the driver
-    /// then compiles the module, which takes a while.
+    /// Loads a kernel and its module, if no call has done so yet. Where there is no machine code for the GPU, the
+    /// driver then compiles the module, which takes a while.
     ///
     /// The context that these kernels belong to has to be current, here and at launches.
     pub(crate) fn load(&self, kernel: &str, key: &str) -> Result<(), Error> {
@@ -191,7 +191,8 @@ impl Kernels {
     /// Puts a launch of the kernel's instance `key` on the stream. Nothing is launched for a shape of no blocks.
     ///
     /// # Errors
-    /// [`Error::Device`] where there is no such instance, or none that takes these arguments, and where the driver fails.
+    /// [`Error::Device`] where there is no such instance, or none that takes these arguments, and where the driver
+    /// fails.
     ///
     /// # Safety
     /// The arguments are what the kernel's documentation asks for until the launch has ended.

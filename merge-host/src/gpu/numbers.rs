@@ -17,8 +17,8 @@ pub(super) fn bytes_of_mut<V: Copy>(values: &mut [V]) -> Option<&mut [u8]> {
     is_number::<V>().then(|| unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), bytes) })
 }
 
-/// Whether `V` is one of the numbers of 4 or 8 bytes. Other types of these sizes may have padding, whose bytes must not be
-/// read.
+/// Whether `V` is one of the numbers of 4 or 8 bytes. Other types of these sizes may have padding, whose bytes must not
+/// be read.
 fn is_number<V>() -> bool {
     let id = type_id::<V>();
     let four = [TypeId::of::<u32>(), TypeId::of::<i32>(), TypeId::of::<f32>()];
@@ -43,8 +43,8 @@ fn type_id<T>() -> TypeId {
         }
     }
     let phantom: &dyn Identified = &PhantomData::<T>;
-    // SAFETY: only the lifetime bound of the trait object changes. The method reads nothing, and its code does not depend on
-    // lifetimes.
+    // SAFETY: only the lifetime bound of the trait object changes. The method reads nothing, and its code does not
+    // depend on lifetimes.
     unsafe { transmute::<&dyn Identified, &(dyn Identified + 'static)>(phantom) }.id()
 }
 

@@ -37,8 +37,8 @@ pub enum Segments<'a> {
 /// # Sorts, merges and selections
 ///
 /// Each of these methods puts work on the stream and returns before it is done. None allocates memory or waits, except
-/// that a kernel is loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)), so that a CUDA graph
-/// can capture them.
+/// that a kernel is loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)), so that a CUDA
+/// graph can capture them.
 ///
 /// Arguments are keys alone or keys with values ([`DeviceElements`]). A workspace has at least the bytes that the
 /// function of the same name in [`workspace`](crate::workspace) returns; calls of one stream may share it, and its
@@ -73,8 +73,8 @@ impl Stream {
     /// not read. O(n log n).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more than 2^32 keys and the
-    /// indices are `u32`.
+    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more than 2^32 keys and
+    /// the indices are `u32`.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
         options: impl Into<SortOptions>,
@@ -106,8 +106,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::LastOffset`] if the last offset is not the number of keys,
-    /// and [`Error::SegmentLength`] if segments have a length of 0.
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::LastOffset`] if the last offset is not the number of
+    /// keys, and [`Error::SegmentLength`] if segments have a length of 0.
     pub fn sort_segments<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -164,7 +164,8 @@ impl Stream {
         call.run::<K>(&TopK { order, from, out }, workspace)
     }
 
-    /// As [`top_k`](Self::top_k), with the index of each key for a value. The content of the indices before is not read.
+    /// As [`top_k`](Self::top_k), with the index of each key for a value. The content of the indices before is not
+    /// read.
     ///
     /// # Errors
     /// Those of [`top_k`](Self::top_k), and [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are
@@ -208,8 +209,8 @@ impl Stream {
         call.run::<K>(&Merge { kernel, a, b, out }, workspace)
     }
 
-    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. `d` and
-    /// `a_len` are as in [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
+    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. `d`
+    /// and `a_len` are as in [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
     ///
     /// # Errors
     /// [Those of all calls](#errors-of-all-of-them), those of [`Engine::merge_batch`](crate::Engine::merge_batch), and
@@ -256,16 +257,16 @@ impl Stream {
         call.run::<K>(&Ragged { a, b, offsets, problems, out }, workspace)
     }
 
-    /// Merges the runs of `from` into `out`, which has as many keys. Run `i` is the keys `offsets[i] .. offsets[i + 1]`,
-    /// sorted in `order`, and so is `out` then. Runs have any lengths, and there may be any number of them. Stable: of
-    /// equal keys, those of an earlier run come first.
+    /// Merges the runs of `from` into `out`, which has as many keys. Run `i` is the keys `offsets[i] .. offsets[i +
+    /// 1]`, sorted in `order`, and so is `out` then. Runs have any lengths, and there may be any number of them.
+    /// Stable: of equal keys, those of an earlier run come first.
     ///
-    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out` gets
-    /// elements of all runs in an unspecified order.
+    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out`
+    /// gets elements of all runs in an unspecified order.
     ///
     /// # Complexity
-    /// O(n log k) for n keys in k runs. Up to 32 runs are merged in one pass, which reads and writes each key once, up to
-    /// 32² in two passes, and so on.
+    /// O(n log k) for n keys in k runs. Up to 32 runs are merged in one pass, which reads and writes each key once, up
+    /// to 32² in two passes, and so on.
     ///
     /// ```no_run
     /// use merge_host::{DeviceOffsets, Gpu, SortOrder, workspace};
@@ -304,16 +305,16 @@ impl Stream {
         call.run::<K>(&MergeMany { order, from, offsets, out }, workspace)
     }
 
-    /// Merges the runs of each group of `from` to the same indices of `out`, which has as many keys. Run `i` is the keys
-    /// `offsets[i] .. offsets[i + 1]`, sorted in `order`, and group `g` is the runs `groups[g] .. groups[g + 1]`. Runs and
-    /// groups have any lengths. Stable: of equal keys of a group, those of an earlier run come first.
+    /// Merges the runs of each group of `from` to the same indices of `out`, which has as many keys. Run `i` is the
+    /// keys `offsets[i] .. offsets[i + 1]`, sorted in `order`, and group `g` is the runs `groups[g] .. groups[g + 1]`.
+    /// Runs and groups have any lengths. Stable: of equal keys of a group, those of an earlier run come first.
     ///
-    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out` gets
-    /// elements of `from` in an unspecified order.
+    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out`
+    /// gets elements of `from` in an unspecified order.
     ///
     /// # Complexity
-    /// O(n log k) for n keys and up to k runs in a group. Groups of up to 32 runs are merged in one pass, up to 32² in two
-    /// passes, and so on. Many groups of fewer than some two thousand keys are copied and sorted, which is faster.
+    /// O(n log k) for n keys and up to k runs in a group. Groups of up to 32 runs are merged in one pass, up to 32² in
+    /// two passes, and so on. Many groups of fewer than some two thousand keys are copied and sorted, which is faster.
     ///
     /// ```no_run
     /// use merge_host::{DeviceOffsets, Gpu, SortOrder, workspace};
@@ -364,9 +365,9 @@ impl Stream {
     /// and their number to `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those
     /// behind the kept ones are unspecified. O(n).
     ///
-    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and
-    /// `std::set_intersection`. If `a` or `b` is not ascending, `out` gets elements of both in an unspecified number and
-    /// order.
+    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union`
+    /// and `std::set_intersection`. If `a` or `b` is not ascending, `out` gets elements of both in an unspecified
+    /// number and order.
     ///
     /// ```no_run
     /// use merge_host::{Gpu, SetOperation, workspace};
@@ -382,8 +383,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer keys than the result
-    /// may have, and [`Error::LengthMismatch`] if `count` has not one element.
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer keys than the
+    /// result may have, and [`Error::LengthMismatch`] if `count` has not one element.
     pub fn set_operation<K: GpuKey, V: Pod>(
         &self,
         operation: SetOperation,
@@ -423,8 +424,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer elements than `from`,
-    /// and [`Error::LengthMismatch`] if `count` has not one element.
+    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer elements than
+    /// `from`, and [`Error::LengthMismatch`] if `count` has not one element.
     pub fn unique<K: GpuKey, V: Pod>(
         &self,
         from: impl DeviceElements<K, V>,
@@ -440,8 +441,8 @@ impl Stream {
         call.run::<K>(&Unique { at, out, count }, workspace)
     }
 
-    /// Writes the first key of each group of equal neighbours, and the group's length, to `out`, and the number of groups
-    /// to `count`. Otherwise as [`unique`](Self::unique).
+    /// Writes the first key of each group of equal neighbours, and the group's length, to `out`, and the number of
+    /// groups to `count`. Otherwise as [`unique`](Self::unique).
     ///
     /// # Errors
     /// Those of [`unique`](Self::unique).
@@ -459,8 +460,8 @@ impl Stream {
         call.run::<K>(&RunLengths { at, out, count }, workspace)
     }
 
-    /// Writes the first key of each group of equal neighbours, and the reduction of the group's values, to `out`, and the
-    /// number of groups to `count`. Otherwise as [`unique`](Self::unique).
+    /// Writes the first key of each group of equal neighbours, and the reduction of the group's values, to `out`, and
+    /// the number of groups to `count`. Otherwise as [`unique`](Self::unique).
     ///
     /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the
     /// groups begin alone: it is the same each time. If the sum is a NaN, its bits are unspecified.

@@ -20,15 +20,15 @@ const OUT: (&str, &str) = ("out", "values of out");
 ///
 /// A kernel crate of the user's names them: [`kernels_gpu::own`]. `examples/own-key` is a whole program.
 impl Gpu {
-    /// Loads the kernels of a module of the user's, as `cuda_builder` has compiled it from a crate that depends on `kernels_gpu`. They
-    /// stay loaded as long as this `Gpu` or a clone of it lives.
+    /// Loads the kernels of a module of the user's, as `cuda_builder` has compiled it from a crate that depends on
+    /// `kernels_gpu`. They stay loaded as long as this `Gpu` or a clone of it lives.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver refuses the module.
     ///
     /// # Safety
-    /// The module was compiled from the crate that this program is compiled with: of two versions of a type or an order, one would be
-    /// launched with the arguments of the other.
+    /// The module was compiled from the crate that this program is compiled with: of two versions of a type or an
+    /// order, one would be launched with the arguments of the other.
     pub unsafe fn load_kernels(&self, ptx: &str) -> Result<(), Error> {
         let _entered = self.enter()?;
         self.shared.kernels.add(ptx)
@@ -40,8 +40,8 @@ impl Gpu {
 /// `C` is an order whose kernels a crate of the user's has, for items alone or with values of type `V`
 /// ([`kernels_gpu::own::kernels!`]), and which [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods
 /// [above](#sorts-merges-and-selections): keys are items, of any type, and their workspaces are those of
-/// [`workspace`](crate::workspace) whose names end in `_by`. To capture a sort by bits or an argsort needs kernels of the
-/// library's own, too: [`Gpu::prepare`] loads those for `u32` and `u64`.
+/// [`workspace`](crate::workspace) whose names end in `_by`. To capture a sort by bits or an argsort needs kernels of
+/// the library's own, too: [`Gpu::prepare`] loads those for `u32` and `u64`.
 impl Stream {
     /// Sorts `elements`. Stable: items of which neither is before the other stay in their order. O(n log n).
     ///
@@ -81,12 +81,12 @@ impl Stream {
         call.run::<(C, V)>(&Sort { at, indexes: false }, workspace)
     }
 
-    /// Sorts `items`, and sets `indices` to the index of each before the sort. Stable. The content of `indices` before is
-    /// not read. O(n log n).
+    /// Sorts `items`, and sets `indices` to the index of each before the sort. Stable. The content of `indices` before
+    /// is not read. O(n log n).
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), and [`Error::TooManyKeys`] if there are more than 2^32 items and the indices
-    /// are `u32`.
+    /// Those of [`sort_by`](Self::sort_by), and [`Error::TooManyKeys`] if there are more than 2^32 items and the
+    /// indices are `u32`.
     pub fn argsort_by<C: Kernels<I>, I: Index>(
         &self,
         items: &mut DeviceArray<C::Item>,
@@ -99,8 +99,8 @@ impl Stream {
         call.run::<(C, I)>(&Sort { at, indexes: true }, workspace)
     }
 
-    /// Merges `a` and `b`, both sorted, into `out`, which has as many items as both. Stable: of items of which neither is
-    /// before the other, those of `a` go first. O(n).
+    /// Merges `a` and `b`, both sorted, into `out`, which has as many items as both. Stable: of items of which neither
+    /// is before the other, those of `a` go first. O(n).
     ///
     /// If `a` or `b` is not sorted, `out` gets elements of both; which ones and in which order is unspecified.
     ///
@@ -120,13 +120,14 @@ impl Stream {
         call.run::<(C, V)>(&Merge { runs: [a, b], out, groups }, workspace)
     }
 
-    /// Solves many merge problems of one length: merges run `p` of `a`, of `a_len` items, with run `p` of `b`, of
-    /// `d - a_len` items, into run `p` of `out`, of `d` items. Stable. O(n log d). A problem is a tile of its own, so that
+    /// Solves many merge problems of one length: merges run `p` of `a`, of `a_len` items, with run `p` of `b`, of `d -
+    /// a_len` items, into run `p` of `out`, of `d` items. Stable. O(n log d). A problem is a tile of its own, so that
     /// short ones leave most of the GPU idle.
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if `out`
-    /// does not hold whole runs, and [`Error::LengthMismatch`] if `a` or `b` has another length.
+    /// Those of [`sort_by`](Self::sort_by), [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len`
+    /// exceeds `d`, [`Error::NotWholeRuns`] if `out` does not hold whole runs, and [`Error::LengthMismatch`] if `a` or
+    /// `b` has another length.
     pub fn merge_batch_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         a: impl DeviceElements<C::Item, V>,
@@ -158,8 +159,8 @@ impl Stream {
     ///
     /// # Errors
     /// Those of [`sort_by`](Self::sort_by), [`Error::LengthMismatch`] if `out` has another number of items than both
-    /// sides, [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and [`Error::LastOffset`] if the
-    /// last one is not the number of items.
+    /// sides, [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and [`Error::LastOffset`] if
+    /// the last one is not the number of items.
     pub fn merge_ragged_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         a: (impl DeviceElements<C::Item, V>, &DeviceOffsets),
@@ -183,8 +184,8 @@ impl Stream {
     /// are unspecified. O(n).
     ///
     /// Items are equal if neither is before the other. Where equal items differ, those that C++'s `std::set_union` and
-    /// its siblings keep are kept: of m equal items of `a` and n of `b` a union has those of `a`, and then the last n − m
-    /// of `b`; an intersection the first min(m, n) of `a`; a difference the last m − n of `a`.
+    /// its siblings keep are kept: of m equal items of `a` and n of `b` a union has those of `a`, and then the last n −
+    /// m of `b`; an intersection the first min(m, n) of `a`; a difference the last m − n of `a`.
     ///
     /// If `a` or `b` is not sorted, `out` gets elements of both in an unspecified number and order.
     ///

@@ -1,7 +1,7 @@
 //! Copies between the host and the GPU's memory, by several threads at once, through page-locked buffers.
 //!
-//! A GPU reads page-locked memory by itself, several times as fast as one thread can fill it. So several threads do, each
-//! with two buffers: while the GPU empties one, the thread fills the other.
+//! A GPU reads page-locked memory by itself, several times as fast as one thread can fill it. So several threads do,
+//! each with two buffers: while the GPU empties one, the thread fills the other.
 //!
 //! ```text
 //!   thread 0   block 0 ─► buffer ─► GPU      block 2 ─► buffer ─► GPU
@@ -11,10 +11,10 @@
 //!
 //! The caller decides where a block comes from or goes to: a slice, or a file.
 //!
-//! All uploads go this way, small ones as well. `cuMemcpyHtoD` of pageable memory returns when the driver has read the memory,
-//! which may be before the data has arrived. Only the default stream, and streams that wait for it, are behind the rest of such
-//! a copy. A caller's stream may be another one, on which a kernel could read what was there before. Here each copy is put on a
-//! stream of its own, which is waited for, and the buffer that it reads is kept until then.
+//! All uploads go this way, small ones as well. `cuMemcpyHtoD` of pageable memory returns when the driver has read the
+//! memory, which may be before the data has arrived. Only the default stream, and streams that wait for it, are behind
+//! the rest of such a copy. A caller's stream may be another one, on which a kernel could read what was there before.
+//! Here each copy is put on a stream of its own, which is waited for, and the buffer that it reads is kept until then.
 
 use super::Gpu;
 use super::failure::OrFailure;
@@ -119,8 +119,8 @@ impl Blocks {
         (begin < self.bytes).then(|| begin..self.bytes.min(begin + BLOCK))
     }
 
-    /// Calls `work` on several of `threads`, which share the blocks of `bytes` bytes. Returns the first error, after which no
-    /// block is begun.
+    /// Calls `work` on several of `threads`, which share the blocks of `bytes` bytes. Returns the first error, after
+    /// which no block is begun.
     fn share<E: Send>(bytes: usize, threads: Threads, work: impl Fn(&Self) -> Result<(), E> + Sync) -> Result<(), E> {
         let blocks = Self { bytes, next: AtomicUsize::new(0) };
         let most = bytes.div_ceil(BLOCK * BLOCKS_PER_THREAD).min(processors()).min(MOST_THREADS);
@@ -135,8 +135,8 @@ impl Blocks {
 }
 
 impl Gpu {
-    /// Fills `to` with what `read` supplies: several of `threads` call it at once, with the index of a byte and a buffer for
-    /// the bytes from there on. Returns when all has arrived.
+    /// Fills `to` with what `read` supplies: several of `threads` call it at once, with the index of a byte and a
+    /// buffer for the bytes from there on. Returns when all has arrived.
     pub(super) fn fill<E: From<Error> + Send>(
         &self,
         to: &DeviceSlice<u8>,
@@ -151,16 +151,16 @@ impl Gpu {
                 lane.wait()?;
                 let part = &mut lane.buffer[..range.len()];
                 read(range.start, part)?;
-                // SAFETY: the buffer is left alone until the stream has been waited for; `to` lives until all threads are
-                // done, and no other one has this block of it.
+                // SAFETY: the buffer is left alone until the stream has been waited for; `to` lives until all threads
+                // are done, and no other one has this block of it.
                 unsafe { to.index(range).async_copy_from(part, &lane.stream) }.or_failure("cuMemcpyHtoDAsync")?;
             }
             Ok(lanes.in_use.iter().try_for_each(Lane::wait)?)
         })
     }
 
-    /// Hands the contents of `from` to `write`: several of `threads` call it at once, with the index of a byte and the bytes
-    /// from there on.
+    /// Hands the contents of `from` to `write`: several of `threads` call it at once, with the index of a byte and the
+    /// bytes from there on.
     pub(super) fn drain<E: From<Error> + Send>(
         &self,
         from: &DeviceSlice<u8>,
@@ -176,8 +176,8 @@ impl Gpu {
                 if let Some(range) = next.clone() {
                     let lane = lanes.lane(turn);
                     let part = &mut lane.buffer[..range.len()];
-                    // SAFETY: the buffer is left alone until the stream has been waited for, and `from` is borrowed until
-                    // all threads are done.
+                    // SAFETY: the buffer is left alone until the stream has been waited for, and `from` is borrowed
+                    // until all threads are done.
                     unsafe { from.index(range).async_copy_to(part, &lane.stream) }.or_failure("cuMemcpyDtoHAsync")?;
                 }
                 if let Some((range, turn)) = under_way {

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 /// A CUDA stream: work on one GPU, which is done in the order in which it is put there.
 ///
-/// Arrays are made by a stream and belong to it. The methods that sort and merge put their work on the stream and return before it is
-/// done. Later work on the stream finds its result, and [`DeviceArray::download`](crate::DeviceArray::download) waits for it.
+/// Arrays are made by a stream and belong to it. The methods that sort and merge put their work on the stream and
+/// return before it is done. Later work on the stream finds its result, and
+/// [`DeviceArray::download`](crate::DeviceArray::download) waits for it.
 ///
 /// No use of this type, and of the arrays, is undefined behaviour:
 ///
@@ -28,8 +29,8 @@ use std::time::Duration;
 ///
 /// # Threads
 ///
-/// Several threads may use one stream. The work of two calls at the same time is put on it in an unspecified order. The two calls
-/// share no array that either of them writes, because such an array is borrowed mutably.
+/// Several threads may use one stream. The work of two calls at the same time is put on it in an unspecified order. The
+/// two calls share no array that either of them writes, because such an array is borrowed mutably.
 ///
 /// # Misuse that is an error, or harmless
 ///
@@ -122,9 +123,9 @@ struct Shared {
 /// The greatest handle of the driver's default streams (`CU_STREAM_PER_THREAD`), which have no priority of their own.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-// Streams, events and arrays are `Send` and `Sync` because their parts are: `cust` declares its streams, events and buffers so,
-// and `Gpu` has locks around what it changes. The driver's functions may be called by any thread on which the context is current,
-// which every function here ensures by `Gpu::enter`, those that drop included.
+// Streams, events and arrays are `Send` and `Sync` because their parts are: `cust` declares its streams, events and
+// buffers so, and `Gpu` has locks around what it changes. The driver's functions may be called by any thread on which
+// the context is current, which every function here ensures by `Gpu::enter`, those that drop included.
 const _: () = {
     const fn sent_and_shared<T: Send + Sync>() {}
     sent_and_shared::<Gpu>();
@@ -150,8 +151,9 @@ impl Gpu {
     ///
     /// The stream is not destroyed when the result is dropped, and the drop waits for nothing.
     ///
-    /// Call this once for a stream and keep the result. Two results for one handle are two streams, so that an array of one
-    /// is [`Error::OtherStream`] to the other, and each has a stream of its own beside it for some of the work of long sorts.
+    /// Call this once for a stream and keep the result. Two results for one handle are two streams, so that an array of
+    /// one is [`Error::OtherStream`] to the other, and each has a stream of its own beside it for some of the work of
+    /// long sorts.
     ///
     /// | library | handle |
     /// | --- | --- |
@@ -342,10 +344,12 @@ impl Event {
         self.event.synchronize().or_failure("cuEventSynchronize")
     }
 
-    /// The time from `start` to this event on the GPU, with a resolution of about 0.5 µs. Waits for this event. 0 if `start` is later.
+    /// The time from `start` to this event on the GPU, with a resolution of about 0.5 µs. Waits for this event. 0 if
+    /// `start` is later.
     ///
     /// # Errors
-    /// [`Error::Device`] if an event has not been recorded, if the two are of different GPUs, or if some of the work has failed.
+    /// [`Error::Device`] if an event has not been recorded, if the two are of different GPUs, or if some of the work
+    /// has failed.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration, Error> {
         let _entered = self.stream.gpu().enter()?;
         self.event.synchronize().or_failure("cuEventSynchronize")?;
@@ -363,8 +367,8 @@ impl fmt::Debug for Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if let Ok(_entered) = self.stream.gpu().enter() {
-            // SAFETY: this is the only call, and the event is not used afterwards. The driver keeps what it needs of an event until
-            // the event has happened.
+            // SAFETY: this is the only call, and the event is not used afterwards. The driver keeps what it needs of an
+            // event until the event has happened.
             unsafe { ManuallyDrop::drop(&mut self.event) };
         }
     }

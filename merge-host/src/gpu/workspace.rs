@@ -35,8 +35,8 @@ pub const fn sort_segments<K: GpuKey, V>(n: usize) -> usize {
     segments::workspace_bytes::<K>(n, const { value_bytes::<V>() })
 }
 
-/// The first `k` of `n` elements: an eighth of the elements once more, up to 8 MiB of counts, and a sort of `k` elements.
-/// For indices, `V` is their type.
+/// The first `k` of `n` elements: an eighth of the elements once more, up to 8 MiB of counts, and a sort of `k`
+/// elements. For indices, `V` is their type.
 pub fn top_k<K: GpuKey, V>(n: usize, k: usize) -> usize {
     top_k_of::workspace_bytes::<K>(n, k, const { value_bytes::<V>() })
 }
@@ -52,14 +52,14 @@ pub const fn merge_ragged<K: GpuKey>(total: usize) -> usize {
 }
 
 /// A merge of `n` elements in `runs` runs, some of which may be empty: a word for each run of a group and each tile of
-/// some thousand keys, and the elements once more if there are more than 32 runs. `usize::MAX` if there are 2^32 keys or
-/// runs, or more.
+/// some thousand keys, and the elements once more if there are more than 32 runs. `usize::MAX` if there are 2^32 keys
+/// or runs, or more.
 pub fn merge_many<K: GpuKey, V>(n: usize, runs: usize) -> usize {
     many_runs::workspace_bytes::<K>(n, runs, const { value_bytes::<V>() })
 }
 
-/// Merges of `n` elements in `runs` runs, in `groups` groups of up to `most_runs` runs, or `usize::MAX` for groups of any
-/// numbers of runs. Runs and groups may be empty.
+/// Merges of `n` elements in `runs` runs, in `groups` groups of up to `most_runs` runs, or `usize::MAX` for groups of
+/// any numbers of runs. Runs and groups may be empty.
 ///
 /// Groups of up to 32 runs with many keys need a word for each run and each tile of some thousand keys, and 8 bytes for
 /// each run. Groups of more runs need the elements once more, and groups of few keys the workspace of
@@ -117,8 +117,8 @@ pub fn group_sort<K: GpuKey, V>(members: usize, n: usize, part: usize) -> usize 
     super::group::group_sort::<K, V>(members, n, part)
 }
 
-/// A merge by a group of `members` GPUs, for a member that gets `part` elements: a quarter of the bytes of these elements
-/// if they are many, and half of them in a group of more than two.
+/// A merge by a group of `members` GPUs, for a member that gets `part` elements: a quarter of the bytes of these
+/// elements if they are many, and half of them in a group of more than two.
 pub fn group_merge<K: GpuKey, V>(members: usize, part: usize) -> usize {
     super::group::group_merge::<K, V>(members, part)
 }

@@ -23,7 +23,8 @@ pub(super) enum Kind {
 
 /// A field that orders records: bytes at an offset, which are a number or are compared one by one.
 ///
-/// Numbers are little endian and in ascending order unless [`endian`](Self::endian) and [`order`](Self::order) say otherwise.
+/// Numbers are little endian and in ascending order unless [`endian`](Self::endian) and [`order`](Self::order) say
+/// otherwise.
 ///
 /// ```
 /// use merge_host::SortOrder;
@@ -57,8 +58,9 @@ impl Field {
         Self::new(offset, size, Kind::Signed)
     }
 
-    /// An IEEE 754 floating-point number of `size` bytes, in total order. `size` is 2, 4, 8 or 16, or 0 for a field that orders
-    /// nothing; a key that has a float of another size orders no records ([`RecordKey::check`](super::RecordKey::check)).
+    /// An IEEE 754 floating-point number of `size` bytes, in total order. `size` is 2, 4, 8 or 16, or 0 for a field
+    /// that orders nothing; a key that has a float of another size orders no records
+    /// ([`RecordKey::check`](super::RecordKey::check)).
     pub fn float(offset: usize, size: usize) -> Self {
         Self::new(offset, size, Kind::Float)
     }

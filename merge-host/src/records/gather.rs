@@ -10,10 +10,11 @@ const FETCHED: usize = 256;
 /// Bytes of a line of memory.
 const LINE: usize = 64;
 
-/// Fills `out` with the bytes from `begin` on of all `records`, of `size` bytes each, in the order of the indices in `order`.
+/// Fills `out` with the bytes from `begin` on of all `records`, of `size` bytes each, in the order of the indices in
+/// `order`.
 ///
-/// This makes a part of the sorted records, which may begin and end within a record. It takes linear time on the calling
-/// thread.
+/// This makes a part of the sorted records, which may begin and end within a record. It takes linear time on the
+/// calling thread.
 ///
 /// ```
 /// let mut out = [0; 4];

@@ -55,8 +55,8 @@ enum Fault {
 impl RecordKey {
     /// The key that consists of these fields. They may overlap, and those of size 0 order nothing.
     ///
-    /// Whether records have these fields is not checked here: [`check`](Self::check) does, and so do [`sort`](super::sort()) and
-    /// [`argsort`](super::argsort).
+    /// Whether records have these fields is not checked here: [`check`](Self::check) does, and so do
+    /// [`sort`](super::sort()) and [`argsort`](super::argsort).
     pub fn new(fields: &[Field]) -> Self {
         let end = fields.iter().map(|field| field.offset.saturating_add(field.size)).max().unwrap_or(0);
         let size = fields.iter().map(|field| field.size).fold(0, usize::saturating_add);
@@ -118,8 +118,8 @@ impl RecordKey {
         self.size
     }
 
-    /// The key of a record as one number, in the order of the records, if it has no more than 16 bytes; otherwise its last
-    /// 16 bytes.
+    /// The key of a record as one number, in the order of the records, if it has no more than 16 bytes; otherwise its
+    /// last 16 bytes.
     ///
     /// # Panics
     /// Panics if [`check`](Self::check) does not return `Ok` for the number of bytes of the record.
@@ -134,8 +134,8 @@ impl RecordKey {
         words.map(|word| word.of(a).cmp(&word.of(b))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// The first of these records, of `size` bytes each, that comes before the one before it, or, if `strict`, equals it.
-    /// Bytes after the last whole record are ignored.
+    /// The first of these records, of `size` bytes each, that comes before the one before it, or, if `strict`, equals
+    /// it. Bytes after the last whole record are ignored.
     ///
     /// Scans the records once at most, on the threads of [`parallel`] loops.
     ///

@@ -51,8 +51,9 @@ const BLOCK: usize = 1 << 12;
 /// The words and the indices are sorted by `engine`, and the rest is done on the threads of [`parallel`] loops.
 ///
 /// # Complexity
-/// O(n) time on one thread, plus O(n log t) on t threads, for n records. Those that are equal in the first 8 bytes of their keys
-/// are sorted again by the next 8, and so on. The scratch memory holds the records, and twice n words and n indices.
+/// O(n) time on one thread, plus O(n log t) on t threads, for n records. Those that are equal in the first 8 bytes of
+/// their keys are sorted again by the next 8, and so on. The scratch memory holds the records, and twice n words and n
+/// indices.
 ///
 /// # Errors
 /// - [`Error::NotWholeRecords`] if `records` is not a multiple of `size` bytes, or if `size` is 0.
@@ -97,8 +98,8 @@ fn sort_by_indices<I: Index>(
 /// That of [`sort`], without the memory for records.
 ///
 /// # Errors
-/// [`Error::LengthMismatch`] if there is another number of indices, [`Error::TooManyKeys`] if there are more than 2^32 records
-/// and the indices are `u32`, and the errors of [`sort`].
+/// [`Error::LengthMismatch`] if there is another number of indices, [`Error::TooManyKeys`] if there are more than 2^32
+/// records and the indices are `u32`, and the errors of [`sort`].
 ///
 /// ```
 /// use merge_host::Engine;

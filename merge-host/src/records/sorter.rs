@@ -1,5 +1,5 @@
-//! The order of records: a sort of the first words of their keys with their indices, and of the next words wherever words
-//! are equal.
+//! The order of records: a sort of the first words of their keys with their indices, and of the next words wherever
+//! words are equal.
 //!
 //! ```text
 //!   words     2 2 2 2 │ 5 │ 7 7 │ 8 8 8      sorted
@@ -30,8 +30,8 @@ const AHEAD: usize = 16;
 
 /// Sorts the indices of records that are all in memory.
 ///
-/// [`sort`](super::sort) and [`argsort`](super::argsort) are this with one engine. The words of records are numbers of up to 8
-/// bytes of their keys, and may be extracted while records are read from a file.
+/// [`sort`](super::sort) and [`argsort`](super::argsort) are this with one engine. The words of records are numbers of
+/// up to 8 bytes of their keys, and may be extracted while records are read from a file.
 #[derive(Debug)]
 pub struct Sorter<'a> {
     /// The records, one after the other.
@@ -49,8 +49,8 @@ struct Part<'a, W, I> {
 }
 
 impl Sorter<'_> {
-    /// Writes the first words of the keys of all `records`, of `size` bytes each, to `words`. These are `u32` if the key has no
-    /// more than 4 bytes, and otherwise `u64`.
+    /// Writes the first words of the keys of all `records`, of `size` bytes each, to `words`. These are `u32` if the
+    /// key has no more than 4 bytes, and otherwise `u64`.
     ///
     /// # Panics
     /// Panics if `size` is 0 or less than the [`end`](RecordKey::end) of the key.
@@ -62,8 +62,8 @@ impl Sorter<'_> {
             .for_each(|(to, record)| *to = W::narrowed(word.of(record).into()));
     }
 
-    /// Sorts `indices`, which are those of all records in the order of the file, and `words`, the first words of their keys,
-    /// by their keys. Stable.
+    /// Sorts `indices`, which are those of all records in the order of the file, and `words`, the first words of their
+    /// keys, by their keys. Stable.
     ///
     /// # Errors
     /// Those of the engines, and [`Error::OutOfHostMemory`] if there is not enough memory.
@@ -138,8 +138,8 @@ impl Sorter<'_> {
         });
     }
 
-    /// Sorts the groups of equal words in a part, by their words from the one numbered `word` on, but for those that are
-    /// longer than `large`. Where these are is returned.
+    /// Sorts the groups of equal words in a part, by their words from the one numbered `word` on, but for those that
+    /// are longer than `large`. Where these are is returned.
     fn sort_small_groups<W: Word, I: Index>(
         &self,
         word: usize,
@@ -222,8 +222,11 @@ impl Sorter<'_> {
     }
 }
 
+/// A part, and where it begins.
+type Block<'a, W, I> = (usize, Part<'a, W, I>);
+
 /// A sorted part, cut into blocks that no group of equal words goes across, and where each begins.
-fn whole_groups<W: Word, I: Index>(part: Part<W, I>) -> Result<Vec<(usize, Part<W, I>)>, Error> {
+fn whole_groups<W: Word, I: Index>(part: Part<'_, W, I>) -> Result<Vec<Block<'_, W, I>>, Error> {
     let (mut words, mut indices) = (part.words, part.indices);
     let (mut blocks, mut begin) = (Vec::new(), 0);
     while !words.is_empty() {

@@ -116,8 +116,8 @@ macro_rules! for_all_key_types {
     };
 }
 
-/// Calls a generic test function once with keys of each width and in each kind of order: what the types share is compiled for each of them, and
-/// [`for_all_key_types!`] tells that each one is wired up.
+/// Calls a generic test function once with keys of each width and in each kind of order: what the types share is
+/// compiled for each of them, and [`for_all_key_types!`] tells that each one is wired up.
 #[macro_export]
 macro_rules! for_keys_of_all_kinds {
     ($test:ident($($argument:expr),*)) => {
@@ -291,8 +291,9 @@ macro_rules! for_all_value_types {
     };
 }
 
-/// Calls a generic test function of a key type and a value type with keys of each width, in each kind of order, and values of each type, of 4 and 8
-/// bytes and of others: few pairs of these, as what is done with keys has little to do with their values, and each is compiled.
+/// Calls a generic test function of a key type and a value type with keys of each width, in each kind of order, and
+/// values of each type, of 4 and 8 bytes and of others: few pairs of these, as what is done with keys has little to do
+/// with their values, and each is compiled.
 #[macro_export]
 macro_rules! for_all_pairs {
     (@ $test:ident $arguments:tt $($K:ty: $($V:ty),*;)*) => {

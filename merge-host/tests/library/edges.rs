@@ -1,5 +1,5 @@
-//! Arguments at the ends of their ranges: 0, the greatest numbers, elements without a size, empty slices, and lengths that do
-//! not fit. Each call returns, with an error where it cannot do what is asked for.
+//! Arguments at the ends of their ranges: 0, the greatest numbers, elements without a size, empty slices, and lengths
+//! that do not fit. Each call returns, with an error where it cannot do what is asked for.
 
 use crate::external::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::window::{self, Window};

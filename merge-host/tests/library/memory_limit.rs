@@ -1,5 +1,5 @@
-//! Calls in a process whose memory is limited, from too little up to enough: each succeeds, or fails with an error that says
-//! so, and loses nothing. The program never ends.
+//! Calls in a process whose memory is limited, from too little up to enough: each succeeds, or fails with an error that
+//! says so, and loses nothing. The program never ends.
 
 use crate::external::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::{self, Options};
@@ -36,7 +36,8 @@ fn within<T>(room: u64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Calls `work` on fresh data with more and more memory until it has succeeded twice. `check` is told whether it has, and the data.
+/// Calls `work` on fresh data with more and more memory until it has succeeded twice. `check` is told whether it has,
+/// and the data.
 fn check_all<D>(
     name: &str,
     make: impl Fn() -> D,

@@ -253,7 +253,7 @@ fn no_more_threads_work_than_there_are_processors() {
             let threads = Mutex::new(HashSet::new());
             let mut items = large();
             let compare = |a: &u32, b: &u32| {
-                if a % 4096 == 0 {
+                if a.is_multiple_of(4096) {
                     threads.lock().unwrap().insert(thread::current().id());
                 }
                 a.cmp(b)

@@ -55,12 +55,13 @@ pub trait Exchange {
     /// Replaces each number by the sum of those that ranks with lower numbers pass: 0 on rank 0. All pass as many.
     fn sum_of_earlier(&self, numbers: &mut [u64]);
 
-    /// Sends a slice to each rank, and fills a slice with the bytes that each rank sends to this one. Slices may have any
-    /// length, also above 2^31. Both arguments have a slice for each rank, and the receiver's is as long as the sender's.
+    /// Sends a slice to each rank, and fills a slice with the bytes that each rank sends to this one. Slices may have
+    /// any length, also above 2^31. Both arguments have a slice for each rank, and the receiver's is as long as the
+    /// sender's.
     fn all_to_all(&self, send: &[&[u8]], receive: &mut [&mut [u8]]);
 
-    /// Sends `numbers` to each rank, as many of them to each, in the order of ranks, and returns what all ranks sent to this
-    /// one, in the order of ranks.
+    /// Sends `numbers` to each rank, as many of them to each, in the order of ranks, and returns what all ranks sent to
+    /// this one, in the order of ranks.
     fn transpose(&self, numbers: &[u64]) -> Vec<u64> {
         let each = (numbers.len() / self.size()).max(1);
         let mut received = vec![0; numbers.len()];

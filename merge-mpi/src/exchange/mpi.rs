@@ -64,8 +64,8 @@ impl Mpi {
         self.local.1
     }
 
-    /// How many ranks of this machine have the same cores to run on, this one included: all, unless mpirun or srun has bound
-    /// ranks to cores.
+    /// How many ranks of this machine have the same cores to run on, this one included: all, unless mpirun or srun has
+    /// bound ranks to cores.
     pub fn sharing_cores(&self) -> usize {
         self.sharing
     }
@@ -143,8 +143,8 @@ impl Exchange for Mpi {
     }
 }
 
-/// Has Open MPI use its shared memory at once where mpirun says that all ranks are on this machine, unless the user has chosen.
-/// Otherwise each rank looks for networks first, which takes 0.2 s.
+/// Has Open MPI use its shared memory at once where mpirun says that all ranks are on this machine, unless the user has
+/// chosen. Otherwise each rank looks for networks first, which takes 0.2 s.
 ///
 /// # Safety
 /// No other thread reads or writes environment variables meanwhile.

@@ -31,7 +31,8 @@ struct State {
 }
 
 impl Threads {
-    /// As many ranks as that, which act as processes of one machine, or of as many machines. Each is to be used by one thread.
+    /// As many ranks as that, which act as processes of one machine, or of as many machines. Each is to be used by one
+    /// thread.
     pub fn new(size: usize, is_one_machine: bool) -> Vec<Self> {
         let left = (0..size).map(|_| Mutex::default()).collect();
         let meeting = Arc::new(Meeting { left, state: Mutex::default(), changed: Condvar::new() });

@@ -1,4 +1,5 @@
-//! Several GPUs: what a group does, with slices in host memory and with arrays that are distributed over its members, beside the CPU engine.
+//! Several GPUs: what a group does, with slices in host memory and with arrays that are distributed over its members,
+//! beside the CPU engine.
 
 use super::{KINDS, Test, poison};
 use merge_host::{DeviceArray, Engine, Error, GpuGroup, GpuKey, Key, SortOrder, workspace};

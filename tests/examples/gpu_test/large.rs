@@ -53,7 +53,8 @@ fn counts(operation: SetOperation) -> [usize; 8] {
     })
 }
 
-/// Segments of an array of `n` keys, whose lengths repeat. The keys of one are multiples of a number, in an order that no digit tells.
+/// Segments of an array of `n` keys, whose lengths repeat. The keys of one are multiples of a number, in an order that
+/// no digit tells.
 struct Repeated {
     lengths: Vec<usize>,
     n: usize,

@@ -1,4 +1,5 @@
-//! Merges of groups of the runs of an array: of slices by the engine, of arrays of a stream, and in a graph whose offsets change.
+//! Merges of groups of the runs of an array: of slices by the engine, of arrays of a stream, and in a graph whose
+//! offsets change.
 
 use super::table::Table;
 use super::{KINDS, KINDS_BY_LOW_BITS, Random, Test, graph, poison};
@@ -169,7 +170,8 @@ impl Test {
         self.expect(|| format!("{what}, wide values of slices"), found, indices);
     }
 
-    /// Graphs of merges whose offsets change from launch to launch: only the numbers of keys, runs and groups are captured.
+    /// Graphs of merges whose offsets change from launch to launch: only the numbers of keys, runs and groups are
+    /// captured.
     pub(super) fn check_many_ragged_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 700_001;
         for (runs, count) in [(100, 20), (2000, 150), (9000, 3000)] {
@@ -182,8 +184,8 @@ impl Test {
             let (mut offsets, mut groups) = (of(runs), of(count));
             let bytes = workspace::merge_many_ragged::<K, ()>(KEYS, runs, count, usize::MAX);
             let mut workspace = stream.zeroed(bytes).expect("the device has memory");
-            // SAFETY: both arrays live until the last download has waited. Before each launch of the graph they get offsets
-            // that ascend from 0 to `KEYS` and to `runs`, and the calls only read them.
+            // SAFETY: both arrays live until the last download has waited. Before each launch of the graph they get
+            // offsets that ascend from 0 to `KEYS` and to `runs`, and the calls only read them.
             let of_both = unsafe { (graph::changing_offsets(&offsets, KEYS), graph::changing_offsets(&groups, runs)) };
             let graph = graph::capture(&stream, || {
                 let of_both = (&of_both.0, &of_both.1);

@@ -28,7 +28,8 @@ const RUNS: [(usize, usize); 16] = [
 /// Numbers of runs that are timed.
 const TIMED_RUNS: [usize; 6] = [2, 4, 8, 16, 32, 256];
 
-/// Where `count` runs of `n` keys begin, and the end: of any lengths, some empty, and now and then one that has nearly all keys.
+/// Where `count` runs of `n` keys begin, and the end: of any lengths, some empty, and now and then one that has nearly
+/// all keys.
 fn offsets(random: &mut Random, count: usize, n: usize) -> Vec<usize> {
     let near_end = random.next().is_multiple_of(3);
     let mut offsets: Vec<usize> = (1..count.max(1))
@@ -132,8 +133,8 @@ impl Test {
             let mut on_device = stream.zeroed::<u64>(count + 1).expect("the device has memory");
             let bytes = workspace::merge_many::<K, ()>(KEYS, count);
             let mut workspace = stream.zeroed(bytes).expect("the device has memory");
-            // SAFETY: `on_device` lives until the last download has waited. Before each launch of the graph it gets offsets
-            // that ascend from 0 to `KEYS`, and the calls only read them.
+            // SAFETY: `on_device` lives until the last download has waited. Before each launch of the graph it gets
+            // offsets that ascend from 0 to `KEYS`, and the calls only read them.
             let changing = unsafe { graph::changing_offsets(&on_device, KEYS) };
             let graph = graph::capture(&stream, || {
                 stream.merge_many(SortOrder::Ascending, &from, &changing, &mut out, &mut workspace)

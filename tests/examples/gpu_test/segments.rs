@@ -137,8 +137,8 @@ impl Test {
         self.expect(|| format!("values of segments of {length}"), Ok(found_values), &sorted_values);
     }
 
-    /// A graph of one sort of segments, launched with other keys and other offsets than those of the capture, of which it was not said how long
-    /// segments are.
+    /// A graph of one sort of segments, launched with other keys and other offsets than those of the capture, of which
+    /// it was not said how long segments are.
     pub(super) fn check_segments_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 2_000_003;
         const SEGMENTS: usize = 100_000;
@@ -148,8 +148,8 @@ impl Test {
         let mut keys = stream.zeroed::<K>(KEYS).expect("the device has memory");
         let mut on_device = stream.zeroed::<u64>(SEGMENTS + 1).expect("the device has memory");
         let mut workspace = stream.zeroed(workspace::sort_segments::<K, ()>(KEYS)).expect("the device has memory");
-        // SAFETY: `on_device` lives until the last download has waited. Before each launch of the graph it gets offsets that
-        // ascend from 0 to `KEYS`, and the calls only read them.
+        // SAFETY: `on_device` lives until the last download has waited. Before each launch of the graph it gets offsets
+        // that ascend from 0 to `KEYS`, and the calls only read them.
         let ends = unsafe { graph::changing_offsets(&on_device, KEYS) };
         let graph = graph::capture(&stream, || {
             stream.sort_segments(SortOrder::Ascending, &mut keys, Segments::Offsets(&ends), &mut workspace)

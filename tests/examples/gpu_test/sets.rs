@@ -85,8 +85,8 @@ impl Test {
         }
     }
 
-    /// The values of the `kept` keys, where those of `a` have the value 0 and those of `b` the value 1. Of a pair A's key is kept, and of a group those
-    /// of A go first: as many as A has, or as have no partner.
+    /// The values of the `kept` keys, where those of `a` have the value 0 and those of `b` the value 1. Of a pair A's
+    /// key is kept, and of a group those of A go first: as many as A has, or as have no partner.
     fn values_kept<K: GpuKey>(&self, operation: SetOperation, a: &[K], b: &[K], kept: &[K]) -> Vec<u64> {
         let mut values = vec![0; kept.len()];
         if matches!(operation, SetOperation::Union | SetOperation::SymmetricDifference) {
@@ -201,7 +201,8 @@ impl Test {
         self.expect(|| format!("bounds of {what}"), found, &expected);
     }
 
-    /// All operations in one graph, launched with other keys than those of the capture: how many are kept depends on the keys.
+    /// All operations in one graph, launched with other keys than those of the capture: how many are kept depends on
+    /// the keys.
     pub(super) fn check_sets_graph<K: GpuKey>(&mut self) {
         const M: usize = 300_007;
         const N: usize = 200_003;
@@ -273,8 +274,8 @@ impl Test {
         }
     }
 
-    /// Prints rows for operations on sorted keys, `n` in all, alone and with values of type `u32`. Of values, those are counted as read and
-    /// written that belong to the result.
+    /// Prints rows for operations on sorted keys, `n` in all, alone and with values of type `u32`. Of values, those are
+    /// counted as read and written that belong to the result.
     pub(super) fn time_sets<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;

@@ -149,7 +149,8 @@ impl Test {
         }
     }
 
-    /// Arrays, workspace, streams and the GPU, dropped while a sort is under way. Memory that is allocated next is not written.
+    /// Arrays, workspace, streams and the GPU, dropped while a sort is under way. Memory that is allocated next is not
+    /// written.
     fn check_drops<K: GpuKey>(&mut self) {
         let keys: Vec<K> = self.keys(MANY, KINDS[0].1);
         let mut expected = keys.clone();
@@ -460,8 +461,8 @@ fn merge_ragged<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool)
     on.download()
 }
 
-/// `from` after an element that is not part of it, so that it begins where only its elements are aligned: the array, and
-/// `from` as an array of `stream`. Waits for the copy.
+/// `from` after an element that is not part of it, so that it begins where only its elements are aligned: the array,
+/// and `from` as an array of `stream`. Waits for the copy.
 ///
 /// # Safety
 /// The first array is dropped after the work on the second one.
@@ -476,8 +477,8 @@ unsafe fn shifted<T: Pod>(
     Ok((array, part))
 }
 
-/// The keys that are sorted, the values that are sorted with them, which are the keys' indices at first, and the indices of
-/// an argsort. The work is on a stream of any library.
+/// The keys that are sorted, the values that are sorted with them, which are the keys' indices at first, and the
+/// indices of an argsort. The work is on a stream of any library.
 fn sorts_by_address<K: GpuKey>(
     gpu: &Gpu,
     kernel: SortKernel,
@@ -495,9 +496,8 @@ fn sorts_by_address<K: GpuKey>(
     };
     let bytes_of_pairs = workspace::sort::<K, u32>(n).max(workspace::argsort::<K, u32>(n));
     let in_workspace = memory.zeroed::<u8>(bytes_of_pairs + 16)?;
-    // The workspace begins 15 bytes before a multiple of 16.
-    // SAFETY: `in_workspace` lives until the stream has been waited for. Its zeros are written before the calls, because
-    // `memory` is waited for first.
+    // The workspace begins 15 bytes before a multiple of 16. SAFETY: `in_workspace` lives until the stream has been
+    // waited for. Its zeros are written before the calls, because `memory` is waited for first.
     let mut workspace = unsafe { part(&stream, &in_workspace, 1..bytes_of_pairs + 16) };
     memory.synchronize()?;
     let options = SortOptions::from(SortOrder::Ascending).kernel(kernel);
@@ -525,8 +525,8 @@ fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) ->
     let offsets = |i: usize| {
         let (offsets, end) = (&merge.offsets[i], [merge.a.len(), merge.b.len()][i]);
         let array = memory.upload(&offsets.iter().map(|&offset| offset as u64).collect::<Vec<_>>())?;
-        // SAFETY: the caller keeps `array` until the stream has been waited for. The offsets ascend from 0 to `end`, and a
-        // length is at most `usize::MAX`.
+        // SAFETY: the caller keeps `array` until the stream has been waited for. The offsets ascend from 0 to `end`,
+        // and a length is at most `usize::MAX`.
         let offsets = unsafe { DeviceOffsets::from_array(part(&stream, &array, 0..array.len()), end, usize::MAX) }?;
         Ok::<_, Error>((array, offsets))
     };

@@ -1,4 +1,5 @@
-//! Rows of operations on arrays of a stream. `benches/peers/run operations` prints rows with the same names, of the same keys.
+//! Rows of operations on arrays of a stream. `benches/peers/run operations` prints rows with the same names, of the
+//! same keys.
 
 use super::{Step, median_ms};
 use merge_host::{Error, GpuKey, Key, Stream, parallel};
@@ -47,8 +48,9 @@ impl<'a> Table<'a> {
         median_ms(self.stream, |step| if step == Step::Launch { launch() } else { Ok(()) })
     }
 
-    /// Prints the row of an operation on `n` keys that took `ms` milliseconds, and reads and writes `moved` bytes: its time, and the fraction of
-    /// the bandwidth of a copy. `values` is empty for keys alone, or the type of the values after a plus sign.
+    /// Prints the row of an operation on `n` keys that took `ms` milliseconds, and reads and writes `moved` bytes: its
+    /// time, and the fraction of the bandwidth of a copy. `values` is empty for keys alone, or the type of the values
+    /// after a plus sign.
     pub fn row(&self, operation: &str, values: &str, n: usize, ms: f64, moved: usize) {
         let (type_name, fraction) = (format!("{}{values}", self.key), moved as f64 / ms / self.copied);
         println!("{operation:<44} {type_name:<8} {n:>10} {ms:>10.4} {fraction:>8.3}");

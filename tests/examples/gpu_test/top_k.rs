@@ -91,8 +91,8 @@ impl Test {
         }
     }
 
-    /// Graphs of the three calls, launched with other keys than those of the capture: how often digits are counted, and whether candidates are
-    /// collected, depends on the keys.
+    /// Graphs of the three calls, launched with other keys than those of the capture: how often digits are counted, and
+    /// whether candidates are collected, depends on the keys.
     pub(super) fn check_top_k_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 1_000_003;
         let gpu = Gpu::new(0).expect("there is a GPU");
@@ -144,8 +144,8 @@ impl Test {
         self.expect(|| format!("indices of the {what}"), outputs.indices.download(), indices);
     }
 
-    /// Prints rows for the first k of `n` keys, alone and with their indices. The fraction is that of the time in which a copy of half as many keys
-    /// moves as many bytes: about the time that the keys take to be read once.
+    /// Prints rows for the first k of `n` keys, alone and with their indices. The fraction is that of the time in which
+    /// a copy of half as many keys moves as many bytes: about the time that the keys take to be read once.
     pub(super) fn time_top_k<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;

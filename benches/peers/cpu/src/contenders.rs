@@ -64,7 +64,8 @@ pub fn sort<'a, K: Peer>(setup: &'a Setup, dist: Keys, keys: &'a [K]) -> Vec<Con
         #[cfg(feature = "vqsort")]
         add("vqsort", |_, keys| vqsort_rs::sort(keys));
     } else {
-        // It starts a pool of that many threads in each call, but sorts fewer than about 2·10^6 keys by rayon in the current pool.
+        // It starts a pool of that many threads in each call, but sorts fewer than about 2·10^6 keys by rayon in the
+        // current pool.
         add("voracious", |setup, keys| setup.pool.install(|| keys.voracious_mt_sort(setup.threads)));
     }
     if setup.threads == 1 && setup.has_numpy {

@@ -29,7 +29,8 @@ shared_memory! {
 /// Bytes of dynamic shared memory of [`detect_runs`].
 pub const DETECTION_SHARED_BYTES: u32 = Memory::bytes();
 
-/// Words that [`detect_runs`] writes, and [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits).
+/// Words that [`detect_runs`] writes, and
+/// [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits).
 pub const DETECTION_WORDS: usize = 4;
 
 /// The words that tell what has been found, or none: then nothing is known.
@@ -164,9 +165,9 @@ const _: () = assert!(KEYS_BETWEEN_VOTES <= u32::BITS as usize, "a word has a bi
 /// Those of the warp.
 const BETWEEN_VOTES: usize = KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
 
-/// Compares some keys, the one at `first` and others a warp's width apart, with the next ones, but for those from index `end` on, of which
-/// there are none if they are `ALL` to be compared. Gives a bit for each that is greater than the next one, and whether one is less, or
-/// equal and `equal_ascends`.
+/// Compares some keys, the one at `first` and others a warp's width apart, with the next ones, but for those from index
+/// `end` on, of which there are none if they are `ALL` to be compared. Gives a bit for each that is greater than the
+/// next one, and whether one is less, or equal and `equal_ascends`.
 #[inline(always)]
 #[track_caller]
 fn compare<B: Bits, const ALL: bool>(
@@ -195,19 +196,20 @@ fn compare<B: Bits, const ALL: bool>(
     (descents, ascends)
 }
 
-/// Kernel: detects whether the keys, as `coding` orders them, ascend or descend, or are of few runs, and notes it in the
-/// words at `found`. Where runs begin is put to `starts`, in any order, if there are `most_descents` at most, which is
-/// below [`MAX_RUNS`].
+/// Kernel: detects whether the keys, as `coding` orders them, ascend or descend, or are of few runs, and notes it in
+/// the words at `found`. Where runs begin is put to `starts`, in any order, if there are `most_descents` at most, which
+/// is below [`MAX_RUNS`].
 ///
 /// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be reversed with
-/// its values, and stays stable. Warps read neighbouring keys. One ends when it has found an ascent and that there are many descents, and
-/// reads all of its share only if it has not. None reads anything where `choose_digits` has noted that keys are taken to be in no order.
+/// its values, and stays stable. Warps read neighbouring keys. One ends when it has found an ascent and that there are
+/// many descents, and reads all of its share only if it has not. None reads anything where `choose_digits` has noted
+/// that keys are taken to be in no order.
 ///
 /// # Safety
 /// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, or set by
 /// [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits), and `starts` capacity for
-/// [`MAX_RUNS`] indices.
-/// Blocks are of whole warps, with [`DETECTION_SHARED_BYTES`] of dynamic shared memory for up to [`DETECTION_THREADS`] threads.
+/// [`MAX_RUNS`] indices. Blocks are of whole warps, with [`DETECTION_SHARED_BYTES`] of dynamic shared memory for up to
+/// [`DETECTION_THREADS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn detect_runs<B: Bits>(
@@ -285,12 +287,14 @@ pub unsafe fn detect_runs<B: Bits>(
     }
 }
 
-/// Kernel: if there are long runs, copies the keys, as `coding` orders them, and puts the indices at which runs begin in
-/// order, which the first block does: `starts` has [`MAX_RUNS`] of them and one more, the array's end where runs are fewer.
+/// Kernel: if there are long runs, copies the keys, as `coding` orders them, and puts the indices at which runs begin
+/// in order, which the first block does: `starts` has [`MAX_RUNS`] of them and one more, the array's end where runs are
+/// fewer.
 ///
 /// # Safety
-/// `from` and `to` have `n` keys, in global memory, and do not overlap; `found` and `begins` are what [`detect_runs`] wrote;
-/// `starts` has capacity for [`MAX_RUNS`] and one more, of which each is written only if blocks have more than [`MAX_RUNS`] threads.
+/// `from` and `to` have `n` keys, in global memory, and do not overlap; `found` and `begins` are what [`detect_runs`]
+/// wrote; `starts` has capacity for [`MAX_RUNS`] and one more, of which each is written only if blocks have more than
+/// [`MAX_RUNS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn copy_runs<B: Bits>(

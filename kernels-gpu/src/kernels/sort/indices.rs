@@ -3,8 +3,9 @@
 use crate::kernels::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
 
-/// Kernel: sets each of `n` elements to `first` plus its index, unless keys are divided, which does without; only where they are in order, if `merges` is 0,
-/// since nothing else needs it then. `order` is null or what `detect_runs` and `choose_digits` wrote.
+/// Kernel: sets each of `n` elements to `first` plus its index, unless keys are divided, which does without; only where
+/// they are in order, if `merges` is 0, since nothing else needs it then. `order` is null or what `detect_runs` and
+/// `choose_digits` wrote.
 ///
 /// # Safety
 /// `to` has `n` elements, in global memory.

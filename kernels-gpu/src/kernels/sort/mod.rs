@@ -8,8 +8,8 @@
 //!                      │    run                           │     (split_runs finds the splits of all tiles)
 //! ```
 //!
-//! Or keys are [divided](divide) by their leading digits, alone or with values, and then buckets are sorted, which is faster where keys
-//! are many, spread evenly and in no runs:
+//! Or keys are [divided](divide) by their leading digits, alone or with values, and then buckets are sorted, which is
+//! faster where keys are many, spread evenly and in no runs:
 //!
 //! ```text
 //!   divide             │ 0…            │ 1…         │ 2…   │     keys go to the segments of their digits
@@ -23,13 +23,15 @@
 //!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
 //! ```
 //!
-//! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes over long ones.
+//! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes
+//! over long ones.
 //!
-//! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and without, and a
-//! [`payload`] is what differs.
+//! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and
+//! without, and a [`payload`] is what differs.
 //!
-//! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and
-//! the last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
+//! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first
+//! kernel encodes them and the last one decodes them, so that kernels are compiled for two widths, and not for types
+//! and directions.
 
 pub mod block_sort;
 pub mod detect_runs;
@@ -47,8 +49,8 @@ use crate::key::Bits;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// Whether a block of that many threads is of whole warps, and of no more than a GPU allows: 32, of which a scan and the packing of keys have
-/// words for each.
+/// Whether a block of that many threads is of whole warps, and of no more than a GPU allows: 32, of which a scan and
+/// the packing of keys have words for each.
 const fn is_whole_warps(threads: usize) -> bool {
     threads > 0 && threads.is_multiple_of(WARP_SIZE as usize) && threads <= 1024
 }

@@ -14,7 +14,8 @@ pub const MAX_RUNS: u32 = 32;
 
 /// How an array of runs is divided into tiles.
 pub trait Division: Copy {
-    /// Whether runs may turn out not to be ascending, because a user has made them. The splits of such runs may decrease from a tile to the next.
+    /// Whether runs may turn out not to be ascending, because a user has made them. The splits of such runs may
+    /// decrease from a tile to the next.
     const MAY_DESCEND: bool;
     /// Runs of a group.
     fn k(self) -> u32;
@@ -26,8 +27,8 @@ pub trait Division: Copy {
     fn tiles(self) -> usize;
     /// Tile `t`.
     fn tile(self, t: usize) -> TileOfRuns;
-    /// Where run `i`, below [`MAX_RUNS`], of the group that `tile` is in begins in the array, and how many keys it has. Runs
-    /// from [`k`](Self::k) on are empty.
+    /// Where run `i`, below [`MAX_RUNS`], of the group that `tile` is in begins in the array, and how many keys it has.
+    /// Runs from [`k`](Self::k) on are empty.
     fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32);
 }
 
@@ -75,7 +76,8 @@ impl Division for LongRuns {
     }
 }
 
-/// Runs of any lengths, which are an array of `n` keys together, in a pass that merges `k` of them at a time: what its kernels are told.
+/// Runs of any lengths, which are an array of `n` keys together, in a pass that merges `k` of them at a time: what its
+/// kernels are told.
 ///
 /// ```text
 ///   from    │ run 0      │ run 1 │ run 2           │ run 3 │ run 4       │ r │        k = 4: groups of four runs, the last one shorter
@@ -83,16 +85,19 @@ impl Division for LongRuns {
 ///   tiles   │ 0   │ 1   │ 2   │ 3   │ 4   │ 5   │ 6   │ 7  │ 8   │ 9   │ 10  │ │ 11     a group has its own tiles, and perhaps an empty one
 /// ```
 ///
-/// Where groups begin is known on the device only. So that launches do not depend on that, tile 0 of group `g` is the one whose number is `g` and
-/// the number of whole tiles before the group in the array: a group has as many tiles as it needs, or one more.
+/// Where groups begin is known on the device only. So that launches do not depend on that, tile 0 of group `g` is the
+/// one whose number is `g` and the number of whole tiles before the group in the array: a group has as many tiles as it
+/// needs, or one more.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct OffsetRuns {
-    /// Where the runs of the first pass begin, and after the last one the end: `count + 1` offsets that never decrease, from 0 to `n`.
+    /// Where the runs of the first pass begin, and after the last one the end: `count + 1` offsets that never decrease,
+    /// from 0 to `n`.
     pub offsets: *const usize,
     /// How many runs the first pass has.
     pub count: usize,
-    /// How many of these are one run of this pass, and of the next one. The first is not 0, and the second is `k` times the first.
+    /// How many of these are one run of this pass, and of the next one. The first is not 0, and the second is `k` times
+    /// the first.
     pub merged: [usize; 2],
     /// Keys of the array. Below 2^32.
     pub n: usize,
@@ -132,7 +137,8 @@ pub(in crate::kernels::sort) struct RunsOfOffsets {
 }
 
 impl RunsOfOffsets {
-    /// Where run `i` begins if `merged` runs of the first pass are one run, or the array's end if there are not so many.
+    /// Where run `i` begins if `merged` runs of the first pass are one run, or the array's end if there are not so
+    /// many.
     #[inline(always)]
     #[track_caller]
     fn start(self, i: usize, merged: usize) -> usize {
@@ -204,7 +210,8 @@ impl Division for RunsOfOffsets {
     }
 }
 
-/// The last number below `count`, which is not 0, for which `holds`. It holds for 0, and for all numbers below one for which it holds.
+/// The last number below `count`, which is not 0, for which `holds`. It holds for 0, and for all numbers below one for
+/// which it holds.
 #[inline(always)]
 pub(in crate::kernels::sort) fn last_where(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut last, mut others) = (0, count - 1);
@@ -258,8 +265,8 @@ impl Iterator for Passes {
 ///   0 1 2 3│4 5   →   2 1 0 3│4 5   →   5 1│0 2 3 4         b = 2, first 3 i + 2, then i + 3
 /// ```
 ///
-/// Keys alone may be merged in any order. In one that cannot be predicted, no input can be made of which the runs that meet
-/// are slow to merge.
+/// Keys alone may be merged in any order. In one that cannot be predicted, no input can be made of which the runs that
+/// meet are slow to merge.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Shuffle {
@@ -284,7 +291,8 @@ impl Shuffle {
     }
 }
 
-/// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`: what the kernels of a pass are told.
+/// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`: what the kernels of a pass are
+/// told.
 ///
 /// ```compile_fail,E0451
 /// # use kernels_gpu::kernels::sort::runs::{Runs, Shuffle};
@@ -303,13 +311,13 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Runs in the order in which they lie. `n` is the length of the array, and `run` that of a run, but for the last one, which
-    /// may be shorter; `k` runs form a group. A tile may begin up to `rank_tolerance` keys earlier or later than at a
-    /// multiple of `tile_keys`.
+    /// Runs in the order in which they lie. `n` is the length of the array, and `run` that of a run, but for the last
+    /// one, which may be shorter; `k` runs form a group. A tile may begin up to `rank_tolerance` keys earlier or later
+    /// than at a multiple of `tile_keys`.
     ///
     /// # Panics
-    /// If `run` is 0 or 2^32 or more, `k` is not a power of two from 2 to [`MAX_RUNS`], or `tile_keys` is not more than twice
-    /// `rank_tolerance`.
+    /// If `run` is 0 or 2^32 or more, `k` is not a power of two from 2 to [`MAX_RUNS`], or `tile_keys` is not more than
+    /// twice `rank_tolerance`.
     pub const fn new(n: usize, run: usize, k: u32, tile_keys: u32, rank_tolerance: u32) -> Self {
         assert!(0 < run && run <= u32::MAX as usize, "a run has 1 to 2^32 - 1 keys");
         assert!(k.is_power_of_two() && 2 <= k && k <= MAX_RUNS, "a group has a power of two runs, from 2 to 32");
@@ -403,8 +411,8 @@ impl Division for Runs {
     }
     #[inline(always)]
     fn tile(self, t: usize) -> TileOfRuns {
-        // SAFETY: `new`, the only way to make `Runs`, has checked the first three, and that `run` is below 2^32 and `k` at
-        // most 32, so that their product does not wrap to 0. A division by 0 would bring in the code of a panic.
+        // SAFETY: `new`, the only way to make `Runs`, has checked the first three, and that `run` is below 2^32 and `k`
+        // at most 32, so that their product does not wrap to 0. A division by 0 would bring in the code of a panic.
         unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
         let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
         // SAFETY: a positive number divided by another, rounded up.

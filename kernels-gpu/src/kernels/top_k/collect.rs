@@ -48,6 +48,7 @@ pub const LAST: u32 = u32::MAX;
 /// If `collection` is [`LAST`], the candidates are compared with the k-th key, or all keys if there are no candidates.
 /// Lesser keys go to `out` behind the keys that are there, and the first equal keys to the end of its `k` elements.
 ///
+/// # Safety
 /// `from` has `n` elements, `out` has `k`, and `candidates` has the capacity that
 /// [`choose_digit`](super::choose_digit::choose_digit) was given. `progress` is the state after the choice of this
 /// digit, or of all digits. `places` is the result of [`count_chunks`](super::count_chunks::count_chunks) after this

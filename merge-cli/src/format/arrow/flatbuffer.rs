@@ -5,8 +5,8 @@
 //!   u32 ──────▶ i32 to its vtable, fields …      u16 size, u16 size of the table, u16 offset of each field in it
 //! ```
 //!
-//! A field is a number, or a `u32` with the distance to a string, a table or a vector. Every read is checked against the
-//! ends of the buffer and takes a constant time, so that any bytes can be read.
+//! A field is a number, or a `u32` with the distance to a string, a table or a vector. Every read is checked against
+//! the ends of the buffer and takes a constant time, so that any bytes can be read.
 
 use std::fmt;
 

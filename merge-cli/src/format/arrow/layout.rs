@@ -13,7 +13,8 @@ use std::path::Path;
 
 /// Bytes at the end of a file: the footer's length and the magic ones.
 pub(super) const TRAILER: usize = 10;
-/// Bytes of a `Block`: an offset, i64, the length of the metadata, i32 and 4 bytes of padding, and that of the body, i64.
+/// Bytes of a `Block`: an offset, i64, the length of the metadata, i32 and 4 bytes of padding, and that of the body,
+/// i64.
 const BLOCK: usize = 24;
 
 /// Where a file's keys are.

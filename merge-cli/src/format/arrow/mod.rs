@@ -7,9 +7,9 @@
 //! message  ff ff ff ff │ length of the metadata, i32 │ metadata, a FlatBuffer │ body, of a batch: the numbers
 //! ```
 //!
-//! The footer has the schema, and the offset of every batch. The numbers of a batch are contiguous, as in a raw file, so
-//! that only the metadata is read here. The tables and their slots are those of `Schema.fbs`, `Message.fbs` and `File.fbs`
-//! in Arrow's repository.
+//! The footer has the schema, and the offset of every batch. The numbers of a batch are contiguous, as in a raw file,
+//! so that only the metadata is read here. The tables and their slots are those of `Schema.fbs`, `Message.fbs` and
+//! `File.fbs` in Arrow's repository.
 
 mod column;
 mod encoder;

@@ -150,7 +150,8 @@ impl<R: Read> Stream<R> {
         &self.column
     }
 
-    /// Fills `bytes` with those of the next keys, and returns their number, which is less than asked for only at the end.
+    /// Fills `bytes` with those of the next keys, and returns their number, which is less than asked for only at the
+    /// end.
     pub fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() && self.has_keys()? {
@@ -183,7 +184,8 @@ impl<R: Read> Stream<R> {
         Ok(self.left > 0)
     }
 
-    /// Reads what follows the last batch: the footer of a file, without which it is not complete, and nothing in a stream.
+    /// Reads what follows the last batch: the footer of a file, without which it is not complete, and nothing in a
+    /// stream.
     fn end(&mut self) -> Result<()> {
         (self.has_ended, self.padding) = (true, 0);
         let end = self.messages.offset;

@@ -22,8 +22,8 @@ pub enum Dtype {
 /// A dtype whose items are ordered as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// The type of the numbers. Dates and durations are signed numbers of 8 bytes, of which `NaT` is the least. Booleans are
-    /// bytes.
+    /// The type of the numbers. Dates and durations are signed numbers of 8 bytes, of which `NaT` is the least.
+    /// Booleans are bytes.
     pub key_type: KeyType,
     /// NumPy's name without the byte order, such as `u4` or `M8[ns]`.
     pub name: String,

@@ -1,7 +1,7 @@
 //! Python literals: the text of an .npy header is one.
 //!
-//! Strings, integers from 0, `True`, `False`, `None`, tuples, lists and dicts. Time and memory are linear in the length of
-//! the text, and nesting is limited, so that no text overflows the stack.
+//! Strings, integers from 0, `True`, `False`, `None`, tuples, lists and dicts. Time and memory are linear in the length
+//! of the text, and nesting is limited, so that no text overflows the stack.
 
 use std::ops::Range;
 

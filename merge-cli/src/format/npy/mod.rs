@@ -5,8 +5,8 @@
 //!        "\x93NUMPY" version  length, LE    {'descr': '<u4', 'fortran_order': False, 'shape': (3,), }   \n
 //! ```
 //!
-//! The text is a Python dict of these three keys, in any order, padded with spaces. It is Latin-1 up to version 2.0, and
-//! UTF-8 in version 3.0. The items of the array follow it.
+//! The text is a Python dict of these three keys, in any order, padded with spaces. It is Latin-1 up to version 2.0,
+//! and UTF-8 in version 3.0. The items of the array follow it.
 
 mod dtype;
 mod literal;
@@ -58,7 +58,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// One line that names the file, if the header is longer than 64 KiB or does not describe an array for that purpose.
+    /// One line that names the file, if the header is longer than 64 KiB or does not describe an array for that
+    /// purpose.
     pub fn read(path: &Path, reader: impl Read, purpose: Purpose) -> Result<Self> {
         let mut source = Source { path, reader, offset: MAGIC.len() };
         let version = source.read(2)?;
@@ -120,7 +121,8 @@ impl Rows {
         self.shape.iter().fold(self.item as u64, |bytes, &length| bytes.saturating_mul(length))
     }
 
-    /// The shape of an array with `size` bytes at each of `count` indices. Several rows at an index are one more dimension.
+    /// The shape of an array with `size` bytes at each of `count` indices. Several rows at an index are one more
+    /// dimension.
     fn shape_of(&self, count: u64, size: usize) -> Vec<u64> {
         let rows = size as u64 / self.bytes().max(1);
         let several = Some(rows).filter(|&rows| rows > 1);

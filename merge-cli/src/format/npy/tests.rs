@@ -5,8 +5,8 @@ use crate::spec::Endian;
 use crate::spec::KeyType;
 use clap::ValueEnum;
 
-/// Headers that NumPy 2.4 wrote for 5 items of a dtype, and what they describe: the size of a record and, for each field,
-/// its name, offset and kind.
+/// Headers that NumPy 2.4 wrote for 5 items of a dtype, and what they describe: the size of a record and, for each
+/// field, its name, offset and kind.
 const OF_NUMPY: [(&str, &[u8], &str); 6] = include!("testdata.in");
 
 /// The bytes after the magic ones of a header with this text.

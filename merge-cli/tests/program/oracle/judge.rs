@@ -1,7 +1,8 @@
 //! Runs a command line in a folder of its own, and judges what comes of it.
 //!
-//! Flags that are given together are either refused, by an error that names two of them and changes nothing, or every one
-//! of them has its effect: the output is that of the [model](super::model), byte for byte. No list says which it has to be.
+//! Flags that are given together are either refused, by an error that names two of them and changes nothing, or every
+//! one of them has its effect: the output is that of the [model](super::model), byte for byte. No list says which it
+//! has to be.
 
 use super::input::Input;
 use super::model::{Expected, encoded, expected};
@@ -40,7 +41,8 @@ impl Verdict {
     }
 }
 
-/// What was judged before, by the samples that were given: a refusal of three flags counts only if two of them are refused.
+/// What was judged before, by the samples that were given: a refusal of three flags counts only if two of them are
+/// refused.
 pub type Known<'a> = HashMap<BTreeSet<&'a Usage>, Verdict>;
 
 fn verdict<'a>(known: &'a Known<'a>, usages: &[&'a Usage]) -> Option<&'a Verdict> {

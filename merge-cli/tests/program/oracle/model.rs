@@ -57,7 +57,8 @@ impl Item {
     }
 }
 
-/// The bytes of a number, least significant first, as bytes in the order of the numbers. Floats are in IEEE 754's total order.
+/// The bytes of a number, least significant first, as bytes in the order of the numbers. Floats are in IEEE 754's total
+/// order.
 fn ordered(key_type: &str, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.reverse();
     match key_type.as_bytes()[0] {
@@ -292,8 +293,8 @@ fn output_format(request: &Request) -> &str {
     request.given.get("format").map_or(by_name, String::as_str)
 }
 
-/// Whether numbers of the output begin with the most significant byte. Keys in an .npy file are as they were, if nothing
-/// else is said.
+/// Whether numbers of the output begin with the most significant byte. Keys in an .npy file are as they were, if
+/// nothing else is said.
 fn output_is_big(request: &Request, as_input: bool) -> bool {
     match (extension(&request.value("output").unwrap_or_default()).1, request.given.get("endian")) {
         ("be", _) => true,

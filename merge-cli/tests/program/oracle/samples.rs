@@ -1,6 +1,7 @@
 //! Command lines made from clap's declaration: each flag with one or more samples of its use.
 //!
-//! Flags without a value and enumerations need nothing here. A flag with another kind of value needs a line in [`table`].
+//! Flags without a value and enumerations need nothing here. A flag with another kind of value needs a line in
+//! [`table`].
 
 use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -15,8 +16,8 @@ pub const PARTNERS: [(&str, &str); 4] =
 /// The operands of a command, treated as one more flag: which files are read, and how many.
 pub const OPERANDS: &str = "operands";
 
-/// Values of the flags that are neither booleans nor enumerations; the first is taken where another flag demands this one.
-/// `*` stands for the index of an input file, and `{type}` for the type of the output's numbers.
+/// Values of the flags that are neither booleans nor enumerations; the first is taken where another flag demands this
+/// one. `*` stands for the index of an input file, and `{type}` for the type of the output's numbers.
 fn table(command: &str, id: &str) -> &'static [&'static str] {
     match id {
         "output" if command == "man" => &["pages"],
@@ -280,8 +281,8 @@ impl Request {
         self.has("record-size")
     }
 
-    /// The type of the keys. Without `--type`, any but u128, for which NumPy has no name, and u32, which a sample of `-o`
-    /// names.
+    /// The type of the keys. Without `--type`, any but u128, for which NumPy has no name, and u32, which a sample of
+    /// `-o` names.
     pub fn key_type(&self) -> &str {
         const TYPES: [&str; 10] = ["u8", "i8", "u16", "i16", "f16", "i32", "f32", "u64", "i64", "f64"];
         let by_output = (self.inputs() == 0 && self.is("output", "out.u32")).then_some("u32");

@@ -1,7 +1,7 @@
 //! Vectors of 32 bytes, on processors with AVX2.
 //!
-//! AVX2 has no instruction that gathers some lanes. A table says for each set of lanes how to permute all, so that those of the set come
-//! last.
+//! AVX2 has no instruction that gathers some lanes. A table says for each set of lanes how to permute all, so that
+//! those of the set come last.
 
 use super::lanes::{Lanes, Word};
 use std::arch::x86_64::*;
@@ -68,8 +68,8 @@ const fn mask(d: usize) -> i32 {
     mask
 }
 
-/// The first `parts` parts of 32 bits to memory, if there are so many, by up to three stores: one with a mask takes many times as long on some
-/// processors.
+/// The first `parts` parts of 32 bits to memory, if there are so many, by up to three stores: one with a mask takes
+/// many times as long on some processors.
 ///
 /// # Safety
 /// The processor has the instruction set; `parts` parts, or a vector, may be written at `to`.
@@ -96,8 +96,8 @@ unsafe fn store_first(row: __m256i, mut to: *mut u32, parts: isize) {
     }
 }
 
-/// Divides the first words one by one: each goes to both sides, of which one is written again, so that there is no branch that cannot be
-/// predicted.
+/// Divides the first words one by one: each goes to both sides, of which one is written again, so that there is no
+/// branch that cannot be predicted.
 ///
 /// # Safety
 /// As for [`Lanes::divide_first`].
@@ -285,7 +285,8 @@ impl Lanes for I64x4 {
     unsafe fn ordered(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            // One comparison tells for each lane whether the other word belongs there: which one of equal words is the same.
+            // One comparison tells for each lane whether the other word belongs there: which one of equal words is the
+            // same.
             let is_greater = _mm256_cmpgt_epi64(self.0, other.0);
             let (none, all) = (_mm256_setzero_si256(), _mm256_set1_epi64x(-1));
             let is_other = _mm256_xor_si256(is_greater, Self(none).blended(Self(all), bit).0);

@@ -12,8 +12,8 @@ pub(super) struct U32x16(__m512i);
 #[derive(Clone, Copy)]
 pub(super) struct U64x8(__m512i);
 
-/// Of three words of which the first is one of the others: the other one, by an exclusive or. Comparisons of words have one port on Intel's
-/// processors, where this takes any.
+/// Of three words of which the first is one of the others: the other one, by an exclusive or. Comparisons of words have
+/// one port on Intel's processors, where this takes any.
 const THE_OTHER: i32 = 0b1001_0110;
 
 /// A mask of the lanes whose number has bit `d`.
@@ -30,7 +30,8 @@ const fn mask(d: usize) -> u16 {
 
 /// The other lanes.
 ///
-/// This is assembly because the compiler makes it another comparison, for which there is one port on Intel's processors.
+/// This is assembly because the compiler makes it another comparison, for which there is one port on Intel's
+/// processors.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn inverse(mask: u16) -> u16 {

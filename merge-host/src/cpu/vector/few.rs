@@ -17,8 +17,8 @@ pub(super) const fn most<L: Lanes, const ROWS: usize>() -> usize {
     2 * ROWS * L::LANES
 }
 
-/// Sorts up to [`most`] words from `from` to `to`, which may be the same. Networks sort up to `MOST` rows, 8 or 16, of which as few take part as
-/// words need.
+/// Sorts up to [`most`] words from `from` to `to`, which may be the same. Networks sort up to `MOST` rows, 8 or 16, of
+/// which as few take part as words need.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` and `to` point to `len` words each.
@@ -50,12 +50,12 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to:
     }
 }
 
-/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same. If they are the rest, there are sorted words before `to`, which
-/// then are bitonic, and not greater than any of the rest.
+/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same. If they are the rest, there are sorted
+/// words before `to`, which then are bitonic, and not greater than any of the rest.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` and `to` point to `len` words each, and if they are the rest, there are `ROWS` rows before
-/// `to`.
+/// The processor has the instruction set; `from` and `to` point to `len` words each, and if they are the rest, there
+/// are `ROWS` rows before `to`.
 #[inline(always)]
 unsafe fn sort_half<L: Lanes, const ROWS: usize>(from: *const L::Word, to: *mut L::Word, len: usize, is_rest: bool) {
     // SAFETY: the caller's promise.

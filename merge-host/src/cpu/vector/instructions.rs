@@ -11,10 +11,12 @@ use super::{quicksort, short};
 pub(super) trait Instructions: Sync {
     type Word: Word;
 
-    /// Sorts words as `coding` encodes them, and decodes them. They are divided up to `steps` times before they are sorted in another way.
+    /// Sorts words as `coding` encodes them, and decodes them. They are divided up to `steps` times before they are
+    /// sorted in another way.
     fn sort(&self, words: &mut [Self::Word], steps: u32, coding: Coding<Self::Word>);
 
-    /// Encodes words by those flips, and moves those that are less than `pivot` to the front. Returns how many these are.
+    /// Encodes words by those flips, and moves those that are less than `pivot` to the front. Returns how many these
+    /// are.
     ///
     /// # Panics
     /// Panics if there are fewer words than [`quicksort::LEAST_DIVIDED`] rows.
@@ -35,7 +37,8 @@ pub(super) trait Instructions: Sync {
     ) -> bool;
 }
 
-/// Declares a processor that has an instruction set: its vectors, those for fewer words, the features, and the most rows of a network.
+/// Declares a processor that has an instruction set: its vectors, those for fewer words, the features, and the most
+/// rows of a network.
 macro_rules! instructions {
     ($name:ident: $lanes:ident $few:ident, $features:literal, $rows:literal) => {
         #[doc = concat!("A processor that has the instructions of [`", stringify!($lanes), "`].")]
@@ -123,7 +126,8 @@ instructions!(I64Avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8);
 instructions!(U32Avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 instructions!(U64Avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 
-/// Does some work with the instructions of a level for keys of a type of 4 or 8 bytes. They are unsafe to make: the processor has to have them.
+/// Does some work with the instructions of a level for keys of a type of 4 or 8 bytes. They are unsafe to make: the
+/// processor has to have them.
 macro_rules! with_instructions {
     ($level:expr, $key:ty, $instructions:ident => $work:expr) => {
         match (size_of::<$key>(), $level) {

@@ -1,7 +1,7 @@
 //! The verbs of a vector of keys, which each instruction set has in its own words.
 //!
-//! All of them are `unsafe` for the same reason: the processor has to have the instruction set, which [`super::level`] has found out. They
-//! are inlined into a function that is compiled for it.
+//! All of them are `unsafe` for the same reason: the processor has to have the instruction set, which [`super::level`]
+//! has found out. They are inlined into a function that is compiled for it.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
@@ -40,7 +40,8 @@ pub(super) fn prefetch_rows<L: Lanes, const N: usize>(at: *const L::Word) {
 
 /// Memory to `N` vectors.
 ///
-/// A loop: a closure is not compiled for the instruction set where it is not inlined, and then each instruction is a call.
+/// A loop: a closure is not compiled for the instruction set where it is not inlined, and then each instruction is a
+/// call.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` points to `N * LANES` words.
@@ -97,7 +98,8 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instruction set.
     unsafe fn exchange(self, other: Self) -> (Self, Self);
 
-    /// In lanes whose number has `bit` the greater word of both, and in others the lesser one. `bit` is a constant, and a power of two.
+    /// In lanes whose number has `bit` the greater word of both, and in others the lesser one. `bit` is a constant, and
+    /// a power of two.
     ///
     /// # Safety
     /// The processor has the instruction set.
@@ -115,14 +117,15 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instruction set.
     unsafe fn blended(self, other: Self, bit: usize) -> Self;
 
-    /// Each word with those bits flipped that the first one of `flips` has, or if its own most significant bit is set, the second one.
+    /// Each word with those bits flipped that the first one of `flips` has, or if its own most significant bit is set,
+    /// the second one.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn coded(self, flips: [Self; 2]) -> Self;
 
-    /// Writes the words less than `pivot` from `below` on, and the others so that they end before `above`. Gives how many are less. Up to
-    /// `LANES` words may be overwritten on both sides.
+    /// Writes the words less than `pivot` from `below` on, and the others so that they end before `above`. Gives how
+    /// many are less. Up to `LANES` words may be overwritten on both sides.
     ///
     /// # Safety
     /// The processor has the instruction set; `LANES` words may be written from `below` on, and before `above`.

@@ -24,12 +24,13 @@ pub(super) struct Problems<'a, W, F> {
     pub offsets: F,
 }
 
-/// The most rows of a problem. Registers of AVX2 are not enough for so many, but they are still faster than two cursors.
+/// The most rows of a problem. Registers of AVX2 are not enough for so many, but they are still faster than two
+/// cursors.
 pub(super) const MOST_ROWS: usize = 16;
 
-/// Merges those problems that have up to `MOST_ROWS * LANES` words, ordered as `coding` encodes them, to `out`, where one problem follows the
-/// other. The words of longer problems there may be any afterwards. Gives whether there are no longer ones. `S` are as many lanes or fewer, which
-/// take less time for what fits them.
+/// Merges those problems that have up to `MOST_ROWS * LANES` words, ordered as `coding` encodes them, to `out`, where
+/// one problem follows the other. The words of longer problems there may be any afterwards. Gives whether there are no
+/// longer ones. `S` are as many lanes or fewer, which take less time for what fits them.
 ///
 /// # Safety
 /// The processor has both instruction sets.
@@ -88,8 +89,8 @@ unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
     [encode, decode]: [[L; 2]; 2],
 ) {
     let len = a.len() + b.len();
-    // SAFETY: the caller's promise. A row is loaded from a part of `a` or `b` that has `LANES` words, or from as many words as are left there; it is
-    // stored at `at < len`, whole where `LANES` words of `out` are left.
+    // SAFETY: the caller's promise. A row is loaded from a part of `a` or `b` that has `LANES` words, or from as many
+    // words as are left there; it is stored at `at < len`, whole where `LANES` words of `out` are left.
     unsafe {
         // Loops rather than closures, as in `load_rows`.
         let mut rows = [L::splat(L::Word::MAX); ROWS];

@@ -72,8 +72,9 @@ fn of_processor() -> Level {
     }
 }
 
-/// Whether it takes less time on this processor to sort a number for each pair by [`sort`] than to move pairs by digits of their keys. On Intel's
-/// cores a store to one of many places takes 2 to 3 times as long as on AMD's; AVX2 takes too long for 8 bytes.
+/// Whether it takes less time on this processor to sort a number for each pair by [`sort`] than to move pairs by digits
+/// of their keys. On Intel's cores a store to one of many places takes 2 to 3 times as long as on AMD's; AVX2 takes too
+/// long for 8 bytes.
 pub(super) fn is_faster_than_moving_pairs() -> bool {
     static IS_INTEL: LazyLock<bool> = LazyLock::new(|| {
         let vendor = std::arch::x86_64::__cpuid(0);
@@ -82,33 +83,37 @@ pub(super) fn is_faster_than_moving_pairs() -> bool {
     level() == Level::Avx512 && *IS_INTEL
 }
 
-/// Up to so many keys of 8 bytes vectors of AVX2 are faster than the passes of a radix sort, and above so many. In between these take fewer steps.
+/// Up to so many keys of 8 bytes vectors of AVX2 are faster than the passes of a radix sort, and above so many. In
+/// between these take fewer steps.
 const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 
-/// Floats begin with exponents, of which few are frequent, so that passes distinguish fewer of them: vectors are faster above so many already.
+/// Floats begin with exponents, of which few are frequent, so that passes distinguish fewer of them: vectors are faster
+/// above so many already.
 const WIDE_FLOATS: usize = 1 << 18;
 
-/// Where keys of 8 bytes differ in so few bits, two passes are faster for any number, but not for very few values, which take few steps.
+/// Where keys of 8 bytes differ in so few bits, two passes are faster for any number, but not for very few values,
+/// which take few steps.
 pub(super) const NARROW_BITS: u32 = 16;
 const FEW_VALUES_BITS: u32 = 6;
 
 /// So many keys, at least, are shared by threads.
 const KEYS_OF_THREADS: usize = 1 << 18;
 
-/// On more threads than these, keys that take more bytes are divided by digits first: each division of [`sort_on`] reads and writes all of them, and
-/// many threads share the memory's speed.
+/// On more threads than these, keys that take more bytes are divided by digits first: each division of [`sort_on`]
+/// reads and writes all of them, and many threads share the memory's speed.
 const FEW_THREADS: usize = 4;
 const BYTES_OF_MANY_THREADS: usize = 1 << 29;
 
-/// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` is as for [`can_sort`].
+/// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule.
+/// `differing` is as for [`can_sort`].
 pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
     let is_enough = threads == 1 || keys >= KEYS_OF_THREADS;
     let is_little = threads <= FEW_THREADS || size_of::<K>() * keys <= BYTES_OF_MANY_THREADS;
     is_enough && is_little && can_sort::<K>(keys, differing)
 }
 
-/// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` tells in which bits keys
-/// differ, where it matters.
+/// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing`
+/// tells in which bits keys differ, where it matters.
 pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
     let narrow = if level() == Level::Avx2 { 0 } else { FEW_VALUES_BITS + 1 }..=NARROW_BITS;
     let is_narrow = || keys > WIDE.0 && narrow.contains(&digit::significant(differing()));
@@ -150,8 +155,8 @@ fn lanes<K: Key>(level: Level) -> usize {
     }
 }
 
-/// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys, and leaves others as they are. The first of `offsets`
-/// is where `keys` begin. Returns whether there are no other segments.
+/// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys, and leaves others as they
+/// are. The first of `offsets` is where `keys` begin. Returns whether there are no other segments.
 pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) -> bool {
     assert!(
         offsets.is_sorted()
@@ -164,7 +169,8 @@ pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) -> bool {
 /// Does what [`sort_short`] does, by the instructions of `level`.
 ///
 /// # Safety
-/// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the first and the last.
+/// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the
+/// first and the last.
 unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) -> bool {
     let words = keys.as_mut_ptr();
     // SAFETY: the caller's promise. Keys have the size of these words.
@@ -173,7 +179,8 @@ unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize])
     }
 }
 
-/// The most keys of a problem that [`merge_short`] merges: none where the processor has no vectors for keys of this type.
+/// The most keys of a problem that [`merge_short`] merges: none where the processor has no vectors for keys of this
+/// type.
 pub(super) fn most_merged<K: Key>() -> usize {
     most_merged_at::<K>(level())
 }
@@ -183,9 +190,10 @@ fn most_merged_at<K: Key>(level: Level) -> usize {
     merge::MOST_ROWS * lanes::<K>(level)
 }
 
-/// Merges the problems with the numbers `problems` that have up to [`most_merged`] keys, from `a` and `b` to `out`, where one problem follows the
-/// other. `offsets` gives where a problem begins in `a` and in `b`, which is where the one before ends. The keys of other problems in `out` may be
-/// any afterwards. Returns whether there are no other problems.
+/// Merges the problems with the numbers `problems` that have up to [`most_merged`] keys, from `a` and `b` to `out`,
+/// where one problem follows the other. `offsets` gives where a problem begins in `a` and in `b`, which is where the
+/// one before ends. The keys of other problems in `out` may be any afterwards. Returns whether there are no other
+/// problems.
 pub(super) fn merge_short<K: Key>(
     a: &[K],
     b: &[K],
@@ -226,7 +234,8 @@ fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
     let flip = if is_signed { !(all >> 1) } else { K::Bits::zeroed() };
     let flip = if order == SortOrder::Descending { flip ^ all } else { flip };
     let encoded = |bits: K::Bits| bytemuck::cast::<_, K>(bits).to_ordered() ^ flip;
-    // Keys of one sign differ from their words in the same bits; whether the most significant one is among these is the same for both signs.
+    // Keys of one sign differ from their words in the same bits; whether the most significant one is among these is the
+    // same for both signs.
     let encode: [K::Bits; 2] = [encoded(K::Bits::zeroed()), encoded(all) ^ all];
     let swaps_signs = encode[0] > all >> 1;
     let decode = if swaps_signs { [encode[1], encode[0]] } else { encode };
@@ -428,8 +437,8 @@ mod tests {
         check_short::<f64>(&mut random, seed);
     }
 
-    /// Merges problems of which each has so many keys of both inputs, and compares each with the standard library, but for those that are not
-    /// sorted, and those that are too long.
+    /// Merges problems of which each has so many keys of both inputs, and compares each with the standard library, but
+    /// for those that are not sorted, and those that are too long.
     fn check_merges<K: Key>(
         level: Level,
         lengths: &[[usize; 2]],

@@ -1,5 +1,5 @@
-//! Quicksort of words that fit a core's own caches, between two arrays: there it is faster than in place, where each step has to wait to
-//! know on which side there is room.
+//! Quicksort of words that fit a core's own caches, between two arrays: there it is faster than in place, where each
+//! step has to wait to know on which side there is room.
 //!
 //! ```text
 //!   one array     │ 3 7 1 9 8 2 5 6 │   pivot 5
@@ -7,8 +7,8 @@
 //!   … the other           │ 6 5 8 9 7 │     all else, from the end on: where it belongs
 //! ```
 //!
-//! So each step reads once and writes once, and no keys have to make room for others. Few keys are sorted by networks, to the array where
-//! they are to be in the end.
+//! So each step reads once and writes once, and no keys have to make room for others. Few keys are sorted by networks,
+//! to the array where they are to be in the end.
 
 use super::few;
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
@@ -21,8 +21,8 @@ const BATCH: usize = 4;
 /// Rows between those that are written and those that are asked for.
 const AHEAD: usize = 12;
 
-/// Sorts the `len` words of `run`, with `scratch` of the same length. Words are divided up to `steps` times, and what is left then is sorted in
-/// another way. Networks sort up to `ROWS` rows.
+/// Sorts the `len` words of `run`, with `scratch` of the same length. Words are divided up to `steps` times, and what
+/// is left then is sorted in another way. Networks sort up to `ROWS` rows.
 ///
 /// # Safety
 /// The processor has the instruction set; `run` and `scratch` point to `len` words each, which do not overlap.
@@ -72,16 +72,16 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     }
 }
 
-/// Moves the words of `from` in `begin..end` that are less than `pivot` to the front of these, and the others to the end of the same part
-/// of `other`. Gives where the latter begin.
+/// Moves the words of `from` in `begin..end` that are less than `pivot` to the front of these, and the others to the
+/// end of the same part of `other`. Gives where the latter begin.
 ///
 /// # Safety
 /// The processor has the instruction set; both arrays have words in `begin..end`, and do not overlap.
 #[inline(always)]
 unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize, end: usize, pivot: L::Word) -> usize {
     let mut at = begin;
-    // SAFETY: the caller's promise. Words are read before others are written there: as many are written below as have been read, and
-    // before `above` there is room for all that are left.
+    // SAFETY: the caller's promise. Words are read before others are written there: as many are written below as have
+    // been read, and before `above` there is room for all that are left.
     unsafe {
         let mut sides = Sides::<L>::new([from, other], (begin, end), pivot);
         while end - at >= BATCH * L::LANES {

@@ -8,8 +8,8 @@
 //!   2 4 5 …      7 8 9 …           2 8 │ …             2 5 8 …
 //! ```
 //!
-//! Most words are compared with those of other rows, in the same lane, which takes two instructions for all lanes: after "Vectorized and
-//! performance-portable Quicksort" (Wassenberg, Blacher, Giesen and Sanders, 2022).
+//! Most words are compared with those of other rows, in the same lane, which takes two instructions for all lanes:
+//! after "Vectorized and performance-portable Quicksort" (Wassenberg, Blacher, Giesen and Sanders, 2022).
 
 use super::lanes::Lanes;
 
@@ -47,8 +47,8 @@ unsafe fn sort_columns<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// The bit of a lane's number that tells which one of two neighbouring runs of `2^level` columns it is in. They are such that columns become
-/// rows when the least bits are exchanged with those of a row's number.
+/// The bit of a lane's number that tells which one of two neighbouring runs of `2^level` columns it is in. They are
+/// such that columns become rows when the least bits are exchanged with those of a row's number.
 const fn lane_bit(rows: usize, lanes: usize, level: u32) -> usize {
     let (of_row, of_lane) = (rows.ilog2(), lanes.ilog2());
     1 << if of_row <= of_lane { (level + of_row) % of_lane } else { level }
@@ -64,7 +64,8 @@ const fn lane_bits(rows: usize, lanes: usize, levels: u32) -> usize {
     bits
 }
 
-/// Merges each two neighbouring runs of `2^LEVEL` columns, which are sorted column by column, by a bitonic network (Batcher, 1968).
+/// Merges each two neighbouring runs of `2^LEVEL` columns, which are sorted column by column, by a bitonic network
+/// (Batcher, 1968).
 ///
 /// # Safety
 /// The processor has the instruction set.

@@ -6,8 +6,8 @@
 //!              │ less  │ less  │ other │ other │      what is on the wrong side changes places
 //! ```
 //!
-//! Parts are divided so until they are a fraction of a thread's share, and then sorted by one thread each. Where there is no memory for the lists of
-//! parts and pieces, one thread sorts.
+//! Parts are divided so until they are a fraction of a thread's share, and then sorted by one thread each. Where there
+//! is no memory for the lists of parts and pieces, one thread sorts.
 
 use super::coding::Coding;
 use super::instructions::Instructions;
@@ -40,10 +40,12 @@ pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, 
     }
 }
 
-/// The parts that `words` are divided into, the longest first. Encodes the words by the flips in `encode`, which then are none.
+/// The parts that `words` are divided into, the longest first. Encodes the words by the flips in `encode`, which then
+/// are none.
 ///
 /// # Errors
-/// [`Error::OutOfHostMemory`] if there is no memory for lists of parts. The words are there then, in any order, and all of them encoded or none.
+/// [`Error::OutOfHostMemory`] if there is no memory for lists of parts. The words are there then, in any order, and all
+/// of them encoded or none.
 fn divided<'a, W: Word>(
     words: &'a mut [W],
     threads: usize,
@@ -53,7 +55,8 @@ fn divided<'a, W: Word>(
     let none = [W::ZERO; 2];
     let most = (words.len() / (threads * PARTS_PER_THREAD)).max(2 * PIECE);
     let (mut parts, mut last) = (collected([words])?, vec![]);
-    // Twice as many levels as with the best pivots. Keys that are made for bad ones are left to the threads' own sorts, which are safe from them.
+    // Twice as many levels as with the best pivots. Keys that are made for bad ones are left to the threads' own sorts,
+    // which are safe from them.
     let levels = 2 * (threads * PARTS_PER_THREAD).ilog2();
     for _ in 0..levels {
         let mut long = vec![];
@@ -106,7 +109,8 @@ fn pivot<W: Word>(part: &[W], encode: [W; 2], set: &impl Instructions<Word = W>)
     sample[count / 2]
 }
 
-/// Divides each of `parts` by its pivot: what is less, and all else. Encodes them by the flips in `encode`, which then are none.
+/// Divides each of `parts` by its pivot: what is less, and all else. Encodes them by the flips in `encode`, which then
+/// are none.
 fn divide_all<'a, W: Word>(
     mut parts: Vec<&'a mut [W]>,
     pivots: &[W],
@@ -146,8 +150,9 @@ fn divide_all<'a, W: Word>(
     Ok(halves)
 }
 
-/// Adds to `pairs` what is in the first part and belongs into the second one, and as many words of the second one that belong into the first.
-/// `pieces` of both together have so many words that belong into the first part, which are in front, and so many in all.
+/// Adds to `pairs` what is in the first part and belongs into the second one, and as many words of the second one that
+/// belong into the first. `pieces` of both together have so many words that belong into the first part, which are in
+/// front, and so many in all.
 fn misplaced<'a, W>(
     first: &'a mut [W],
     second: &'a mut [W],

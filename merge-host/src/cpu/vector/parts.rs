@@ -19,7 +19,8 @@ impl Part {
     }
 }
 
-/// Parts that wait. The shorter one of two is sorted first, so that each one that waits is at most half as long as that before it.
+/// Parts that wait. The shorter one of two is sorted first, so that each one that waits is at most half as long as that
+/// before it.
 pub(super) struct Parts {
     parts: [Part; usize::BITS as usize + 1],
     count: usize,

@@ -8,8 +8,8 @@
 //!   │ 3 1 2 │ 5 6 8 9 7 │   and in the end those that were held
 //! ```
 //!
-//! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks. Where there is no memory for the second array, the
-//! standard library sorts what would fit.
+//! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks. Where there is no
+//! memory for the second array, the standard library sorts what would fit.
 
 use super::coding::{Coding, code_all, splat};
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
@@ -45,10 +45,11 @@ pub(super) fn steps(len: usize) -> u32 {
     2 * len.max(1).ilog2()
 }
 
-/// Sorts `len` words as `coding` encodes them, and decodes them. They are divided up to `steps` times, and what is left then is sorted in another
-/// way. Networks sort up to `ROWS` rows.
+/// Sorts `len` words as `coding` encodes them, and decodes them. They are divided up to `steps` times, and what is left
+/// then is sorted in another way. Networks sort up to `ROWS` rows.
 ///
-/// Words of more memory than a core's caches are encoded while they are divided for the first time, and decoded while they are there.
+/// Words of more memory than a core's caches are encoded while they are divided for the first time, and decoded while
+/// they are there.
 ///
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words.
@@ -197,10 +198,11 @@ pub(super) unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L:
 #[inline(always)]
 unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: impl Fn(L) -> L) -> usize {
     let batch = BATCH * L::LANES;
-    // What is not held and not read yet, and where words go next on both sides. There is room before `at` and after `end`, for two
-    // batches in all.
+    // What is not held and not read yet, and where words go next on both sides. There is room before `at` and after
+    // `end`, for two batches in all.
     let (mut at, mut end) = (batch, len - batch);
-    // SAFETY: the caller's promise. Of both sides, the one with less room gets that of what is read next, and so has enough for all of it.
+    // SAFETY: the caller's promise. Of both sides, the one with less room gets that of what is read next, and so has
+    // enough for all of it.
     unsafe {
         let mut sides = Sides::<L>::new([words; 2], (0, len), pivot);
         let held = [load_rows::<L, BATCH>(words), load_rows::<L, BATCH>(words.add(end))];
@@ -227,8 +229,8 @@ unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Wo
     }
 }
 
-/// Takes the next `count` words of those in `at..end` from the side with less room: gives where they begin. That cannot be predicted, so
-/// that there is to be no branch.
+/// Takes the next `count` words of those in `at..end` from the side with less room: gives where they begin. That cannot
+/// be predicted, so that there is to be no branch.
 #[inline(always)]
 fn next_from<L: Lanes>(at: &mut usize, end: &mut usize, sides: &Sides<L>, count: usize) -> usize {
     let is_front = *at - sides.below <= sides.above - *end;

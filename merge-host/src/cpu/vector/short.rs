@@ -14,12 +14,13 @@ use super::network::{FIRST_LANES, sort_first_lanes, sort_rows};
 /// The most rows of a segment.
 pub(super) const MOST_ROWS: usize = 8;
 
-/// Sorts each segment of `words`, as `coding` encodes them, from an offset to the next, that has up to `MOST_ROWS * LANES` words. The first of
-/// `offsets` is where `words` begin. `S` are as many lanes or fewer, which take less time for what fits them. Gives whether there are no other
-/// segments.
+/// Sorts each segment of `words`, as `coding` encodes them, from an offset to the next, that has up to `MOST_ROWS *
+/// LANES` words. The first of `offsets` is where `words` begin. `S` are as many lanes or fewer, which take less time
+/// for what fits them. Gives whether there are no other segments.
 ///
 /// # Safety
-/// The processor has both instruction sets; the offsets do not descend, and `words` points to as many words as are between the first and the last.
+/// The processor has both instruction sets; the offsets do not descend, and `words` points to as many words as are
+/// between the first and the last.
 #[inline(always)]
 pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
     words: *mut L::Word,
@@ -48,8 +49,8 @@ pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
     }
 }
 
-/// Sorts those segments that have more than `above` words, and not more than `ROWS` rows, `SEGMENTS` of them at a time. Gives the least length of
-/// those with more.
+/// Sorts those segments that have more than `above` words, and not more than `ROWS` rows, `SEGMENTS` of them at a time.
+/// Gives the least length of those with more.
 ///
 /// # Safety
 /// As for [`sort`].

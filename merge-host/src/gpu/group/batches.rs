@@ -1,5 +1,5 @@
-//! Batches of merge problems, and segments, in host memory, divided among the GPUs of a group: each solves a range of whole problems, or sorts a
-//! range of whole segments.
+//! Batches of merge problems, and segments, in host memory, divided among the GPUs of a group: each solves a range of
+//! whole problems, or sorts a range of whole segments.
 
 use super::{GpuGroup, even_part};
 use crate::cpu::{Run, RunMut};
@@ -66,14 +66,15 @@ impl GpuGroup {
     }
 }
 
-/// The segments that each of `members` sorts: about as many keys for each, in whole segments. Of each the range of its keys, and the offsets of
-/// its segments in that range.
+/// The segments that each of `members` sorts: about as many keys for each, in whole segments. Of each the range of its
+/// keys, and the offsets of its segments in that range.
 fn segment_parts(members: usize, offsets: &[usize]) -> Vec<(Range<usize>, Vec<usize>)> {
     let segments = whole_ranges(members, offsets.len() - 1, |segment| offsets[segment]);
     segments.into_iter().map(|segments| part_of(offsets, &segments)).collect()
 }
 
-/// The groups of runs that a member merges: the range of their keys, the offsets of the runs in that range, and those of the groups among these runs.
+/// The groups of runs that a member merges: the range of their keys, the offsets of the runs in that range, and those
+/// of the groups among these runs.
 #[derive(Debug)]
 struct GroupsPart {
     keys: Range<usize>,
@@ -103,8 +104,8 @@ fn ragged_parts(members: usize, a_offsets: &[usize], b_offsets: &[usize]) -> Vec
     problems.into_iter().map(|problems| RaggedPart::new(a_offsets, b_offsets, problems)).collect()
 }
 
-/// A range of `0..count` for each of `members`, with about as many keys. `keys_before` says how many keys come before a number of that range, or before
-/// its end.
+/// A range of `0..count` for each of `members`, with about as many keys. `keys_before` says how many keys come before a
+/// number of that range, or before its end.
 fn whole_ranges(members: usize, count: usize, keys_before: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let total = keys_before(count);
     // What a member has ends before the first one that begins at the end of its even part of the keys, or behind that.
@@ -123,7 +124,8 @@ fn part_of(offsets: &[usize], runs: &Range<usize>) -> (Range<usize>, Vec<usize>)
     (keys.clone(), offsets[runs.start..=runs.end].iter().map(|offset| offset - keys.start).collect())
 }
 
-/// The problems that a member solves: the ranges of their keys in the whole batch, and the offsets of the problems in these ranges.
+/// The problems that a member solves: the ranges of their keys in the whole batch, and the offsets of the problems in
+/// these ranges.
 #[derive(Debug)]
 struct RaggedPart {
     a: Range<usize>,

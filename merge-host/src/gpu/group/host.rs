@@ -1,8 +1,8 @@
 //! Work of a group on slices in host memory.
 //!
-//! A sort distributes the keys evenly: each GPU uploads its part over its own bus, sorts it, exchanges keys with the others, and downloads its part
-//! of the result. A merge is divided here, before anything is uploaded: the host finds the exact splits of the runs, and each GPU merges a part by
-//! itself. Batches are divided into whole problems.
+//! A sort distributes the keys evenly: each GPU uploads its part over its own bus, sorts it, exchanges keys with the
+//! others, and downloads its part of the result. A merge is divided here, before anything is uploaded: the host finds
+//! the exact splits of the runs, and each GPU merges a part by itself. Batches are divided into whole problems.
 
 use super::GpuGroup;
 use super::batches::divided;
@@ -287,7 +287,8 @@ impl GpuGroup {
         divided(out, (0..self.len()).map(|member| self.part(member, len).len()))
     }
 
-    /// Has each member do `work` with its part, at the same time. A step takes as long as that of the member for which it takes longest.
+    /// Has each member do `work` with its part, at the same time. A step takes as long as that of the member for which
+    /// it takes longest.
     pub(super) fn for_each_part<T: Send>(
         &self,
         parts: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -305,8 +306,8 @@ impl GpuGroup {
         parallel::map(0..self.len(), work).into_iter().collect()
     }
 
-    /// The first `k` keys of each member's part of `keys`, or all if they are fewer, one part after the other, with their
-    /// indices in `keys` if it `indexes`. The first `k` of these are those of `keys`.
+    /// The first `k` keys of each member's part of `keys`, or all if they are fewer, one part after the other, with
+    /// their indices in `keys` if it `indexes`. The first `k` of these are those of `keys`.
     pub(crate) fn top_k_host<K: GpuKey>(
         &self,
         order: SortOrder,

@@ -37,7 +37,8 @@ impl GroupMember {
         self.gpu().shared.context.as_raw()
     }
 
-    /// Lets this GPU read the memory of the others directly, where it can. Where it cannot, the driver copies through host memory.
+    /// Lets this GPU read the memory of the others directly, where it can. Where it cannot, the driver copies through
+    /// host memory.
     pub(super) fn reach(&self, others: &[Self]) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         for other in others {

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 /// Several GPUs of one host, which sort and merge together.
 ///
-/// An array of the group is distributed: each GPU, a *member*, has a part of it, a [`DeviceArray`] of its stream. The parts, one after the other in the
-/// order of the members, are the array. They may have any lengths, 0 included.
+/// An array of the group is distributed: each GPU, a *member*, has a part of it, a [`DeviceArray`] of its stream. The
+/// parts, one after the other in the order of the members, are the array. They may have any lengths, 0 included.
 ///
 /// ```no_run
 /// use merge_host::{GpuGroup, SortOrder, workspace};
@@ -43,9 +43,10 @@ use std::sync::Arc;
 ///
 /// # How it works
 ///
-/// Each member sorts its part. The exact splits of these runs ([`splits`](crate::splits)) say which keys each member gets: it copies them from the others,
-/// directly from GPU to GPU where the driver can, and otherwise through host memory, as the driver does by itself. It merges them with its own while the
-/// next ones are copied. Every key moves from one GPU to another at most once.
+/// Each member sorts its part. The exact splits of these runs ([`splits`](crate::splits)) say which keys each member
+/// gets: it copies them from the others, directly from GPU to GPU where the driver can, and otherwise through host
+/// memory, as the driver does by itself. It merges them with its own while the next ones are copied. Every key moves
+/// from one GPU to another at most once.
 ///
 /// A clone is the same group.
 #[derive(Clone)]
@@ -57,7 +58,8 @@ impl GpuGroup {
     /// The GPUs of these ordinals, counted from 0, in that order.
     ///
     /// # Errors
-    /// [`Error::NoMembers`] if there are none, [`Error::RepeatedDevice`] if there is one twice, and those of [`Gpu::new`].
+    /// [`Error::NoMembers`] if there are none, [`Error::RepeatedDevice`] if there is one twice, and those of
+    /// [`Gpu::new`].
     pub fn new(ordinals: &[usize]) -> Result<Self, Error> {
         if ordinals.is_empty() {
             return Err(Error::NoMembers);
@@ -65,7 +67,8 @@ impl GpuGroup {
         if let Some(&ordinal) = ordinals.iter().enumerate().find(|(i, o)| ordinals[..*i].contains(o)).map(|(_, o)| o) {
             return Err(Error::RepeatedDevice { ordinal });
         }
-        // The driver starts them at the same time. A thread of a pool that waits could take up work that waits for these GPUs.
+        // The driver starts them at the same time. A thread of a pool that waits could take up work that waits for
+        // these GPUs.
         let gpus = parallel::map_on_new(ordinals.iter().copied(), Gpu::new);
         let members =
             gpus.into_iter().map(|gpu| GroupMember::new(gpu?, ordinals.len())).collect::<Result<Vec<_>, Error>>()?;
@@ -102,8 +105,8 @@ impl GpuGroup {
         self.members.iter().map(|member| &member.stream)
     }
 
-    /// Bytes of the members' memory that evenly distributed arrays may use, free and in all: those of the member with the fewest, times the
-    /// number of members.
+    /// Bytes of the members' memory that evenly distributed arrays may use, free and in all: those of the member with
+    /// the fewest, times the number of members.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -117,8 +120,8 @@ impl GpuGroup {
         Ok((least.0.saturating_mul(members), least.1.saturating_mul(members)))
     }
 
-    /// Bytes of the members' memory that are free for an evenly distributed array that is to be sorted, and for as much again: less than
-    /// [`memory`](Self::memory) by what its exchange takes.
+    /// Bytes of the members' memory that are free for an evenly distributed array that is to be sorted, and for as much
+    /// again: less than [`memory`](Self::memory) by what its exchange takes.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -148,7 +151,8 @@ impl GpuGroup {
         self.streams().enumerate().map(|(i, stream)| stream.zeroed(self.part(i, len).len())).collect()
     }
 
-    /// Copies the parts of an array into host memory, one after the other, after the work on their streams. Waits for all. O(n).
+    /// Copies the parts of an array into host memory, one after the other, after the work on their streams. Waits for
+    /// all. O(n).
     ///
     /// # Errors
     /// Those of [`DeviceArray::download`].

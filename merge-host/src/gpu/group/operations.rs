@@ -15,13 +15,13 @@ use bytemuck::Pod;
 
 /// # Sorts and merges
 ///
-/// Arguments are keys alone or keys with values ([`GroupElements`]): the parts of distributed arrays, one for each member,
-/// and of its stream. The result goes to `out`, whose parts have as many keys in all as the input's, divided as the caller
-/// likes.
+/// Arguments are keys alone or keys with values ([`GroupElements`]): the parts of distributed arrays, one for each
+/// member, and of its stream. The result goes to `out`, whose parts have as many keys in all as the input's, divided as
+/// the caller likes.
 ///
-/// None of these methods allocates memory of a GPU. Each waits until the runs are sorted, because the host has to know their
-/// splits, and returns before they are exchanged. Later work of the members' streams finds the result. The methods cannot be
-/// captured in a graph.
+/// None of these methods allocates memory of a GPU. Each waits until the runs are sorted, because the host has to know
+/// their splits, and returns before they are exchanged. Later work of the members' streams finds the result. The
+/// methods cannot be captured in a graph.
 ///
 /// # Errors of all of them
 /// - [`Error::MembersMismatch`] if there is not one array for each member,
@@ -31,8 +31,8 @@ use bytemuck::Pod;
 /// - [`Error::WorkspaceTooSmall`],
 /// - [`Error::Device`] where the driver fails: arrays that are written then have unspecified elements.
 impl GpuGroup {
-    /// Sorts the elements of all members to `out`, in the total order of the keys' type or descending. Stable: values of
-    /// equal keys keep their order, that of the members and of their parts. `elements` are unspecified afterwards.
+    /// Sorts the elements of all members to `out`, in the total order of the keys' type or descending. Stable: values
+    /// of equal keys keep their order, that of the members and of their parts. `elements` are unspecified afterwards.
     /// O(n log n).
     ///
     /// A member with `n` keys before and `part` keys after the sort has a workspace of
@@ -53,12 +53,13 @@ impl GpuGroup {
         unsafe { self.sort_shares::<K>(order, &shares) }
     }
 
-    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member: to `out` go
-    /// the sorted keys and the permutation that sorts them. Stable. The content of `indices` before is not read; they and
-    /// `keys` are unspecified afterwards. O(n log n).
+    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member: to `out`
+    /// go the sorted keys and the permutation that sorts them. Stable. The content of `indices` before is not read;
+    /// they and `keys` are unspecified afterwards. O(n log n).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more keys than `I` has values.
+    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more keys than `I` has
+    /// values.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
@@ -81,11 +82,11 @@ impl GpuGroup {
         unsafe { self.sort_shares::<K>(order, &shares) }
     }
 
-    /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members come
-    /// first. O(n).
+    /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members
+    /// come first. O(n).
     ///
-    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run may
-    /// be empty, so that other members have none. A member that gets `part` keys has a workspace of
+    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run
+    /// may be empty, so that other members have none. A member that gets `part` keys has a workspace of
     /// [`workspace::group_merge`](crate::workspace::group_merge) bytes.
     ///
     /// # Errors

@@ -39,8 +39,8 @@ impl Lengths {
 
     /// The launch of the batch merge with a thread for each key.
     ///
-    /// A block has a multiple of d threads. A pair of runs that began in one block and ended in the next would belong to
-    /// neither: the kernel gives a block `threads / d` pairs, rounded down, and leaves the threads behind them idle.
+    /// A block has a multiple of d threads. A pair of runs that began in one block and ended in the next would belong
+    /// to neither: the kernel gives a block `threads / d` pairs, rounded down, and leaves the threads behind them idle.
     fn small_shape<K: Key>(self) -> Shape {
         let d = self.d as u32;
         // About as many threads as elsewhere, or one pair where that is longer.
@@ -53,8 +53,8 @@ impl Lengths {
 /// Queues the merge of a batch of pairs of runs, of keys alone.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory and hold runs of these lengths; `out` overlaps no other; and nothing writes them, or
-/// uses `out`, until the merge has ended.
+/// The arrays are in the GPU's memory and hold runs of these lengths; `out` overlaps no other; and nothing writes them,
+/// or uses `out`, until the merge has ended.
 pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
     queue: &impl Queue,
     kernel: BatchKernel,
@@ -106,8 +106,8 @@ pub(in crate::gpu) const fn ragged_workspace_bytes<K: Key>(total: usize) -> usiz
 /// Queues the merge of a batch of pairs of runs of any lengths, with values or without.
 ///
 /// # Safety
-/// As for [`merge_batch`](merge_batch()), values included; the offset arrays are of `problems + 1` ascending offsets, the
-/// first 0 and the last the length of `a` or of `b`; `workspace` is of [`ragged_workspace_bytes`].
+/// As for [`merge_batch`](merge_batch()), values included; the offset arrays are of `problems + 1` ascending offsets,
+/// the first 0 and the last the length of `a` or of `b`; `workspace` is of [`ragged_workspace_bytes`].
 pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     queue: &impl Queue,
     (a, a_offsets): (Arrays, Address),
@@ -165,8 +165,8 @@ impl<K: Key> Operation<K> for Batch {
     }
 }
 
-/// The merges of pairs of runs of any lengths. The `problems + 1` offsets of A and of B begin with 0, never decrease and
-/// end with the number of keys.
+/// The merges of pairs of runs of any lengths. The `problems + 1` offsets of A and of B begin with 0, never decrease
+/// and end with the number of keys.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Ragged {
     pub(in crate::gpu) a: Arrays,

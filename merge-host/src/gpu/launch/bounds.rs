@@ -12,8 +12,8 @@ use kernels_gpu::kernels::merge_path::PathBig;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning;
 
-/// Keys for each needle from which on needles are searched one by one: a search of 2^28 keys reads some 28 of them, of which neighbours
-/// have most in common.
+/// Keys for each needle from which on needles are searched one by one: a search of 2^28 keys reads some 28 of them, of
+/// which neighbours have most in common.
 const KEYS_PER_NEEDLE: usize = 32;
 
 /// Bytes of workspace for `total` needles and keys: a split for each tile.
@@ -21,13 +21,13 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
     total.div_ceil(tuning::indexed(size_of::<K>()).keys()) * size_of::<usize>()
 }
 
-/// Queues writing for each of the `needles` how many of the `keys` are less, if `lower`, or otherwise not greater, to `bounds`, as numbers
-/// of `index_bytes` bytes, 4 or 8.
+/// Queues writing for each of the `needles` how many of the `keys` are less, if `lower`, or otherwise not greater, to
+/// `bounds`, as numbers of `index_bytes` bytes, 4 or 8.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `bounds` of a number for each needle, in which the number of keys fits, `workspace` of
-/// [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that are written, until the work has
-/// ended.
+/// The arrays are in the GPU's memory, `bounds` of a number for each needle, in which the number of keys fits,
+/// `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that
+/// are written, until the work has ended.
 pub(in crate::gpu) unsafe fn bounds<K: Key>(
     queue: &impl Queue,
     lower: bool,

@@ -9,9 +9,9 @@
 //!   member 0, merges            │ piece 0 │ …      from its own run and what has been copied
 //! ```
 //!
-//! A part is merged piece by piece: while a piece is merged, the next ones are copied. Merging a piece takes less time than copying one, so that
-//! all takes little more time than the copies. Pieces are copied by the GPUs' copy engines, since a kernel that reads another GPU's memory reads
-//! it a sixth slower.
+//! A part is merged piece by piece: while a piece is merged, the next ones are copied. Merging a piece takes less time
+//! than copying one, so that all takes little more time than the copies. Pieces are copied by the GPUs' copy engines,
+//! since a kernel that reads another GPU's memory reads it a sixth slower.
 
 use super::merge::{Merge, bytes_of_workspace};
 use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
@@ -29,7 +29,8 @@ use std::ops::Range;
 /// A whole piece is this fraction of a part, at least: a copy takes some time to begin.
 const WHOLE_PIECES: usize = 8;
 
-/// The last whole piece is halved so many times: 1/2, 1/4, 1/4. The last piece is merged when all has been copied, while nothing else is done.
+/// The last whole piece is halved so many times: 1/2, 1/4, 1/4. The last piece is merged when all has been copied,
+/// while nothing else is done.
 const HALVINGS: usize = 2;
 
 /// Pieces that a part is merged in, at most.
@@ -38,7 +39,8 @@ const MOST_PIECES: usize = WHOLE_PIECES + HALVINGS;
 /// Bytes of keys and values of a piece, at least, unless the part has fewer.
 const LEAST_PIECE_BYTES: usize = 32 << 20;
 
-/// Pieces that are copied before the first of them has been merged. To merge a piece takes about half as long as to copy it.
+/// Pieces that are copied before the first of them has been merged. To merge a piece takes about half as long as to
+/// copy it.
 const SLOTS: usize = 2;
 
 /// Bits that a round of searches finds.
@@ -77,7 +79,8 @@ pub(in crate::gpu) trait Member {
     /// Lets later copies wait for an event.
     fn copy_after(&self, event: Self::Event) -> Result<(), Error>;
 
-    /// Memory of the host that launches of this member use as well, with capacity for the searches of an exchange ([`search_words`]).
+    /// Memory of the host that launches of this member use as well, with capacity for the searches of an exchange
+    /// ([`search_words`]).
     type Searches<'a>: Searches
     where
         Self: 'a;
@@ -121,7 +124,8 @@ pub(in crate::gpu) struct ExchangePlan {
 
 /// Where the parts of a member's workspace begin, in bytes, and where it ends.
 struct Layout {
-    /// Slots for what is copied, and for two merges of runs that are not the last. The splits of a merge are before them.
+    /// Slots for what is copied, and for two merges of runs that are not the last. The splits of a merge are before
+    /// them.
     keys: usize,
     values: usize,
     end: usize,
@@ -186,7 +190,8 @@ impl ExchangePlan {
     }
 }
 
-/// Slots of each of `members`: those for pieces, and two more for merges of more than two runs, which are merged two by two.
+/// Slots of each of `members`: those for pieces, and two more for merges of more than two runs, which are merged two by
+/// two.
 const fn slots(members: usize) -> usize {
     match members {
         1 => 0,
@@ -195,15 +200,16 @@ const fn slots(members: usize) -> usize {
     }
 }
 
-/// Of `bytes` bytes of the memory of `members`, those that are left for keys and values and as much again, if all the rest is for the exchange
-/// of large parts.
+/// Of `bytes` bytes of the memory of `members`, those that are left for keys and values and as much again, if all the
+/// rest is for the exchange of large parts.
 pub(in crate::gpu) const fn bytes_beside_slots(members: usize, bytes: u64) -> u64 {
     // A slot has a whole piece.
     let (array_and_copy, slots) = (2 * WHOLE_PIECES as u64, slots(members) as u64);
     bytes / (array_and_copy + slots) * array_and_copy
 }
 
-/// Queues the numbering of `n` values of `value_bytes` bytes at `to`: the first one becomes `first`, the next one `first + 1` and so on.
+/// Queues the numbering of `n` values of `value_bytes` bytes at `to`: the first one becomes `first`, the next one
+/// `first + 1` and so on.
 ///
 /// # Safety
 /// The values are in the GPU's memory, and nothing else uses them until then.
@@ -226,8 +232,8 @@ pub(in crate::gpu) unsafe fn number(
 /// Queues `count` searches in a run.
 ///
 /// # Safety
-/// The run and the searches, [`SEARCH_WORDS`] each, are in memory that the GPU uses; windows are inside the run; nothing
-/// else uses the searches until they have ended.
+/// The run and the searches, [`SEARCH_WORDS`] each, are in memory that the GPU uses; windows are inside the run;
+/// nothing else uses the searches until they have ended.
 unsafe fn count_below<K: GpuKey>(
     queue: &impl Queue,
     run: Arrays,
@@ -266,16 +272,17 @@ pub(in crate::gpu) struct Share {
     pub(in crate::gpu) workspace: Address,
 }
 
-/// Queues the exchange of the members' runs, which are ascending: the parts together are their merge, one after the other. Of equal keys, those
-/// of earlier members come first. Waits until the runs have been sorted, since their splits have to be known here.
+/// Queues the exchange of the members' runs, which are ascending: the parts together are their merge, one after the
+/// other. Of equal keys, those of earlier members come first. Waits until the runs have been sorted, since their splits
+/// have to be known here.
 ///
 /// If a run is not ascending, the parts hold any of the runs' keys in any order.
 ///
 /// Later launches of each member wait for what it gets, and for what the others get from it.
 ///
 /// # Safety
-/// All arrays of a member are in its memory, apart from each other, and what writes its run is on its queue before. Nothing else uses them until
-/// the exchange has ended. Runs and parts have as many keys in all.
+/// All arrays of a member are in its memory, apart from each other, and what writes its run is on its queue before.
+/// Nothing else uses them until the exchange has ended. Runs and parts have as many keys in all.
 pub(in crate::gpu) unsafe fn exchange<K: GpuKey, M: Member>(members: &[M], shares: &[Share]) -> Result<(), Error> {
     let plan = |share: &Share| ExchangePlan::of::<K>(members.len(), share.part.len, share.part.value_bytes);
     let plans: Vec<_> = shares.iter().map(plan).collect();
@@ -325,8 +332,8 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
                     parts.push(source);
                     continue;
                 }
-                // SAFETY: the part lies inside the run of the other member. The parts of a piece have as many keys as the piece, and so
-                // does the slot, of which each takes some; what was in the slot has been merged.
+                // SAFETY: the part lies inside the run of the other member. The parts of a piece have as many keys as
+                // the piece, and so does the slot, of which each takes some; what was in the slot has been merged.
                 unsafe {
                     member.copy(&members[other], source.keys, slot.keys, source.len * size_of::<K>())?;
                     if source.value_bytes > 0 {
@@ -339,7 +346,8 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
             }
             member.launch_after(member.copied()?)?;
             let out = share.part.part::<K>(range.start, range.len());
-            // SAFETY: the caller's promise; the parts are in the run, which nothing writes, and in a slot, which is written again after this.
+            // SAFETY: the caller's promise; the parts are in the run, which nothing writes, and in a slot, which is
+            // written again after this.
             member.with_queue(|queue| unsafe { merge_piece::<K>(queue, *plan, share.workspace, &parts, out) })?;
             merged[m].push_back(member.launched()?);
         }
@@ -354,7 +362,8 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
 /// Queues the merge of the runs of a piece, by merges of two.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory and apart from each other, and are used by nothing else; runs and `out` have as many keys.
+/// The arrays are in the GPU's memory and apart from each other, and are used by nothing else; runs and `out` have as
+/// many keys.
 unsafe fn merge_piece<K: GpuKey>(
     queue: &impl Queue,
     plan: ExchangePlan,

@@ -23,10 +23,12 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
     align(reduce_groups::words(n.div_ceil(fewest), 8) * size_of::<u64>())
 }
 
-/// Clears the words of a launch and returns its shape, or `None` if there are no keys and thus no groups, as `count` says then.
+/// Clears the words of a launch and returns its shape, or `None` if there are no keys and thus no groups, as `count`
+/// says then.
 ///
 /// # Safety
-/// `count` is of 8 bytes and `workspace` of [`workspace_bytes`], in the GPU's memory, and nothing else uses them until the work has ended.
+/// `count` is of 8 bytes and `workspace` of [`workspace_bytes`], in the GPU's memory, and nothing else uses them until
+/// the work has ended.
 unsafe fn begin<K: Key>(
     queue: &impl Queue,
     n: usize,
@@ -48,9 +50,9 @@ unsafe fn begin<K: Key>(
 /// Queues writing the first key of each group of `at`, with its value, to `out`, and the number of groups to `count`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` of at least as many keys as `at`, `count` of one number of 8 bytes, `workspace` of
-/// [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that are written, until the work has
-/// ended.
+/// The arrays are in the GPU's memory, `out` of at least as many keys as `at`, `count` of one number of 8 bytes,
+/// `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that
+/// are written, until the work has ended.
 pub(in crate::gpu) unsafe fn unique<K: Key>(
     queue: &impl Queue,
     at: Arrays,
@@ -60,7 +62,8 @@ pub(in crate::gpu) unsafe fn unique<K: Key>(
 ) -> Result<(), Error> {
     let tile = ROW.unique.of(size_of::<K>(), at.value_bytes);
     let shared_bytes = unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), at.value_bytes > 0);
-    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for, and its words are cleared before.
+    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for, and its words are
+    // cleared before.
     unsafe {
         let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
         let (count, tiles) = (count as *mut u64, workspace as *mut u64);
@@ -72,8 +75,8 @@ pub(in crate::gpu) unsafe fn unique<K: Key>(
     }
 }
 
-/// Queues writing the first key of each group of `at` to `out`, with the reduction of the group's values, and the number of groups to
-/// `count`.
+/// Queues writing the first key of each group of `at` to `out`, with the reduction of the group's values, and the
+/// number of groups to `count`.
 ///
 /// # Safety
 /// As for [`unique()`], with values of type `V`.
@@ -110,8 +113,8 @@ pub(in crate::gpu) unsafe fn reduce_by_key<K: Key, V: Key>(
     }
 }
 
-/// Queues writing the first key of each group of `keys` to `out`, with the length of the group as its value of 8 bytes, and the number of
-/// groups to `count`.
+/// Queues writing the first key of each group of `keys` to `out`, with the length of the group as its value of 8 bytes,
+/// and the number of groups to `count`.
 ///
 /// # Safety
 /// As for [`unique()`].

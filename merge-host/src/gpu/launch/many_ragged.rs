@@ -7,11 +7,12 @@
 //!   keys → out, sorted there                              many groups of few keys: copied, and each group sorted as a segment
 //! ```
 //!
-//! A pass is one of `many_runs`, over runs in slots such that none of its merges takes runs of two groups. Each merge has a tile of its own, which costs
-//! as much whether it has few keys or many. Where tiles would have few keys, a stable sort of each group is faster; it makes the same of sorted runs as their
-//! stable merge.
+//! A pass is one of `many_runs`, over runs in slots such that none of its merges takes runs of two groups. Each merge
+//! has a tile of its own, which costs as much whether it has few keys or many. Where tiles would have few keys, a
+//! stable sort of each group is faster; it makes the same of sorted runs as their stable merge.
 //!
-//! The launches depend on the numbers of keys, runs and groups, and on how many runs and keys a group may have, but not on the offsets.
+//! The launches depend on the numbers of keys, runs and groups, and on how many runs and keys a group may have, but not
+//! on the offsets.
 
 use super::many_runs::{self, Layout, MOST, MergeMany, merge_passes, runs_of_pass};
 use super::segments::{self, Bounds};
@@ -25,9 +26,10 @@ use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::kernels::sort::segments::middle::MAX_BINNED;
 use kernels_gpu::key::Key;
 
-/// A pass of merges of up to `k` runs is worth it if they have more keys than that on average. Segments of keys of 4 bytes take less time to sort; and where merges of
-/// many runs have no more keys alone, most groups are segments that [bins](kernels_gpu::kernels::sort::segments::sort_middle_by_bins) sort, as there are up to twice as
-/// many merges as groups.
+/// A pass of merges of up to `k` runs is worth it if they have more keys than that on average. Segments of keys of 4
+/// bytes take less time to sort; and where merges of many runs have no more keys alone, most groups are segments that
+/// [bins](kernels_gpu::kernels::sort::segments::sort_middle_by_bins) sort, as there are up to twice as many merges as
+/// groups.
 const fn few_keys(key_bytes: usize, value_bytes: usize, k: u32) -> usize {
     let tile = tile_shape(key_bytes, value_bytes).keys();
     match (key_bytes, value_bytes) {
@@ -37,7 +39,8 @@ const fn few_keys(key_bytes: usize, value_bytes: usize, k: u32) -> usize {
     }
 }
 
-/// Merges that a GPU does at the same time: so many are worth their pass, however few keys they have, because a sort has more launches.
+/// Merges that a GPU does at the same time: so many are worth their pass, however few keys they have, because a sort
+/// has more launches.
 const FEW_MERGES: usize = 256;
 
 /// Groups of the runs of an array. The offsets are in the GPU's memory.
@@ -113,7 +116,8 @@ impl RunGroups {
     }
 }
 
-/// The runs of the passes that `padded` describes, for `n` keys of type `K` with values of `value_bytes` bytes, whose offsets are at `list`.
+/// The runs of the passes that `padded` describes, for `n` keys of type `K` with values of `value_bytes` bytes, whose
+/// offsets are at `list`.
 fn runs_of_passes<K: Key>(n: usize, value_bytes: usize, padded: &[PaddedRuns], list: Address) -> Vec<OffsetRuns> {
     let runs = |pass: &PaddedRuns| {
         let offsets = (list as *const usize, pass.slots());
@@ -127,8 +131,8 @@ fn list_bytes(padded: PaddedRuns) -> usize {
     (padded.slots() + 1).saturating_mul(size_of::<usize>())
 }
 
-/// Bytes of workspace for these merges of `n` keys of type `K`, with values of `value_bytes` bytes, or 0. `usize::MAX` for more keys than any GPU has memory
-/// for.
+/// Bytes of workspace for these merges of `n` keys of type `K`, with values of `value_bytes` bytes, or 0. `usize::MAX`
+/// for more keys than any GPU has memory for.
 pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value_bytes: usize) -> usize {
     if n == 0 {
         return 0;
@@ -145,14 +149,16 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value
     }
 }
 
-/// Queues the merge of the runs of each group of `from` to the same keys of `out`, stable: of equal keys of a group, those of an earlier run go first.
+/// Queues the merge of the runs of each group of `from` to the same keys of `out`, stable: of equal keys of a group,
+/// those of an earlier run go first.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a multiple of 16, and the offsets of
-/// `groups`: those of runs begin with 0, never decrease and end with the number of keys, those of groups begin with 0, never decrease and end with the number of
-/// runs. No group has more than `longest` keys. `out` and the workspace overlap nothing, but for an `out` that is `from` where that
-/// [can be](RunGroups::can_be_in_place). Nothing else uses these two, and nothing writes the others, until the merge
-/// has ended.
+/// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a
+/// multiple of 16, and the offsets of `groups`: those of runs begin with 0, never decrease and end with the number of
+/// keys, those of groups begin with 0, never decrease and end with the number of runs. No group has more than `longest`
+/// keys. `out` and the workspace overlap nothing, but for an `out` that is `from` where that [can
+/// be](RunGroups::can_be_in_place). Nothing else uses these two, and nothing writes the others, until the merge has
+/// ended.
 pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -168,7 +174,8 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     let pad = |padded: PaddedRuns, list: Address| {
         let blocks = (padded.slots() + 1).div_ceil(PAD_THREADS as usize);
         let shape = Shape { blocks, threads: PAD_THREADS, shared_bytes: 0 };
-        // SAFETY: the caller's promise for the offsets; the list is in the workspace, and has an offset for each slot and one more.
+        // SAFETY: the caller's promise for the offsets; the list is in the workspace, and has an offset for each slot
+        // and one more.
         unsafe { queue.launch(&bits(size_of::<K>()), shape, &PadRuns { padded, to: list as *mut usize }) }
     };
     match groups.way::<K>(n, value_bytes) {
@@ -182,7 +189,8 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
             let end = Layout::of::<K>(n, value_bytes, &runs_of_passes::<K>(n, value_bytes, &padded, 0)).end;
             let list = workspace + end as Address;
             let runs = runs_of_passes::<K>(n, value_bytes, &padded, list);
-            // SAFETY: as above. The offsets of a pass are written before it: they go from 0 to `n`, since there is a group, and never decrease.
+            // SAFETY: as above. The offsets of a pass are written before it: they go from 0 to `n`, since there is a
+            // group, and never decrease.
             unsafe { merge_passes::<K>(queue, order, from, &runs, out, workspace, |pass| pad(padded[pass], list)) }
         }
         Way::Sort => {

@@ -65,7 +65,8 @@ pub(super) fn runs_of_pass<K: Key>(
     }
 }
 
-/// Where the parts of a workspace begin, in bytes, and where it ends, at a multiple of 16. The keys' scratch array is at its start.
+/// Where the parts of a workspace begin, in bytes, and where it ends, at a multiple of 16. The keys' scratch array is
+/// at its start.
 pub(super) struct Layout {
     values: usize,
     splits: usize,
@@ -84,8 +85,8 @@ impl Layout {
     }
 }
 
-/// Bytes of workspace for the merge of `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0. `usize::MAX` if there are more
-/// than [`MOST`] of either.
+/// Bytes of workspace for the merge of `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0.
+/// `usize::MAX` if there are more than [`MOST`] of either.
 pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_bytes: usize) -> usize {
     match n.max(count) {
         _ if n == 0 => 0,
@@ -98,9 +99,10 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_byte
 /// Queues the merge of the runs of `from` to `out`, stable: of equal keys, those of an earlier run go first.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a multiple of 16, and `count + 1`
-/// offsets of 8 bytes, which begin with 0, never decrease and end with the number of keys. `out` and the workspace overlap nothing. Nothing else uses
-/// these two, and nothing writes the others, until the merge has ended.
+/// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a
+/// multiple of 16, and `count + 1` offsets of 8 bytes, which begin with 0, never decrease and end with the number of
+/// keys. `out` and the workspace overlap nothing. Nothing else uses these two, and nothing writes the others, until the
+/// merge has ended.
 pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -122,11 +124,12 @@ pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
     unsafe { merge_passes::<K>(queue, order, from, &passes, out, workspace, |_| Ok(())) }
 }
 
-/// Queues passes over the runs of `from`, the first ones to the scratch arrays and to `out` in turn, and the last one to `out`. `before` queues what
-/// goes before the pass of that index.
+/// Queues passes over the runs of `from`, the first ones to the scratch arrays and to `out` in turn, and the last one
+/// to `out`. `before` queues what goes before the pass of that index.
 ///
 /// # Safety
-/// The arrays are as for [`merge_many_runs`], with a workspace of [`Layout::end`] bytes. When a pass begins, its offsets are as [`OffsetRuns`] says.
+/// The arrays are as for [`merge_many_runs`], with a workspace of [`Layout::end`] bytes. When a pass begins, its
+/// offsets are as [`OffsetRuns`] says.
 pub(super) unsafe fn merge_passes<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -156,7 +159,8 @@ pub(super) unsafe fn merge_passes<K: Key>(
         with_values!(value_bytes, V => {
             let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
             let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-            // SAFETY: as above. A pass reads what the one before has written, and writes neither that nor what the user's runs are in.
+            // SAFETY: as above. A pass reads what the one before has written, and writes neither that nor what the
+            // user's runs are in.
             unsafe { queue.launch(&suffix, shape, &MergeManyRuns { from, to, runs, splits, encode, decode })? }
         });
         (input, encode) = (output, Coding::NONE);

@@ -37,8 +37,8 @@ enum AutoMerge {
 }
 
 impl AutoMerge {
-    /// The fused merge saves a launch and the partition; at larger sizes it is behind, because a tile's search keeps the
-    /// block waiting. `docs/journal/merge.md` has the figures.
+    /// The fused merge saves a launch and the partition; at larger sizes it is behind, because a tile's search keeps
+    /// the block waiting. `docs/journal/merge.md` has the figures.
     const fn of<K: Key>(total: usize) -> Self {
         if total <= merge_small::MAX_KEYS {
             Self::Small
@@ -82,8 +82,8 @@ pub(super) fn path_shape(tiles: usize) -> Shape {
 /// Queues the merge of the keys of `a` and `b` to `out`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` of as many keys as the two together, `workspace` of [`workspace_bytes`]; `out`
-/// overlaps none; and nothing writes them, or uses `out` and `workspace`, until the merge has ended.
+/// The arrays are in the GPU's memory, `out` of as many keys as the two together, `workspace` of [`workspace_bytes`];
+/// `out` overlaps none; and nothing writes them, or uses `out` and `workspace`, until the merge has ended.
 pub(in crate::gpu) unsafe fn merge<K: Key>(
     queue: &impl Queue,
     kernel: MergeKernel,
@@ -204,8 +204,8 @@ impl<K: Key> Operation<K> for Merge {
     }
 }
 
-/// The merge of runs of these lengths at `from`, one after the other, by merges of two, pass by pass from one array to the
-/// other one: for more keys than passes over many runs count.
+/// The merge of runs of these lengths at `from`, one after the other, by merges of two, pass by pass from one array to
+/// the other one: for more keys than passes over many runs count.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct MergeTree<'a> {
     pub(in crate::gpu) lengths: &'a [usize],

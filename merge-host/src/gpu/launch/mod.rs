@@ -21,8 +21,8 @@
 //!
 //! | `all` | every operation in every way that its lengths make it go, to be recorded |
 //!
-//! Each operation is a value ([`Operation`](super::operation::Operation)) whose arrays are addresses in the GPU's memory.
-//! Launches go to a [`Queue`]: a stream, a record of entry points, or in tests the emulator.
+//! Each operation is a value ([`Operation`](super::operation::Operation)) whose arrays are addresses in the GPU's
+//! memory. Launches go to a [`Queue`]: a stream, a record of entry points, or in tests the emulator.
 
 pub(super) mod all;
 pub(super) mod batch;
@@ -83,10 +83,12 @@ pub(super) trait Queue {
     /// Copies `bytes` bytes, a multiple of 4, in order with the launches.
     ///
     /// # Safety
-    /// Both ranges are in the GPU's memory and do not overlap. Until then nothing else uses the one at `to` or writes the one at `from`.
+    /// Both ranges are in the GPU's memory and do not overlap. Until then nothing else uses the one at `to` or writes
+    /// the one at `from`.
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error>;
 
-    /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits for both.
+    /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits
+    /// for both.
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error>;
 
     /// Another number at each call, which cannot be predicted.

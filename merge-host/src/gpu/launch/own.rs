@@ -29,7 +29,8 @@ pub(in crate::gpu) fn sort_workspace_bytes<C: Compare, V>(n: usize) -> usize {
     }
 }
 
-/// Bytes of workspace for a sort by merges of `n` items of type `T` with values of type `V`: both once more, and splits.
+/// Bytes of workspace for a sort by merges of `n` items of type `T` with values of type `V`: both once more, and
+/// splits.
 const fn by_merges_workspace_bytes<T, V>(n: usize) -> usize {
     let copies = align(n.saturating_mul(size_of::<T>())).saturating_add(align(n.saturating_mul(size_of::<V>())));
     copies.saturating_add(split_bytes::<T, V>(Groups::of_two(n, 0)))
@@ -44,7 +45,8 @@ pub(in crate::gpu) const fn split_bytes<T, V>(groups: Groups) -> usize {
 /// Queues a stable sort.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes; `workspace` is of [`sort_workspace_bytes`]; nothing else uses them until the sort has ended.
+/// The arrays are in the GPU's memory, aligned to 4 bytes; `workspace` is of [`sort_workspace_bytes`]; nothing else
+/// uses them until the sort has ended.
 pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
@@ -100,8 +102,9 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
 /// Queues stable merges of the runs of `groups`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes, as long as `groups` demands; `out` overlaps no other; `workspace` is of [`split_bytes`];
-/// nothing writes the arrays, or uses `out` and `workspace`, until the merges have ended.
+/// The arrays are in the GPU's memory, aligned to 4 bytes, as long as `groups` demands; `out` overlaps no other;
+/// `workspace` is of [`split_bytes`]; nothing writes the arrays, or uses `out` and `workspace`, until the merges have
+/// ended.
 pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     [a, b]: [Arrays; 2],
@@ -164,8 +167,8 @@ pub(in crate::gpu) const fn ragged_workspace_bytes<T, V>(total: usize) -> usize 
 /// Queues stable merges of `problems` pairs of runs of any lengths: items with their offsets.
 ///
 /// # Safety
-/// As for [`merge`], with a workspace of [`ragged_workspace_bytes`]; the offset arrays are of `problems + 1` ascending offsets of 8 bytes, the first 0 and
-/// the last the length of `a` or of `b`.
+/// As for [`merge`], with a workspace of [`ragged_workspace_bytes`]; the offset arrays are of `problems + 1` ascending
+/// offsets of 8 bytes, the first 0 and the last the length of `a` or of `b`.
 pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     [(a, a_offsets), (b, b_offsets)]: [(Arrays, Address); 2],
@@ -201,26 +204,28 @@ pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
         splits: workspace as *const usize,
         values: Default::default(),
     };
-    // SAFETY: the caller's promise for the arrays, of which there is a problem if there is a tile; there is a thread, and then a block with its memory,
-    // for each tile.
+    // SAFETY: the caller's promise for the arrays, of which there is a problem if there is a tile; there is a thread,
+    // and then a block with its memory, for each tile.
     unsafe {
         queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
         queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
     }
 }
 
-/// Bytes of workspace for a set operation on `total` items of both arrays: two splits and a word of the look-back for each tile.
+/// Bytes of workspace for a set operation on `total` items of both arrays: two splits and a word of the look-back for
+/// each tile.
 pub(in crate::gpu) const fn set_operation_workspace_bytes<T, V>(total: usize) -> usize {
     let tiles = total.div_ceil(set_tile_items::<T, V>());
     look_back_bytes(tiles).saturating_add(tiles.saturating_mul(2 * size_of::<usize>()))
 }
 
-/// Queues the operation on the items of `a` and `b`, with their values, to `out`; the number of items kept goes to `count`.
+/// Queues the operation on the items of `a` and `b`, with their values, to `out`; the number of items kept goes to
+/// `count`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes, `out` of at least the items that the operation can keep, `count` of one number of 8 bytes,
-/// `workspace` of [`set_operation_workspace_bytes`]; those that are written overlap none; and nothing writes the arrays, or uses those that are
-/// written, until the operation has ended.
+/// The arrays are in the GPU's memory, aligned to 4 bytes, `out` of at least the items that the operation can keep,
+/// `count` of one number of 8 bytes, `workspace` of [`set_operation_workspace_bytes`]; those that are written overlap
+/// none; and nothing writes the arrays, or uses those that are written, until the operation has ended.
 pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     operation: SetOperation,
@@ -264,8 +269,8 @@ pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     };
     let shared_bytes = set_operation::shared_bytes::<C::Item, V>();
     let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes };
-    // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile; the words of the look-back are
-    // cleared before.
+    // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile;
+    // the words of the look-back are cleared before.
     unsafe {
         queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
         queue.launch(C::SUFFIX, a_thread_each(tiles), &balance)?;

@@ -41,8 +41,8 @@ impl RadixPlan {
     /// Words that are 0 before the sort.
     pub(super) const CLEARED_WORDS: usize = radix::CLEARED_WORDS;
 
-    /// By these thresholds, for `n` keys of type `K`, if they have 4 bytes and there are not too many, with values of `value_bytes` bytes, or 0, which are to begin
-    /// as the keys' indices if it `indexes`.
+    /// By these thresholds, for `n` keys of type `K`, if they have 4 bytes and there are not too many, with values of
+    /// `value_bytes` bytes, or 0, which are to begin as the keys' indices if it `indexes`.
     pub(super) const fn of<K: Key>(
         thresholds: &Thresholds,
         n: usize,
@@ -66,8 +66,8 @@ impl RadixPlan {
     /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.
     ///
     /// # Safety
-    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended, where keys are
-    /// sorted so.
+    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort
+    /// has ended, where keys are sorted so.
     pub(super) unsafe fn sort<K: Key>(
         self,
         queue: &impl Queue,

@@ -50,8 +50,8 @@ impl DetectedRuns {
 /// Queues the merge of the long runs that are described at `detected.at`, if there are any.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory and so are those of `detected`, which are long enough; the description there is as
-/// `detect_runs` writes it; and nothing else uses them until the merge has ended.
+/// The arrays are in the GPU's memory and so are those of `detected`, which are long enough; the description there is
+/// as `detect_runs` writes it; and nothing else uses them until the merge has ended.
 pub(super) unsafe fn merge_long_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,

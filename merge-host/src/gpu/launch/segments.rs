@@ -1,6 +1,7 @@
 //! The sort of the segments of an array.
 //!
-//! The launches depend on the numbers of keys and of segments, and on how long a segment may be, but not on the offsets.
+//! The launches depend on the numbers of keys and of segments, and on how long a segment may be, but not on the
+//! offsets.
 
 mod long;
 mod middle;
@@ -67,7 +68,8 @@ struct Layout {
     values: usize,
     firsts: usize,
     list: usize,
-    /// The number of units, and behind it those of middle segments, and of the units of each level of the division of long ones.
+    /// The number of units, and behind it those of middle segments, and of the units of each level of the division of
+    /// long ones.
     units: usize,
     /// The number of tiles with longer segments, right behind those numbers, and their list.
     longer: usize,
@@ -121,7 +123,8 @@ impl SegmentPlan {
         longest > self.tiles.overhang + 1
     }
 
-    /// The first tile of `n` keys in which a segment that is short for its tile may begin: of one length that none is short of, the last one may be.
+    /// The first tile of `n` keys in which a segment that is short for its tile may begin: of one length that none is
+    /// short of, the last one may be.
     fn first_short(self, bounds: Bounds, n: usize) -> usize {
         let (slots, Segments { offsets, count, length }) = (self.block.keys(), bounds.segments);
         if !offsets.is_null() || bounds.longest <= slots {
@@ -156,8 +159,8 @@ const fn has_short<K: Key>(value_bytes: usize) -> bool {
     value_bytes == 0 || size_of::<K>() == 4
 }
 
-/// Bytes of workspace for a sort of the segments of `n` keys with values of `value_bytes` bytes, or 0. `usize::MAX` for more keys than any GPU has
-/// memory for.
+/// Bytes of workspace for a sort of the segments of `n` keys with values of `value_bytes` bytes, or 0. `usize::MAX` for
+/// more keys than any GPU has memory for.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize) -> usize {
     match n {
         0 => 0,
@@ -166,17 +169,20 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize
     }
 }
 
-/// Where the number of units is in such a workspace; behind it are the numbers of middle segments of each list, if there are lists.
+/// Where the number of units is in such a workspace; behind it are the numbers of middle segments of each list, if
+/// there are lists.
 #[cfg(test)]
 pub(in crate::gpu) fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
     if n == 0 { 0 } else { SegmentPlan::of::<K>(value_bytes).layout::<K>(n).units }
 }
 
-/// Queues the sort of each segment of `at`, stable. The values become the indices of the keys in the array first, if it `indexes`.
+/// Queues the sort of each segment of `at`, stable. The values become the indices of the keys in the array first, if it
+/// `indexes`.
 ///
 /// # Safety
-/// The keys and values are in the GPU's memory, as is a workspace of [`workspace_bytes`], at a multiple of 16, and the offsets, which begin
-/// with 0, never decrease and end with the number of keys. They do not overlap. Nothing else uses them until the sort has ended.
+/// The keys and values are in the GPU's memory, as is a workspace of [`workspace_bytes`], at a multiple of 16, and the
+/// offsets, which begin with 0, never decrease and end with the number of keys. They do not overlap. Nothing else uses
+/// them until the sort has ended.
 pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     queue: &impl Queue,
     order: SortOrder,

@@ -37,12 +37,13 @@ pub(super) const fn kept_steps(operation: SetOperation) -> u32 {
     kernel::Kept::new(a_alone, partners, b_alone).0
 }
 
-/// Queues the operation on the keys of `a` and `b`, with their values, to `out`; the number of keys kept goes to `count`.
+/// Queues the operation on the keys of `a` and `b`, with their values, to `out`; the number of keys kept goes to
+/// `count`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` of at least the keys that the operation can keep, `count` of one number of 8 bytes,
-/// `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that are written,
-/// until the operation has ended.
+/// The arrays are in the GPU's memory, `out` of at least the keys that the operation can keep, `count` of one number of
+/// 8 bytes, `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses
+/// those that are written, until the operation has ended.
 pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     queue: &impl Queue,
     operation: SetOperation,
@@ -72,8 +73,8 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
             out.value_bytes > 0,
         ),
     };
-    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for, and the words of the look-back are
-    // cleared before.
+    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for, and the words of the
+    // look-back are cleared before.
     unsafe {
         queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
         let (a_keys, b_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits);

@@ -2,8 +2,8 @@
 
 use kernels_gpu::tuning::{DivideTile, ROW, Tile};
 
-/// The numbers of keys, and of digits, that decide which kernels a sort is made of. A GPU gets [`DEFAULT`](Self::DEFAULT); tests in the
-/// emulator, which takes long for many keys, pass smaller ones.
+/// The numbers of keys, and of digits, that decide which kernels a sort is made of. A GPU gets
+/// [`DEFAULT`](Self::DEFAULT); tests in the emulator, which takes long for many keys, pass smaller ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
     /// The most keys that are few, which other shapes sort, without launches that find splits.
@@ -24,8 +24,8 @@ pub(super) struct Thresholds {
     pub many_4: usize,
     /// Up to so many keys alone, launches for a third division take longer than they save.
     pub two_divisions: usize,
-    /// From so many keys of 4 bytes alone on, a fourth division is there for uneven keys, which are sorted by all of their bits otherwise: that
-    /// takes as long, or longer, and the launches take little time beside the others.
+    /// From so many keys of 4 bytes alone on, a fourth division is there for uneven keys, which are sorted by all of
+    /// their bits otherwise: that takes as long, or longer, and the launches take little time beside the others.
     pub four_divisions: usize,
     /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
     pub most_digits: [u32; 2],
@@ -56,7 +56,8 @@ impl Thresholds {
         counted_twice: 1 << 26,
     };
 
-    /// The most keys that are merged even if they could be sorted by all bits, with values of `value_bytes` bytes, or 0.
+    /// The most keys that are merged even if they could be sorted by all bits, with values of `value_bytes` bytes, or
+    /// 0.
     pub const fn merged(&self, value_bytes: usize) -> usize {
         self.merged[(value_bytes > 0) as usize]
     }
@@ -67,15 +68,16 @@ impl Thresholds {
         of_width[(bytes == 8) as usize]
     }
 
-    /// The shapes of tiles and of buckets for the sort that divides `n` keys of `bytes` bytes with values of `value_bytes` bytes, or 0.
+    /// The shapes of tiles and of buckets for the sort that divides `n` keys of `bytes` bytes with values of
+    /// `value_bytes` bytes, or 0.
     pub const fn divide(&self, bytes: usize, value_bytes: usize, n: usize) -> (DivideTile, Tile) {
         let is_many = bytes == 4 && value_bytes == 0 && n >= self.many_4;
         let tiles = if is_many { ROW.divide_many } else { ROW.divide };
         (tiles.of(bytes, value_bytes), ROW.sort_buckets.of(bytes, value_bytes))
     }
 
-    /// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, and how the names of the kernels
-    /// end that are compiled with it.
+    /// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, and how
+    /// the names of the kernels end that are compiled with it.
     pub const fn radix(&self, value_bytes: usize, n: usize) -> (DivideTile, &'static str) {
         match value_bytes {
             0 if n <= self.few_radix[0] => (ROW.sort_by_radix_small.of(4, 0), "small"),

@@ -23,7 +23,8 @@ const CANDIDATES: usize = 8;
 /// After the choice of how many digits candidates may be collected, once.
 const COLLECTIONS: u32 = 2;
 
-/// Candidates are gathered in one reading if there are as many keys for each multiprocessor, or more. Fewer are read twice in the time of its launches.
+/// Candidates are gathered in one reading if there are as many keys for each multiprocessor, or more. Fewer are read
+/// twice in the time of its launches.
 const GATHERED_KEYS: usize = 1 << 15;
 
 /// Addresses in a workspace, from its begin on, and how long it is.
@@ -71,7 +72,8 @@ const fn pages(n: usize) -> usize {
     capacity(n) / 2 / PAGE
 }
 
-/// The rank of the key of a sample that `k` of `n` keys do not exceed but once in some millions of times. 0 if too many others do not exceed it either.
+/// The rank of the key of a sample that `k` of `n` keys do not exceed but once in some millions of times. 0 if too many
+/// others do not exceed it either.
 fn rank(n: usize, k: usize) -> u32 {
     // How many of the first k keys are in the sample, more or less: the deviation is about the root.
     let usual = k as f64 * SAMPLE as f64 / n as f64;
@@ -89,12 +91,12 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
     Layout::of::<K>(n, k, value_bytes).end
 }
 
-/// Queues the selection of the first `out.len` elements of `from` in that order, sorted and stable, to `out`. Their indices take the place of values, if
-/// `from.values` is 0 and there are values.
+/// Queues the selection of the first `out.len` elements of `from` in that order, sorted and stable, to `out`. Their
+/// indices take the place of values, if `from.values` is 0 and there are values.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` no longer than `from`, and `workspace` of [`workspace_bytes`]; `out` overlaps no other; and nothing writes
-/// `from`, or uses the others, until the selection has ended.
+/// The arrays are in the GPU's memory, `out` no longer than `from`, and `workspace` of [`workspace_bytes`]; `out`
+/// overlaps no other; and nothing writes `from`, or uses the others, until the selection has ended.
 pub(in crate::gpu) unsafe fn top_k<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -156,14 +158,16 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
             let (from, to) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>(to));
             let candidates = elements::<K, V>(candidates);
             let suffix = suffix::<K>(value_bytes);
-            // SAFETY: the caller's promise for the arrays; the sample has been taken, and the room for candidates is of two times the pages.
+            // SAFETY: the caller's promise for the arrays; the sample has been taken, and the room for candidates is of
+            // two times the pages.
             unsafe {
                 queue.launch(&suffix, shape, &Gather { from, n, to, pages, progress, coding })?;
                 queue.launch(&suffix, pack_shape, &Pack { from: to, candidates, k, pages, progress })
             }
         })
     };
-    // SAFETY: the caller's promise for the arrays; the workspace has what the layout says. Digits are counted and chosen one after the other.
+    // SAFETY: the caller's promise for the arrays; the workspace has what the layout says. Digits are counted and
+    // chosen one after the other.
     unsafe {
         queue.clear(workspace, layout.cleared / size_of::<u32>())?;
         let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);

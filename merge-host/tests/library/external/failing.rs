@@ -235,7 +235,8 @@ fn a_device_with_little_memory_sorts_small_chunks() {
         let begin = || Ok(ToVec::new(4, Calls::default()));
         let (target, _) = sort(&options, source, begin, &mut engines, &mut ()).unwrap();
         assert!(target.pairs == input.sorted(&options));
-        // Chunks of 100 keys, with a fortieth of the memory to spare; 1024 keys that fit in the host's memory come first where it is not known how many there are.
+        // Chunks of 100 keys, with a fortieth of the memory to spare; 1024 keys that fit in the host's memory come
+        // first where it is not known how many there are.
         assert_eq!(engines.call, if is_len_known { 50 } else { 11 + 40 });
     }
 }

@@ -1,4 +1,5 @@
-//! `Engine::merge_many_ragged` and `Engine::merge_many_ragged_pairs` against the standard library's stable sort of each group.
+//! `Engine::merge_many_ragged` and `Engine::merge_many_ragged_pairs` against the standard library's stable sort of each
+//! group.
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder, descending, descending_mut};

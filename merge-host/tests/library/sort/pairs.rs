@@ -62,7 +62,8 @@ fn sorts_every_length_and_kind() {
     for_all_key_types!(every_length_and_kind(seed));
 }
 
-/// For each width, and for many keys on several threads: the width of the indices has nothing to do with how keys are encoded.
+/// For each width, and for many keys on several threads: the width of the indices has nothing to do with how keys are
+/// encoded.
 fn indices_of_8_bytes<K: TestKey>(seed: u64) {
     let mut rng = rng(seed);
     let around = |length: usize| [length - 1, length, length + 1];
@@ -139,8 +140,8 @@ fn sorts_lengths_around_those_that_threads_share() {
 fn counted<K: TestKey>(engines: &[Engine], seed: u64) {
     let mut rng = rng(seed);
     let values = 1 << (8 * size_of::<K>());
-    // Keys are counted if they are at least as many as the values of their type, and by several threads if at least four
-    // times as many.
+    // Keys are counted if they are at least as many as the values of their type, and by several threads if at least
+    // four times as many.
     for length in [values - 1, values, values + 1, 8 * values - 1, 8 * values + 1, (4 << 16) + 3, 9 * values + 7] {
         for engine in engines {
             let kind = KINDS[rng.random_range(0..KINDS.len())];

@@ -1,4 +1,5 @@
-//! `Engine::sort_segments` and `Engine::sort_segments_pairs` against the standard library's stable sort of each segment.
+//! `Engine::sort_segments` and `Engine::sort_segments_pairs` against the standard library's stable sort of each
+//! segment.
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder};

@@ -109,8 +109,8 @@ fn sorts_every_skew_on_sixteen_threads() {
 fn sorts_lengths_around_each_change_of_method() {
     let seed = seed();
     let (engines, mut rng) = (engines(&[1, 2]), rng(seed));
-    // Up to 48 keys for each pass are compared. There is one more pass from 2^12 and from 2^20 keys on. From 2^18 pairs of 8
-    // bytes on, the most significant digit divides them. Two threads are used from 2^17 keys on.
+    // Up to 48 keys for each pass are compared. There is one more pass from 2^12 and from 2^20 keys on. From 2^18 pairs
+    // of 8 bytes on, the most significant digit divides them. Two threads are used from 2^17 keys on.
     for middle in [48, 96, 144, 1024, 4096, 1 << 17, 1 << 18] {
         for length in middle - 1..=middle + 1 {
             let what = || format!("seed {seed}");

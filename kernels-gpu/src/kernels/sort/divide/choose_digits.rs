@@ -25,23 +25,23 @@ pub(super) const INTERVALS: u32 = WARP_SIZE;
 
 const _: () = assert!(INTERVALS == WARP_SIZE && SAMPLE < 1 << 16, "a lane has an interval, and a count 16 bits");
 
-/// Digits of an interval. The widths of few digits are rounded by up to a thirtieth, so that there are 33 where there are to be 32; of many, by
-/// less.
+/// Digits of an interval. The widths of few digits are rounded by up to a thirtieth, so that there are 33 where there
+/// are to be 32; of many, by less.
 const FINE: u32 = 32;
 
 /// Bits of the number of an interval.
 const INTERVAL_BITS: u32 = INTERVALS.trailing_zeros();
 
-/// Keys of a sample that the fullest interval has, at most, of keys that are divided although they are uneven, if so few are left after [`DEPTH`]
-/// looks: with more of them keys are sorted sooner in another way.
+/// Keys of a sample that the fullest interval has, at most, of keys that are divided although they are uneven, if so
+/// few are left after [`DEPTH`] looks: with more of them keys are sorted sooner in another way.
 const UNEVEN: u32 = SAMPLE / 2;
 const LEFT: u32 = SAMPLE / 5;
 
 /// The same, however many are left.
 const UNEVEN_ANYWAY: u32 = SAMPLE / 3;
 
-/// The most digits that all keys are divided by first if they are uneven. With more of them tiles have so few keys of most digits that these
-/// are written in small pieces.
+/// The most digits that all keys are divided by first if they are uneven. With more of them tiles have so few keys of
+/// most digits that these are written in small pieces.
 const MOST_FIRST: u32 = 510;
 
 /// How often it is looked whether keys are spread evenly, each time at those of the fullest interval.
@@ -80,7 +80,8 @@ fn is_even(fullest: u32, sampled: u32) -> bool {
     fullest <= mean + mean / 2 + 12
 }
 
-/// How many digits there have to be for each one of even keys, where the fullest interval has that many keys of a sample.
+/// How many digits there have to be for each one of even keys, where the fullest interval has that many keys of a
+/// sample.
 #[inline(always)]
 fn digits_of_even(fullest: u32) -> u32 {
     fullest.div_ceil(SAMPLE / INTERVALS) + 1
@@ -88,8 +89,8 @@ fn digits_of_even(fullest: u32) -> u32 {
 
 /// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
 ///
-/// Enough for buckets of `usual` keys; or the root of that, for two divisions. Where intervals differ by more than they do by chance the
-/// fullest one counts, and as many keys as can be are not to need another division.
+/// Enough for buckets of `usual` keys; or the root of that, for two divisions. Where intervals differ by more than they
+/// do by chance the fullest one counts, and as many keys as can be are not to need another division.
 #[inline(always)]
 fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
     let wanted = len.div_ceil(usual.max(1));
@@ -107,17 +108,20 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
     root.min(most)
 }
 
-/// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment, all keys.
-/// Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
+/// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment,
+/// all keys. Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be
+/// enough.
 ///
-/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`. They are if the sample is
-/// spread evenly along one of the curves, or the part of it that is in one interval, or not too unevenly for the levels that there are;
-/// unless most keys are in ascending or descending runs, which merges are faster with. If `always_divides` is not 0 they are in any case.
-/// The words of `detect_runs`, the heads of the lists, and `cleared` words before these are set first.
+/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`. They are
+/// if the sample is spread evenly along one of the curves, or the part of it that is in one interval, or not too
+/// unevenly for the levels that there are; unless most keys are in ascending or descending runs, which merges are
+/// faster with. If `always_divides` is not 0 they are in any case. The words of `detect_runs`, the heads of the lists,
+/// and `cleared` words before these are set first.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds, and `cleared` words before its own are writable. Blocks are of
-/// [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for the first level there is one block.
+/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds, and `cleared` words before its own
+/// are writable. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for the first level there is
+/// one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn choose_digits<B: Bits>(
@@ -137,8 +141,8 @@ pub unsafe fn choose_digits<B: Bits>(
     // SAFETY: `keys` has `plan.n` keys, which this launch only reads, and the lists have `job.at.words` words, as `Job`
     // says. The array is not constant: these are the keys that later kernels move.
     let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
-    // SAFETY: the launch has `CHOOSE_SHARED_BYTES`. Barriers of `choose` come between writing and reading, and one before
-    // the next segment.
+    // SAFETY: the launch has `CHOOSE_SHARED_BYTES`. Barriers of `choose` come between writing and reading, and one
+    // before the next segment.
     let memory = unsafe { ChooseMemory::at_start() };
     let thread = thread::thread_idx_x();
     if level == 0 {
@@ -255,11 +259,12 @@ pub(super) struct Undivided {
     pub ascends: bool,
 }
 
-/// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not to be divided. Keys that
-/// need not stay in order are divided `ONCE`, or there are several levels.
+/// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not
+/// to be divided. Keys that need not stay in order are divided `ONCE`, or there are several levels.
 ///
 /// # Safety
-/// All threads of the block make this call, each of which samples `SAMPLED` keys, as [`of_thread`] says; nothing else uses the memory.
+/// All threads of the block make this call, each of which samples `SAMPLED` keys, as [`of_thread`] says; nothing else
+/// uses the memory.
 #[inline(always)]
 pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     job: &Job,
@@ -293,7 +298,8 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     // SAFETY: as above.
     let Spread { is_exact, curve, fullest } =
         unsafe { spread::<_, _, ONCE>(sample, (least, greatest), most, coding, intervals) };
-    // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
+    // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too
+    // many.
     let wanted = len.div_ceil(job.usual.max(1));
     let twice = plan.twice != 0
         && level == 0
@@ -416,8 +422,8 @@ fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
     greatest - least < B::from_register(most as u64)
 }
 
-/// Looks at a sample between the `range` of its keys, along one curve after the other until one is even, but not along the logarithm if keys
-/// are divided `ONCE`. Up to `most` numbers have a digit each.
+/// Looks at a sample between the `range` of its keys, along one curve after the other until one is even, but not along
+/// the logarithm if keys are divided `ONCE`. Up to `most` numbers have a digit each.
 ///
 /// # Safety
 /// All threads of the block make this call; `intervals` has a word for each interval, which nothing else uses.
@@ -501,9 +507,10 @@ unsafe fn fullest_interval<B: Bits, const SAMPLED: usize>(
     (fullest >> INTERVAL_BITS, fullest & (INTERVALS - 1))
 }
 
-/// How many keys of a sample are left if one looks at those of the fullest interval along a curve, then at those of its fullest one, and so on,
-/// `depth` times. It is 0 if one of these looks finds that digits of equal width have about equally many of them, or that they are so few that
-/// up to `most` digits have one each. Floats are even along the distance within a power of two.
+/// How many keys of a sample are left if one looks at those of the fullest interval along a curve, then at those of its
+/// fullest one, and so on, `depth` times. It is 0 if one of these looks finds that digits of equal width have about
+/// equally many of them, or that they are so few that up to `most` digits have one each. Floats are even along the
+/// distance within a power of two.
 ///
 /// # Safety
 /// As for [`block_range`] and [`spread`].

@@ -30,9 +30,9 @@ pub const fn count_blocks(bytes: usize) -> usize {
     if bytes == 4 { 4 } else { 3 }
 }
 
-/// Kernel: how many keys of each segment of `level` have each digit. Keys alone are counted by segment: a block takes a share of the
-/// level's parts, and adds its counts to those of the segment where one ends. Keys with values are counted by part and by tile. Nothing
-/// is counted that [`count_twice`](super::count_twice::count_twice) has counted.
+/// Kernel: how many keys of each segment of `level` have each digit. Keys alone are counted by segment: a block takes a
+/// share of the level's parts, and adds its counts to those of the segment where one ends. Keys with values are counted
+/// by part and by tile. Nothing is counted that [`count_twice`](super::count_twice::count_twice) has counted.
 ///
 /// # Safety
 /// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks have
@@ -51,8 +51,8 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
     // SAFETY: `keys` has `plan.n` keys, which this launch only reads; segments are within.
     let keys = unsafe { GlobalMut::new(keys, plan.n as usize) };
     // SAFETY: the launch has `COUNT_SHARED_BYTES`. Barriers come between clearing, adding to and reading counts. One
-    // comes after `before` is cleared; then its words of digits `2 * word` and `2 * word + 1` are used by one thread only,
-    // the same for all tiles.
+    // comes after `before` is cleared; then its words of digits `2 * word` and `2 * word + 1` are used by one thread
+    // only, the same for all tiles.
     let Memory { counts, before } = unsafe { Memory::at_start() };
     let parts = workspace.parts(level);
     if plan.in_order != 0 {
@@ -162,7 +162,8 @@ pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
     }
 }
 
-/// Counts how many of `keys` have each `digit`, `BATCH` of the thread's keys at a time, then fewer, and then the last ones.
+/// Counts how many of `keys` have each `digit`, `BATCH` of the thread's keys at a time, then fewer, and then the last
+/// ones.
 #[inline(always)]
 #[track_caller]
 fn count_by<B: Bits, const NT: usize, const BATCH: usize>(
@@ -176,7 +177,8 @@ fn count_by<B: Bits, const NT: usize, const BATCH: usize>(
     count_batches::<B, NT, 1>(keys, at, add);
 }
 
-/// Adds `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives where the next one is.
+/// Adds `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives where the next
+/// one is.
 ///
 /// All loads of a batch, and then all additions: the compiler does not change their order.
 #[inline(always)]

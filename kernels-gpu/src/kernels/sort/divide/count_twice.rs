@@ -1,5 +1,5 @@
-//! The second step of the first two divisions at once, of keys alone that are spread evenly: how many of them have each digit, and
-//! each finer digit within that.
+//! The second step of the first two divisions at once, of keys alone that are spread evenly: how many of them have each
+//! digit, and each finer digit within that.
 //!
 //! ```text
 //!   digits         │     0     │     1     │     2     │ …
@@ -53,8 +53,8 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
     if !workspace.is_twice() {
         return;
     }
-    // SAFETY: the launch has `TWICE_SHARED_BYTES`. One barrier comes between clearing and adding, another between adding
-    // and reading; `scan` is used once.
+    // SAFETY: the launch has `TWICE_SHARED_BYTES`. One barrier comes between clearing and adding, another between
+    // adding and reading; `scan` is used once.
     let Memory { counters, scan } = unsafe { Memory::at_start() };
     let thread = thread::thread_idx_x();
     let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;

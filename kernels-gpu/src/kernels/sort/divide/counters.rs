@@ -6,8 +6,8 @@
 //!   lane         0  1 …    0  1 …    0  1 …       2 and 4 and so on add where 0 does
 //! ```
 //!
-//! Lanes that add to the same word wait for each other. So each digit has several counters, which lanes use in turn: where many keys have the
-//! same digit, fewer of a warp's do at the same word.
+//! Lanes that add to the same word wait for each other. So each digit has several counters, which lanes use in turn:
+//! where many keys have the same digit, fewer of a warp's do at the same word.
 
 use super::DIGITS_CAPACITY;
 use crate::block::shared_memory::shared_memory;
@@ -50,7 +50,8 @@ impl Counters {
         sum
     }
 
-    /// Adds what has been counted to the `counters` of all blocks. All `NT` threads of the block make this call, after a barrier.
+    /// Adds what has been counted to the `counters` of all blocks. All `NT` threads of the block make this call, after
+    /// a barrier.
     #[inline(always)]
     #[track_caller]
     pub fn add_to<const NT: usize>(self, counters: GlobalMut<u32>) {

@@ -1,14 +1,15 @@
 //! Digits: the numbers by which keys are divided.
 //!
-//! Any function of a key that never descends will do. These ones are linear between two bounds: in the key, or in another number that
-//! never descends as the key ascends.
+//! Any function of a key that never descends will do. These ones are linear between two bounds: in the key, or in
+//! another number that never descends as the key ascends.
 //!
 //! ```text
 //!   key      … least - 1 │ least ………………………… greatest │ greatest + 1 …
 //!   digit            0   │ 0   1   2   …       count - 1 …
 //! ```
 //!
-//! The bounds come from a sample, so there may be keys beyond: those below have the first digit, too, and those above the last one.
+//! The bounds come from a sample, so there may be keys beyond: those below have the first digit, too, and those above
+//! the last one.
 
 use crate::key::{Bits, Coding};
 use cuda_std::recomputed;
@@ -59,7 +60,8 @@ impl Scale {
 pub enum Curve {
     /// A key's distance from the least one.
     Distance,
-    /// About the logarithm of that: its bits as a float. It spreads keys of which many are small, as those of a Zipf distribution.
+    /// About the logarithm of that: its bits as a float. It spreads keys of which many are small, as those of a Zipf
+    /// distribution.
     Logarithm,
     /// About the logarithm of a key's distance from the greatest one, negated. It spreads keys of which many are large.
     Mirrored,
@@ -85,7 +87,8 @@ pub struct Digits<B> {
     pub greatest: B,
     /// What they are linear in.
     pub curve: Curve,
-    /// How a key's distance from `least` becomes its digit, or its logarithm. For values the factor is the bits of a float.
+    /// How a key's distance from `least` becomes its digit, or its logarithm. For values the factor is the bits of a
+    /// float.
     pub scale: Scale,
     /// How many digits there are.
     pub count: u32,
@@ -93,7 +96,8 @@ pub struct Digits<B> {
     pub within: u32,
 }
 
-/// It is known that a curve is [`Curve::Distance`], as it nearly always is. What is not known is looked at for each key.
+/// It is known that a curve is [`Curve::Distance`], as it nearly always is. What is not known is looked at for each
+/// key.
 pub const LINEAR: u32 = 0;
 /// It is known that it is [`Curve::Mirrored`].
 pub const MIRRORED: u32 = 1;
@@ -117,8 +121,8 @@ impl<B: Bits> Digits<B> {
         Self { least, greatest, curve: Curve::Distance, scale, count, within: WHOLE }
     }
 
-    /// About `count` digits of equal width, from 1 to [`MOST_DIGITS`](super::MOST_DIGITS), for keys from `least` to `greatest`,
-    /// which are different; there may be one more, as [`count`](Self::count) tells.
+    /// About `count` digits of equal width, from 1 to [`MOST_DIGITS`](super::MOST_DIGITS), for keys from `least` to
+    /// `greatest`, which are different; there may be one more, as [`count`](Self::count) tells.
     #[inline(always)]
     pub fn even(least: B, greatest: B, count: u32) -> Self {
         let Scale { shift, factor } = Scale::even(greatest - least, count);
@@ -162,8 +166,8 @@ impl<B: Bits> Digits<B> {
         Self::linear(least, greatest, Scale::exact::<B>((32 - distance.leading_zeros()).max(1)))
     }
 
-    /// Whether it is certain that keys of digit `digit` are all equal: of digits that were made by [`exact`](Self::exact) if they are
-    /// `exact`, and else of those of the least logarithms.
+    /// Whether it is certain that keys of digit `digit` are all equal: of digits that were made by
+    /// [`exact`](Self::exact) if they are `exact`, and else of those of the least logarithms.
     #[inline(always)]
     pub fn is_one_key(self, digit: u32, exact: bool) -> bool {
         if exact {
@@ -189,8 +193,8 @@ impl<B: Bits> Digits<B> {
         key.max(self.least).min(self.greatest)
     }
 
-    /// The digit, which is less than `count`, of a key that `coding` has encoded. `ALONG` is what is known of their curve: [`LINEAR`],
-    /// [`MIRRORED`], [`OTHER`] or [`ANY`].
+    /// The digit, which is less than `count`, of a key that `coding` has encoded. `ALONG` is what is known of their
+    /// curve: [`LINEAR`], [`MIRRORED`], [`OTHER`] or [`ANY`].
     #[inline(always)]
     pub fn of<const ALONG: u32>(self, key: B, coding: Coding<B>) -> u32 {
         if ALONG == LINEAR || ALONG == ANY && self.curve == Curve::Distance {

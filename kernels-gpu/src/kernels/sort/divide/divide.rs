@@ -30,9 +30,9 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 /// Kernel: moves the keys of each segment of `level` from `from` to `to`, to where `place_buckets` says.
 ///
 /// # Safety
-/// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for all keys and
-/// does not overlap `from`; tiles are of `NT * VT` keys, which need not stay in order, blocks of `NT` threads with
-/// [`shared_bytes`].
+/// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for
+/// all keys and does not overlap `from`; tiles are of `NT * VT` keys, which need not stay in order, blocks of `NT`
+/// threads with [`shared_bytes`].
 #[kernel(
     u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }>
         within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
@@ -89,8 +89,8 @@ shared_memory! {
 }
 
 impl<B: Bits> TileMemory<B> {
-    /// Makes the counters slots, and reserves room for the keys of each digit, from `base` of it on. That takes long to arrive: of this
-    /// thread's first digit it is for [`settle`](Self::settle). Ends with a barrier.
+    /// Makes the counters slots, and reserves room for the keys of each digit, from `base` of it on. That takes long to
+    /// arrive: of this thread's first digit it is for [`settle`](Self::settle). Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
@@ -170,8 +170,8 @@ fn next_slots<B: Bits>(
     slots
 }
 
-/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, or it is not known that it is. `ALONG` is what is known of the
-/// curve: see [`Digits::of`].
+/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, or it is not known that it is. `ALONG`
+/// is what is known of the curve: see [`Digits::of`].
 ///
 /// # Safety
 /// All threads of the block make this call.
@@ -196,7 +196,8 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool,
     }
 }
 
-/// Moves the keys of a tile, which are in registers. Those of a digit go to where its counter says, counted from `base` of it.
+/// Moves the keys of a tile, which are in registers. Those of a digit go to where its counter says, counted from `base`
+/// of it.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier, with counters of the tile that are 0.
@@ -226,8 +227,8 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     let room = unsafe { memory.reserve::<NT>(counters, base) };
 
     let digits = digits.again();
-    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
-    // Other tiles and digits take more registers.
+    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to
+    // arrive. Other tiles and digits take more registers.
     let batch = match (FULL, ALONG) {
         (true, LINEAR) => BATCH,
         (true, _) => BATCH / 2,

@@ -11,11 +11,12 @@ use crate::tuning::ROW;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Kernel: as [`divide`](super::divide::divide), for keys with values, which at the first level become the indices of their keys if
-/// `indexes` is not 0.
+/// Kernel: as [`divide`](super::divide::divide), for keys with values, which at the first level become the indices of
+/// their keys if `indexes` is not 0.
 ///
 /// # Safety
-/// As for `divide`, for all arrays of `from` and `to`, with [`shared_bytes`](crate::kernels::sort::tile_in_order::shared_bytes), after
+/// As for `divide`, for all arrays of `from` and `to`, with
+/// [`shared_bytes`](crate::kernels::sort::tile_in_order::shared_bytes), after
 /// [`place_parts`](super::place_parts::place_parts); keys are to stay in order.
 #[kernel(
     u32v4 = <u32, u32, { ROW.divide.of(4, 4).threads }, { ROW.divide.of(4, 4).items_per_thread }>

@@ -14,11 +14,13 @@
 //!
 //! Keys of 4 bytes that are too uneven are sorted by all of their bits instead: [`radix`](super::radix).
 //!
-//! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in [`once`].
+//! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in
+//! [`once`].
 //!
-//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one buffer and
-//! writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are equal keep no order, which
-//! nothing can tell. Those with values do: kernels whose names end in `_with_values` move both, and equal keys stay in their order.
+//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one
+//! buffer and writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are
+//! equal keep no order, which nothing can tell. Those with values do: kernels whose names end in `_with_values` move
+//! both, and equal keys stay in their order.
 
 pub mod choose_digits;
 pub mod count_digits;
@@ -56,8 +58,8 @@ pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
 /// The most levels of divisions.
 pub const MOST_LEVELS: usize = 4;
 
-/// About how many keys a bucket has of those that are spread evenly, if it has at most `bucket`: five and a half standard deviations
-/// fewer, so that hardly any has too many by chance.
+/// About how many keys a bucket has of those that are spread evenly, if it has at most `bucket`: five and a half
+/// standard deviations fewer, so that hardly any has too many by chance.
 pub const fn usual_len(bucket: usize) -> usize {
     // The deviation is about the root.
     bucket - 11 * bucket.isqrt() / 2

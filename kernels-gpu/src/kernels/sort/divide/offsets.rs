@@ -6,7 +6,8 @@
 //!   tiles      │ 0 1 │ 2 3 │ …                 in each tile, of two digits a word: how many
 //! ```
 //!
-//! Keys alone have those of digits only: each tile that moves some adds how many to where the next ones go. That is in no order.
+//! Keys alone have those of digits only: each tile that moves some adds how many to where the next ones go. That is in
+//! no order.
 
 use super::workspace::{Plan, Workspace};
 use cuda_std::prelude::*;

@@ -33,7 +33,8 @@ shared_memory! {
     pub(super) struct PlaceMemory() {
         /// Words of a scan.
         scan: [u32; BLOCK_WORDS],
-        /// For each digit where its keys begin, counted from the segment's beginning; and the segment's length in the end.
+        /// For each digit where its keys begin, counted from the segment's beginning; and the segment's length in the
+        /// end.
         begins: [u32; DIGITS_CAPACITY + 1],
         /// For each bucket its first digit.
         heads: [u32; DIGITS_CAPACITY + 1],
@@ -44,14 +45,14 @@ shared_memory! {
     }
 }
 
-/// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds its buckets,
-/// and the segments of the next level, to their lists. If there is one level only, and keys of a digit are too many for a block,
-/// keys are not divided after all. Equal keys are in their places already unless they are in the scratch array or have to be
-/// decoded, as `decodes` says.
+/// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds
+/// its buckets, and the segments of the next level, to their lists. If there is one level only, and keys of a digit are
+/// too many for a block, keys are not divided after all. Equal keys are in their places already unless they are in the
+/// scratch array or have to be decoded, as `decodes` says.
 ///
 /// # Safety
-/// As for [`count_digits`](super::count_digits::count_digits), which has been called before; blocks are of [`PLACE_THREADS`]
-/// threads with [`PLACE_SHARED_BYTES`]; for the first level there is one block.
+/// As for [`count_digits`](super::count_digits::count_digits), which has been called before; blocks are of
+/// [`PLACE_THREADS`] threads with [`PLACE_SHARED_BYTES`]; for the first level there is one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
@@ -92,13 +93,14 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     }
 }
 
-/// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` tells how many keys each digit has;
-/// `note` gets each digit and the index at which its keys begin; `skip` is called where all are equal, and stay where they are. Gives
-/// whether that is possible: if there is one level only, keys of a digit may be too many for a block. Then nothing has been added.
+/// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` tells how many keys each
+/// digit has; `note` gets each digit and the index at which its keys begin; `skip` is called where all are equal, and
+/// stay where they are. Gives whether that is possible: if there is one level only, keys of a digit may be too many for
+/// a block. Then nothing has been added.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with nothing else that uses `memory`. `OWN` is [`own_digits_capacity`] of them. Ends with
-/// a barrier.
+/// All `NT` threads of the block make this call, with nothing else that uses `memory`. `OWN` is [`own_digits_capacity`]
+/// of them. Ends with a barrier.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
@@ -166,8 +168,8 @@ fn own_digits<const NT: usize>(count: u32) -> (u32, u32) {
     (first, (first + own).min(count))
 }
 
-/// Calls `each` for each digit of this thread: with the digit, how many keys the digits before it have, and how many it has itself, as
-/// `counts` tells.
+/// Calls `each` for each digit of this thread: with the digit, how many keys the digits before it have, and how many it
+/// has itself, as `counts` tells.
 ///
 /// # Safety
 /// All `NT` threads of the block make this call; `OWN` is [`own_digits_capacity`] of them.
@@ -218,8 +220,8 @@ unsafe fn mark_heads<const NT: usize, const OWN: usize>(
     }
 }
 
-/// Marks nearly all digits, where most have more keys than half a bucket. Those with fewer are one bucket if they begin in the same half of
-/// `most` keys.
+/// Marks nearly all digits, where most have more keys than half a bucket. Those with fewer are one bucket if they begin
+/// in the same half of `most` keys.
 ///
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
@@ -241,8 +243,8 @@ fn mark_most<const NT: usize>(most: u32, count: u32, begins: Shared<u32>, is_hea
 
 /// Marks digits so that a bucket is as many as have up to `most` keys together, or one digit.
 ///
-/// The last digit of a bucket is followed by the first one of the next. That is found for all digits, and then those that are first are
-/// marked from the first one on, in steps that double.
+/// The last digit of a bucket is followed by the first one of the next. That is found for all digits, and then those
+/// that are first are marked from the first one on, in steps that double.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
@@ -327,8 +329,8 @@ unsafe fn list_heads<const NT: usize, const OWN: usize>(
     all
 }
 
-/// Adds the bucket whose first digit is `digit`, from index `begin` of its segment to `end`, to the list of what is done with it next. If
-/// there is one level only, none [`is_too_long`].
+/// Adds the bucket whose first digit is `digit`, from index `begin` of its segment to `end`, to the list of what is
+/// done with it next. If there is one level only, none [`is_too_long`].
 #[inline(always)]
 #[track_caller]
 #[allow(clippy::too_many_arguments)]

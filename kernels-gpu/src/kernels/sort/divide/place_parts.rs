@@ -1,4 +1,5 @@
-//! Where the keys of each part of a segment go, for each digit: after those of the parts before, so that equal keys stay in their order.
+//! Where the keys of each part of a segment go, for each digit: after those of the parts before, so that equal keys
+//! stay in their order.
 
 use super::workspace::{Job, Workspace};
 use crate::block::scan::sum_up_to;
@@ -12,12 +13,12 @@ pub const PARTS_THREADS: u32 = 256;
 /// Counts of a lane that are on their way at once.
 const BATCH: usize = 4;
 
-/// Kernel: makes the counts of each digit in the parts of each segment of `level` those of all parts before, and adds them up. A warp does
-/// that for a digit. It is the same for all keys, and in the module of their type.
+/// Kernel: makes the counts of each digit in the parts of each segment of `level` those of all parts before, and adds
+/// them up. A warp does that for a digit. It is the same for all keys, and in the module of their type.
 ///
 /// # Safety
-/// As for [`count_digits`](super::count_digits::count_digits), which has been called before; keys are to stay in order; blocks are of
-/// [`PARTS_THREADS`] threads.
+/// As for [`count_digits`](super::count_digits::count_digits), which has been called before; keys are to stay in order;
+/// blocks are of [`PARTS_THREADS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn place_parts<B: Bits>(job: Job, level: u32) {
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.

@@ -1,4 +1,5 @@
-//! The end of the sort of keys with values, and of keys of 8 bytes: each bucket is sorted by one block, by numbers of 4 bytes.
+//! The end of the sort of keys with values, and of keys of 8 bytes: each bucket is sorted by one block, by numbers of 4
+//! bytes.
 //!
 //! ```text
 //!   numbers    │ key - least │ slot │     all different, sorted as keys alone are
@@ -6,9 +7,9 @@
 //!   values     │ …                       in the end: read by slot
 //! ```
 //!
-//! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing else are put in order
-//! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is left to `sort_rest`. Equal keys
-//! stay in their order.
+//! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing
+//! else are put in order once all are sorted. There are few, unless keys are made for it: if there are too many, the
+//! bucket is left to `sort_rest`. Equal keys stay in their order.
 
 use super::sort_buckets::{Bins, BucketMemory, MOST_FINER, bins, fail};
 use super::workspace::{Bucket, Job, Work, Workspace};
@@ -26,8 +27,8 @@ const ALIKE_BITS: u32 = 3;
 /// So many, or more, are too many to be put in order.
 const MOST_ALIKE: u32 = (1 << ALIKE_BITS) - 1;
 
-/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`
-/// bytes, or 0.
+/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with
+/// values of `value_bytes` bytes, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Slots::bytes(threads, items_per_thread))
 }
@@ -78,7 +79,8 @@ impl<B: Bits> Numbers<B> {
 }
 
 shared_memory! {
-    /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with `items_per_thread` keys each.
+    /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with
+    /// `items_per_thread` keys each.
     pub(in crate::kernels::sort) struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         numbers: BucketMemory<u32> { threads, items_per_thread },
         /// How numbers are made: there are no registers to spare for that.
@@ -111,8 +113,8 @@ impl<B: Bits, V: Word> Slots<B, V> {
 /// Kernel: sorts all buckets, from where they are to the same indices of `at`, keys as `coding` decodes them.
 ///
 /// # Safety
-/// As for [`divide_with_values`](super::divide_with_values::divide_with_values), which has been called for all levels; `scratch` is the
-/// other side of theirs; buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
+/// As for [`divide_with_values`](super::divide_with_values::divide_with_values), which has been called for all levels;
+/// `scratch` is the other side of theirs; buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
 #[kernel(
     u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
         within (ROW.sort_buckets.of(4, 4).threads, 2),
@@ -175,7 +177,8 @@ pub(super) unsafe fn sort_all_wide<B: Bits, const NT: usize, const VT: usize>(
     unsafe { sort_all::<B, (), NT, VT>(workspace, Arrays::alone(keys), Arrays::alone(scratch), coding, fail) };
 }
 
-/// Sorts all buckets from `at` or `scratch` to `at`, but for those that it calls `fail` for, with all threads, where they stay as they are.
+/// Sorts all buckets from `at` or `scratch` to `at`, but for those that it calls `fail` for, with all threads, where
+/// they stay as they are.
 ///
 /// # Safety
 /// As for [`sort_buckets_with_values`]. There are no values if `V` is `()`.
@@ -221,11 +224,13 @@ unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// Sorts a bucket of up to `NT * VT` keys with their values, if there are any, from `from`, whose keys it encodes, to as many of `to`, which may be the same and
-/// whose keys it decodes; or leaves it as it is, and gives false. Bins are made finer up to `FINER` times.
+/// Sorts a bucket of up to `NT * VT` keys with their values, if there are any, from `from`, whose keys it encodes, to
+/// as many of `to`, which may be the same and whose keys it decodes; or leaves it as it is, and gives false. Bins are
+/// made finer up to `FINER` times.
 ///
 /// # Safety
-/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys and values are and go.
+/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys and values
+/// are and go.
 #[inline(always)]
 pub(in crate::kernels::sort) unsafe fn sort_by_numbers<
     B: Bits,
@@ -326,11 +331,12 @@ pub(in crate::kernels::sort) unsafe fn sort_by_numbers<
     is_sorted
 }
 
-/// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those that are alike. Gives
-/// whether that was possible.
+/// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those
+/// that are alike. Gives whether that was possible.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a barrier if it was.
+/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a
+/// barrier if it was.
 #[inline(always)]
 unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     numbers: Numbers<B>,
@@ -342,8 +348,8 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     let is_like_next = |rank: u32| rank + 1 < len && numbers.upper(tile.get(rank)) == numbers.upper(tile.get(rank + 1));
     let key = |number: u32| keys.get(numbers.slot(number));
     let is_inverted = |rank: u32| is_like_next(rank) && key(tile.get(rank)) > key(tile.get(rank + 1));
-    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in order, unless they
-    // are too many.
+    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in
+    // order, unless they are too many.
     let (mut alike, mut inversions, mut too_many) = (0u32, 0, 0);
     const { assert!(VT as u32 * ALIKE_BITS <= u32::BITS) };
     for i in 0..VT {

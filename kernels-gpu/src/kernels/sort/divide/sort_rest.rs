@@ -1,5 +1,5 @@
-//! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins were too
-//! full. One block sorts each by merging, slowly; there is none of them unless keys are made for it.
+//! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins
+//! were too full. One block sorts each by merging, slowly; there is none of them unless keys are made for it.
 
 use super::workspace::{Bucket, Job, Workspace};
 use crate::block::shared_memory;
@@ -16,12 +16,12 @@ pub const fn shared_bytes<B: Bits>(slots: usize) -> u32 {
     KeyTile::<B>::bytes(slots)
 }
 
-/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as `coding` decodes
-/// them. Rests are where the last level has put them.
+/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as
+/// `coding` decodes them. Rests are where the last level has put them.
 ///
 /// # Safety
-/// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
-/// of two, with [`shared_bytes`] for `NT * VT` keys.
+/// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT`
+/// threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
     u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
         within (ROW.sort_buckets.of(4, 0).threads, 2),
@@ -45,8 +45,8 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     });
 }
 
-/// Calls `sort` for this block's share of what is left after `levels` levels: where it begins, how many keys it has, and whether these are
-/// in the scratch array.
+/// Calls `sort` for this block's share of what is left after `levels` levels: where it begins, how many keys it has,
+/// and whether these are in the scratch array.
 #[inline(always)]
 #[track_caller]
 pub(super) fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {

@@ -1,5 +1,5 @@
-//! What is left after all divisions of keys with values, as in `sort_rest`. One block sorts each, slowly: tiles by each half of their
-//! keys, and tiles together by merging.
+//! What is left after all divisions of keys with values, as in `sort_rest`. One block sorts each, slowly: tiles by each
+//! half of their keys, and tiles together by merging.
 
 use super::sort_rest::each_left;
 use super::workspace::{Job, Workspace};
@@ -16,12 +16,12 @@ pub const fn shared_bytes(slots: usize) -> u32 {
     KeyTile::<u64>::bytes(slots)
 }
 
-/// Kernel: sorts the buckets that `sort_buckets_with_values` has given up, and the rests, to the same indices of `at`, keys as `coding`
-/// decodes them. Rests are where the last level has put them.
+/// Kernel: sorts the buckets that `sort_buckets_with_values` has given up, and the rests, to the same indices of `at`,
+/// keys as `coding` decodes them. Rests are where the last level has put them.
 ///
 /// # Safety
-/// As for [`sort_buckets_with_values`](super::sort_buckets_with_values::sort_buckets_with_values), which has been called before; blocks are
-/// of `NT` threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
+/// As for [`sort_buckets_with_values`](super::sort_buckets_with_values::sort_buckets_with_values), which has been
+/// called before; blocks are of `NT` threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
     u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>,
     u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>,
@@ -134,7 +134,8 @@ fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
     thread::sync_threads();
 }
 
-/// Merges runs of `run` elements in pairs: each element finds its rank in the other run, where equal keys of the first run come first.
+/// Merges runs of `run` elements in pairs: each element finds its rank in the other run, where equal keys of the first
+/// run come first.
 #[inline(always)]
 #[track_caller]
 fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arrays<B, V>, run: u32, decode: Coding<B>) {

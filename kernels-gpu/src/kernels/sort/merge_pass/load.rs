@@ -5,8 +5,8 @@
 //!   shared     │░░░→ MAX ←░░│          upwards from the first slot of a pair, downwards from the last; the gap is filled
 //! ```
 //!
-//! Keys come as they are, by asynchronous copies ([`Plan::each_segment`]), or through registers, to be packed with their index
-//! in the tile ([`Plan::each_loaded_key`]).
+//! Keys come as they are, by asynchronous copies ([`Plan::each_segment`]), or through registers, to be packed with
+//! their index in the tile ([`Plan::each_loaded_key`]).
 
 use super::plan::Plan;
 use crate::block::LINE;
@@ -18,8 +18,9 @@ use cuda_std::warp::WARP_SIZE;
 const AT_ONCE: usize = 16;
 
 impl Plan {
-    /// For each segment calls `source` with the segment, and what that returns for each of its keys, with the key's index in it
-    /// and its slot in the tile. A warp takes a segment; where there are few, all warps take one after the other.
+    /// For each segment calls `source` with the segment, and what that returns for each of its keys, with the key's
+    /// index in it and its slot in the tile. A warp takes a segment; where there are few, all warps take one after the
+    /// other.
     #[inline(always)]
     pub(in crate::kernels::sort) fn each_segment<const NT: usize, F: Fn(u32, u32)>(self, source: impl Fn(u32) -> F) {
         let (thread, segments) = (thread::thread_idx_x(), self.segments.get(0));
@@ -38,8 +39,8 @@ impl Plan {
         }
     }
 
-    /// Encodes the keys in `tile` that this thread has copied there by [`each_segment`](Self::each_segment). There is nothing to do where
-    /// bits are in order already. The thread has waited for its copies.
+    /// Encodes the keys in `tile` that this thread has copied there by [`each_segment`](Self::each_segment). There is
+    /// nothing to do where bits are in order already. The thread has waited for its copies.
     #[inline(always)]
     #[track_caller]
     pub(in crate::kernels::sort) fn encode_own<const NT: usize, B: Bits>(self, tile: Shared<B>, encode: Coding<B>) {
@@ -48,9 +49,9 @@ impl Plan {
         }
     }
 
-    /// Reads the keys of all segments, many at once, and stores each in its slot of `tile` as `pack` makes it, which is passed
-    /// the key and how many come before it in all segments. `packing` returns `pack`; all threads call it, once, while the first
-    /// keys are on their way.
+    /// Reads the keys of all segments, many at once, and stores each in its slot of `tile` as `pack` makes it, which is
+    /// passed the key and how many come before it in all segments. `packing` returns `pack`; all threads call it, once,
+    /// while the first keys are on their way.
     ///
     /// A warp takes [`AT_ONCE`] rows of a segment at a time.
     #[inline(always)]

@@ -40,8 +40,8 @@ use crate::tuning::{ROW, Tile};
 pub const MIN_BLOCKS_PER_SM: usize = 3;
 
 /// Keys that a tile of that many slots in shared memory takes: `k / 2` pairs of siblings may each leave up to
-/// `items_per_thread - 1` slots empty, and there may be `rank_tolerance` keys more at both ends. A multiple of 32, so that tiles
-/// without tolerance begin at whole lines of memory.
+/// `items_per_thread - 1` slots empty, and there may be `rank_tolerance` keys more at both ends. A multiple of 32, so
+/// that tiles without tolerance begin at whole lines of memory.
 pub const fn tile_keys(slots: usize, items_per_thread: usize, k: u32, rank_tolerance: u32) -> u32 {
     ((slots - k as usize / 2 * (items_per_thread - 1) - 2 * rank_tolerance as usize) / 32 * 32) as u32
 }

@@ -1,5 +1,5 @@
-//! Where the runs of a pass begin if a user's runs form groups, each of which becomes one run: slots for runs such that no merge of `k` of
-//! them takes runs of two groups.
+//! Where the runs of a pass begin if a user's runs form groups, each of which becomes one run: slots for runs such that
+//! no merge of `k` of them takes runs of two groups.
 //!
 //! ```text
 //!   groups   │ 0     │ 1 │ 2         │                          each of any number of runs
@@ -8,8 +8,9 @@
 //!   slots    │ 0 1 2 – │ 3 – – – │ – – – – │ 4 5 6 7 │ 8 – – – │    others are empty runs, where the group ends
 //! ```
 //!
-//! A group of `r` runs needs `r / k` merges, rounded up. Its first one is number `f / k + g`, rounded down, where `f` is the number of its first run and
-//! `g` its own number. So a group has as many merges as it needs, or one more, and nothing has to be added up over the groups before it.
+//! A group of `r` runs needs `r / k` merges, rounded up. Its first one is number `f / k + g`, rounded down, where `f`
+//! is the number of its first run and `g` its own number. So a group has as many merges as it needs, or one more, and
+//! nothing has to be added up over the groups before it.
 //!
 //! With these offsets a pass is one of [`many_runs`](super::many_runs), whose groups of runs are these merges.
 
@@ -28,7 +29,8 @@ pub struct PaddedRuns {
     pub offsets: *const usize,
     /// How many runs the first pass has.
     pub runs: usize,
-    /// Which run each group begins with, and after the last one the number of runs: `count + 1` numbers that never decrease, from 0 to `runs`.
+    /// Which run each group begins with, and after the last one the number of runs: `count + 1` numbers that never
+    /// decrease, from 0 to `runs`.
     pub groups: *const usize,
     /// How many groups there are: 1 or more.
     pub count: usize,
@@ -55,12 +57,12 @@ impl PaddedRuns {
     }
 }
 
-/// Kernel: writes to `to` where the run of each slot begins, and after the last one the end of all runs. One thread for each of these offsets. It is the same
-/// for all keys, and in the module of their type.
+/// Kernel: writes to `to` where the run of each slot begins, and after the last one the end of all runs. One thread for
+/// each of these offsets. It is the same for all keys, and in the module of their type.
 ///
 /// # Safety
-/// `padded` is as its fields are described, in global memory, and `to`, which overlaps none of it, has capacity for [`PaddedRuns::slots`] offsets and one
-/// more. There is a thread for each.
+/// `padded` is as its fields are described, in global memory, and `to`, which overlaps none of it, has capacity for
+/// [`PaddedRuns::slots`] offsets and one more. There is a thread for each.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn pad_runs<B: Bits>(padded: PaddedRuns, to: *mut usize) {
     let slots = padded.slots();

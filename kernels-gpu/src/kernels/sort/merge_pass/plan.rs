@@ -20,15 +20,16 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 const _: () = assert!(MAX_RUNS == WARP_SIZE, "a lane has a run");
 
 shared_memory! {
-    /// Where the segments of a tile go, in shared memory. Segments of no keys are left out: a tile whose keys are all of one run
-    /// needs no rounds, and is copied.
+    /// Where the segments of a tile go, in shared memory. Segments of no keys are left out: a tile whose keys are all
+    /// of one run needs no rounds, and is copied.
     ///
     /// The first two warps write it in [`divide`](Self::divide), with a barrier before others read it.
     pub struct Plan() {
         /// Where segments begin in the array.
         starts: [usize; MAX_RUNS],
         pub(super) lengths: [u32; MAX_RUNS],
-        /// The slot of a segment's first key; sibling segments lie upwards from the first slot and downwards from the last.
+        /// The slot of a segment's first key; sibling segments lie upwards from the first slot and downwards from the
+        /// last.
         pub(super) first_slots: [u32; MAX_RUNS],
         /// Keys of the segments before.
         pub(in crate::kernels::sort) before: [u32; MAX_RUNS],
@@ -84,11 +85,12 @@ impl Plan {
         }
     }
 
-    /// Divides the group's runs for `tile`, which is tile `t`, at its splits and those of the next, or at those that two warps
-    /// search now if `splits` is empty. Ends with a barrier.
+    /// Divides the group's runs for `tile`, which is tile `t`, at its splits and those of the next, or at those that
+    /// two warps search now if `splits` is empty. Ends with a barrier.
     ///
     /// # Safety
-    /// All threads of the block make this call, two warps or more; `splits` are those of [`split_runs`](super::split_runs::split_runs).
+    /// All threads of the block make this call, two warps or more; `splits` are those of
+    /// [`split_runs`](super::split_runs::split_runs).
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     pub(in crate::kernels::sort) unsafe fn divide<B: Bits, D: Division>(
@@ -181,8 +183,9 @@ impl Plan {
     }
 }
 
-/// How many keys the lane's run has between two splits that sum up to no less at the end than at the beginning. If it has fewer before the
-/// second than before the first, none, and other runs have as many less in their stead: together they have what the sums tell.
+/// How many keys the lane's run has between two splits that sum up to no less at the end than at the beginning. If it
+/// has fewer before the second than before the first, none, and other runs have as many less in their stead: together
+/// they have what the sums tell.
 ///
 /// # Safety
 /// The lanes of one whole warp make this call.
@@ -197,8 +200,8 @@ unsafe fn clamp_lengths(begin: u32, end: u32) -> u32 {
         return length;
     }
     let length = length.min(all as u32);
-    // SAFETY: as above, since all lanes have the same sums. No lane has more than `all`, which is at most the keys of a tile, so that 32 of
-    // them sum up to less than 2^32.
+    // SAFETY: as above, since all lanes have the same sums. No lane has more than `all`, which is at most the keys of a
+    // tile, so that 32 of them sum up to less than 2^32.
     let before = unsafe { sum_up_to(length) } - length;
     length.min((all as u32).saturating_sub(before))
 }

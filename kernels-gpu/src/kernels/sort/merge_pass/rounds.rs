@@ -15,7 +15,8 @@ use crate::kernels::sort::runs::MAX_RUNS;
 use crate::key::Bits;
 use cuda_std::prelude::*;
 
-/// Two runs to be merged: slots `begin .. half`, upwards, and `half .. end`, downwards, with greatest keys after the last.
+/// Two runs to be merged: slots `begin .. half`, upwards, and `half .. end`, downwards, with greatest keys after the
+/// last.
 #[derive(Clone, Copy)]
 pub(in crate::kernels::sort) struct List {
     pub(in crate::kernels::sort) begin: u32,
@@ -43,8 +44,8 @@ impl Plan {
         self.segments.get(0).next_power_of_two().trailing_zeros()
     }
 
-    /// The list of pairs that round `level` merges to slot `slot` among others, and whether it lies upwards then. A list
-    /// of `items_per_thread` slots of its own for a thread beyond the last pair.
+    /// The list of pairs that round `level` merges to slot `slot` among others, and whether it lies upwards then. A
+    /// list of `items_per_thread` slots of its own for a thread beyond the last pair.
     #[inline(always)]
     pub(in crate::kernels::sort) fn list(self, position: Position, level: u32, items_per_thread: u32) -> (List, bool) {
         let Position { slot, pair } = position;
@@ -81,8 +82,8 @@ impl Plan {
     }
 }
 
-/// Merges the segments of a tile in shared memory by rounds: in each, a list of `1 << level` pairs of segments is merged from
-/// its two halves. Loads have been waited for; the barrier that divides them from here is in this function.
+/// Merges the segments of a tile in shared memory by rounds: in each, a list of `1 << level` pairs of segments is
+/// merged from its two halves. Loads have been waited for; the barrier that divides them from here is in this function.
 #[inline(always)]
 #[track_caller]
 pub(in crate::kernels::sort) fn merge_segments<B: Bits, const NT: usize, const VT: usize>(plan: Plan, keys: Shared<B>) {

@@ -17,8 +17,8 @@ use crate::warp::multiway_co_rank::{Range, multiway_co_rank};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// How many boundaries a warp of [`split_runs`] finds, one after the other: each is close to the one before, but it is faster
-/// to find many at once, as many as there can be warps on the GPU.
+/// How many boundaries a warp of [`split_runs`] finds, one after the other: each is close to the one before, but it is
+/// faster to find many at once, as many as there can be warps on the GPU.
 pub const fn boundaries_per_warp(tiles: usize) -> u32 {
     tiles.div_ceil(ROW.split_warps) as u32
 }
@@ -31,11 +31,12 @@ pub const fn split_blocks(tiles: usize) -> usize {
     tiles.div_ceil((boundaries_per_warp(tiles) * SPLIT_THREADS / WARP_SIZE) as usize)
 }
 
-/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, where `k` runs form a group.
+/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, where
+/// `k` runs form a group.
 ///
 /// # Safety
-/// `from` has as many keys as `runs`, which are ascending runs; `splits` has capacity for `k` numbers for each of their tiles. Blocks are of
-/// whole warps, a warp for `per_warp` tiles. `order` is that of `block_sort`.
+/// `from` has as many keys as `runs`, which are ascending runs; `splits` has capacity for `k` numbers for each of their
+/// tiles. Blocks are of whole warps, a warp for `per_warp` tiles. `order` is that of `block_sort`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn split_runs<B: Bits>(from: *const B, runs: Runs, splits: *mut u32, per_warp: u32, order: *mut u32) {
     // SAFETY: `from` has `runs.keys()` keys, and `splits` capacity for `k` words for each tile, as the caller promises.

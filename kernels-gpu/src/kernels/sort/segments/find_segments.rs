@@ -19,15 +19,17 @@ pub const fn blocks(tiles: usize) -> usize {
     (tiles + 1).div_ceil(FIND_THREADS as usize / WARP_SIZE as usize * WARP_TILES)
 }
 
-/// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end, and appends a unit to
-/// `list` for each tile of a long segment, which it counts in `units`, unless `middle` takes the segment. Tiles are [those](Tiles::of) of blocks that
-/// hold `SLOTS` keys.
+/// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end,
+/// and appends a unit to `list` for each tile of a long segment, which it counts in `units`, unless `middle` takes the
+/// segment. Tiles are [those](Tiles::of) of blocks that hold `SLOTS` keys.
 ///
 /// O(log `segments.count`) for each tile, however many segments there are.
 ///
 /// # Safety
-/// `segments` are those of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for [`most_units`] of `t` units.
-/// `density` is about the number of segments for each key: the nearer, the faster. `units` is 0 before the launch, and `middle` is what [`MiddleSegments`] says. There are as many [`blocks`] of [`FIND_THREADS`] threads.
+/// `segments` are those of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for
+/// [`most_units`] of `t` units. `density` is about the number of segments for each key: the nearer, the faster. `units`
+/// is 0 before the launch, and `middle` is what [`MiddleSegments`] says. There are as many [`blocks`] of
+/// [`FIND_THREADS`] threads.
 #[kernel(
     u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,
@@ -47,8 +49,8 @@ pub unsafe fn find_segments<const SLOTS: usize>(
 ) {
     let Tiles { keys: tile_keys, overhang } = const { Tiles::of(SLOTS) };
     let tiles = n.div_ceil(tile_keys);
-    // SAFETY: the caller promises the offsets and the capacities. Thread `t <= tiles` alone writes `firsts[t]`, and units get indices of
-    // their own from the counter.
+    // SAFETY: the caller promises the offsets and the capacities. Thread `t <= tiles` alone writes `firsts[t]`, and
+    // units get indices of their own from the counter.
     let (bounds, middle, firsts, list, units) = unsafe {
         (
             segments.of(n),

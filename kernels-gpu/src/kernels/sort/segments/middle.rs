@@ -1,14 +1,16 @@
-//! Lists of the middle segments: those that one block sorts alone. They are segments of more than 1024 keys, or parts of long segments.
+//! Lists of the middle segments: those that one block sorts alone. They are segments of more than 1024 keys, or parts
+//! of long segments.
 //!
-//! There is a list for each class of lengths, and one of those that are [sorted by bins](super::sort_middle_by_bins) first. What bins do not sort is appended
-//! to the list of its class.
+//! There is a list for each class of lengths, and one of those that are [sorted by bins](super::sort_middle_by_bins)
+//! first. What bins do not sort is appended to the list of its class.
 
 use super::long::MOST_LEVELS;
 use super::middle_runs::MAX_MIDDLE;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// The most keys of the segments of each class. Digits that divide keys evenly leave about a power of two, or some more.
+/// The most keys of the segments of each class. Digits that divide keys evenly leave about a power of two, or some
+/// more.
 const CLASS_KEYS: [usize; CLASSES] = [2048, 4096, 5120, 6144, 8192, MAX_MIDDLE];
 
 /// Classes of middle segments.
@@ -47,9 +49,10 @@ pub const MAX_BINNED: usize = ROW.sort_buckets.of(4, 0).keys();
 
 /// The most segments of a list of an array of `n` keys, at all levels of the division of long segments.
 ///
-/// No list has a key twice: only those of segments that bins leave are in two. A segment of the first class may have few keys if it is what is left between digits that are alone: of a long segment,
-/// which has more than `MAX_MIDDLE` keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more. Only
-/// those digits are divided again that have more than `MAX_MIDDLE` keys, at each level but the last one.
+/// No list has a key twice: only those of segments that bins leave are in two. A segment of the first class may have
+/// few keys if it is what is left between digits that are alone: of a long segment, which has more than `MAX_MIDDLE`
+/// keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more.
+/// Only those digits are divided again that have more than `MAX_MIDDLE` keys, at each level but the last one.
 const fn most(list: usize, n: usize) -> usize {
     match list {
         0 => 2 * (n / MAX_LIGHT) + (2 * (MOST_LEVELS - 1) + MOST_LEVELS) * (n / MAX_MIDDLE) + 2,
@@ -97,8 +100,8 @@ impl MiddleSegments {
     pub const NONE: Self = Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0 };
 
     /// # Safety
-    /// The pointers are null, or of as many words as they are described to have. Launches of one sort use them, those that list segments before those
-    /// that read the lists.
+    /// The pointers are null, or of as many words as they are described to have. Launches of one sort use them, those
+    /// that list segments before those that read the lists.
     #[inline(always)]
     pub(super) unsafe fn open(self) -> Lists {
         Lists(self)
@@ -133,7 +136,8 @@ impl Lists {
         !self.0.counts.is_null() && len <= MAX_MIDDLE
     }
 
-    /// Appends the segment of `len` keys from key `start` on, one of those that [are listed](Self::takes) and not 0, which has been divided by `level` digits.
+    /// Appends the segment of `len` keys from key `start` on, one of those that [are listed](Self::takes) and not 0,
+    /// which has been divided by `level` digits.
     #[inline(always)]
     #[track_caller]
     pub fn append(self, start: usize, len: usize, level: u32) {
@@ -183,7 +187,8 @@ pub(super) struct Listed {
     pub start: usize,
     /// How many there are.
     pub len: u32,
-    /// By how many digits it has been divided: after none, keys are as the user has them; after an odd number, they are in the scratch array.
+    /// By how many digits it has been divided: after none, keys are as the user has them; after an odd number, they are
+    /// in the scratch array.
     pub level: u32,
 }
 

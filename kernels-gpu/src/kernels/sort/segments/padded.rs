@@ -1,4 +1,5 @@
-//! Keys in shared memory with a slot left out after each 32, so that lanes that read 32 neighbouring keys each use different banks.
+//! Keys in shared memory with a slot left out after each 32, so that lanes that read 32 neighbouring keys each use
+//! different banks.
 //!
 //! ```text
 //!   keys     │0 1 … 31│32 33 … 63│64 …
@@ -25,7 +26,8 @@ pub(super) struct LaneRow {
 }
 
 impl LaneRow {
-    /// Whether all lanes of the warp have rows without a slot left out among them, of all keys that a lane can have, or none.
+    /// Whether all lanes of the warp have rows without a slot left out among them, of all keys that a lane can have, or
+    /// none.
     ///
     /// # Safety
     /// All lanes of the warp make this call.
@@ -36,7 +38,8 @@ impl LaneRow {
         unsafe { ballot(FULL_MASK, is_whole) == FULL_MASK }
     }
 
-    /// Calls `access` for each key of the row, with its index in the row and its address. The row is `whole` if [all are](Self::are_whole).
+    /// Calls `access` for each key of the row, with its index in the row and its address. The row is `whole` if [all
+    /// are](Self::are_whole).
     #[inline(always)]
     fn for_each<B: Word, const N: usize>(self, slots: Shared<B>, whole: bool, mut access: impl FnMut(usize, u32)) {
         // Addresses are computed for each call, instead of registers that would be kept for them from one to the next.

@@ -1,4 +1,5 @@
-//! Slots of keys that lanes sort: the keys are moved, or those of 4 bytes stay and their order is written beside them, in which values follow in the end.
+//! Slots of keys that lanes sort: the keys are moved, or those of 4 bytes stay and their order is written beside them,
+//! in which values follow in the end.
 //!
 //! ```text
 //!   keys      │ d a c b │            │ a b c d │         moved, if there are no values
@@ -56,7 +57,8 @@ impl<B: Bits, O: Word> RowSlots<B, O> {
         }
     }
 
-    /// Sorts the keys of each group of the warp, of which `row` has those of this lane's `part`: as [`sort_lanes`] does, or stable if there is an order. Then they become their indices.
+    /// Sorts the keys of each group of the warp, of which `row` has those of this lane's `part`: as [`sort_lanes`]
+    /// does, or stable if there is an order. Then they become their indices.
     ///
     /// # Safety
     /// As for [`NumberedLanes::sort`] if there is an order, or else for [`sort_lanes`].

@@ -1,12 +1,14 @@
-//! The sort of middle segments by bins, for keys of 4 bytes alone: each is sorted as a [bucket](crate::kernels::sort::divide::sort_buckets) of the sort of an array.
+//! The sort of middle segments by bins, for keys of 4 bytes alone: each is sorted as a
+//! [bucket](crate::kernels::sort::divide::sort_buckets) of the sort of an array.
 //!
 //! ```text
 //!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each segment by one block
 //!   classes     │ … │ 4300 │ …                those that bins do not put in order, for merges of runs
 //! ```
 //!
-//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are. They do if keys are spread evenly, have few different
-//! values, or are spread evenly within each bin, as bins are made finer once. Merges sort all others, which then take up to half as long again.
+//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are.
+//! They do if keys are spread evenly, have few different values, or are spread evenly within each bin, as bins are made
+//! finer once. Merges sort all others, which then take up to half as long again.
 
 use super::middle::{BINNED, MAX_BINNED, MiddleSegments};
 use super::middle_runs::SegmentWords;
@@ -41,13 +43,14 @@ pub const fn shared_bytes() -> u32 {
     Memory::<u32>::bytes(SHAPE.threads, SHAPE.items_per_thread)
 }
 
-/// Kernel: sorts each segment that `middle` lists to be sorted by bins, or appends it to the list of its class and leaves it as it is; or, if `length` is
-/// not 0, each segment of `length` keys, of which the last one may have fewer. Keys of an odd level are in `scratch` before.
+/// Kernel: sorts each segment that `middle` lists to be sorted by bins, or appends it to the list of its class and
+/// leaves it as it is; or, if `length` is not 0, each segment of `length` keys, of which the last one may have fewer.
+/// Keys of an odd level are in `scratch` before.
 ///
 /// # Safety
-/// There are `n` keys, in global memory, and as many in `scratch` if there are segments of odd levels, which do not overlap. `length` is at most `NT * VT`.
-/// `middle` is what [`MiddleSegments`] says, after all other launches that list segments. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared
-/// memory; `FEW` is what [`few`] says.
+/// There are `n` keys, in global memory, and as many in `scratch` if there are segments of odd levels, which do not
+/// overlap. `length` is at most `NT * VT`. `middle` is what [`MiddleSegments`] says, after all other launches that list
+/// segments. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory; `FEW` is what [`few`] says.
 #[kernel(
     u32 = <u32, { SHAPE.threads }, { SHAPE.items_per_thread }, { few(SHAPE.items_per_thread) }> within (BINS_THREADS, BLOCKS),
 )]
@@ -61,8 +64,8 @@ pub unsafe fn sort_middle_by_bins<B: Bits, const NT: usize, const VT: usize, con
 ) {
     const { assert!(NT * VT == MAX_BINNED, "a segment fits in a block") };
     const { shared_memory::check(shared_bytes()) };
-    // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a segment, between barriers; those for
-    // the rest are where `sort_bucket` says.
+    // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a
+    // segment, between barriers; those for the rest are where `sort_bucket` says.
     let Memory { bucket, segment } = unsafe { Memory::<B>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
         // SAFETY: the caller promises the lists.

@@ -1,5 +1,6 @@
-//! The sort of middle segments by bins, for keys of 4 bytes with values, and for keys of 8 bytes alone: each is sorted as a
-//! [bucket](crate::kernels::sort::divide::sort_buckets_with_values) of such keys in the sort of an array, by numbers of 4 bytes.
+//! The sort of middle segments by bins, for keys of 4 bytes with values, and for keys of 8 bytes alone: each is sorted
+//! as a [bucket](crate::kernels::sort::divide::sort_buckets_with_values) of such keys in the sort of an array, by
+//! numbers of 4 bytes.
 //!
 //! ```text
 //!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each segment by one block
@@ -42,7 +43,8 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads, items_per_thread))
 }
 
-/// Kernel: as [`sort_middle_by_bins`](super::sort_middle_by_bins::sort_middle_by_bins()), for keys with the values that move with them.
+/// Kernel: as [`sort_middle_by_bins`](super::sort_middle_by_bins::sort_middle_by_bins()), for keys with the values that
+/// move with them.
 ///
 /// # Safety
 /// As for `sort_middle_by_bins`, for all arrays of `at` and `scratch`, with [`shared_bytes`] of dynamic shared memory.
@@ -61,8 +63,8 @@ pub unsafe fn sort_middle_by_numbers<B: Bits, V: Word, const NT: usize, const VT
 ) {
     const { assert!(NT == NUMBERS_THREADS && NT * VT == MAX_BINNED, "a segment fits in a block") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
-    // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a segment, between barriers; those for
-    // the rest are where `sort_by_numbers` says.
+    // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a
+    // segment, between barriers; those for the rest are where `sort_by_numbers` says.
     let Memory { slots, segment } = unsafe { Memory::<B, V>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
         // SAFETY: the caller promises the lists.

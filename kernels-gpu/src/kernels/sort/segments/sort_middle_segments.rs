@@ -1,4 +1,5 @@
-//! Segments of more than 1024 keys alone that one block holds: each by [runs](super::middle_runs) of 1024 that a warp sorts in registers, and merges of them.
+//! Segments of more than 1024 keys alone that one block holds: each by [runs](super::middle_runs) of 1024 that a warp
+//! sorts in registers, and merges of them.
 //!
 //! The last run has the greatest keys behind its own, up to whole runs of 1024.
 
@@ -25,13 +26,14 @@ pub const fn shared_bytes(key_bytes: usize, threads: usize) -> u32 {
     if key_bytes == 4 { Memory::<u32>::bytes(threads) } else { Memory::<u64>::bytes(threads) }
 }
 
-/// Kernel: sorts each segment of `class` that `middle` lists; or, if `length` is not 0, each segment of `length` keys, of which the last one may have
-/// fewer. Blocks take one after the other. Keys of an odd level are in `scratch` before.
+/// Kernel: sorts each segment of `class` that `middle` lists; or, if `length` is not 0, each segment of `length` keys,
+/// of which the last one may have fewer. Blocks take one after the other. Keys of an odd level are in `scratch` before.
 ///
 /// # Safety
-/// There are `n` keys, in global memory, and as many in `scratch` if there are segments of odd levels, which do not overlap, and `middle` is what
-/// [`MiddleSegments`] says, after all launches that list segments. Blocks have as many [`threads`](super::middle_runs::threads) as the longest segment
-/// asks for, or more, and [`shared_bytes`] of dynamic shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// There are `n` keys, in global memory, and as many in `scratch` if there are segments of odd levels, which do not
+/// overlap, and `middle` is what [`MiddleSegments`] says, after all launches that list segments. Blocks have as many
+/// [`threads`](super::middle_runs::threads) as the longest segment asks for, or more, and [`shared_bytes`] of dynamic
+/// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32> within (MOST_THREADS, 2),
     u64 = <u64> within (MOST_THREADS, 1),
@@ -47,7 +49,8 @@ pub unsafe fn sort_middle_segments<B: Bits>(
     coding: Coding<B>,
     minus_one: u32,
 ) {
-    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the slots are where `sort` says.
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for
+    // the slots are where `sort` says.
     let Memory { slots, segment } = unsafe { Memory::<B>::at_start(thread::block_dim_x() as usize) };
     if thread::thread_idx_x() == 0 {
         // SAFETY: the caller promises the lists.
@@ -67,7 +70,8 @@ pub unsafe fn sort_middle_segments<B: Bits>(
         let part = |keys: *mut B| unsafe { GlobalMut::new(keys, n) }.slice(segment.start(), segment.len());
         let from = if level % 2 == 0 { keys } else { scratch };
         let encode = if level == 0 { coding } else { Coding::NONE };
-        // SAFETY: all threads of the block are here, with the same segment. Its last barrier comes before the next one's words.
+        // SAFETY: all threads of the block are here, with the same segment. Its last barrier comes before the next
+        // one's words.
         unsafe { sort(|| part(from), || part(keys), Swizzled::new(slots), (encode, coding), minus_one) };
     }
 }
@@ -75,8 +79,8 @@ pub unsafe fn sort_middle_segments<B: Bits>(
 /// Sorts the keys of `from`, in `slots`, to `to`, which has as many and may be the same. Ends with a barrier.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which each thread has a row. There are as
-/// many as keys or more.
+/// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which
+/// each thread has a row. There are as many as keys or more.
 #[inline(always)]
 unsafe fn sort<B: Bits>(
     from: impl Fn() -> GlobalMut<B>,

@@ -1,4 +1,5 @@
-//! Middle segments of keys of 4 bytes with values: sorted by [runs](super::middle_runs) as keys alone are, of numbers of 4 bytes.
+//! Middle segments of keys of 4 bytes with values: sorted by [runs](super::middle_runs) as keys alone are, of numbers
+//! of 4 bytes.
 //!
 //! ```text
 //!   numbers    │ key - least │ index │     all different: the sort is stable
@@ -6,7 +7,8 @@
 //!   values     │ …                         the same
 //! ```
 //!
-//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be sorted twice more (`numbers`).
+//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be
+//! sorted twice more (`numbers`).
 
 use super::middle::MiddleSegments;
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
@@ -46,8 +48,8 @@ shared_memory! {
         /// The greatest key of each warp, and that of the complements.
         greatest: [u32; MOST_WARPS],
         greatest_complement: [u32; MOST_WARPS],
-        /// How many groups of numbers have to be put in order, or more than `MOST_GROUPS`; and the first and the last number of each, the latter in the
-        /// upper half of the word.
+        /// How many groups of numbers have to be put in order, or more than `MOST_GROUPS`; and the first and the last
+        /// number of each, the latter in the upper half of the word.
         group_count: [u32; 1],
         groups: [u32; MOST_GROUPS],
     }
@@ -62,12 +64,14 @@ const MOST_GROUPS: u32 = 256;
 /// Keys of a thread that are on their way from slots at once.
 const MOVED: usize = 8;
 
-/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes` bytes.
+/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of
+/// `value_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads))
 }
 
-/// Kernel: as [`sort_middle_segments`](super::sort_middle_segments::sort_middle_segments()), for keys with values. Stable.
+/// Kernel: as [`sort_middle_segments`](super::sort_middle_segments::sort_middle_segments()), for keys with values.
+/// Stable.
 ///
 /// # Safety
 /// As for `sort_middle_segments`, for all arrays of `at` and `scratch`, with [`shared_bytes`].
@@ -92,7 +96,8 @@ pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
             "a number has all bits of a key, or an index and as many as are left out fit beside it"
         )
     };
-    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the rest are where `Sort` says.
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for
+    // the rest are where `Sort` says.
     let memory = unsafe { Memory::<B, V>::at_start(thread::block_dim_x() as usize) };
     let segment = memory.segment;
     if thread::thread_idx_x() == 0 {
@@ -101,8 +106,8 @@ pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
     }
     loop {
         if thread::thread_idx_x() == 0 {
-            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind. Where the list of the class is takes
-            // registers to keep.
+            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
+            // Where the list of the class is takes registers to keep.
             unsafe { segment.next(n, length, middle, recomputed(class)) };
         }
         thread::sync_threads();
@@ -110,8 +115,8 @@ pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
             return;
         }
         let sort = Sort { at, scratch, n, coding, memory };
-        // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the caller promises the elements. The last barrier comes
-        // before the next segment's words.
+        // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the caller
+        // promises the elements. The last barrier comes before the next segment's words.
         unsafe {
             sort.load();
             let pass = sort.sort_numbers(minus_one);
@@ -123,8 +128,8 @@ pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
 /// The sort of a segment. What is known of it is found anew at each call: to keep that takes registers.
 ///
 /// # Safety
-/// All threads of the block make each of the unsafe calls, in the order of the kernel and behind a barrier, and nothing else uses the memory nor the part
-/// of both sides that is the segment, for which the kernel's promises hold.
+/// All threads of the block make each of the unsafe calls, in the order of the kernel and behind a barrier, and nothing
+/// else uses the memory nor the part of both sides that is the segment, for which the kernel's promises hold.
 #[derive(Clone, Copy)]
 struct Sort<B, V> {
     at: Elements<B, V>,
@@ -167,7 +172,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
     #[inline(always)]
     #[track_caller]
     fn part(&self, side: Elements<B, V>) -> Arrays<B, V> {
-        // SAFETY: both sides have `n` elements, or nothing is asked for of the other: of segments of one length none is of an odd level.
+        // SAFETY: both sides have `n` elements, or nothing is asked for of the other: of segments of one length none is
+        // of an odd level.
         unsafe { side.arrays(self.n) }.slice(self.memory.segment.start(), self.memory.segment.len())
     }
 
@@ -322,7 +328,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
         row
     }
 
-    /// Puts keys in order that differ only in what is left out of their numbers, which are sorted; gives whether all are in order then. Ends with a barrier.
+    /// Puts keys in order that differ only in what is left out of their numbers, which are sorted; gives whether all
+    /// are in order then. Ends with a barrier.
     ///
     /// # Safety
     /// As for all of these calls.
@@ -342,7 +349,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
             if key(rank) <= key(rank + 1) {
                 continue;
             }
-            // The group that both are of, unless two before them are not in order: then it is listed by the thread that finds these.
+            // The group that both are of, unless two before them are not in order: then it is listed by the thread that
+            // finds these.
             let (mut first, mut last, mut is_listed) = (rank, rank + 1, false);
             while first > 0 && rank - first < MOST_ALIKE && !is_listed && is_like_next(first - 1) {
                 first -= 1;
@@ -398,7 +406,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
         alike & ((1 << (len - 1 - own)) - 1)
     }
 
-    /// Keeps the indices of the sorted numbers where keys have come from, which are in shared memory. Ends with a barrier.
+    /// Keeps the indices of the sorted numbers where keys have come from, which are in shared memory. Ends with a
+    /// barrier.
     ///
     /// # Safety
     /// As for all of these calls.

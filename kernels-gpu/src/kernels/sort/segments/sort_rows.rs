@@ -45,14 +45,15 @@ pub const fn shared_bytes(key_bytes: usize, length: usize) -> u32 {
 /// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory. `length` is 1 to [`MAX_ROW`]. Blocks are of [`ROW_THREADS`] threads, one for each [`rows_per_block`] segments or
-/// fewer, with [`shared_bytes`] of dynamic shared memory.
+/// `keys` has `n` keys, in global memory. `length` is 1 to [`MAX_ROW`]. Blocks are of [`ROW_THREADS`] threads, one for
+/// each [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn sort_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Coding<B>) {
     let tile = rows_per_block(length as usize) * length as usize;
     let start = thread::block_idx_x() as usize * tile;
-    // SAFETY: the array has `n` keys, and `start` is below `n`, as there is a block only for segments that there are. Blocks use different
-    // keys. The slots are the `shared_bytes` of the launch; barriers come between the accesses of different threads to one.
+    // SAFETY: the array has `n` keys, and `start` is below `n`, as there is a block only for segments that there are.
+    // Blocks use different keys. The slots are the `shared_bytes` of the launch; barriers come between the accesses of
+    // different threads to one.
     let (keys, rows) =
         unsafe { (GlobalMut::new(keys, n).slice(start, tile.min(n - start)), Shared::dynamic(0, slot(tile as u32))) };
     match length {

@@ -24,8 +24,9 @@ use kernels_gpu::tuning::Tile;
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
 
-/// Blocks of a multiprocessor that move what is left for later levels. There is something left where uneven keys are divided, which takes
-/// [four divisions](super::super::Thresholds::four_divisions), and fewer blocks find sooner that there is nothing.
+/// Blocks of a multiprocessor that move what is left for later levels. There is something left where uneven keys are
+/// divided, which takes [four divisions](super::super::Thresholds::four_divisions), and fewer blocks find sooner that
+/// there is nothing.
 const fn left_blocks(levels: u32) -> usize {
     if levels > 3 { 32 } else { 16 }
 }
@@ -48,8 +49,8 @@ const PLACE_FIRST_BLOCKS: usize = 32;
 const PLACE_BLOCKS: usize = 16;
 
 impl DividePlan {
-    /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what they make, in place.
-    /// Other `cleared` words before the lists become 0 with what decides.
+    /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what
+    /// they make, in place. Other `cleared` words before the lists become 0 with what decides.
     pub(in crate::gpu::launch) fn division<K: Key>(
         self,
         coding: Coding<K::Bits>,
@@ -65,8 +66,8 @@ impl DividePlan {
     }
 }
 
-/// The divisions of one array, level by level, from one of its sides to the other. They may run beside what sorts keys that are not divided: of both
-/// one finds nothing to do.
+/// The divisions of one array, level by level, from one of its sides to the other. They may run beside what sorts keys
+/// that are not divided: of both one finds nothing to do.
 pub(in crate::gpu::launch) struct Division<K: Key> {
     how: DividePlan,
     job: Job,
@@ -77,11 +78,13 @@ pub(in crate::gpu::launch) struct Division<K: Key> {
 }
 
 impl<K: Key> Division<K> {
-    /// Queues what decides whether keys are divided: the choice of the first level's digits. They are not where keys are in order, or too uneven.
-    /// If there is one level only, its digits are counted as well: keys are not divided if those of a digit are too many for a block.
+    /// Queues what decides whether keys are divided: the choice of the first level's digits. They are not where keys
+    /// are in order, or too uneven. If there is one level only, its digits are counted as well: keys are not divided if
+    /// those of a digit are too many for a block.
     ///
     /// # Safety
-    /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
+    /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has
+    /// ended.
     pub(in crate::gpu::launch) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -97,8 +100,8 @@ impl<K: Key> Division<K> {
     /// Queues the first division.
     ///
     /// # Safety
-    /// As for [`decide`](Self::decide), which has been called before. Where keys are not divided, something else may use the arrays, and the words
-    /// of the lists but for their heads.
+    /// As for [`decide`](Self::decide), which has been called before. Where keys are not divided, something else may
+    /// use the arrays, and the words of the lists but for their heads.
     pub(in crate::gpu::launch) unsafe fn begin(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -261,7 +264,8 @@ impl<K: Key> Division<K> {
         if value_bytes > 0 {
             return with_numbers!(value_bytes, V => {
                 let (at, scratch) = (elements::<K, V>(sides[0]), elements::<K, V>(sides[1]));
-                // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+                // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask
+                // for.
                 unsafe {
                     queue.launch(&suffix, shape, &SortBucketsWithValues { job, at, scratch, coding })?;
                     queue.launch(&suffix, rest, &SortRestWithValues { job, at, scratch, coding })

@@ -1,4 +1,5 @@
-//! One division, where it is enough: three launches, of which the last one sorts what the division has made, or tiles of keys that it could not divide.
+//! One division, where it is enough: three launches, of which the last one sorts what the division has made, or tiles
+//! of keys that it could not divide.
 
 use super::super::{Address, Queue, bits};
 use super::{DividePlan, Words};
@@ -12,12 +13,12 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::Tile;
 
 impl DividePlan {
-    /// Queues the one division of `keys`, with `scratch` as the other side. Words that are between those of `order` and the lists, which are behind
-    /// these, become 0 before.
+    /// Queues the one division of `keys`, with `scratch` as the other side. Words that are between those of `order` and
+    /// the lists, which are behind these, become 0 before.
     ///
     /// # Safety
-    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended. The words of
-    /// `order` are some, and this [`is_once`](Self::is_once).
+    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort
+    /// has ended. The words of `order` are some, and this [`is_once`](Self::is_once).
     pub(in crate::gpu::launch) unsafe fn divide_once<K: Key>(
         self,
         queue: &impl Queue,
@@ -52,8 +53,8 @@ impl DividePlan {
         unsafe { queue.launch(&suffix, divide, &DivideOnce { job, from: keys, to: scratch, coding, decodes }) }
     }
 
-    /// Queues the sort of what [`divide_once`](Self::divide_once) has made, in place; or else, if there is `tiles_to`, the sort of each tile to the
-    /// same indices of that array, one of both sides, as that coding decodes them.
+    /// Queues the sort of what [`divide_once`](Self::divide_once) has made, in place; or else, if there is `tiles_to`,
+    /// the sort of each tile to the same indices of that array, one of both sides, as that coding decodes them.
     ///
     /// # Safety
     /// As for `divide_once`.

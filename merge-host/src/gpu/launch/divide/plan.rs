@@ -26,8 +26,8 @@ pub(in crate::gpu::launch) struct DividePlan {
 }
 
 impl DividePlan {
-    /// By these thresholds, for `n` keys of type `K`, if there are not too many, with values of `value_bytes` bytes, or 0, which are to begin as the
-    /// keys' indices if it `indexes`.
+    /// By these thresholds, for `n` keys of type `K`, if there are not too many, with values of `value_bytes` bytes, or
+    /// 0, which are to begin as the keys' indices if it `indexes`.
     pub(in crate::gpu::launch) const fn of<K: Key>(
         thresholds: &Thresholds,
         n: usize,
@@ -82,7 +82,8 @@ impl DividePlan {
         format!("{}{}", suffix::<K>(self.value_bytes), if is_large { "many" } else { "" })
     }
 
-    /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not divided.
+    /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not
+    /// divided.
     pub(in crate::gpu::launch) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
 
     /// Bytes of the lists.

@@ -5,7 +5,8 @@ use super::keys::*;
 use super::*;
 use crate::GpuKey;
 
-/// A member of a group of emulated GPUs, which share one memory. All it is told to do it does at once, so that nothing has to wait.
+/// A member of a group of emulated GPUs, which share one memory. All it is told to do it does at once, so that nothing
+/// has to wait.
 ///
 /// The number is that of the words for searches.
 struct OnDevice<'a>(&'a Device, usize);
@@ -83,7 +84,8 @@ impl Searches for InMemory<'_> {
     }
 }
 
-/// Exchanges the runs of as many members, of these lengths and the parts of those, in pieces of at least that many bytes.
+/// Exchanges the runs of as many members, of these lengths and the parts of those, in pieces of at least that many
+/// bytes.
 fn check<K: TestKey + GpuKey, V: Word>(keys: Keys, runs: &[usize], parts: &[usize], least_piece_bytes: usize) {
     let seed = fresh_seed();
     let device = Device::new(seed);

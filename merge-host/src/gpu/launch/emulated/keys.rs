@@ -50,7 +50,8 @@ pub(super) enum Keys {
     Few,
     /// All alike.
     Equal,
-    /// Nearly half of them within a five hundredth of the range, nearly half of these within a five hundredth of that, and so on.
+    /// Nearly half of them within a five hundredth of the range, nearly half of these within a five hundredth of that,
+    /// and so on.
     Nested,
     /// Spread evenly, but for 4 of 100 that are close together.
     Cluster,

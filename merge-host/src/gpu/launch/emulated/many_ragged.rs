@@ -69,8 +69,8 @@ fn launch<K: TestKey>(device: &Device, order: SortOrder, from: Arrays, groups: R
         .expect("the emulator launches all");
 }
 
-/// Merges groups of runs of `input` on a new device that is told `known`, and returns it and the keys and values that the merge has written.
-/// The input stays as it is. Where groups can be merged in place, they are, too.
+/// Merges groups of runs of `input` on a new device that is told `known`, and returns it and the keys and values that
+/// the merge has written. The input stays as it is. Where groups can be merged in place, they are, too.
 fn merge<K: TestKey, V: Word>(
     input: &[K],
     shape: &Shape,
@@ -129,7 +129,8 @@ fn check_keys<K: TestKey, V: Word>(mut input: Vec<K>, shape: &Shape, known: (usi
     device
 }
 
-/// Merges random keys in these groups, alone and with values of both widths, with the largest group known or not. `launches` is a kernel that is launched then.
+/// Merges random keys in these groups, alone and with values of both widths, with the largest group known or not.
+/// `launches` is a kernel that is launched then.
 fn check<K: TestKey>(keys: Keys, shape: &Shape, launches: &str) {
     fn one<K: TestKey, V: Word>(keys: Keys, shape: &Shape, launches: &str) {
         let seed = fresh_seed();

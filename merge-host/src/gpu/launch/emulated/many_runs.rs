@@ -17,8 +17,8 @@ pub(super) fn offsets_of(lengths: &[usize]) -> Vec<usize> {
     offsets
 }
 
-/// Merges runs of these lengths of `input` on a new device, and returns it and the keys and values that the merge has written. Input and offsets stay as
-/// they are.
+/// Merges runs of these lengths of `input` on a new device, and returns it and the keys and values that the merge has
+/// written. Input and offsets stay as they are.
 fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: SortOrder, seed: u64) -> (Device, Vec<K>, Vec<V>) {
     let (device, n, value_bytes) = (Device::new(seed), input.len(), size_of::<V>());
     let (keys, to, offsets) = (device.array(input), device.uninit::<K>(n), device.array(&offsets_of(lengths)));
@@ -177,7 +177,8 @@ fn odd_floats_stay_exact() {
     all::<u64>();
 }
 
-/// Runs that do not overlap, in the order of their keys and in the opposite one: a tile has segments of one or two runs.
+/// Runs that do not overlap, in the order of their keys and in the opposite one: a tile has segments of one or two
+/// runs.
 #[test]
 fn runs_that_do_not_overlap() {
     fn all<K: TestKey, V: Word>() {

@@ -45,8 +45,8 @@ pub(in crate::gpu) struct Device {
 }
 
 impl Device {
-    /// A device without arrays. `seed` decides how threads take turns, in which order launches run that have none, and what
-    /// [`Queue::random`] returns.
+    /// A device without arrays. `seed` decides how threads take turns, in which order launches run that have none, and
+    /// what [`Queue::random`] returns.
     fn new(seed: u64) -> Self {
         Self {
             emulator: RefCell::new(Emulator::new(seed)),
@@ -195,7 +195,8 @@ impl Queue for Emulated<'_> {
         assert_eq!(bytes % size_of::<u32>(), 0, "keys and values have whole words");
         self.add(Box::new(move |emulator| {
             emulator.launch("copy", 1, THREADS, 0, || {
-                // SAFETY: the caller's promise; the emulator reports words that are in no array, and each thread copies words of its own.
+                // SAFETY: the caller's promise; the emulator reports words that are in no array, and each thread copies
+                // words of its own.
                 let (from, to) =
                     unsafe { (GlobalMut::<u32>::new(from as _, words), GlobalMut::<u32>::new(to as _, words)) };
                 let first = thread::thread_idx_x() as usize;
@@ -205,7 +206,8 @@ impl Queue for Emulated<'_> {
         Ok(())
     }
 
-    /// Runs the launches of one queue before those of the other, or in between, as the seed has it: no order is promised.
+    /// Runs the launches of one queue before those of the other, or in between, as the seed has it: no order is
+    /// promised.
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
         let sides = [(), ()].map(|()| Emulated { device: self.device, added: Some(RefCell::default()) });
         work(&sides[0], &sides[1])?;

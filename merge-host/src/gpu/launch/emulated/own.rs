@@ -68,8 +68,8 @@ fn first_of<T: Pod>(device: &Device, from: Buffer<u32>, count: usize) -> Vec<T> 
     first
 }
 
-/// Sorts `items` with as many `values`, or none if these are of no bytes, or with their indices in place of values if it
-/// `indexes`, and gives the device.
+/// Sorts `items` with as many `values`, or none if these are of no bytes, or with their indices in place of values if
+/// it `indexes`, and gives the device.
 pub(in crate::gpu) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     items: &mut [C::Item],
     values: &mut [V],
@@ -586,7 +586,8 @@ mod tests {
         std::iter::once(0).chain(ends).collect()
     }
 
-    /// Merges pairs of runs of these lengths, with and without values, and compares with the standard library's stable sort of each.
+    /// Merges pairs of runs of these lengths, with and without values, and compares with the standard library's stable
+    /// sort of each.
     fn check_ragged<C: Kernels + Kernels<V>, V: Pod + Send + Sync + Debug + PartialEq>(
         lengths: &[[usize; 2]],
         item: impl Fn(&mut StdRng) -> C::Item,

@@ -120,8 +120,8 @@ fn has_lists<K, V>() -> bool {
     size_of::<V>() == 0 || size_of::<K>() == 4
 }
 
-/// Sorts by offsets in all the ways that there are for values of type `V`. Where there are no lists, some segments are longer than what one block sorts if
-/// they are said to have units.
+/// Sorts by offsets in all the ways that there are for values of type `V`. Where there are no lists, some segments are
+/// longer than what one block sorts if they are said to have units.
 fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
     let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
     let is_longer = |&length: &usize| length > MAX_MIDDLE;
@@ -134,7 +134,8 @@ fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
     }
 }
 
-/// Calls a generic test for keys alone and with values of both widths, of one type of keys or of those that the test is for.
+/// Calls a generic test for keys alone and with values of both widths, of one type of keys or of those that the test is
+/// for.
 macro_rules! with_all_values {
     ($function:ident::<$K:ty>($($argument:expr),*)) => {{
         $function::<$K, ()>($($argument),*);

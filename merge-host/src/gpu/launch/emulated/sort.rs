@@ -131,14 +131,14 @@ impl Sorted {
         self.device.words(self.workspace + self.layout.lists as Address, HEAD_WORDS)
     }
 
-    /// How many levels there were something to divide at: of the heads there are three for each level, of which the first one counts
-    /// segments.
+    /// How many levels there were something to divide at: of the heads there are three for each level, of which the
+    /// first one counts segments.
     fn levels(&self) -> usize {
         self.heads()[..3 * MOST_LEVELS].chunks(3).filter(|level| level[0] > 0).count()
     }
 
-    /// How many rests there were, buckets whose sort has failed, whether digits were to be counted twice, how often a counter has overflowed,
-    /// and long buckets.
+    /// How many rests there were, buckets whose sort has failed, whether digits were to be counted twice, how often a
+    /// counter has overflowed, and long buckets.
     fn left(&self) -> [u32; 5] {
         let heads = self.heads();
         std::array::from_fn(|i| heads[RESTS + i])
@@ -180,7 +180,8 @@ fn order_of(seed: u64) -> SortOrder {
     ORDERS[(seed % 2) as usize]
 }
 
-/// Sorts random keys of a new seed by the automatic kernel, in either order: those in ascending order ascend in that one.
+/// Sorts random keys of a new seed by the automatic kernel, in either order: those in ascending order ascend in that
+/// one.
 fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: With) -> Sorted {
     let seed = fresh_seed();
     let order = order_of(seed);
@@ -191,7 +192,8 @@ fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: 
     sort::<K>(thresholds, (SortKernel::Auto, order), &keys, with, seed)
 }
 
-/// The same again and again, as often as a sample may mislead the sort by chance, until it takes the path that `is_there` looks for.
+/// The same again and again, as often as a sample may mislead the sort by chance, until it takes the path that
+/// `is_there` looks for.
 fn sort_until<K: TestKey>(
     (thresholds, keys, n, with): (&Thresholds, Keys, usize, With),
     what: &str,
@@ -338,8 +340,8 @@ fn many_keys_that_two_passes_merge() {
     check::<i64>(Keys::Few, With::Indices(8));
 }
 
-/// Keys of 8 bytes are sorted as words that have a key's leading bits and its slot. Here they differ in few upper bits, and in as many lower
-/// bits as such a word has no capacity for; and all but one are close together.
+/// Keys of 8 bytes are sorted as words that have a key's leading bits and its slot. Here they differ in few upper bits,
+/// and in as many lower bits as such a word has no capacity for; and all but one are close together.
 #[test]
 fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
     let n = 2 * ROW.block_sort.of(8, 4).keys() + 7;
@@ -366,7 +368,8 @@ fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
     }
 }
 
-/// Input made to take many bank conflicts, in which the searches for where threads begin have to search far. The crate `tests` counts conflicts.
+/// Input made to take many bank conflicts, in which the searches for where threads begin have to search far. The crate
+/// `tests` counts conflicts.
 #[test]
 fn keys_with_many_bank_conflicts_are_merged() {
     fn check<K: TestKey>(thresholds: &Thresholds, n: usize, block: tuning::Tile, runs: tuning::Tile) {
@@ -392,7 +395,8 @@ fn keys_with_many_bank_conflicts_are_merged() {
     }
 }
 
-/// What is in order is noticed, and what is so but for one key is not taken for it; as many long runs as are merged at once, and one more.
+/// What is in order is noticed, and what is so but for one key is not taken for it; as many long runs as are merged at
+/// once, and one more.
 #[test]
 fn keys_that_are_nearly_in_order() {
     /// `keys` in `runs` ascending runs: of equal lengths, or of one key each but for the last one.
@@ -438,7 +442,8 @@ fn keys_that_are_nearly_in_order() {
     check::<i32>(Keys::Few, With::Values(8));
 }
 
-/// Where keys are neither divided nor sorted by all bits runs are detected first: keys are merged only if they are in no order.
+/// Where keys are neither divided nor sorted by all bits runs are detected first: keys are merged only if they are in
+/// no order.
 #[test]
 fn order_is_detected_before_keys_are_merged() {
     fn check<K: TestKey>(thresholds: &Thresholds) {
@@ -625,8 +630,8 @@ fn what_is_not_divided_is_merged_or_sorted_by_all_bits() {
     }
 }
 
-/// A single division in which keys stay in order is given up once its digits are counted, if some have too many keys. What is launched beside
-/// it must not have found before that there is nothing to do.
+/// A single division in which keys stay in order is given up once its digits are counted, if some have too many keys.
+/// What is launched beside it must not have found before that there is nothing to do.
 #[test]
 fn a_single_division_with_values_is_given_up_before_keys_are_merged() {
     fn check<K: TestKey>(with: With) {

@@ -17,7 +17,8 @@ enum With {
     Indices,
 }
 
-/// Selects the first `k` of these keys in both orders, and tells whether each has gathered its candidates in one reading.
+/// Selects the first `k` of these keys in both orders, and tells whether each has gathered its candidates in one
+/// reading.
 fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (Device, [bool; 2]) {
     let n = keys.len();
     let (device, mut gathered) = (Device::new(seed), vec![]);
@@ -43,7 +44,8 @@ fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (D
             top_k::top_k::<K>(&device.queue(), order, from, out, workspace)
         };
         queued.unwrap();
-        // The numbers of `Progress`, of which the fourth is how many candidates there are, and the sixth after which digit they have been collected.
+        // The numbers of `Progress`, of which the fourth is how many candidates there are, and the sixth after which
+        // digit they have been collected.
         let progress = if k > 0 { device.words(workspace, 14) } else { vec![0; 14] };
         gathered.push(progress[8] > 0 && progress[12] == GATHERED);
         let what = format!("{k} of {n} {}, {order:?}, seed {seed}", <K as crate::Key>::NAME);
@@ -197,7 +199,8 @@ fn a_sample_that_tells_nothing_of_the_other_keys() {
         bits.into_iter().enumerate().map(key).collect::<Vec<u32>>()
     };
     let middle = |bits: u32| 0x4000_0000 | bits >> 2;
-    // Those of the sample are less than all others, or greater: the bound is exceeded by too many of the first k, or by none of the others.
+    // Those of the sample are less than all others, or greater: the bound is exceeded by too many of the first k, or by
+    // none of the others.
     let (low, high) = (|bits: u32| bits >> 12, |bits: u32| !(bits >> 12));
     let ends = |bits: u32| if bits.is_multiple_of(2) { bits >> 12 } else { !(bits >> 12) };
     for (keys, k, is_gathered) in [

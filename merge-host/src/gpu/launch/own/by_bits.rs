@@ -1,4 +1,5 @@
-//! A sort of keys of a user's own by their ordered bits: the library's sort of numbers, between two kernels of the user's.
+//! A sort of keys of a user's own by their ordered bits: the library's sort of numbers, between two kernels of the
+//! user's.
 
 use super::super::sort::{SortPlan, sort as sort_numbers};
 use super::super::{Address, Arrays, Queue, align};
@@ -9,8 +10,8 @@ use kernels_gpu::own::instances::{CodeItems, GatherItems};
 use kernels_gpu::own::tile::tile_items;
 use kernels_gpu::own::{Compare, Kernels};
 
-/// The fewest items that are sorted by their bits. Of half as many, of 20 bytes each, both ways take as long on an H100, and of so many merges take 1.3 times
-/// as long.
+/// The fewest items that are sorted by their bits. Of half as many, of 20 bytes each, both ways take as long on an
+/// H100, and of so many merges take 1.3 times as long.
 pub(in crate::gpu) const FEWEST_ITEMS: usize = 1 << 15;
 
 /// The most: indices have 4 bytes.
@@ -46,7 +47,8 @@ impl Layout {
     }
 }
 
-/// Bytes of workspace for `n` items, at most [`MOST_ITEMS`], with values of type `V`: both once more, and an argsort of bits.
+/// Bytes of workspace for `n` items, at most [`MOST_ITEMS`], with values of type `V`: both once more, and an argsort of
+/// bits.
 pub(in crate::gpu) fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
     Layout::of::<C, V>(n).end
 }
@@ -84,8 +86,8 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     let shape = a_block_each::<C::Item, V>(n.div_ceil(tile_items::<C::Item, V>()));
     let how = (SortKernel::Auto, SortOrder::Ascending);
     let numbers = Arrays { keys: bits, values: indices, len: n, value_bytes: size_of::<u32>() };
-    // SAFETY: the caller's promise for the arrays; the parts of the workspace do not overlap; there is a block for each tile, with its memory. The sort
-    // makes `indices` a permutation of all indices, which are below `n`.
+    // SAFETY: the caller's promise for the arrays; the parts of the workspace do not overlap; there is a block for each
+    // tile, with its memory. The sort makes `indices` a permutation of all indices, which are below `n`.
     unsafe {
         queue.launch(C::SUFFIX, shape, &code)?;
         if const { C::ORDERED_BYTES == 4 } {

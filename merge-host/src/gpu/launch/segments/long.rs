@@ -1,5 +1,5 @@
-//! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts what is left, instead of by runs and
-//! passes of merges.
+//! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts
+//! what is left, instead of by runs and passes of merges.
 
 use super::super::{Address, Arrays, Queue, align, elements, suffix, with_numbers};
 use super::has_short;
@@ -17,7 +17,8 @@ use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
 
-/// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
+/// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a
+/// multiple.
 const COUNT_BLOCKS: usize = 12;
 
 /// The same, of levels that have nothing to do as a rule: the fewer blocks there are, the sooner that is found.
@@ -26,8 +27,9 @@ const FEW_COUNT_BLOCKS: usize = 4;
 /// Blocks of a multiprocessor that place segments: as many as it holds at once.
 const PLACE_BLOCKS: usize = 6;
 
-/// Levels that are likely to have a unit for all keys. Blocks of keys with values begin in the order of their units there, so that units that are moved at the same time are
-/// neighbours, which write to neighbouring places. Keys alone go to neighbouring places whichever units are moved.
+/// Levels that are likely to have a unit for all keys. Blocks of keys with values begin in the order of their units
+/// there, so that units that are moved at the same time are neighbours, which write to neighbouring places. Keys alone
+/// go to neighbouring places whichever units are moved.
 const BUSY_LEVELS: u32 = 2;
 
 /// The sort of the long segments of an array.
@@ -46,8 +48,8 @@ struct Layout {
 }
 
 impl LongPlan {
-    /// For the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0, of which short ones are sorted by `tiles`; if one block each sorts
-    /// middle ones, and indices have 32 bits.
+    /// For the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0, of which short ones are
+    /// sorted by `tiles`; if one block each sorts middle ones, and indices have 32 bits.
     pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, tiles: Tiles) -> Option<Self> {
         if !has_short::<K>(value_bytes) || n > u32::MAX as usize {
             return None;
@@ -68,12 +70,13 @@ impl LongPlan {
         self.layout().end
     }
 
-    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`, in `at` or in `scratch`. The `counters`, as
-    /// many as [`long::COUNTERS`] says, are 0 before.
+    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`,
+    /// in `at` or in `scratch`. The `counters`, as many as [`long::COUNTERS`] says, are 0 before.
     ///
     /// # Safety
-    /// The elements of `at`, as many at `scratch`, and the workspace are in the GPU's memory, at multiples of 16 but for those of `at`, and `firsts` is what
-    /// `find_segments` has written. Nothing else uses them until the sort has ended.
+    /// The elements of `at`, as many at `scratch`, and the workspace are in the GPU's memory, at multiples of 16 but
+    /// for those of `at`, and `firsts` is what `find_segments` has written. Nothing else uses them until the sort has
+    /// ended.
     pub(super) unsafe fn divide<K: Key>(
         self,
         queue: &impl Queue,

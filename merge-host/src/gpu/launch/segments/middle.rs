@@ -18,7 +18,8 @@ use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 /// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
 const MIDDLE_THREADS: usize = 2048;
 
-/// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds two or three at once.
+/// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds two or three at
+/// once.
 const BINS_BLOCKS: usize = 16;
 
 /// Whether an array of `n` keys of type `K` has lists of its middle segments: their indices have 32 bits.
@@ -54,10 +55,12 @@ struct Which {
     longest: usize,
 }
 
-/// Queues the launch of up to `most` blocks that sort those segments of `at`, or of `scratch`, where segments have been divided by an odd number of digits.
+/// Queues the launch of up to `most` blocks that sort those segments of `at`, or of `scratch`, where segments have been
+/// divided by an odd number of digits.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, and nothing else uses them until the sort has ended; the lists are what the launches before have made.
+/// The arrays are in the GPU's memory, and nothing else uses them until the sort has ended; the lists are what the
+/// launches before have made.
 unsafe fn sort<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
@@ -88,7 +91,8 @@ unsafe fn sort<K: Key>(
 /// Queues the sort of the segments of `at`, all of one length, at most [`MAX_MIDDLE`] and not 0.
 ///
 /// # Safety
-/// The keys and values are in the GPU's memory, and the lists, if [there are any](has_lists). Nothing else uses them until the sort has ended.
+/// The keys and values are in the GPU's memory, and the lists, if [there are any](has_lists). Nothing else uses them
+/// until the sort has ended.
 pub(super) unsafe fn sort_of_length<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
@@ -109,8 +113,8 @@ pub(super) unsafe fn sort_of_length<K: Key>(
     unsafe { sort::<K>(queue, coding, (at, (0, 0)), which, bounds.segments.count) }
 }
 
-/// Queues the sort of the segments that are listed to be sorted by bins, of `at` or in `scratch`, or, if `length` is not 0, of the segments of `length` keys of
-/// `at`. Those that bins do not sort are listed in `middle`.
+/// Queues the sort of the segments that are listed to be sorted by bins, of `at` or in `scratch`, or, if `length` is
+/// not 0, of the segments of `length` keys of `at`. Those that bins do not sort are listed in `middle`.
 ///
 /// # Safety
 /// As for [`sort_listed`], before which this is called.
@@ -139,13 +143,14 @@ unsafe fn sort_by_bins<K: Key>(
     })
 }
 
-/// Whether the bins of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0, are of the keys themselves, and not of numbers.
+/// Whether the bins of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0, are of the keys themselves,
+/// and not of numbers.
 const fn is_by_keys(key_bytes: usize, value_bytes: usize) -> bool {
     key_bytes == 4 && value_bytes == 0
 }
 
-/// Queues the sort of the segments that are listed, of `at` or in `scratch`, which were segments of up to `longest` keys before they were
-/// divided.
+/// Queues the sort of the segments that are listed, of `at` or in `scratch`, which were segments of up to `longest`
+/// keys before they were divided.
 ///
 /// # Safety
 /// As for [`sort_of_length`], of both; the lists are what the launches before have made.

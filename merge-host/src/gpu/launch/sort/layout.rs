@@ -8,8 +8,8 @@ use super::SortPlan;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::Key;
 
-/// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
-/// exceed the memory of any GPU.
+/// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the
+/// keys exceed the memory of any GPU.
 pub(super) const MAX_KEYS: usize = 1 << 35;
 
 /// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
@@ -40,8 +40,8 @@ pub(super) struct Workspace {
 }
 
 impl Layout {
-    /// Where the parts of the workspace at `begin` are: `knows_order` where something is known of the keys before they are sorted, and
-    /// `has_splits` where a kernel of its own finds splits.
+    /// Where the parts of the workspace at `begin` are: `knows_order` where something is known of the keys before they
+    /// are sorted, and `has_splits` where a kernel of its own finds splits.
     pub(super) const fn at(&self, begin: Address, knows_order: bool, has_splits: bool) -> Workspace {
         let detected = if knows_order { begin + self.runs as Address } else { 0 };
         let splits = begin + self.splits as Address;
@@ -62,7 +62,8 @@ impl Layout {
 }
 
 impl SortPlan {
-    /// Bytes of the splits of any of the passes, and of long runs if they may be detected. The kernels for few keys find splits by themselves.
+    /// Bytes of the splits of any of the passes, and of long runs if they may be detected. The kernels for few keys
+    /// find splits by themselves.
     fn split_bytes(self, n: usize) -> usize {
         if self.small {
             return 0;
@@ -85,8 +86,8 @@ impl SortPlan {
         let cleared = self.radix.map_or(0, |_| RadixPlan::CLEARED_WORDS * size_of::<u32>());
         let published = self.radix.map_or(0, RadixPlan::published_bytes);
         let lists = radix + align(cleared);
-        // Of splits, lists and what tiles of a sort by all bits publish one is needed, and the heads of the lists, which say that there is nothing
-        // to divide where it is one of the others.
+        // Of splits, lists and what tiles of a sort by all bits publish one is needed, and the heads of the lists,
+        // which say that there is nothing to divide where it is one of the others.
         let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
         let splits = lists + align(heads);
         let end = (splits + self.split_bytes(n)).max(lists + list_bytes).max(splits + published);

@@ -14,12 +14,12 @@ use kernels_gpu::kernels::sort::merge_pass::split_runs::{self, SplitRuns};
 use kernels_gpu::kernels::sort::runs::{Passes, Shuffle};
 use kernels_gpu::key::{Coding, Key};
 
-/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
-/// faster, but fewer than there are tiles.
+/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once,
+/// which is faster, but fewer than there are tiles.
 const FALLBACK_BLOCKS: usize = 24;
 
-/// Queues the sort of tiles and the passes of merges, or what makes use of detected runs. Nothing is done where keys are divided, but for a
-/// division that is enough by itself, which is queued here.
+/// Queues the sort of tiles and the passes of merges, or what makes use of detected runs. Nothing is done where keys
+/// are divided, but for a division that is enough by itself, which is queued here.
 ///
 /// # Safety
 /// As for [`sort`](super::sort()).

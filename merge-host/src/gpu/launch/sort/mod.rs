@@ -1,4 +1,5 @@
-//! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and dividing.
+//! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and
+//! dividing.
 //!
 //! | file | what is in it |
 //! | --- | --- |
@@ -32,8 +33,8 @@ use order::{detect_runs, use_order};
 /// Queues the sort of `at` by that kernel, with values or without, which begin as the keys' indices if it `indexes`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else uses
-/// them until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
+/// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else
+/// uses them until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
 pub(in crate::gpu) unsafe fn sort<K: Key>(
     queue: &impl Queue,
     (kernel, order): (SortKernel, SortOrder),
@@ -96,11 +97,12 @@ pub(super) unsafe fn sort_by_plan<K: Key>(
         (Some(divide), radix) => {
             let words = Words { lists: parts.lists, order: parts.detected };
             let division = divide.division::<K>(coding, at, parts.scratch, words, layout.radix_words(), random);
-            // SAFETY: as above. Once it is decided whether keys are divided, either the divisions have something to do, or the sort by all bits, or
-            // the merges, and what these need is behind the heads of the lists.
+            // SAFETY: as above. Once it is decided whether keys are divided, either the divisions have something to do,
+            // or the sort by all bits, or the merges, and what these need is behind the heads of the lists.
             unsafe {
                 division.decide(queue)?;
-                // The host takes longer to queue either than the GPU to find that there is nothing to do: what may have something to do comes first.
+                // The host takes longer to queue either than the GPU to find that there is nothing to do: what may have
+                // something to do comes first.
                 queue.join(|queue, side| {
                     division.begin(queue)?;
                     detect_runs::<K>(side, coding, at, parts.detected)?;

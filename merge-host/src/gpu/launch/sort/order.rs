@@ -1,4 +1,5 @@
-//! Detecting order before a sort, and making use of it: keys in order stay, descending keys are reversed, a few long runs are merged.
+//! Detecting order before a sort, and making use of it: keys in order stay, descending keys are reversed, a few long
+//! runs are merged.
 
 use super::super::runs::{DetectedRuns, merge_long_runs, runs_begin_at};
 use super::super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, with_numbers};
@@ -10,7 +11,8 @@ use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Coding, Key};
 
-/// Queues what begins the sort of keys that are not divided: their indices, if there are to be any, and what makes use of detected runs.
+/// Queues what begins the sort of keys that are not divided: their indices, if there are to be any, and what makes use
+/// of detected runs.
 ///
 /// # Safety
 /// As for [`sort`](super::sort()).
@@ -46,7 +48,8 @@ fn merges_runs(n: usize) -> bool {
 /// Queues the detection of runs.
 ///
 /// # Safety
-/// As for [`sort`](super::sort()); at `words` are [`RUNS_BYTES`](super::super::runs::RUNS_BYTES), of which the words are 0, or as `choose_digits` has set them.
+/// As for [`sort`](super::sort()); at `words` are [`RUNS_BYTES`](super::super::runs::RUNS_BYTES), of which the words
+/// are 0, or as `choose_digits` has set them.
 pub(super) unsafe fn detect_runs<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
@@ -65,8 +68,8 @@ pub(super) unsafe fn detect_runs<K: Key>(
     unsafe { queue.launch(&bits(size_of::<K>()), shape, &detect) }
 }
 
-/// Queues the work on detected runs: none on sorted keys, reversing descending keys, or a merge of a few long runs. The other kernels of
-/// the sort do nothing then.
+/// Queues the work on detected runs: none on sorted keys, reversing descending keys, or a merge of a few long runs. The
+/// other kernels of the sort do nothing then.
 ///
 /// # Safety
 /// As for [`detect_runs()`], which has been called before.

@@ -40,8 +40,8 @@ impl SortPlan {
     /// The same by these thresholds.
     ///
     /// # Panics
-    /// If runs may be detected of keys that are few, since the kernels that merge runs have the shape for many keys, or of keys that are sorted by
-    /// all bits without an attempt to divide them.
+    /// If runs may be detected of keys that are few, since the kernels that merge runs have the shape for many keys, or
+    /// of keys that are sorted by all bits without an attempt to divide them.
     pub(in crate::gpu::launch) const fn by<K: Key>(
         thresholds: &Thresholds,
         n: usize,
@@ -104,8 +104,8 @@ impl SortPlan {
         format!("{}{shape}", suffix::<K>(self.value_bytes))
     }
 
-    /// How many keys earlier or later than at their rank tiles may begin. Those of many keys with values begin at whole lines of
-    /// memory.
+    /// How many keys earlier or later than at their rank tiles may begin. Those of many keys with values begin at whole
+    /// lines of memory.
     const fn rank_tolerance(self) -> u32 {
         match self.value_bytes {
             _ if self.small => tuning::ROW.small_rank_tolerance,
@@ -114,13 +114,14 @@ impl SortPlan {
         }
     }
 
-    /// Whether values are set to their keys' indices before keys are sorted: a sort by all bits does so by itself, but keys may be in order.
+    /// Whether values are set to their keys' indices before keys are sorted: a sort by all bits does so by itself, but
+    /// keys may be in order.
     pub(super) const fn sets_indices(self, n: usize) -> bool {
         self.indexes && (self.radix.is_none() || self.detects(n))
     }
 
-    /// Whether `detect_runs` is launched: where keys may be divided several times, after a sample that looks as if they were in order, and where
-    /// they are merged in any case, if they are many.
+    /// Whether `detect_runs` is launched: where keys may be divided several times, after a sample that looks as if they
+    /// were in order, and where they are merged in any case, if they are many.
     pub(super) const fn detects(self, n: usize) -> bool {
         n >= self.detection_keys || matches!(self.divide, Some(divide) if !divide.is_once())
     }

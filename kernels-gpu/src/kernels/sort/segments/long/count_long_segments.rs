@@ -27,12 +27,13 @@ pub const fn shared_bytes() -> u32 {
 /// Threads of a block.
 pub const COUNT_THREADS: usize = 512;
 
-/// Kernel: counts the digits of the keys of each long segment of `level`, as `coding` encodes them. A block has a share of the units, one after the
-/// other, so that it adds to the counts of a segment once. With values it counts each unit by itself.
+/// Kernel: counts the digits of the keys of each long segment of `level`, as `coding` encodes them. A block has a share
+/// of the units, one after the other, so that it adds to the counts of a segment once. With values it counts each unit
+/// by itself.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after the launches that list the units of the level; `keys` are as many. Blocks are of `NT` threads, with
-/// [`shared_bytes`] of dynamic shared memory.
+/// What [`LongSegments`] says holds, after the launches that list the units of the level; `keys` are as many. Blocks
+/// are of `NT` threads, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), COUNT_THREADS>,
     u64 = <u64, (), COUNT_THREADS>,
@@ -47,7 +48,8 @@ pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
 ) {
     const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     const { shared_memory::check(shared_bytes()) };
-    // SAFETY: the caller promises the keys, which this launch only reads, the workspace and the memory. Barriers come between counting, adding and clearing.
+    // SAFETY: the caller promises the keys, which this launch only reads, the workspace and the memory. Barriers come
+    // between counting, adding and clearing.
     let (keys, workspace, Memory { counters }) =
         unsafe { (GlobalMut::new(keys, long.n as usize), long.open::<B, V>(), Memory::at_start()) };
     let units = workspace.counters().get(level as usize) as usize;

@@ -41,12 +41,13 @@ pub const fn shared_bytes(key_bytes: usize) -> u32 {
 /// Keys of a thread that are on their way to or from slots at once.
 const MOVED: usize = 4;
 
-/// Kernel: moves the keys of all units of `level` to the places of their digits, from `keys` to `scratch` or back. The first level encodes keys by
-/// `coding`, and the last one decodes them.
+/// Kernel: moves the keys of all units of `level` to the places of their digits, from `keys` to `scratch` or back. The
+/// first level encodes keys by `coding`, and the last one decodes them.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `keys` and `scratch` have capacity for as many keys, and do not
-/// overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units of `NT * VT` keys.
+/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `keys` and `scratch` have capacity for
+/// as many keys, and do not overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for
+/// units of `NT * VT` keys.
 #[kernel(
     u32 = <u32, { long_tile(4, 0).threads }, { long_tile(4, 0).items_per_thread }> within (long_tile(4, 0).threads, long_tile(4, 0).blocks),
     u64 = <u64, { long_tile(8, 0).threads }, { long_tile(8, 0).items_per_thread }> within (long_tile(8, 0).threads, long_tile(8, 0).blocks),
@@ -62,15 +63,17 @@ pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
     const { assert!(NT >= DIGITS as usize, "a thread has one digit at most") };
     const { assert!(VT.is_multiple_of(MOVED), "keys are moved so many at once") };
     const { shared_memory::check(shared_bytes(size_of::<B>())) };
-    // SAFETY: the caller promises the workspace and the memory, whose words of units nothing else uses. All threads of the block are here.
+    // SAFETY: the caller promises the workspace and the memory, whose words of units nothing else uses. All threads of
+    // the block are here.
     let (workspace, memory, mut rounds) = unsafe {
         let (workspace, memory) = (long.open::<B, ()>(), Memory::<B>::at_start(NT * VT));
         (workspace, memory, Rounds::begin(workspace, level, memory.units))
     };
     while let Some(unit) = rounds.unit() {
         let tile = Tile { sides: [keys, scratch], unit, workspace, level, coding };
-        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both arrays, of which this launch reads one and writes
-        // the other, each key to an index of its own, as tiles reserve those of their keys.
+        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both arrays,
+        // of which this launch reads one and writes the other, each key to an index of its own, as tiles reserve those
+        // of their keys.
         unsafe {
             if tile.keys().len() == NT * VT {
                 tile.divide::<NT, VT, true>(memory);
@@ -129,8 +132,9 @@ impl<B: Bits> Tile<B> {
     /// Moves the keys to the places of their digits. The tile is `FULL`, or it is not known that it is.
     ///
     /// # Safety
-    /// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory but for the units. Both sides have all
-    /// keys that the workspace is for and do not overlap; in this launch, one is read and the other written, by calls for different units.
+    /// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the
+    /// memory but for the units. Both sides have all keys that the workspace is for and do not overlap; in this launch,
+    /// one is read and the other written, by calls for different units.
     #[inline(always)]
     unsafe fn divide<const NT: usize, const VT: usize, const FULL: bool>(&self, memory: Memory<B>) {
         let Memory { keys, scan, begins, distances, uneven, .. } = memory;
@@ -226,7 +230,8 @@ impl<B: Bits> Tile<B> {
     }
 }
 
-/// The next slot of a digit, for each lane. One lane adds for all of the warp that have the same digit: they would wait for each other.
+/// The next slot of a digit, for each lane. One lane adds for all of the warp that have the same digit: they would wait
+/// for each other.
 ///
 /// # Safety
 /// All lanes of the warp make this call.
@@ -234,7 +239,8 @@ impl<B: Bits> Tile<B> {
 #[track_caller]
 unsafe fn next_slot_of_warp(digit: u32, begins: Shared<u32>) -> u32 {
     let lane = recomputed(warp::lane_id());
-    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together; the first of those alike is one of them.
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together; the first of those alike is
+    // one of them.
     unsafe {
         let alike = lanes_alike::<DIGIT_BITS>(digit);
         let leader = alike.trailing_zeros();

@@ -1,4 +1,5 @@
-//! The keys of each unit of a long segment go to the places of their digits, with their values, and those of one digit stay in their order.
+//! The keys of each unit of a long segment go to the places of their digits, with their values, and those of one digit
+//! stay in their order.
 
 use super::rounds::{RoundMemory, Rounds, UnitOfRound};
 use super::{LongSegments, PART_UNITS, Workspace, long_tile};
@@ -22,12 +23,13 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(tile.threads, tile.items_per_thread))
 }
 
-/// Kernel: moves the keys of all units of `level`, with their values, to the places of their digits, from `at` to `scratch` or back. The first level
-/// encodes keys by `coding`, and the last one decodes them.
+/// Kernel: moves the keys of all units of `level`, with their values, to the places of their digits, from `at` to
+/// `scratch` or back. The first level encodes keys by `coding`, and the last one decodes them.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `at` and `scratch` have as many elements, and do not overlap. Blocks are
-/// of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units of `NT * VT` keys.
+/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `at` and `scratch` have as many
+/// elements, and do not overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units
+/// of `NT * VT` keys.
 #[kernel(
     u32v4 = <u32, u32, { long_tile(4, 4).threads }, { long_tile(4, 4).items_per_thread }>
         within (long_tile(4, 4).threads, long_tile(4, 4).blocks),
@@ -45,8 +47,9 @@ pub unsafe fn divide_long_segments_with_values<B: Bits, V: Word, const NT: usize
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let n = long.n as usize;
     let [from, to] = if level.is_multiple_of(2) { [at, scratch] } else { [scratch, at] };
-    // SAFETY: the caller promises the workspace, the memory and the elements. This launch reads those of one side and writes those of the other, each to an
-    // index of its own: all have been counted. Barriers of `move_tile` come between writing and reading the memory, and one of `pass` behind it.
+    // SAFETY: the caller promises the workspace, the memory and the elements. This launch reads those of one side and
+    // writes those of the other, each to an index of its own: all have been counted. Barriers of `move_tile` come
+    // between writing and reading the memory, and one of `pass` behind it.
     let (workspace, Memory { tile: memory, units }, from, to) =
         unsafe { (long.open::<B, V>(), Memory::<B, V>::at_start(NT, VT), from.arrays(n), to.arrays(n)) };
     // SAFETY: all threads of the block are here, and nothing else uses the words of units.
@@ -55,7 +58,8 @@ pub unsafe fn divide_long_segments_with_values<B: Bits, V: Word, const NT: usize
     while let Some(unit) = rounds.unit() {
         let (begin, len) = unit.get().span::<B, V>();
         let places = Counted::<B, V, NT> { workspace, level, unit };
-        // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
+        // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local
+        // memory.
         let digits = || unit.get().digit;
         let decode = if unit.get().digit.shift == 0 { coding } else { Coding::NONE };
         let codings = (encode, |key| decode.decode(key));

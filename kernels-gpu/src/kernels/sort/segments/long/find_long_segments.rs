@@ -29,12 +29,13 @@ pub const fn shared_bytes() -> u32 {
 
 /// Kernel: lists the units of long segments, and sets the counts of these to 0.
 ///
-/// A unit is listed by the thread of the tile that it begins in, of blocks that hold `SLOTS` keys: units are longer than tiles, so that of one segment
-/// no more than one does.
+/// A unit is listed by the thread of the tile that it begins in, of blocks that hold `SLOTS` keys: units are longer
+/// than tiles, so that of one segment no more than one does.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, for [`Tiles::of`] of `SLOTS`; `segments` are those of as many keys, and `firsts` is what `find_segments` has
-/// written. Blocks are of [`FIND_THREADS`] threads, with a thread for each tile, and have [`shared_bytes`] of dynamic shared memory.
+/// What [`LongSegments`] says holds, for [`Tiles::of`] of `SLOTS`; `segments` are those of as many keys, and `firsts`
+/// is what `find_segments` has written. Blocks are of [`FIND_THREADS`] threads, with a thread for each tile, and have
+/// [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), { ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <u64, (), { ROW.sort_segments.of(8, 0).keys() }>,
@@ -53,8 +54,8 @@ pub unsafe fn find_long_segments<B: Bits, V: Word, const SLOTS: usize>(
         assert!(Tiles::of(SLOTS).keys <= unit_keys, "a tile has no unit but its first")
     };
     let (n, tiles) = (long.n as usize, long.tiles as usize);
-    // SAFETY: the caller promises the offsets, `firsts` for each tile and for the end, and the workspace; the launch has `shared_bytes`, and a
-    // barrier comes between what writes a part of the memory and what reads it.
+    // SAFETY: the caller promises the offsets, `firsts` for each tile and for the end, and the workspace; the launch
+    // has `shared_bytes`, and a barrier comes between what writes a part of the memory and what reads it.
     let (bounds, firsts, workspace, Memory { scan, first: first_of_block }) =
         unsafe { (segments.of(n), Global::new(firsts, tiles + 1), long.open::<B, V>(), Memory::at_start()) };
     let thread = thread::thread_idx_x();

@@ -1,4 +1,5 @@
-//! Which units of a level each block moves: in each round another one, of which it has the words before the round begins.
+//! Which units of a level each block moves: in each round another one, of which it has the words before the round
+//! begins.
 
 use super::{UNIT_WORDS, Unit, Workspace};
 use crate::block::shared_memory::shared_memory;
@@ -84,7 +85,8 @@ impl<B: Bits, V: Word> Rounds<B, V> {
         self.workspace.counters().get(self.level as usize)
     }
 
-    /// The number of the unit of a round. In each a block has another one of those, or some would have all that are not full.
+    /// The number of the unit of a round. In each a block has another one of those, or some would have all that are not
+    /// full.
     #[inline(always)]
     fn number(&self, round: u32) -> u32 {
         let blocks = thread::grid_dim_x();

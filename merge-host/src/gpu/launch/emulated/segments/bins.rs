@@ -26,8 +26,8 @@ fn alike_above<K: TestKey>(n: usize, alike: u32, random: &mut StdRng) -> Vec<K> 
     (0..n).map(key).collect()
 }
 
-/// Whether keys of this type take the next of several similar cases: unsigned keys take all of them, and others, which differ in how
-/// they are encoded, some.
+/// Whether keys of this type take the next of several similar cases: unsigned keys take all of them, and others, which
+/// differ in how they are encoded, some.
 fn takes_case<K: TestKey>(random: &mut StdRng) -> bool {
     K::coding() == Coding::NONE || random.random_bool(0.3)
 }
@@ -214,7 +214,8 @@ fn segments_of_one_length_by_bins() {
     all::<f32>();
 }
 
-/// Pairs of neighbouring numbers, each of many keys, in all of the range: the places of some such neighbours are alike to all the bits that places have.
+/// Pairs of neighbouring numbers, each of many keys, in all of the range: the places of some such neighbours are alike
+/// to all the bits that places have.
 #[test]
 fn what_bins_do_not_sort_is_merged() {
     const LENGTH: usize = 3000;
@@ -238,7 +239,8 @@ fn random_bits_from<K: TestKey>(n: usize, firsts: &[u32], random: &mut StdRng) -
     (0..n).map(&mut key).collect()
 }
 
-/// Even parts of a segment are divided by as few bits as leave parts for bins: here four by two, so that no digit is left for merges.
+/// Even parts of a segment are divided by as few bits as leave parts for bins: here four by two, so that no digit is
+/// left for merges.
 #[test]
 fn even_parts_are_divided_by_few_bits() {
     let mut random = StdRng::seed_from_u64(fresh_seed());
@@ -251,7 +253,8 @@ fn even_parts_are_divided_by_few_bits() {
     }
 }
 
-/// Parts whose keys differ in so few bits that they are divided by all of them, some of which digits of few bits have left to later levels.
+/// Parts whose keys differ in so few bits that they are divided by all of them, some of which digits of few bits have
+/// left to later levels.
 #[test]
 fn few_bits_are_made_up_for_by_later_levels() {
     fn all<K: TestKey, V: Word>(with: With, kinds: &[&[u32]]) {

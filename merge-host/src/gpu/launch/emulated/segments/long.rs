@@ -13,7 +13,8 @@ fn ways<V>() -> &'static [With] {
     if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] }
 }
 
-/// Sorts segments of these lengths by offsets, of keys of several kinds, with values of type `V` and with indices, or alone.
+/// Sorts segments of these lengths by offsets, of keys of several kinds, with values of type `V` and with indices, or
+/// alone.
 fn check_lengths<V: Word>(lengths: &[usize], kinds: &[Keys]) {
     for &with in ways::<V>() {
         for &keys in kinds {
@@ -55,7 +56,8 @@ fn long_segments_beside_short_middle_and_empty_ones() {
     with_all_values!(all());
 }
 
-/// More units than a part has, of which units take the places of those before, and more parts than one thread reads at once.
+/// More units than a part has, of which units take the places of those before, and more parts than one thread reads at
+/// once.
 #[test]
 fn segments_of_many_units() {
     fn all<V: Word>() {
@@ -69,7 +71,8 @@ fn segments_of_many_units() {
     with_all_values!(all());
 }
 
-/// Keys that are alike in their first digits, so that they are divided by as many as that takes, in the lists of either level.
+/// Keys that are alike in their first digits, so that they are divided by as many as that takes, in the lists of either
+/// level.
 #[test]
 fn keys_are_divided_until_they_differ() {
     fn all<K: TestKey, V: Word>() {

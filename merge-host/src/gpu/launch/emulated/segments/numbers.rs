@@ -1,9 +1,10 @@
-//! Segments of keys of 4 bytes with values, up to middle ones, which are sorted by numbers that leave out lower bits of the keys.
+//! Segments of keys of 4 bytes with values, up to middle ones, which are sorted by numbers that leave out lower bits of
+//! the keys.
 
 use super::*;
 
-/// `n` keys in random order, of which up to `most` at a time differ in nothing but their `lower_bits` bits, and in those of `lower_mask` only. Others differ in
-/// all of their `bits` bits.
+/// `n` keys in random order, of which up to `most` at a time differ in nothing but their `lower_bits` bits, and in
+/// those of `lower_mask` only. Others differ in all of their `bits` bits.
 fn in_groups(n: usize, most: usize, bits: u32, (lower_bits, lower_mask): (u32, u32), random: &mut StdRng) -> Vec<u32> {
     let all = u32::MAX >> (u32::BITS - bits);
     // So that no bits are alike in all keys.
@@ -73,7 +74,8 @@ fn keys_that_differ_in_their_lower_bits() {
     all::<u64>();
 }
 
-/// Every key of a segment is like all others in its upper bits, or like half of them, and the segments of a warp differ in all bits.
+/// Every key of a segment is like all others in its upper bits, or like half of them, and the segments of a warp differ
+/// in all bits.
 #[test]
 fn keys_that_are_close_together_in_segments_that_are_not() {
     fn all<V: Word>() {
@@ -95,7 +97,8 @@ fn keys_that_are_close_together_in_segments_that_are_not() {
     all::<u64>();
 }
 
-/// The greatest keys of a segment and the least of the next one are alike in their upper bits, and none of the one is less than all of the other.
+/// The greatest keys of a segment and the least of the next one are alike in their upper bits, and none of the one is
+/// less than all of the other.
 #[test]
 fn groups_of_keys_end_where_segments_do() {
     fn all<V: Word>() {
