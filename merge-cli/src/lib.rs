@@ -39,7 +39,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "gmerge supports little-en
 
 /// The program: does what its command line asks for.
 pub fn main() -> ExitCode {
-    let args: args::Args = parse().unwrap_or_else(|text| print_and_exit(&text));
+    let args: args::Args = Parser::try_parse().unwrap_or_else(|text| print_and_exit(&text));
     let result = report::catch_bugs(|| {
         os::limits::share_heap();
         os::signals::install()?;
@@ -60,14 +60,6 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
-}
-
-/// The arguments that this program was given. The message of an error has them with control characters escaped.
-fn parse<A: Parser>() -> Result<A, clap::Error> {
-    A::try_parse().or_else(|error| {
-        let shown = std::env::args_os().map(|argument| say::error::escaped(&argument.to_string_lossy()));
-        A::try_parse_from(shown).and(Err(error))
-    })
 }
 
 /// Refuses a value of an environment variable that would be ignored.

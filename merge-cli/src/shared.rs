@@ -253,14 +253,6 @@ pub fn check(flags: CheckFlags) -> Result<CheckJob> {
     }
 }
 
-/// The arguments that the program was given.
-///
-/// # Errors
-/// Those of clap, in whose messages control characters are escaped.
-pub fn parse<A: clap::Parser>() -> std::result::Result<A, clap::Error> {
-    crate::parse()
-}
-
 /// Begins as `gmerge` does: refuses environment variables with values that would be ignored, handles signals, and
 /// prints no more than `quiet` and `verbose` ask for, each line after the name `program`.
 ///

@@ -65,7 +65,7 @@ enum Command {
 /// The program: does what its command line asks for.
 pub fn main() -> ExitCode {
     // Help and mistakes of the command line need no other rank. One of them prints these.
-    let args = shared::parse::<Args>();
+    let args = Args::try_parse();
     // SAFETY: this is the only thread so far.
     let Some(mpi) = (unsafe { Mpi::start() }) else {
         report::error("MPI has been started already");

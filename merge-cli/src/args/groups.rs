@@ -112,7 +112,7 @@ impl ValuesArgs {
     }
 
     /// All names.
-    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> + Clone {
         self.0.iter().flatten()
     }
 

@@ -149,8 +149,8 @@ impl Output {
         if size == 0 || size == number.size() {
             return Ok(());
         }
-        let message = format!("Arrow files hold one number for each key, found values of {size} bytes of {number}");
-        Err(Failure::file(&self.path, format!("{message}: write .npy")))
+        let found = size / number.size();
+        Err(Failure::file(&self.path, format!("Arrow files hold one {number} for each key, found {found}: write .npy")))
     }
 
     /// Whether the number of items has to be [expected](Self::expect) before the first of them is written.
@@ -631,6 +631,20 @@ mod tests {
                 assert_eq!(std::fs::read(&path).unwrap(), [&*container.header(3, 2), &bytes].concat());
             }
         }
+    }
+
+    #[test]
+    fn a_header_that_does_not_describe_the_items_is_found_when_they_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut output = npy(&folder.path().join("keys.npy"), Endian::Little);
+        output.form.container = Container::Npy(Rows { descr: "'<u4'".to_owned(), item: 2, shape: Vec::new() });
+        let mut writer = output.begin().unwrap();
+        writer.write(&[1u16, 2]).unwrap();
+        let failure = writer.read_back().unwrap_err();
+        assert!(
+            failure.message().unwrap().contains("length is 132 bytes, expected 136 by its .npy header"),
+            "{failure:?}"
+        );
     }
 
     #[test]

@@ -38,7 +38,9 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
     let values_output = values.as_ref().map(|values| &values.output);
     let files = Destination::new(&output, values_output, bytes).in_memory();
     let shape = Shape { key: W::SIZE, width };
-    memory::check(shape.in_memory(counts.iter().flatten().sum()) + u128::from(files), "the batch")?;
+    let purpose =
+        format!("the batch of {}", inputs.iter().map(|input| name(input.path())).collect::<Vec<_>>().join(" and "));
+    memory::check(shape.in_memory(counts.iter().flatten().sum()) + u128::from(files), &purpose)?;
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
     let work = work_of(counts.iter().copied().sum(), |keys| Work::merge::<W>(keys).with_values(width));
     let mut engine = ChosenEngine::start(resources.processors.clone(), key_type, work)?;

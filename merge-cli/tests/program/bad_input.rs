@@ -198,6 +198,6 @@ fn too_little_memory() {
             "ulimit -v 150000; {GMERGE} batch big.u32 big.u32 -o out.u32 -d 2 --a-len 1 --engine cpu --parallel 1"
         ),
     ]));
-    run.fails(2, &["big.u32", "209715200 bytes of memory"]);
+    run.fails(2, &["the batch of big.u32 and big.u32 takes 838860800 bytes of memory"]);
     assert_eq!(folder.read::<u32>("out.u32"), OLD);
 }

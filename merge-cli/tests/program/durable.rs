@@ -133,7 +133,7 @@ fn sync_is_accepted_wherever_something_is_written() {
     let values = "sort in.u32 --values in.rows -o out.u32 --values-out";
     folder.run(&format!("{values} out.rows --sync --check")).succeeds();
     folder.run(&format!("{values} /dev/null --sync")).succeeds();
-    let refused = "-c and --sync cannot be used together: a check of one file writes nothing";
+    let refused = "-c and --sync cannot be used together: -c writes nothing";
     folder.run("sort -c in.u32 --sync").fails(2, &[refused]);
     folder.run("check in.u32 --sync").fails(2, &["--sync"]);
 }

@@ -118,7 +118,7 @@ fn values_that_arrow_files_cannot_hold_are_refused() {
                 folder.run(&run).fails(2, &[expected, found]);
             }
         }
-        let expected = format!("{out}: Arrow files hold one number for each key, found values of 8 bytes of f32");
+        let expected = format!("{out}: Arrow files hold one f32 for each key, found 2: write .npy");
         for command in ["sort", "merge --assume-sorted", "sort --segment-len 2"] {
             let run = format!("{command} k2.u32 --values two.npy -o out.u32 --values-out {out}");
             folder.run(&run).fails(2, &[&expected]);

@@ -75,7 +75,9 @@ impl Input {
             files.insert(format!("in{i}.rows"), rows);
             let offsets: Vec<u8> = self.offsets[i].iter().flat_map(|&offset| (offset as u64).to_le_bytes()).collect();
             files.insert(format!("in{i}.offsets.npy"), npy("'<u8'", self.offsets[i].len(), &offsets));
-            files.insert(format!("in{i}.offsets"), offsets);
+            let order = if request.is("endian", "big") { u64::to_be_bytes } else { u64::to_le_bytes };
+            let raw = self.offsets[i].iter().flat_map(|&offset| order(offset as u64)).collect();
+            files.insert(format!("in{i}.offsets"), raw);
         }
         // One file of values for all keys, however many files there are of them.
         if request.command == "sort" && request.inputs() > 1 {

@@ -8,7 +8,8 @@
 //!    An .npy input has that of its header; an .npy output follows the same rule as a raw one, except that the first input's
 //!    order takes the place of little endian.
 //! 3. `--endian` and `--format` are for the file that `-o` names too, whatever it holds: keys, indices or records. Numbers
-//!    in the fields of raw records have the byte order of `--endian`; byte strings, values and offsets have none.
+//!    in the fields of raw records and in files of raw offsets have the byte order of `--endian`; byte strings and values
+//!    have none.
 //! 4. `--argsort` writes indices of 8 bytes, or of the type that the extension of the output names. That extension then
 //!    says nothing about the keys.
 //! 5. Values that come from an .npy file are its elements, without the header. Values written to .npy have the dtype of
