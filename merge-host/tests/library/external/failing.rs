@@ -193,7 +193,7 @@ impl Engines<String> for Spoiling {
 /// Sorts with an engine that fails. Sorted keys tell nothing where they are sorted again, but payloads do.
 fn fall_back(width: usize, failing: usize, memory: u64, source: impl FnOnce(FromSlice<u16>) -> FromSlice<u16>) {
     let options = Options { width, ..Options::new(memory) };
-    let input = pairs::<u16>(4000, 50, width);
+    let input = pairs::<u16>(8000, 50, width);
     let cpu = Engine::cpu_with_threads(1).unwrap();
     let mut engines = Spoiling { cpu, call: 0, failing, device: None };
     let source = source(FromSlice::new(input.clone(), width));
@@ -210,7 +210,7 @@ fn fall_back(width: usize, failing: usize, memory: u64, source: impl FnOnce(From
 #[test]
 fn what_a_failed_engine_has_spoilt_is_read_again() {
     for width in [0, 1, 4, 8] {
-        for (memory, calls) in [(1 << 20, 1), (8 << 10, 3)] {
+        for (memory, calls) in [(1 << 20, 1), (16 << 10, 3)] {
             for failing in 0..calls {
                 fall_back(width, failing, memory, |source| FromSlice { can_read_again: true, ..source });
                 fall_back(width, failing, memory, |source| FromSlice {
