@@ -4,7 +4,7 @@
 //!
 //! | layer | contents |
 //! | --- | --- |
-//! | [`key`], [`keys`], [`sequence`] | six number types as ordered bits; arrays of them; what a merge reads from |
+//! | [`key`], [`keys`], [`elements`], [`sequence`] | six number types as ordered bits; arrays of keys; keys with values; what a merge reads from |
 //! | [`textbook`] | the kernels of the textbook and of the course: one figure or algorithm a file |
 //! | [`thread`] | what one thread does: searches, networks |
 //! | [`warp`] | what the lanes of a warp do together: searches |
@@ -23,6 +23,7 @@
 #![allow(clippy::needless_range_loop)]
 
 pub mod block;
+pub mod elements;
 pub mod kernels;
 pub mod key;
 pub mod keys;

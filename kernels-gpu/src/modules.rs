@@ -6,12 +6,11 @@
 use crate::kernels::bounds::{merge_bounds::MERGE_BOUNDS, search_bounds::SEARCH_BOUNDS};
 use crate::kernels::count_below::COUNT_BELOW;
 use crate::kernels::groups::{reduce_groups::REDUCE_GROUPS, run_lengths::RUN_LENGTHS, unique::UNIQUE};
-use crate::kernels::merge_batch::{MERGE_BATCH, MERGE_BATCH_PAIRS};
+use crate::kernels::merge_batch::MERGE_BATCH;
 use crate::kernels::merge_fused::MERGE_FUSED;
-use crate::kernels::merge_pairs::MERGE_PAIRS;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
-use crate::kernels::merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED};
-use crate::kernels::merge_two_runs::{MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, PATH_TWO_RUNS};
+use crate::kernels::merge_ragged::{MERGE_RAGGED, PATH_RAGGED};
+use crate::kernels::merge_two_runs::{MERGE_TWO_RUNS, PATH_TWO_RUNS};
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -63,15 +62,14 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 16] = [
+pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
-    ("pairs", &[MERGE_PAIRS, MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS]),
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("groups", &[UNIQUE, RUN_LENGTHS, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
-    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
+    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",

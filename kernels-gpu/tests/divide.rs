@@ -7,6 +7,7 @@ mod common;
 use common::*;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
 use cuda_std::{GlobalMut, Word};
+use kernels_gpu::elements::Elements;
 use kernels_gpu::kernels::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, detect_runs};
 use kernels_gpu::kernels::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::kernels::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
@@ -23,7 +24,6 @@ use kernels_gpu::kernels::sort::divide::sort_buckets_with_values::{self, sort_bu
 use kernels_gpu::kernels::sort::divide::sort_rest::{self, sort_rest};
 use kernels_gpu::kernels::sort::divide::sort_rest_with_values::{self, sort_rest_with_values};
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan, RESTS};
-use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::kernels::sort::tile_in_order;
 use kernels_gpu::key::{Bits, Coding};

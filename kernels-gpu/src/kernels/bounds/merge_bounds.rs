@@ -1,8 +1,9 @@
 //! Bounds by a merge, at the splits of `path_big`.
 
-use crate::block::indexed_merge::{self, Cursors, Parts};
+use crate::block::indexed_merge::{self, Cursors};
+use crate::elements::Run;
+use crate::kernels::merge_path::Tile;
 use crate::key::{Bits, Coding};
-use crate::textbook::co_rank::clamp_split;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -11,7 +12,7 @@ use cuda_std::prelude::*;
 /// to one follow it, and otherwise `b`.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys; `bounds` has capacity for a number for each needle, in which the number of keys
+/// `a` and `b` are ascending; `bounds` has capacity for a number for each needle, in which the number of keys
 /// fits; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with
 /// [`indexed_merge::shared_bytes`] of dynamic shared memory. `bounds` overlaps nothing that is read.
 #[kernel(
@@ -20,48 +21,31 @@ use cuda_std::prelude::*;
     u64v4 = <u64, u32, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
     u64v8 = <u64, u64, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
-    a: *const B,
-    m: usize,
-    b: *const B,
-    n: usize,
+    a: Run<B, ()>,
+    b: Run<B, ()>,
     bounds: *mut I,
     splits: *const usize,
     lower: u32,
     coding: Coding<B>,
 ) {
-    let (total, tile_keys) = (m + n, NT * VT);
-    let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
-    let k = t * tile_keys;
-    let count = (total - k).min(tile_keys);
-    // SAFETY: `path_big` has written a split for each of `tiles` tiles; `t` and `t + 1` are read if they are below
-    // that: there is one block for each tile.
-    let splits = unsafe { Global::new(splits, tiles) };
-    let a_first = splits.get(t);
-    let a_count = clamp_split(a_first, if t + 1 < tiles { splits.get(t + 1) } else { m }, count) - a_first;
-    let (b_first, b_count) = (k - a_first, count - a_count);
-    // SAFETY: `a` and `b` have `m` and `n` elements, and there is a bound for each needle, as the caller promises. A split is at least
-    // `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order. A block writes the bounds of its own needles only.
-    let (parts, bounds) = unsafe {
-        (
-            Parts { a: Global::new(a, m).slice(a_first, a_count), b: Global::new(b, n).slice(b_first, b_count) },
-            if lower != 0 {
-                GlobalMut::new(bounds, m).slice(a_first, a_count)
-            } else {
-                GlobalMut::new(bounds, n).slice(b_first, b_count)
-            },
-        )
-    };
+    let needles = if lower != 0 { a.len } else { b.len };
+    // SAFETY: `a` and `b` have `len` keys, there is a split for each tile and a block, and a bound for each needle, as the
+    // caller promises. A block writes the bounds of its own needles only.
+    let (tile_of_block, bounds) =
+        unsafe { (Tile::of_block(a.source(), b.source(), splits, NT * VT), GlobalMut::new(bounds, needles)) };
+    let Tile { parts, a_first, b_first } = tile_of_block;
+    let bounds = if lower != 0 { bounds.slice(a_first, parts.a.len()) } else { bounds.slice(b_first, parts.b.len()) };
     // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots `t + i * NT`, `i < VT`, of
     // the tile, before a barrier, and then the slots in `before` of the needles of its own part of the merge.
     let (tile, before) =
         unsafe { (indexed_merge::key_memory::<B, NT, VT>(), indexed_merge::source_memory::<B, NT, VT>()) };
-    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, NT, VT>(parts, coding), tile);
+    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, (), NT, VT>(parts, coding), tile);
     thread::sync_threads();
-    let (a_end, end) = (a_count as u32, count as u32);
+    let pair = Cursors::of_pair(parts);
+    let (a_end, end) = (pair.a_end, pair.b_end);
     let first = thread::thread_idx_x() * VT as u32;
-    let cursors = Cursors { a: 0, b: a_end, a_end, b_end: end }.after(first.min(end), tile);
+    let cursors = pair.after(first.min(end), tile);
     indexed_merge::merge(
         tile,
         cursors,

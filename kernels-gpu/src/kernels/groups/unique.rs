@@ -3,7 +3,7 @@
 use super::heads;
 use crate::block::compaction::{self, CompactionMemory, load_each, scatter};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;

@@ -4,7 +4,7 @@ use super::{Kept, unpack};
 use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
 use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::{Output, Run, has_values};
 use crate::key::{Bits, Coding};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
@@ -44,17 +44,16 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread - 1
 }
 
-/// Kernel: writes the keys that `kept` keeps of `a` and `b` to `out`, ascending in the order of `coding`, with their values, and how
-/// many these are to `count`. One block a tile. There are no values if `V` is `()`.
+/// Kernel: writes the keys that `kept` keeps of `a` and `b` to `out`, ascending in the order of `coding`, with their values.
+/// One block a tile. There are no values if `V` is `()`.
 ///
 /// Of a pair of equal keys the one of `a` is kept, with its value.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys, one of which is not 0, with as many values each. `out` has capacity for
-/// `capacity` keys and values, `count` for one number. `splits` are those of
+/// `a` and `b` are ascending, and one of them has keys. `splits` are those of
 /// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]; `tiles` are the
-/// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one for each tile,
-/// with [`shared_bytes`]. What is written overlaps nothing that is read.
+/// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one for
+/// each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
         within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
@@ -65,29 +64,25 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     u64v4 = <u64, u32, { ROW.sets.of(8, 4).threads }, { ROW.sets.of(8, 4).items_per_thread }>,
     u64v8 = <u64, u64, { ROW.sets.of(8, 8).threads }, { ROW.sets.of(8, 8).items_per_thread }>,
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a: Elements<B, V>,
-    m: usize,
-    b: Elements<B, V>,
-    n: usize,
-    out: Elements<B, V>,
-    capacity: usize,
-    count: *mut u64,
+    a: Run<B, V>,
+    b: Run<B, V>,
+    out: Output<B, V>,
     tiles: *mut u64,
     splits: *const usize,
     kept: u32,
     coding: Coding<B>,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each step, and a key an index of 16 bits") };
-    const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
+    const { shared_memory::check(Memory::<B>::bytes(NT, VT, has_values::<V>())) };
     let tile_keys = const { tile_keys(NT, VT) };
+    let (m, n) = (a.len, b.len);
     let number = (m + n).div_ceil(tile_keys);
     // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else; `splits` has one for each tile. The
     // launch has `shared_bytes`. Threads write keys at different indices of a tile, and its sentinels, before a barrier; and after
     // another one what they keep, to slots that the scan gives to them alone.
     let (tiles, splits, Memory { keys: slots, sources, compaction }) = unsafe {
-        let memory = Memory::<B>::at_start(NT, VT, size_of::<V>() > 0);
+        let memory = Memory::<B>::at_start(NT, VT, has_values::<V>());
         (Tiles::new(tiles, number), Global::new(splits, number), memory)
     };
     let tile = compaction.take(tiles);
@@ -99,28 +94,17 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // At most `NT * VT` keys: a tile more than its share only if it begins one key before its diagonal.
     let total = end.0 + end.1 - a_first - b_first;
     let a_count = clamp_split(a_first, end.0, total) - a_first;
-    // SAFETY: arrays have `m` and `n` elements, as the caller promises. Points of the path are in both arrays, and `clamp_split`
-    // keeps the ends of a tile in order, so that `a_first + a_count <= m` and `b_first + total - a_count <= n`.
-    let (keys, values) = unsafe {
-        (
-            Parts {
-                a: Global::new(a.keys.cast_const(), m).slice(a_first, a_count),
-                b: Global::new(b.keys.cast_const(), n).slice(b_first, total - a_count),
-            },
-            Parts {
-                a: Global::new(a.values.cast_const(), m).slice(a_first, a_count),
-                b: Global::new(b.values.cast_const(), n).slice(b_first, total - a_count),
-            },
-        )
-    };
+    // SAFETY: arrays have `m` and `n` elements, as the caller promises.
+    let (a, b) = unsafe { (a.source(), b.source()) };
+    // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order, so that
+    // `a_first + a_count <= m` and `b_first + total - a_count <= n`.
+    let parts = Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, total - a_count) };
     let prefetch = || {
         let [(a_first, b_first), (a_end, b_end)] = ahead;
-        // SAFETY: as above.
-        let (a, b) = unsafe { (Global::new(a.keys.cast_const(), m), Global::new(b.keys.cast_const(), n)) };
-        prefetch_lines(a, a_first, a_end);
-        prefetch_lines(b, b_first, b_end);
+        prefetch_lines(a.keys, a_first, a_end);
+        prefetch_lines(b.keys, b_first, b_end);
     };
-    load_keys::<B, NT, VT>(keys, coding, slots, prefetch);
+    load_keys::<B, V, NT, VT>(parts, coding, slots, prefetch);
     thread::sync_threads();
 
     let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
@@ -138,7 +122,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // The keys of the tile have been read by all threads: `count` has a barrier.
     scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
-    if const { size_of::<V>() > 0 } {
+    if has_values::<V>() {
         let source = |i: usize| {
             // Within the tile even if arrays are not ascending: a step behind the end of B finds the greatest key there, and so takes one of A;
             // and the steps that are kept take no more keys than are left.
@@ -150,29 +134,27 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         // The values are on their way while the block looks back.
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| {
             let source = sources.get(i) as usize;
-            if source < a_count { values.a.get(source) } else { values.b.get(source - a_count) }
+            if source < a_count { parts.a.values.get(source) } else { parts.b.values.get(source - a_count) }
         });
     }
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(size_of::<V>() > 0) }) };
+    unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(has_values::<V>()) }) };
     thread::sync_threads();
     let before = compaction.kept_before();
     // Computed anew: to keep it takes registers.
     let number = recomputed(m + n).div_ceil(tile_keys);
     if t + 1 == number && thread::thread_idx_x() == 0 {
-        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
-        unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
+        // SAFETY: `out.count` is one number, as the caller promises, which the block of the last tile alone writes.
+        unsafe { GlobalMut::new(out.count, 1) }.set(0, before as u64 + of_tile as u64);
     }
     // Arrays that are not ascending may give more keys than there can be of ascending ones.
-    let begin = before.min(capacity);
-    let len = (of_tile as usize).min(capacity - begin);
-    // SAFETY: `out` has `capacity` elements, as the caller promises. Tiles write one after the other, none what another one writes.
-    let (to_keys, to_values) = unsafe {
-        (GlobalMut::new(out.keys, capacity).slice(begin, len), GlobalMut::new(out.values, capacity).slice(begin, len))
-    };
-    compaction::write::<B, NT, VT>(slots, to_keys, coding);
-    if const { size_of::<V>() > 0 } {
-        compaction::put::<V, NT, VT>(loaded, to_values);
+    let begin = before.min(out.capacity);
+    let len = (of_tile as usize).min(out.capacity - begin);
+    // SAFETY: `out` has capacity for as many elements, as the caller promises. Tiles write one after the other, none what another one writes.
+    let to = unsafe { out.at.arrays(out.capacity) }.slice(begin, len);
+    compaction::write::<B, NT, VT>(slots, to.keys, coding);
+    if has_values::<V>() {
+        compaction::put::<V, NT, VT>(loaded, to.values);
     }
 }
 
@@ -185,17 +167,18 @@ const fn pause(has_values: bool) -> u32 {
 /// `coding` encodes them. What is done `meanwhile`, none of that waits for. A barrier follows.
 #[inline(always)]
 #[track_caller]
-fn load_keys<B: Bits, const NT: usize, const VT: usize>(
-    parts: Parts<B>,
+fn load_keys<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    parts: Parts<B, V>,
     coding: Coding<B>,
     slots: Shared<B>,
     meanwhile: impl FnOnce(),
 ) {
-    let (thread, count) = (thread::thread_idx_x() as usize, parts.a.len() + parts.b.len());
-    let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
+    let (a, b) = (parts.a.keys, parts.b.keys);
+    let (thread, count) = (thread::thread_idx_x() as usize, a.len() + b.len());
+    let (in_a, in_b) = (a.place(thread), b.place(thread.wrapping_sub(a.len())));
     // Relative to the thread, so that the indices of its keys compare as constants.
-    let a_end = parts.a.len() as i32 - thread as i32;
-    let end = a_end + parts.b.len() as i32;
+    let a_end = a.len() as i32 - thread as i32;
+    let end = a_end + b.len() as i32;
     // All rows but the last one are full in each tile but the last one, whose length varies by a key or two.
     let is_full = count >= NT * (VT - 1);
     let copy = |step: i32, at: u32| {
@@ -212,7 +195,7 @@ fn load_keys<B: Bits, const NT: usize, const VT: usize>(
     }
     meanwhile();
     if thread == 0 {
-        slots.set(parts.a.len() as u32, B::MAX);
+        slots.set(a.len() as u32, B::MAX);
     }
     let mut behind = (count + 1 + thread) as u32;
     while behind < slots.len() {

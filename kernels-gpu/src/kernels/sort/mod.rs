@@ -34,7 +34,6 @@
 pub mod block_sort;
 pub mod detect_runs;
 pub mod divide;
-pub mod elements;
 pub mod indices;
 pub mod merge_pass;
 pub mod payload;

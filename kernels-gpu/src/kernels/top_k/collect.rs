@@ -11,7 +11,7 @@
 use super::{CHUNK_UNIT, Chunk, KEYS4, KEYS8, Places, Progress, next_row, prefix};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};

@@ -13,7 +13,7 @@
 //! ```
 
 use super::{KEYS4, KEYS8, Progress, next_row};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};

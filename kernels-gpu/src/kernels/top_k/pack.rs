@@ -4,7 +4,7 @@ use super::gather::{PAGE, Pages};
 use super::{GATHERED, Progress};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::key::Bits;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;

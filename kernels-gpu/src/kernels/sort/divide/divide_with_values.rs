@@ -4,7 +4,7 @@ use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Job, Workspace};
 use crate::block::shared_memory;
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::kernels::sort::tile_in_order::{DIGITS, Places, Span, TileMemory, ToDigit, move_tile};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;

@@ -14,7 +14,7 @@ use super::sort_buckets::{Bins, BucketMemory, MOST_FINER, bins, fail};
 use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block::scan::{block_range, sum_before};
 use crate::block::shared_memory::{self, of_widths, shared_memory};
-use crate::kernels::sort::elements::{Arrays, Elements, has_values};
+use crate::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;

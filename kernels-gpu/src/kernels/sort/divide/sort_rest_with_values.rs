@@ -5,7 +5,7 @@ use super::sort_rest::each_left;
 use super::workspace::{Job, Workspace};
 use crate::block::shared_memory;
 use crate::block::sort_tile::{KeyTile, sort_tile};
-use crate::kernels::sort::elements::{Arrays, Elements};
+use crate::elements::{Arrays, Elements};
 use crate::kernels::sort::is_whole_warps;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;

@@ -13,7 +13,7 @@ use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_run
 use super::numbers::{MOST_ALIKE, Numbers, Pass, insert};
 use crate::block::shared_memory::{of_widths, shared_memory};
 use crate::block::swizzled::Swizzled;
-use crate::kernels::sort::elements::{Arrays, Elements};
+use crate::elements::{Arrays, Elements};
 use crate::key::{Bits, Coding};
 use crate::warp::sort_lanes::LANE_KEYS;
 use cuda_std::prelude::*;

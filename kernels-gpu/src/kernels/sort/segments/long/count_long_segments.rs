@@ -2,7 +2,7 @@
 
 use super::{LongSegments, Unit};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::has_values;
+use crate::elements::has_values;
 use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
 use crate::kernels::sort::{clear, for_each_key, is_whole_warps};
 use crate::key::{Bits, Coding};

@@ -3,7 +3,7 @@
 use super::rounds::{RoundMemory, Rounds, UnitOfRound};
 use super::{LongSegments, PART_UNITS, Workspace, long_tile};
 use crate::block::shared_memory::{self, of_widths, shared_memory};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::kernels::sort::tile_in_order::{DIGITS, Places, Span, TileMemory, move_tile};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;

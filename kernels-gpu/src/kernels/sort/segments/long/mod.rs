@@ -39,8 +39,8 @@ mod rounds;
 
 use super::middle::MAX_BINNED;
 use super::middle_runs::MAX_MIDDLE;
+use crate::elements::has_values;
 use crate::kernels::sort::divide::usual_len;
-use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{DIGIT_BITS, DIGITS, ToDigit};
 use crate::key::Bits;
 use crate::tuning::{DivideTile, ROW};
