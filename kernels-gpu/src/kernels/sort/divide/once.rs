@@ -12,15 +12,16 @@ use super::choose_digits::{Choice, ChooseMemory, How, Undivided, choose, note_pa
 use super::count_digits::{COUNT_THREADS, count};
 use super::counters::Counters;
 use super::digits::{ANY, Curve, Digits, LINEAR};
-use super::divide::{TileMemory, load, move_keys};
+use super::in_any_order::{TileMemory, load, move_keys};
 use super::place_buckets::{PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment};
+use super::sort_buckets;
 use super::sort_buckets::{fail, few};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
-use super::{sort_buckets, sort_buckets_with_values};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::block::sort_tile::{KeyTile, sort_tile};
 use crate::block::tile;
+use crate::elements::Arrays;
 use crate::kernels::sort::detect_runs::Detection;
 use crate::kernels::sort::{clear, is_whole_warps};
 use crate::key::{Bits, Coding};
@@ -147,11 +148,7 @@ fn has_descent<B: Bits>(keys: GlobalMut<B>, first: usize, end: usize, coding: Co
 
 /// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes` bytes.
 pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: usize) -> u32 {
-    if bytes == 4 {
-        sort_buckets::shared_bytes::<u32>(threads, items_per_thread)
-    } else {
-        sort_buckets_with_values::shared_bytes(threads, items_per_thread, bytes, 0)
-    }
+    sort_buckets::shared_bytes(threads, items_per_thread, bytes, 0)
 }
 
 /// Kernel: moves all keys from `from` to `to`, to the places of their digits, and lists the buckets that these make, as
@@ -184,7 +181,7 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     // index of its own: tiles reserve those of their keys by `fetch_add`.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     if thread::block_idx_x() < plan.parts(plan.n) {
-        let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
+        let Some(tile) = Tiles::<B, ()>::of(plan, workspace, 0).next() else { return };
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
@@ -311,11 +308,8 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         // SAFETY: all `NT` threads of the block are here, as `DIVIDED` is the same for all; the launch has
         // `sort_shared_bytes`; `divide_once` has listed the buckets, of up to `NT * VT` keys.
         unsafe {
-            if size_of::<B>() == 4 {
-                sort_buckets::sort_all::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, fail);
-            } else {
-                sort_buckets_with_values::sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, fail);
-            }
+            let sides = [keys, scratch].map(Arrays::alone);
+            sort_buckets::sort_all::<B, (), NT, VT, FEW, true>(workspace, sides, coding, fail);
         }
         left = if failed.get() { workspace.buckets() } else { 0 };
     }

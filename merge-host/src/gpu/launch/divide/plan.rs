@@ -7,22 +7,23 @@ use kernels_gpu::kernels::sort::divide::choose_digits::CHOOSE_DIGITS;
 use kernels_gpu::kernels::sort::divide::count_digits::COUNT_DIGITS;
 use kernels_gpu::kernels::sort::divide::count_twice::COUNT_TWICE;
 use kernels_gpu::kernels::sort::divide::divide::DIVIDE;
-use kernels_gpu::kernels::sort::divide::divide_with_values::DIVIDE_WITH_VALUES;
 use kernels_gpu::kernels::sort::divide::once::{COUNT_ONCE, DIVIDE_ONCE, SORT_ONCE};
 use kernels_gpu::kernels::sort::divide::place_buckets::PLACE_BUCKETS;
 use kernels_gpu::kernels::sort::divide::place_parts::PLACE_PARTS;
-use kernels_gpu::kernels::sort::divide::sort_buckets::{SORT_BUCKETS, SORT_LONG_BUCKETS};
-use kernels_gpu::kernels::sort::divide::sort_buckets_with_values::{SORT_BUCKETS_WITH_VALUES, SORT_WIDE_BUCKETS};
+use kernels_gpu::kernels::sort::divide::sort_buckets::SORT_BUCKETS;
 use kernels_gpu::kernels::sort::divide::sort_rest::SORT_REST;
-use kernels_gpu::kernels::sort::divide::sort_rest_with_values::SORT_REST_WITH_VALUES;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Layout, Plan};
 use kernels_gpu::kernels::sort::divide::{self as divisions, divide};
-use kernels_gpu::kernels::sort::tile_in_order;
 use kernels_gpu::key::Key;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 
 /// Buckets that larger blocks sort, of which a multiprocessor holds one.
 pub(super) const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
+
+/// The entry point that sorts these.
+pub(super) fn long_buckets_entry<K: Key>() -> Entry {
+    (SORT_BUCKETS.name, format!("{}long", bits(size_of::<K>())))
+}
 
 /// How keys are divided.
 #[derive(Clone, Copy)]
@@ -88,7 +89,7 @@ impl DividePlan {
         let [divide, sort_buckets, sort_rest] = self.moving_entries::<K>();
         let of_all = [CHOOSE_DIGITS, COUNT_DIGITS, PLACE_BUCKETS].map(of_key);
         let twice = (self.plan.twice != 0).then(|| of_key(COUNT_TWICE));
-        let long = (self.plan.long > 0).then(|| of_key(SORT_LONG_BUCKETS));
+        let long = (self.plan.long > 0).then(long_buckets_entry::<K>);
         let in_order = (self.value_bytes > 0).then(|| of_key(PLACE_PARTS));
         let of_some = twice.into_iter().chain(long).chain(in_order);
         of_all.into_iter().chain(of_some).chain([divide, sort_buckets, sort_rest]).collect()
@@ -97,25 +98,16 @@ impl DividePlan {
     /// The launch of `blocks` blocks that divide tiles.
     pub(super) fn divide_shape<K: Key>(self, blocks: usize) -> Shape {
         let Self { tile, value_bytes, .. } = self;
-        let shared_bytes = match value_bytes {
-            0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
-            _ => tile_in_order::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
-        };
+        let shared_bytes = divide::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes);
         Shape { blocks, threads: tile.threads as u32, shared_bytes }
     }
 
     /// Those that move keys.
     pub(super) fn moving_entries<K: Key>(self) -> [Entry; 3] {
-        let keys = bits(size_of::<K>());
-        if self.value_bytes == 0 {
-            let tiles =
-                if self.tile == tuning::ROW.divide_many.of(4, 0) { format!("{keys}many") } else { keys.clone() };
-            let sort_buckets = if size_of::<K>() == 4 { SORT_BUCKETS } else { SORT_WIDE_BUCKETS };
-            return [(DIVIDE.name, tiles), (sort_buckets.name, keys.clone()), (SORT_REST.name, keys)];
-        }
         let suffix = suffix::<K>(self.value_bytes);
-        [DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]
-            .map(|kernel| (kernel.name, suffix.clone()))
+        let is_of_many = self.value_bytes == 0 && self.tile == tuning::ROW.divide_many.of(4, 0);
+        let tiles = if is_of_many { format!("{suffix}many") } else { suffix.clone() };
+        [(DIVIDE.name, tiles), (SORT_BUCKETS.name, suffix.clone()), (SORT_REST.name, suffix)]
     }
 
     /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not divided.

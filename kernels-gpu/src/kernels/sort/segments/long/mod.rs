@@ -27,12 +27,10 @@
 //! | [`count_long_segments`] | how many keys of each segment have each digit |
 //! | [`place_long_segments`] | where the keys of each digit go, and who sorts them |
 //! | `rounds` | which units a block moves |
-//! | [`divide_long_segments`] | the keys of each unit go there |
-//! | [`divide_long_segments_with_values`] | the same with their values, in order |
+//! | [`divide_long_segments`] | the keys of each unit go there, and their values in order |
 
 pub mod count_long_segments;
 pub mod divide_long_segments;
-pub mod divide_long_segments_with_values;
 pub mod find_long_segments;
 pub mod place_long_segments;
 mod rounds;
