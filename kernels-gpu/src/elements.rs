@@ -1,7 +1,7 @@
 //! Keys with values: two arrays. A kernel is generic over the type `V` of the values, which is `()` for keys alone.
 //!
 //! ```text
-//!   Elements   addresses, as the host passes them
+//!   Elements   addresses, as the host passes them; with a length, a Slice
 //!   Source     arrays to read       │ k0 k1 k2 … │ v0 v1 v2 … │     value i belongs to key i
 //!   Arrays     arrays to write      │ k0 k1 k2 … │ v0 v1 v2 … │
 //! ```
@@ -49,21 +49,31 @@ impl<B: Word, V: Word> Elements<B, V> {
     }
 }
 
-/// A run: the addresses of sorted keys and their values, and how many there are.
+/// An array: the addresses of its elements, and how many there are.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Run<B, V> {
+pub struct Slice<B, V> {
     /// The elements.
     pub at: Elements<B, V>,
     /// How many there are.
     pub len: usize,
 }
 
-impl<B: Word, V: Word> Run<B, V> {
+impl<B: Word, V: Word> Slice<B, V> {
+    /// The arrays.
+    ///
+    /// # Safety
+    /// There are `len` keys and values, and no other thread uses an element while one writes it.
+    #[inline(always)]
+    pub(crate) unsafe fn arrays(self) -> Arrays<B, V> {
+        // SAFETY: the caller promises `len` keys and values, and that no thread uses an element while another one writes it.
+        unsafe { self.at.arrays(self.len) }
+    }
+
     /// The arrays, to be read only.
     ///
     /// # Safety
-    /// As for [`Elements::source`], with `len` for `n`.
+    /// There are `len` keys and values, and nothing writes them during the launch.
     #[inline(always)]
     pub(crate) unsafe fn source(self) -> Source<B, V> {
         // SAFETY: the caller promises `len` keys and values that stay as they are.

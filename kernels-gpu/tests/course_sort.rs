@@ -17,7 +17,7 @@ mod common;
 use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
-use kernels_gpu::elements::Run;
+use kernels_gpu::elements::Slice;
 use kernels_gpu::textbook::merge_small_batch::{self, merge_small_batch};
 
 /// Sibling runs: A begins and ends, and B begins there and ends, at these indices.
@@ -57,7 +57,7 @@ fn sort_runs<K: TestKey, V: Word, const NT: usize, const VT: usize>(
 ) -> Result<usize, Fault> {
     let in_second = passes(arrays[0].0.len(), run, in_second, |in_second, Siblings { begin, middle, end }| {
         let (from, to) = (arrays[usize::from(in_second)], arrays[usize::from(!in_second)]);
-        let run = |begin, end| Run { at: elements_from(from.0, from.1, begin), len: end - begin };
+        let run = |begin, end| Slice { at: elements_from(from.0, from.1, begin), len: end - begin };
         let c = elements_from(to.0, to.1, begin);
         run::merge_in_two_phases::<K, V, NT, VT>(emulator, run(begin, middle), run(middle, end), c)
     })?;

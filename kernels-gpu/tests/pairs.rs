@@ -7,7 +7,7 @@ use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
 use kernels_gpu::block::indexed_merge;
-use kernels_gpu::elements::{Elements, Run};
+use kernels_gpu::elements::{Elements, Slice};
 use kernels_gpu::kernels::merge_batch::{merge_batch, pairs_per_block};
 use kernels_gpu::kernels::merge_ragged::{self, RaggedRuns, merge_ragged, path_ragged};
 use rand::rngs::StdRng;
@@ -96,7 +96,7 @@ fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
 ) -> Result<(Vec<K>, Vec<V>), Fault> {
     let mut emulator = Emulator::new(seed);
     let arrays = Arrays::of(&mut emulator, a, b);
-    let (a, b) = (Run { at: arrays.a, len: a.keys.len() }, Run { at: arrays.b, len: b.keys.len() });
+    let (a, b) = (Slice { at: arrays.a, len: a.keys.len() }, Slice { at: arrays.b, len: b.keys.len() });
     run::merge_in_two_phases::<K, V, NT, VT>(&mut emulator, a, b, arrays.out())?;
     arrays.read(&mut emulator)
 }

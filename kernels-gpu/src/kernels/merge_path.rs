@@ -17,7 +17,7 @@
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
-use crate::elements::{Arrays, Elements, Run, Source, has_values};
+use crate::elements::{Arrays, Elements, Slice, Source, has_values};
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
 use crate::textbook::co_rank::clamp_split;
@@ -46,8 +46,8 @@ const WINDOW: usize = 512;
 /// [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn path_big<B: Bits>(
-    a: Run<B, ()>,
-    b: Run<B, ()>,
+    a: Slice<B, ()>,
+    b: Slice<B, ()>,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,
@@ -133,8 +133,8 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: b
     u64v8 = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }>,
 )]
 pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a: Run<B, V>,
-    b: Run<B, V>,
+    a: Slice<B, V>,
+    b: Slice<B, V>,
     c: Elements<B, V>,
     splits: *const usize,
     coding: Coding<B>,

@@ -7,7 +7,7 @@
 //!
 //! Two runs are merged faster so than by a [pass over many](crate::kernels::sort::merge_pass::many_runs).
 
-use crate::elements::{Elements, Run};
+use crate::elements::{Elements, Slice};
 use crate::kernels::merge_path;
 use crate::key::{Bits, Coding};
 use crate::keys::Keys;
@@ -66,7 +66,7 @@ pub unsafe fn path_two_runs<B: Bits>(
     u64v8 = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }>,
 )]
 pub unsafe fn merge_two_runs<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    at: Run<B, V>,
+    at: Slice<B, V>,
     offsets: *const usize,
     c: Elements<B, V>,
     splits: *const usize,

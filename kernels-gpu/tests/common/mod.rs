@@ -4,7 +4,7 @@
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
 use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::elements::{Elements, Run};
+use kernels_gpu::elements::{Elements, Slice};
 use kernels_gpu::key::{Coding, Key};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -192,8 +192,8 @@ pub fn keys_alone<B: Word>(keys: Buffer<B>) -> Elements<B, ()> {
 }
 
 /// The keys of a run.
-pub fn keys_of<B, V>(run: Run<B, V>) -> Run<B, ()> {
-    Run { at: Elements { keys: run.at.keys, values: std::ptr::null_mut() }, len: run.len }
+pub fn keys_of<B, V>(run: Slice<B, V>) -> Slice<B, ()> {
+    Slice { at: Elements { keys: run.at.keys, values: std::ptr::null_mut() }, len: run.len }
 }
 
 /// Runs `work` on a fresh emulator; a fault fails the test with its own words.
@@ -289,7 +289,7 @@ pub mod run {
     /// `path_big`, then `merge_big` with tiles of `NT * VT`.
     pub fn big<K: TestKey, const NT: usize, const VT: usize>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
-        let [a, b] = [a, b].map(|keys| Run { at: keys_alone(load(&mut emulator, keys)), len: keys.len() });
+        let [a, b] = [a, b].map(|keys| Slice { at: keys_alone(load(&mut emulator, keys)), len: keys.len() });
         let c = emulator.uninit(a.len + b.len);
         merge_in_two_phases::<K, (), NT, VT>(&mut emulator, a, b, keys_alone(c))?;
         store(&mut emulator, c)
@@ -298,8 +298,8 @@ pub mod run {
     /// The same in the emulator's memory, with values.
     pub fn merge_in_two_phases<K: TestKey, V: Word, const NT: usize, const VT: usize>(
         emulator: &mut Emulator,
-        a: Run<K::Bits, V>,
-        b: Run<K::Bits, V>,
+        a: Slice<K::Bits, V>,
+        b: Slice<K::Bits, V>,
         c: Elements<K::Bits, V>,
     ) -> Result<(), Fault> {
         let tiles = (a.len + b.len).div_ceil(NT * VT);

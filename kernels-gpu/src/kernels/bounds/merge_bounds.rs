@@ -1,7 +1,7 @@
 //! Bounds by a merge, at the splits of `path_big`.
 
 use crate::block::indexed_merge::{self, Cursors};
-use crate::elements::Run;
+use crate::elements::Slice;
 use crate::kernels::merge_path::Tile;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
@@ -22,8 +22,8 @@ use cuda_std::prelude::*;
     u64v8 = <u64, u64, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
 )]
 pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
-    a: Run<B, ()>,
-    b: Run<B, ()>,
+    a: Slice<B, ()>,
+    b: Slice<B, ()>,
     bounds: *mut I,
     splits: *const usize,
     lower: u32,

@@ -1,7 +1,7 @@
 //! The first launch: where tiles begin on the balanced path.
 
 use super::pack;
-use crate::elements::Run;
+use crate::elements::Slice;
 use crate::kernels::merge_path::find_splits;
 use crate::key::{Bits, Coding};
 use crate::keys::Keys;
@@ -15,8 +15,8 @@ use cuda_std::prelude::*;
 /// As for [`path_big`](crate::kernels::merge_path::path_big), in the same shape.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn balance_path<B: Bits>(
-    a: Run<B, ()>,
-    b: Run<B, ()>,
+    a: Slice<B, ()>,
+    b: Slice<B, ()>,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,

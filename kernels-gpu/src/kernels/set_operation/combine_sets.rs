@@ -4,7 +4,7 @@ use super::{Kept, unpack};
 use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
 use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Output, Run, has_values};
+use crate::elements::{Output, Slice, has_values};
 use crate::key::{Bits, Coding};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
@@ -65,8 +65,8 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     u64v8 = <u64, u64, { ROW.sets.of(8, 8).threads }, { ROW.sets.of(8, 8).items_per_thread }>,
 )]
 pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a: Run<B, V>,
-    b: Run<B, V>,
+    a: Slice<B, V>,
+    b: Slice<B, V>,
     out: Output<B, V>,
     tiles: *mut u64,
     splits: *const usize,

@@ -13,7 +13,7 @@
 //! ```
 
 use super::{KEYS4, KEYS8, Progress, next_row};
-use crate::elements::Elements;
+use crate::elements::{Elements, Slice, Source, has_values};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
@@ -73,7 +73,7 @@ impl Pages {
 /// values, or none if `V` is `()`. If there is no bound, does nothing.
 ///
 /// # Safety
-/// `from` has `n` elements and `to` [`PAGE`] for each page; `pages` are as they are described, and `progress` is what `take_sample` has written. Blocks are of
+/// `to` has [`PAGE`] elements for each page; `pages` are as they are described, and `progress` is what `take_sample` has written. Blocks are of
 /// [`THREADS`] threads, with as many warps as `pages` says.
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
@@ -84,8 +84,7 @@ impl Pages {
     u64v8 = <u64, u64, KEYS8> within (THREADS, BLOCKS),
 )]
 pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
-    from: Elements<B, V>,
-    n: usize,
+    from: Slice<B, V>,
     to: Elements<B, V>,
     pages: Pages,
     progress: *mut u64,
@@ -96,17 +95,9 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     let Some(bound) = (unsafe { Progress::new(progress) }).bound() else { return };
     let bound = B::from_register(bound);
     // SAFETY: there are so many elements, as the caller promises, which nothing writes during the launch; each page is written by the warp that has taken it.
-    let (keys, values, to_keys, to_values, of_pages) = unsafe {
-        let room = pages.count as usize * PAGE;
-        (
-            Global::new(from.keys.cast_const(), n),
-            Global::new(from.values.cast_const(), n),
-            GlobalMut::new(to.keys, room),
-            GlobalMut::new(to.values, room),
-            pages.open(),
-        )
-    };
-    let has_indices = from.values.is_null();
+    let (n, has_indices) = (from.len, from.at.values.is_null());
+    let (Source { keys, values }, to, of_pages) =
+        unsafe { (from.source(), to.arrays(pages.count as usize * PAGE), pages.open()) };
     let lane = warp::lane_id();
     let warp = thread::block_idx_x() * WARPS as u32 + thread::thread_idx_x() / WARP_SIZE;
     // The next page for key `found` of this warp, for all lanes.
@@ -173,9 +164,9 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
                 let of_slot = if slot < PAGE as u32 { first } else { page };
                 let place = of_slot as usize * PAGE + (slot % PAGE as u32) as usize;
                 // Read again: to find the key of a row in registers takes more.
-                to_keys.set(place, coding.encode(keys.get(row(i))));
-                if const { size_of::<V>() > 0 } {
-                    to_values
+                to.keys.set(place, coding.encode(keys.get(row(i))));
+                if has_values::<V>() {
+                    to.values
                         .set(place, if has_indices { V::from_register(row(i) as u64) } else { values.get(row(i)) });
                 }
             }

@@ -1,6 +1,6 @@
 //! Merges of many pairs of runs: of one length, and of any lengths.
 
-use super::{Address, Arrays, Entry, Queue, bits, run, suffix, with_values};
+use super::{Address, Arrays, Entry, Queue, bits, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::block::indexed_merge;
@@ -95,7 +95,7 @@ pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
     let (Lengths { problems: pairs, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
     let value_bytes = arrays[0].value_bytes;
     with_values!(value_bytes, V => {
-        let [a, b, c] = arrays.map(|array| run::<K, V>(array).at);
+        let [a, b, c] = arrays.map(|array| slice::<K, V>(array).at);
         // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
         unsafe {
             queue.launch(
@@ -133,14 +133,14 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
     let (pairs, coding) = (problems, Coding::of::<K>(false));
     let path = {
-        let runs = |keys: Arrays, offsets| RaggedRuns { at: run::<K, ()>(keys).at, offsets: offsets as *const usize };
+        let runs = |keys: Arrays, offsets| RaggedRuns { at: slice::<K, ()>(keys).at, offsets: offsets as *const usize };
         PathRagged { a: runs(a, a_offsets), b: runs(b, b_offsets), pairs, splits, tiles, tile_keys, coding }
     };
     // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
     unsafe { queue.launch(&bits(size_of::<K>()), path_shape, &path)? };
     with_values!(out.value_bytes, V => {
-        let runs = |from: Arrays, offsets| RaggedRuns { at: run::<K, V>(from).at, offsets: offsets as *const usize };
-        let (a, b, c) = (runs(a, a_offsets), runs(b, b_offsets), run::<K, V>(out).at);
+        let runs = |from: Arrays, offsets| RaggedRuns { at: slice::<K, V>(from).at, offsets: offsets as *const usize };
+        let (a, b, c) = (runs(a, a_offsets), runs(b, b_offsets), slice::<K, V>(out).at);
         // SAFETY: as above.
         unsafe {
             queue.launch(

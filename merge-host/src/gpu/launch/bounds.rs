@@ -1,7 +1,7 @@
 //! Lower and upper bounds of sorted needles in sorted keys.
 
 use super::merge::path_shape;
-use super::{Address, Arrays, Entry, Queue, run, suffix, with_numbers};
+use super::{Address, Arrays, Entry, Queue, slice, suffix, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::block::indexed_merge;
@@ -57,7 +57,7 @@ pub(in crate::gpu) unsafe fn bounds<K: Key>(
     }
     // Of equal keys those of A go first: needles, if keys equal to them do not count.
     let (a, b) = if lower { (needles, keys) } else { (keys, needles) };
-    let (a, b) = (run::<K, ()>(a), run::<K, ()>(b));
+    let (a, b) = (slice::<K, ()>(a), slice::<K, ()>(b));
     let (tile, splits) = (tuning::indexed(size_of::<K>()), workspace as *mut usize);
     let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
     let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);

@@ -11,7 +11,7 @@
 
 use super::merge::path_shape;
 use super::sort::splits_shape;
-use super::{Address, Arrays, Entry, Queue, align, bits, elements, run, suffix, with_values};
+use super::{Address, Arrays, Entry, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortOrder};
 use kernels_gpu::kernels::merge_path;
@@ -193,7 +193,7 @@ unsafe fn merge_two_runs<K: Key>(
     unsafe {
         queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
         with_values!(value_bytes, V => {
-            let merge = MergeTwoRuns { at: run::<K, V>(from), offsets, c: run::<K, V>(out).at, splits, coding };
+            let merge = MergeTwoRuns { at: slice::<K, V>(from), offsets, c: slice::<K, V>(out).at, splits, coding };
             queue.launch(&suffix, shape, &merge)
         })
     }

@@ -1,6 +1,6 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Entry, Queue, bits, elements, run, suffix, with_numbers};
+use super::{Address, Arrays, Entry, Queue, bits, elements, slice, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
 use cuda_std::Word;
@@ -174,9 +174,9 @@ unsafe fn two_phase<K: Key, V: Word>(
     let shared_bytes = merge_path::shared_bytes::<K>(tile_keys, tile.items_per_thread, size_of::<V>() > 0);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
     let coding = Coding::of::<K>(false);
-    let path = PathBig { a: run::<K, ()>(a), b: run::<K, ()>(b), splits, tiles, tile_keys, coding };
+    let path = PathBig { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
     let c = elements::<K, V>((out.keys, out.values));
-    let merge = MergeBig { a: run::<K, V>(a), b: run::<K, V>(b), c, splits, coding };
+    let merge = MergeBig { a: slice::<K, V>(a), b: slice::<K, V>(b), c, splits, coding };
     // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
     unsafe {
         queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;

@@ -52,7 +52,7 @@ use cuda_std::launch::Arguments;
 use cust::event::{Event, EventFlags};
 use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
 use cust::stream::{Stream, StreamWaitEventFlags};
-use kernels_gpu::elements::{Elements, Run};
+use kernels_gpu::elements::{Elements, Slice};
 use kernels_gpu::key::Key;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use thresholds::Thresholds;
@@ -242,8 +242,8 @@ fn elements<K: Key, V>((keys, values): (Address, Address)) -> Elements<K::Bits, 
 }
 
 /// The elements of `arrays`, and how many there are.
-fn run<K: Key, V>(arrays: Arrays) -> Run<K::Bits, V> {
-    Run { at: elements::<K, V>((arrays.keys, arrays.values)), len: arrays.len }
+fn slice<K: Key, V>(arrays: Arrays) -> Slice<K::Bits, V> {
+    Slice { at: elements::<K, V>((arrays.keys, arrays.values)), len: arrays.len }
 }
 
 /// Does something with `V` as the type of numbers of that many bytes: `u32` or `u64`.

@@ -1,7 +1,7 @@
 //! Set operations on two sorted arrays.
 
 use super::merge::path_shape;
-use super::{Address, Arrays, Entry, Queue, align, run, suffix, with_values};
+use super::{Address, Arrays, Entry, Queue, align, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::set_operation::{Kept, SetOperation};
@@ -81,11 +81,11 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     // cleared before.
     unsafe {
         queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
-        let path = BalancePath { a: run::<K, ()>(a), b: run::<K, ()>(b), splits, tiles, tile_keys, coding };
+        let path = BalancePath { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
         queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
         with_values!(out.value_bytes, V => {
-            let (a, b, tiles) = (run::<K, V>(a), run::<K, V>(b), workspace as *mut u64);
-            let out = Output { at: run::<K, V>(out).at, capacity: out.len, count: count as *mut u64 };
+            let (a, b, tiles) = (slice::<K, V>(a), slice::<K, V>(b), workspace as *mut u64);
+            let out = Output { at: slice::<K, V>(out).at, capacity: out.len, count: count as *mut u64 };
             queue.launch(&suffix_of_values, shape, &CombineSets { a, b, out, tiles, splits, kept, coding })
         })
     }
