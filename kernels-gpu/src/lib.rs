@@ -4,7 +4,7 @@
 //!
 //! | layer | contents |
 //! | --- | --- |
-//! | [`key`], [`keys`], [`elements`], [`sequence`] | six number types as ordered bits; arrays of keys; keys with values; what a merge reads from |
+//! | [`key`], [`keys`], [`elements`], [`sequence`] | ordered bits of keys; arrays of keys, with values; what is merged |
 //! | [`textbook`] | the kernels of the textbook and of the course: one figure or algorithm a file |
 //! | [`thread`] | what one thread does: searches, networks |
 //! | [`warp`] | what the lanes of a warp do together: searches |
@@ -14,9 +14,9 @@
 //! | [`tuning`] | the shapes of tiles |
 //! | [`modules`] | which compiled module holds which kernel |
 //!
-//! On the host the functions here are plain generic functions. On the GPU those marked `#[kernel]` are entry points, one
-//! for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Of which type they are, and in
-//! which order, comes with each launch, as a [`Coding`](key::Coding).
+//! On the host the functions here are plain generic functions. On the GPU those marked `#[kernel]` are entry points,
+//! one for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Of which type
+//! they are, and in which order, comes with each launch, as a [`Coding`](key::Coding).
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.

@@ -1,7 +1,7 @@
 //! Which compiled module holds which kernel.
 //!
-//! A module is one width of keys and one family of kernels, so that a program loads, and the driver compiles, only what it
-//! uses.
+//! A module is one width of keys and one family of kernels, so that a program loads, and the driver compiles, only what
+//! it uses.
 
 use crate::kernels::bounds::{merge_bounds::MERGE_BOUNDS, search_bounds::SEARCH_BOUNDS};
 use crate::kernels::count_below::COUNT_BELOW;

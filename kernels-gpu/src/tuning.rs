@@ -1,9 +1,10 @@
 //! Tile shapes: how many threads a block has and how many keys each of them merges, sorts or moves.
 //!
-//! A [`Row`] has the shapes for one architecture. They are a table, [`ByWidths`]: a line for each kernel, a column for each width of keys
-//! and of values. Kernels are compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure
-//! shapes there with `scripts/tune`, add a row, name it in `ROW` and compile. At how many keys one way of sorting takes the place of another
-//! is a matter of the host: `merge-host/src/gpu/launch/thresholds.rs`.
+//! A [`Row`] has the shapes for one architecture. They are a table, [`ByWidths`]: a line for each kernel, a column for
+//! each width of keys and of values. Kernels are compiled with the shapes of one row, [`ROW`], and run with them
+//! everywhere. To tune for another GPU, measure shapes there with `scripts/tune`, add a row, name it in `ROW` and
+//! compile. At how many keys one way of sorting takes the place of another is a matter of the host:
+//! `merge-host/src/gpu/launch/thresholds.rs`.
 
 use crate::kernels::sort::runs::MAX_RUNS;
 
@@ -51,8 +52,8 @@ const fn tiles(threads: usize, items_per_thread: usize, blocks: usize) -> Option
     Some(DivideTile { threads, items_per_thread, blocks })
 }
 
-/// The shapes of a kernel for keys alone of 4 and of 8 bytes, and for those with values: 4 + 4, 4 + 8, 8 + 4 and 8 + 8 bytes. There is none
-/// where there is no such kernel.
+/// The shapes of a kernel for keys alone of 4 and of 8 bytes, and for those with values: 4 + 4, 4 + 8, 8 + 4 and 8 + 8
+/// bytes. There is none where there is no such kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct ByWidths<T>([Option<T>; 6]);
 
@@ -79,7 +80,8 @@ impl<T: Copy> ByWidths<T> {
 }
 
 impl ByWidths<Tile> {
-    /// The fewest keys of a tile of keys of `key_bytes` bytes, 4 or 8, alone or with values, of the shapes that there are.
+    /// The fewest keys of a tile of keys of `key_bytes` bytes, 4 or 8, alone or with values, of the shapes that there
+    /// are.
     pub const fn fewest_keys(self, key_bytes: usize) -> usize {
         let columns = if key_bytes == 4 { [0, 2, 3] } else { [1, 4, 5] };
         let (mut fewest, mut i) = (usize::MAX, 0);
@@ -171,8 +173,8 @@ pub struct Row {
     pub divide_segments: ByWidths<DivideTile>,
 
     // Searches of the sort.
-    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
-    /// tolerance makes searches shorter and tiles smaller.
+    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A
+    /// larger tolerance makes searches shorter and tiles smaller.
     pub rank_tolerance: u32,
     /// The same in the sort of few keys, alone or with values.
     pub small_rank_tolerance: u32,
@@ -240,7 +242,8 @@ pub const fn fused(bytes: usize) -> Tile {
     ROW.fused.of(bytes, 0)
 }
 
-/// The shape for merges of batches, and of needles that are searched, for keys of `bytes` bytes, 4 or 8, and any values.
+/// The shape for merges of batches, and of needles that are searched, for keys of `bytes` bytes, 4 or 8, and any
+/// values.
 pub const fn indexed(bytes: usize) -> Tile {
     ROW.indexed.of(bytes, 0)
 }
@@ -260,8 +263,8 @@ pub const fn runs(bytes: usize) -> Tile {
     ROW.merge_runs.of(bytes, 0)
 }
 
-/// The shape for the first phase of the sort of `n` keys of `bytes` bytes, 4 or 8, which are few, and how the names of the kernels end that are
-/// compiled with it.
+/// The shape for the first phase of the sort of `n` keys of `bytes` bytes, 4 or 8, which are few, and how the names of
+/// the kernels end that are compiled with it.
 pub const fn small_block(bytes: usize, n: usize) -> (Tile, &'static str) {
     let (small, tiny) = (ROW.block_sort_small.of(bytes, 0), ROW.block_sort_tiny.of(bytes, 0));
     // One larger block sorts all keys sooner than several do.

@@ -1,7 +1,7 @@
 //! The course's sort in the emulator, against the standard library's stable sort.
 //!
-//! Question 3 of the course asks for a sort that loops over calls of `pathBig_k` and `mergeBig_k`. A pass merges sibling runs,
-//! first of 1 key, then of 2, 4 and so on, from one array to another:
+//! Question 3 of the course asks for a sort that loops over calls of `pathBig_k` and `mergeBig_k`. A pass merges
+//! sibling runs, first of 1 key, then of 2, 4 and so on, from one array to another:
 //!
 //! ```text
 //!   run 1   5│2│9│1│7│3│8       path_big and merge_big for each two siblings
@@ -28,8 +28,8 @@ struct Siblings {
     end: usize,
 }
 
-/// The passes over `d` keys in runs of `run` keys. Calls `merge` for each two siblings, with whether they are in the second
-/// of the two arrays. Returns whether the sorted keys are.
+/// The passes over `d` keys in runs of `run` keys. Calls `merge` for each two siblings, with whether they are in the
+/// second of the two arrays. Returns whether the sorted keys are.
 fn passes(
     d: usize,
     mut run: usize,
@@ -97,8 +97,8 @@ fn sort_pairs<K: TestKey, const NT: usize, const VT: usize>(
 
 /// Sorts a power of two of keys: runs of up to 1024 keys by the batch kernel of question 5, and then by [`sort_runs`].
 ///
-/// The batch kernel takes all A from one array and all B from another, so the siblings are run i of the first half and run
-/// i of the second. That changes the order of equal keys, which for keys without values shows nowhere.
+/// The batch kernel takes all A from one array and all B from another, so the siblings are run i of the first half and
+/// run i of the second. That changes the order of equal keys, which for keys without values shows nowhere.
 fn sort_by_batches<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
     let d = keys.len();
     let mut emulator = Emulator::new(seed);

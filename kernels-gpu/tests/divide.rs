@@ -1,5 +1,5 @@
-//! The kernels of the sort that divides, in the emulator, against the standard library's stable sort: with blocks and buckets so small that few keys
-//! take every path, and told to divide whatever a sample says.
+//! The kernels of the sort that divides, in the emulator, against the standard library's stable sort: with blocks and
+//! buckets so small that few keys take every path, and told to divide whatever a sample says.
 //!
 //! Whole sorts, by the launches that a GPU gets, are in `merge-host/src/gpu/launch/emulated/sort.rs`.
 
@@ -40,8 +40,8 @@ const LONG_VT: usize = 15;
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
-/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, and how many long buckets
-/// there were.
+/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, and
+/// how many long buckets there were.
 type Sorted<K> = (Vec<K>, [u32; 5]);
 
 /// The same, and where each key was.
@@ -101,7 +101,8 @@ fn choose_and_place<B: Bits>(
     })
 }
 
-/// The sort of few keys that one division is enough for, as the host launches it. Where keys are not divided, tiles go to the other side.
+/// The sort of few keys that one division is enough for, as the host launches it. Where keys are not divided, tiles go
+/// to the other side.
 fn sort_in_three_launches<B: Bits>(
     emulator: &mut Emulator,
     job: Job,
@@ -141,8 +142,8 @@ fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
 
-/// The sort as the host launches it, and how many rests and failures there were. `None` where the kernels have left the keys to
-/// the passes of merges, which get them as they were.
+/// The sort as the host launches it, and how many rests and failures there were. `None` where the kernels have left the
+/// keys to the passes of merges, which get them as they were.
 fn run<K: TestKey>(
     seed: u64,
     keys: &[K],
@@ -348,13 +349,15 @@ fn equal_keys_are_not_divided_further() {
 fn the_last_division_makes_buckets_of_what_the_first_one_left_uneven() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // Floats about normal: most keys are between two powers of two of very many, so that the first division leaves long segments.
+    // Floats about normal: most keys are between two powers of two of very many, so that the first division leaves long
+    // segments.
     let keys: Vec<f32> = (0..6000)
         .map(|_| (0..12).map(|_| random.random::<f32>()).sum::<f32>() - 6.0)
         .filter(|x| x.abs() > 0.01)
         .collect();
     let what = "about normal";
-    // By chance some are a little too long in the end. It would be ten if the last division left anything to another one.
+    // By chance some are a little too long in the end. It would be ten if the last division left anything to another
+    // one.
     let [rests, _] = check_with_values::<f32, u32>(&keys, false, seed, 2, 4, what).expect("keys are divided");
     assert!(rests < 8, "{rests}, seed {seed}");
     let [rests, _] = check(&keys, seed, 2, 4, what).expect("keys are divided");
@@ -450,7 +453,8 @@ fn full_bins_are_made_finer_and_merged_in_the_end() {
         let draw = |i: u32| match i {
             0 => u32::MAX,
             1..100 => i << 25,
-            // Of few numbers, about equally many of each: else one in a hundred arrays has bins that cannot be made finer.
+            // Of few numbers, about equally many of each: else one in a hundred arrays has bins that cannot be made
+            // finer.
             _ if below <= 8 => from + i % below,
             _ => from + random.random_range(0..below),
         };

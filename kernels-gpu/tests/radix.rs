@@ -1,5 +1,5 @@
-//! The kernel that sorts by all bits, in the emulator, against the standard library's stable sort: in tiles so small that there are more of them than
-//! a group of the look-back has.
+//! The kernel that sorts by all bits, in the emulator, against the standard library's stable sort: in tiles so small
+//! that there are more of them than a group of the look-back has.
 
 mod common;
 use common::*;
@@ -121,7 +121,8 @@ fn check_all<K: TestKey<Bits = u32>>(keys: &[K], seed: u64, what: &str) {
 /// Lengths around those of tiles, and for more than two groups of 32 tiles.
 const LENGTHS: [usize; 6] = [1, TILE - 1, TILE, TILE + 1, 33 * TILE + 1, 66 * TILE - 1];
 
-/// Each of three types at small lengths, and one of them at each large one: another one at the next, and in the next run.
+/// Each of three types at small lengths, and one of them at each large one: another one at the next, and in the next
+/// run.
 fn check_distributions<K: TestKey<Bits = u32>>(which: u64) {
     static FIRST: LazyLock<u64> = LazyLock::new(fresh_seed);
     let seed = fresh_seed();

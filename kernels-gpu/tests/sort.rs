@@ -1,4 +1,5 @@
-//! Single kernels of the merge sort in the emulator, in what the host does not ask of them or only of many keys; and its device functions.
+//! Single kernels of the merge sort in the emulator, in what the host does not ask of them or only of many keys; and
+//! its device functions.
 //!
 //! Whole sorts, by the launches that a GPU gets, are in `merge-host/src/gpu/launch/emulated/sort.rs`.
 
@@ -117,8 +118,8 @@ fn check_passes<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: u
     }
 }
 
-/// By a block for each tile or by few that take several; with the splits of another kernel, whose warps find one or several, or without; with
-/// tolerance and without; and with runs in any order.
+/// By a block for each tile or by few that take several; with the splits of another kernel, whose warps find one or
+/// several, or without; with tolerance and without; and with runs in any order.
 #[test]
 fn a_pass_merges_runs_of_keys_however_it_is_launched() {
     fn keys_alone<K: TestKey>() {

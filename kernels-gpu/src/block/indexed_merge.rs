@@ -8,8 +8,8 @@
 //! This is the merge for keys with values, whose order among equal keys can be seen, and for many pairs in one tile.
 //! When a pair is merged to its end both cursors stand at the beginning of the next: only the ends have to be moved.
 //!
-//! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B, so
-//! that a warp that gathers them reads two short stretches.
+//! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B,
+//! so that a warp that gathers them reads two short stretches.
 
 use super::tile;
 use crate::elements::{Arrays, Source, has_values};
@@ -25,7 +25,8 @@ pub const fn key_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
     ((keys + items_per_thread + 1) * size_of::<B>()).next_multiple_of(8) as u32
 }
 
-/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, and their source indices.
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, and their source
+/// indices.
 pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
     key_bytes::<B>(keys, items_per_thread) + (keys * size_of::<u16>()) as u32
 }
@@ -144,8 +145,8 @@ pub fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], tile: 
 /// Merges `steps` keys from the cursors on, calling `emit` with number, key and source index.
 /// Stable: of equal keys A's go first.
 ///
-/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop is
-/// unrolled, and what `emit` fills by number stays in registers.
+/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop
+/// is unrolled, and what `emit` fills by number stays in registers.
 #[inline(always)]
 #[track_caller]
 pub fn merge<B: Bits>(
@@ -171,14 +172,15 @@ pub fn merge<B: Bits>(
     }
 }
 
-/// Merges a tile of one or more pairs of runs to `to`, which has as many elements as `parts`, keys as `coding` orders them.
+/// Merges a tile of one or more pairs of runs to `to`, which has as many elements as `parts`, keys as `coding` orders
+/// them.
 ///
-/// `start` gets the tile's keys in shared memory and a rank in the merged tile, and returns the cursors at that rank and
-/// what [`merge`] calls before each step.
+/// `start` gets the tile's keys in shared memory and a rank in the merged tile, and returns the cursors at that rank
+/// and what [`merge`] calls before each step.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with [`shared_bytes`] of dynamic shared memory for `NT * VT` keys, or with
-/// [`key_bytes`] if there are no values. `parts` have at most `NT * VT` elements.
+/// All `NT` threads of the block make this call, with [`shared_bytes`] of dynamic shared memory for `NT * VT` keys, or
+/// with [`key_bytes`] if there are no values. `parts` have at most `NT * VT` elements.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn merge_tile<B: Bits, V: Word, N: FnMut(u32, &mut Cursors), const NT: usize, const VT: usize>(
@@ -187,9 +189,10 @@ pub unsafe fn merge_tile<B: Bits, V: Word, N: FnMut(u32, &mut Cursors), const NT
     coding: Coding<B>,
     start: impl FnOnce(Shared<B>, u32) -> (Cursors, N),
 ) {
-    // SAFETY: the caller promises the memory. Thread `t < NT` writes slots `t + i * NT` and `t * VT + i`, `i < VT`: below
-    // `NT * VT`, each by one thread; the padding behind them has `VT + 1` slots. Barriers come between loading and
-    // merging, between the merge's reads and the writes of merged keys, and before these and the source indices are read.
+    // SAFETY: the caller promises the memory. Thread `t < NT` writes slots `t + i * NT` and `t * VT + i`, `i < VT`:
+    // below `NT * VT`, each by one thread; the padding behind them has `VT + 1` slots. Barriers come between loading
+    // and merging, between the merge's reads and the writes of merged keys, and before these and the source indices are
+    // read.
     let (tile, sources) = unsafe { (key_memory::<B, NT, VT>(), source_memory::<B, NT, VT>()) };
     put_keys::<_, NT, VT>(load_keys::<B, V, NT, VT>(parts, coding), tile);
     thread::sync_threads();

@@ -65,8 +65,8 @@ impl Block {
         unsafe { c.from(self.first * d).arrays(self.pairs * d) }
     }
 
-    /// The cursors of a thread that merges from key `begin` of the merged tile on, which has `a_count` keys of A, and what
-    /// moves them to the next pair before step `i` if one is merged.
+    /// The cursors of a thread that merges from key `begin` of the merged tile on, which has `a_count` keys of A, and
+    /// what moves them to the next pair before step `i` if one is merged.
     ///
     /// # Safety
     /// `d` is not 0.
@@ -100,9 +100,9 @@ impl Block {
     }
 }
 
-/// Kernel: merges `pairs` pairs of runs, as `coding` orders their keys, with their values, [`pairs_per_block`] to a block.
-/// `a` has `pairs * a_len` elements, `b` has `pairs * (d - a_len)`, `c` has capacity for `pairs * d`. Stable: of equal keys
-/// those of `a` go first.
+/// Kernel: merges `pairs` pairs of runs, as `coding` orders their keys, with their values, [`pairs_per_block`] to a
+/// block. `a` has `pairs * a_len` elements, `b` has `pairs * (d - a_len)`, `c` has capacity for `pairs * d`. Stable: of
+/// equal keys those of `a` go first.
 ///
 /// # Safety
 /// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= NT * VT` and

@@ -9,8 +9,8 @@
 //!   thread   VT keys from its own diagonal → registers → shared memory → C
 //! ```
 //!
-//! Splits depend on the keys only. Where keys have values, a block also stores the source index of each merged key, by which
-//! the values are then gathered.
+//! Splits depend on the keys only. Where keys have values, a block also stores the source index of each merged key, by
+//! which the values are then gathered.
 //!
 //! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, for any data
 //! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
@@ -30,15 +30,15 @@ use cuda_std::warp::WARP_SIZE;
 /// Threads of a block of [`path_big`].
 pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
 
-/// How far a split of uniform keys is from where the block's two ends let expect it, in all likelihood. Between two known
-/// splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
+/// How far a split of uniform keys is from where the block's two ends let expect it, in all likelihood. Between two
+/// known splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
 const WINDOW: usize = 512;
 
-/// Kernel: writes to `splits[t]` how many keys of A the merge, in the order of `coding`, takes before tile `t`, for `tiles`
-/// tiles of `tile_keys` keys each. One thread a tile.
+/// Kernel: writes to `splits[t]` how many keys of A the merge, in the order of `coding`, takes before tile `t`, for
+/// `tiles` tiles of `tile_keys` keys each. One thread a tile.
 ///
-/// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and their
-/// searches begin where they would be if the path were straight.
+/// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and
+/// their searches begin where they would be if the path were straight.
 ///
 /// # Safety
 /// `a` and `b` are ascending and `splits` has capacity for `tiles` positions, in global memory; `tiles` is at most
@@ -53,8 +53,8 @@ pub unsafe fn path_big<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile < tiles`
-    // alone writes `splits[tile]`.
+    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile <
+    // tiles` alone writes `splits[tile]`.
     let (a, b, splits) = unsafe {
         (Keys::at(a.source().keys, coding), Keys::at(b.source().keys, coding), GlobalMut::new(splits, tiles))
     };
@@ -62,7 +62,8 @@ pub unsafe fn path_big<B: Bits>(
     unsafe { find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }
 
-/// Calls `found` with the tile of this thread, if there is one, the diagonal on which it begins, and how many keys of `a` precede it.
+/// Calls `found` with the tile of this thread, if there is one, the diagonal on which it begins, and how many keys of
+/// `a` precede it.
 ///
 /// # Safety
 /// The launch is that of [`path_big`], and all threads of the block make this call.
@@ -75,8 +76,8 @@ pub(super) unsafe fn find_splits<B: Bits>(
     found: impl FnOnce(usize, usize, usize),
 ) {
     let (m, n) = (a.len(), b.len());
-    // SAFETY: the two ends take the `PATH_SHARED_BYTES` of the launch. Lane 0 of warp 0 and of warp 1 writes `ends[0]` and
-    // `ends[1]`, before the barrier; they are read after it.
+    // SAFETY: the two ends take the `PATH_SHARED_BYTES` of the launch. Lane 0 of warp 0 and of warp 1 writes `ends[0]`
+    // and `ends[1]`, before the barrier; they are read after it.
     let ends = unsafe { Shared::<usize>::dynamic(0, 2) };
     let thread = thread::thread_idx_x();
     let first_tile = thread::block_idx_x() as usize * PATH_THREADS as usize;
@@ -117,13 +118,13 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: b
     if has_values { indexed_merge::shared_bytes::<B>(keys, items_per_thread) } else { tile::shared_bytes::<B>(keys) }
 }
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, with their values, one block a tile, at the splits
-/// that [`path_big`] found. Stable: of equal keys those of `a` go first.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, with their values, one block a tile, at the
+/// splits that [`path_big`] found. Stable: of equal keys those of `a` go first.
 ///
 /// # Safety
-/// `a` and `b` are ascending and `c` has capacity for `a.len + b.len` elements; `splits` are those of `path_big` for `a`,
-/// `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of dynamic shared
-/// memory. `c` overlaps neither `a` nor `b`.
+/// `a` and `b` are ascending and `c` has capacity for `a.len + b.len` elements; `splits` are those of `path_big` for
+/// `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
+/// dynamic shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
     u64 = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
@@ -139,9 +140,9 @@ pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize>(
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` elements and `c` has capacity for both, as the caller promises, and the launch is as
-    // `merge_block` demands. A block writes its tile, `t * NT * VT ..` and at most `NT * VT` elements, up to
-    // `a.len + b.len`; tiles do not overlap.
+    // SAFETY: `a` and `b` have `len` elements and `c` has capacity for both, as the caller promises, and the launch is
+    // as `merge_block` demands. A block writes its tile, `t * NT * VT ..` and at most `NT * VT` elements, up to `a.len
+    // + b.len`; tiles do not overlap.
     unsafe { merge_block::<B, V, NT, VT>(a.source(), b.source(), c.arrays(a.len + b.len), splits, coding) }
 }
 
@@ -164,14 +165,14 @@ impl<B: Word, V: Word> Tile<B, V> {
     pub unsafe fn of_block(a: Source<B, V>, b: Source<B, V>, splits: *const usize, tile_keys: usize) -> Self {
         let total = a.len() + b.len();
         let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
-        // SAFETY: there is a split for each of the `tiles` tiles. `t` and `t + 1` are read if they are below that: there is
-        // one block for each tile.
+        // SAFETY: there is a split for each of the `tiles` tiles. `t` and `t + 1` are read if they are below that:
+        // there is one block for each tile.
         let splits = unsafe { Global::new(splits, tiles) };
         let (a_first, a_next) = (splits.get(t), if t + 1 < tiles { splits.get(t + 1) } else { a.len() });
         let k = t * tile_keys;
         let (b_first, count) = (k - a_first, (total - k).min(tile_keys));
-        // A split is at least `k - b.len()` and at most `min(k, a.len())`, and `clamp_split` keeps ends in order. So both
-        // parts are in their runs, even if these are not ascending.
+        // A split is at least `k - b.len()` and at most `min(k, a.len())`, and `clamp_split` keeps ends in order. So
+        // both parts are in their runs, even if these are not ascending.
         let a_count = clamp_split(a_first, a_next, count) - a_first;
         let parts = Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, count - a_count) };
         Self { parts, a_first, b_first }
@@ -184,8 +185,8 @@ impl<B: Word, V: Word> Tile<B, V> {
     }
 }
 
-/// Merges the block's tile of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys. Keys alone are
-/// merged without source indices, which takes less time.
+/// Merges the block's tile of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys. Keys alone
+/// are merged without source indices, which takes less time.
 ///
 /// # Safety
 /// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with

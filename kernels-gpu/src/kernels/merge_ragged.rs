@@ -7,8 +7,8 @@
 //!   tiles      ├──────────┼──────────┼──────────┼────────┤
 //! ```
 //!
-//! Pair after pair, what C takes from A is one stretch of A, and so for B. So a tile is again a part of A and a part of B,
-//! with as many keys as any other tile; where it begins in a pair is searched as in any merge. Ten thousand pairs of
+//! Pair after pair, what C takes from A is one stretch of A, and so for B. So a tile is again a part of A and a part of
+//! B, with as many keys as any other tile; where it begins in a pair is searched as in any merge. Ten thousand pairs of
 //! nothing or one of a billion keys make no difference.
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
@@ -44,8 +44,8 @@ impl Offsets {
         self.a.get(p) + self.b.get(p)
     }
 
-    /// The last of the pairs `low` to `high` that begins at `k` or before, which pair `low` does: the pair of key `k`, if
-    /// there is one.
+    /// The last of the pairs `low` to `high` that begins at `k` or before, which pair `low` does: the pair of key `k`,
+    /// if there is one.
     #[inline(always)]
     fn pair_of(self, k: usize, low: usize, high: usize) -> usize {
         let (mut low, mut high) = (low, high);
@@ -60,8 +60,8 @@ impl Offsets {
         low
     }
 
-    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of that pair's run of A come before it. `a` and `b` are
-    /// the runs of a pair: what begins at one index and ends before another.
+    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of that pair's run of A
+    /// come before it. `a` and `b` are the runs of a pair: what begins at one index and ends before another.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn split<S, T>(
@@ -93,12 +93,12 @@ pub struct RaggedRuns<B, V> {
     pub offsets: *const usize,
 }
 
-/// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A come
-/// before it, in the order of `coding`. One thread a tile.
+/// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A
+/// come before it, in the order of `coding`. One thread a tile.
 ///
 /// # Safety
-/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `splits` has capacity for `2 tiles`; `tiles`
-/// is the number of tiles of `tile_keys` keys that C takes.
+/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `splits` has capacity for `2 tiles`;
+/// `tiles` is the number of tiles of `tile_keys` keys that C takes.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn path_ragged<B: Bits>(
     a: RaggedRuns<B, ()>,
@@ -117,8 +117,8 @@ pub unsafe fn path_ragged<B: Bits>(
         return;
     }
     let run = |from: Elements<B, ()>| {
-        // SAFETY: a pair is `start .. end` of an array that has as many keys as the last offset says; offsets ascend, so that `start <= end`, and
-        // `end` is not above the last.
+        // SAFETY: a pair is `start .. end` of an array that has as many keys as the last offset says; offsets ascend,
+        // so that `start <= end`, and `end` is not above the last.
         move |start: usize, end: usize| Keys::at(unsafe { from.from(start).source(end - start) }.keys, coding)
     };
     let (p, taken) = offsets.split(t * tile_keys, pairs, run(a.at), run(b.at));
@@ -321,8 +321,8 @@ impl Ends {
     }
 }
 
-/// The most pairs of a tile whose ends are listed in shared memory. Those of a tile with more, of which most are empty or
-/// very short, are read from global memory each time.
+/// The most pairs of a tile whose ends are listed in shared memory. Those of a tile with more, of which most are empty
+/// or very short, are read from global memory each time.
 const LISTED: usize = 1024;
 
 /// A block's shared memory.
@@ -330,8 +330,8 @@ const LISTED: usize = 1024;
 struct Memory<B: Bits> {
     /// The tile's keys.
     tile: Shared<B>,
-    /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot wait
-    /// in registers.
+    /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot
+    /// wait in registers.
     merged: Shared<B>,
     /// Where the tile's pairs end.
     ends: Shared<u32>,
@@ -362,20 +362,21 @@ impl<B: Bits> Memory<B> {
     }
 }
 
-/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, with values or without.
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, with values or
+/// without.
 pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, with_values: bool) -> u32 {
     let sources = if with_values { keys * size_of::<u16>() } else { 0 };
     indexed_merge::key_bytes::<B>(keys, items_per_thread)
         + (keys * size_of::<B>() + LISTED * size_of::<u32>() + sources) as u32
 }
 
-/// Kernel: merges pairs of any lengths, as `coding` orders their keys, with their values, one block a tile, at the splits
-/// that [`path_ragged`] found. Stable: of equal keys those of `a` go first.
+/// Kernel: merges pairs of any lengths, as `coding` orders their keys, with their values, one block a tile, at the
+/// splits that [`path_ragged`] found. Stable: of equal keys those of `a` go first.
 ///
 /// # Safety
-/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `c` has capacity for `total` elements, the sum
-/// of the last offsets; `splits` are those of `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for
-/// each tile, with [`shared_bytes`] of dynamic shared memory. `c` overlaps no other array.
+/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `c` has capacity for `total` elements,
+/// the sum of the last offsets; `splits` are those of `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT`
+/// threads, one for each tile, with [`shared_bytes`] of dynamic shared memory. `c` overlaps no other array.
 #[kernel(
     u32 = <u32, (), { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
     u64 = <u64, (), { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
@@ -400,8 +401,8 @@ pub unsafe fn merge_ragged<B: Bits, V: Word, const NT: usize, const VT: usize>(
         let offsets = Offsets::new(a.offsets, b.offsets, pairs);
         (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
     };
-    // SAFETY: `a` and `b` have as many elements as the last offsets say, and `c` has capacity for their sum, as the caller
-    // promises.
+    // SAFETY: `a` and `b` have as many elements as the last offsets say, and `c` has capacity for their sum, as the
+    // caller promises.
     let (parts, to) = unsafe { (tile.parts(a.at, b.at), tile.output(c)) };
     tile.merge::<B, V, NT, VT>(parts, memory, to, coding);
 }

@@ -14,7 +14,8 @@ use crate::keys::Keys;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Blocks on a multiprocessor for keys alone, as many as registers allow. A sixth one of keys of 4 bytes would spill some.
+/// Blocks on a multiprocessor for keys alone, as many as registers allow. A sixth one of keys of 4 bytes would spill
+/// some.
 const MIN_BLOCKS_PER_SM: usize = 5;
 
 /// Where the second run begins.
@@ -27,10 +28,12 @@ unsafe fn second_run(offsets: *const usize) -> usize {
     unsafe { Global::new(offsets, 2) }.get(1)
 }
 
-/// Kernel: as [`path_big`](merge_path::path_big), for the runs that `offsets[1]` divides `keys` into, `n` keys together.
+/// Kernel: as [`path_big`](merge_path::path_big), for the runs that `offsets[1]` divides `keys` into, `n` keys
+/// together.
 ///
 /// # Safety
-/// As for `path_big`, with `keys` for both of its arrays. `offsets` has two offsets or more, of which the second is at most `n`.
+/// As for `path_big`, with `keys` for both of its arrays. `offsets` has two offsets or more, of which the second is at
+/// most `n`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn path_two_runs<B: Bits>(
     keys: *const B,
@@ -41,16 +44,16 @@ pub unsafe fn path_two_runs<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `keys` has `n` keys, as the caller promises, and `splits` capacity for `tiles` splits; thread `tile < tiles` alone writes
-    // `splits[tile]`.
+    // SAFETY: `keys` has `n` keys, as the caller promises, and `splits` capacity for `tiles` splits; thread `tile <
+    // tiles` alone writes `splits[tile]`.
     let (keys, m, splits) = unsafe { (Keys::new(keys, n, coding), second_run(offsets), GlobalMut::new(splits, tiles)) };
     let (a, b) = (keys.slice(0, m), keys.slice(m, n - m));
     // SAFETY: the launch is as the next function demands.
     unsafe { merge_path::find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }
 
-/// Kernel: merges the two runs of `at`, as `coding` orders their keys, into `c`, with their values, one block a tile, at the
-/// splits that [`path_two_runs`] found. Stable: of equal keys those of the first run go first.
+/// Kernel: merges the two runs of `at`, as `coding` orders their keys, into `c`, with their values, one block a tile,
+/// at the splits that [`path_two_runs`] found. Stable: of equal keys those of the first run go first.
 ///
 /// # Safety
 /// As for [`merge_big`](merge_path::merge_big), with the `n` elements of `at` for both of its runs and `offsets` as for
@@ -73,8 +76,8 @@ pub unsafe fn merge_two_runs<B: Bits, V: Word, const NT: usize, const VT: usize>
     coding: Coding<B>,
 ) {
     let n = at.len;
-    // SAFETY: `at` and `c` have `n` elements, as the caller promises. A block writes its tile, and tiles do not overlap.
-    // The launch is as `merge_block` demands.
+    // SAFETY: `at` and `c` have `n` elements, as the caller promises. A block writes its tile, and tiles do not
+    // overlap. The launch is as `merge_block` demands.
     unsafe {
         let (from, m) = (at.source(), second_run(offsets));
         merge_path::merge_block::<B, V, NT, VT>(from.slice(0, m), from.slice(m, n - m), c.arrays(n), splits, coding);

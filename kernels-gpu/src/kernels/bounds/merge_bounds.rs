@@ -7,13 +7,13 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: writes for each needle how many keys precede it in the merge of `a` and `b` in the order of `coding`, one block a tile, at
-/// the splits that [`path_big`](crate::kernels::merge_path::path_big) found. The needles are `a` if `lower` is not 0, so that keys equal
-/// to one follow it, and otherwise `b`.
+/// Kernel: writes for each needle how many keys precede it in the merge of `a` and `b` in the order of `coding`, one
+/// block a tile, at the splits that [`path_big`](crate::kernels::merge_path::path_big) found. The needles are `a` if
+/// `lower` is not 0, so that keys equal to one follow it, and otherwise `b`.
 ///
 /// # Safety
-/// `a` and `b` are ascending; `bounds` has capacity for a number for each needle, in which the number of keys
-/// fits; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with
+/// `a` and `b` are ascending; `bounds` has capacity for a number for each needle, in which the number of keys fits;
+/// `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with
 /// [`indexed_merge::shared_bytes`] of dynamic shared memory. `bounds` overlaps nothing that is read.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
@@ -30,14 +30,15 @@ pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let needles = if lower != 0 { a.len } else { b.len };
-    // SAFETY: `a` and `b` have `len` keys, there is a split for each tile and a block, and a bound for each needle, as the
-    // caller promises. A block writes the bounds of its own needles only.
+    // SAFETY: `a` and `b` have `len` keys, there is a split for each tile and a block, and a bound for each needle, as
+    // the caller promises. A block writes the bounds of its own needles only.
     let (tile_of_block, bounds) =
         unsafe { (Tile::of_block(a.source(), b.source(), splits, NT * VT), GlobalMut::new(bounds, needles)) };
     let Tile { parts, a_first, b_first } = tile_of_block;
     let bounds = if lower != 0 { bounds.slice(a_first, parts.a.len()) } else { bounds.slice(b_first, parts.b.len()) };
-    // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots `t + i * NT`, `i < VT`, of
-    // the tile, before a barrier, and then the slots in `before` of the needles of its own part of the merge.
+    // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots `t + i *
+    // NT`, `i < VT`, of the tile, before a barrier, and then the slots in `before` of the needles of its own part of
+    // the merge.
     let (tile, before) =
         unsafe { (indexed_merge::key_memory::<B, NT, VT>(), indexed_merge::source_memory::<B, NT, VT>()) };
     indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, (), NT, VT>(parts, coding), tile);

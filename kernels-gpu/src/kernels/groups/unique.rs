@@ -21,7 +21,8 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with values.
+/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with
+/// values.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 4 {
         Memory::<u32>::bytes(threads, items_per_thread, has_values)
@@ -33,13 +34,13 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 /// Blocks of a multiprocessor for keys of 4 bytes with values of 8, which take more registers than others.
 const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
 
-/// Kernel: writes the first key of each group of `at` to `out`, with its value, and the number of groups to `count`. One block a tile
-/// of `NT * VT` keys. There are no values if `V` is `()`.
+/// Kernel: writes the first key of each group of `at` to `out`, with its value, and the number of groups to `count`.
+/// One block a tile of `NT * VT` keys. There are no values if `V` is `()`.
 ///
 /// # Safety
-/// `at` has `n` keys, at least one, and as many values; `out` has capacity for as many. `count` has one number. `tiles` are the
-/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. Blocks are of `NT` threads, whole warps, one for each tile, with
-/// [`shared_bytes`]. What is written overlaps nothing that is read.
+/// `at` has `n` keys, at least one, and as many values; `out` has capacity for as many. `count` has one number. `tiles`
+/// are the [`words`](crate::warp::look_back::words) of all tiles, which are 0. Blocks are of `NT` threads, whole warps,
+/// one for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
         within (ROW.unique.of(4, 0).threads, ROW.unique_blocks),
@@ -63,9 +64,9 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, has_values::<V>())) };
     let number = n.div_ceil(NT * VT);
-    // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else. The launch has `shared_bytes`. Thread `t`
-    // writes slots `1 + t + i * NT` of `keys`, `i < VT`, and thread 0 slot 0, before a barrier; and after another one the slots that the
-    // scan gives to it alone.
+    // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else. The launch has
+    // `shared_bytes`. Thread `t` writes slots `1 + t + i * NT` of `keys`, `i < VT`, and thread 0 slot 0, before a
+    // barrier; and after another one the slots that the scan gives to it alone.
     let (tiles, Memory { keys: slots, sources, compaction }) =
         unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, has_values::<V>())) };
     // SAFETY: `at` has `n` keys and values, as the caller promises.

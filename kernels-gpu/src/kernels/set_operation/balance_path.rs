@@ -8,8 +8,8 @@ use crate::keys::Keys;
 use crate::thread::balanced_path::balance;
 use cuda_std::prelude::*;
 
-/// Kernel: writes to `splits[t]` where tile `t` of `tile_keys` keys begins on the balanced path of A and B, for `tiles` tiles, in the
-/// order of `coding`. One thread a tile.
+/// Kernel: writes to `splits[t]` where tile `t` of `tile_keys` keys begins on the balanced path of A and B, for `tiles`
+/// tiles, in the order of `coding`. One thread a tile.
 ///
 /// # Safety
 /// As for [`path_big`](crate::kernels::merge_path::path_big), in the same shape.
@@ -22,8 +22,8 @@ pub unsafe fn balance_path<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile < tiles`
-    // alone writes `splits[tile]`.
+    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile <
+    // tiles` alone writes `splits[tile]`.
     let (a, b, splits) = unsafe {
         (Keys::at(a.source().keys, coding), Keys::at(b.source().keys, coding), GlobalMut::new(splits, tiles))
     };

@@ -18,7 +18,8 @@ use cuda_std::recomputed;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word>(threads: usize, items_per_thread: usize, has_values: bool) {
-        /// What the tile has of A and a sentinel, what it has of B and a sentinel, and a key for each step that reads beyond. Then what is kept.
+        /// What the tile has of A and a sentinel, what it has of B and a sentinel, and a key for each step that reads
+        /// beyond. Then what is kept.
         keys: [B; threads * items_per_thread + items_per_thread + 2],
         /// For each element that is kept, its index in the tile: those of A, then those of B.
         sources: [u16; if has_values { threads * items_per_thread } else { 0 }],
@@ -26,7 +27,8 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with values.
+/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with
+/// values.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 4 {
         Memory::<u32>::bytes(threads, items_per_thread, has_values)
@@ -35,8 +37,8 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// How many tiles before it is taken the keys of a tile are brought to the L2 cache. What a tile reads between the moment it is taken and the one at which it publishes how many
-/// keys it keeps, all tiles behind it wait for.
+/// How many tiles before it is taken the keys of a tile are brought to the L2 cache. What a tile reads between the
+/// moment it is taken and the one at which it publishes how many keys it keeps, all tiles behind it wait for.
 const AHEAD: usize = 256;
 
 /// Keys of a tile, less one where it begins in the middle of a pair: then it has the whole pair.
@@ -44,16 +46,16 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread - 1
 }
 
-/// Kernel: writes the keys that `kept` keeps of `a` and `b` to `out`, ascending in the order of `coding`, with their values.
-/// One block a tile. There are no values if `V` is `()`.
+/// Kernel: writes the keys that `kept` keeps of `a` and `b` to `out`, ascending in the order of `coding`, with their
+/// values. One block a tile. There are no values if `V` is `()`.
 ///
 /// Of a pair of equal keys the one of `a` is kept, with its value.
 ///
 /// # Safety
 /// `a` and `b` are ascending, and one of them has keys. `splits` are those of
 /// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]; `tiles` are the
-/// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one for
-/// each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
+/// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one
+/// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
         within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
@@ -78,9 +80,9 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let tile_keys = const { tile_keys(NT, VT) };
     let (m, n) = (a.len, b.len);
     let number = (m + n).div_ceil(tile_keys);
-    // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else; `splits` has one for each tile. The
-    // launch has `shared_bytes`. Threads write keys at different indices of a tile, and its sentinels, before a barrier; and after
-    // another one what they keep, to slots that the scan gives to them alone.
+    // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else; `splits` has one for each
+    // tile. The launch has `shared_bytes`. Threads write keys at different indices of a tile, and its sentinels, before
+    // a barrier; and after another one what they keep, to slots that the scan gives to them alone.
     let (tiles, splits, Memory { keys: slots, sources, compaction }) = unsafe {
         let memory = Memory::<B>::at_start(NT, VT, has_values::<V>());
         (Tiles::new(tiles, number), Global::new(splits, number), memory)
@@ -124,8 +126,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let mut loaded = [V::from_register(0); VT];
     if has_values::<V>() {
         let source = |i: usize| {
-            // Within the tile even if arrays are not ascending: a step behind the end of B finds the greatest key there, and so takes one of A;
-            // and the steps that are kept take no more keys than are left.
+            // Within the tile even if arrays are not ascending: a step behind the end of B finds the greatest key
+            // there, and so takes one of A; and the steps that are kept take no more keys than are left.
             let slot = slots.index(walked.sources[i]);
             slot - (slot > a_count as u32) as u32
         };
@@ -150,7 +152,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // Arrays that are not ascending may give more keys than there can be of ascending ones.
     let begin = before.min(out.capacity);
     let len = (of_tile as usize).min(out.capacity - begin);
-    // SAFETY: `out` has capacity for as many elements, as the caller promises. Tiles write one after the other, none what another one writes.
+    // SAFETY: `out` has capacity for as many elements, as the caller promises. Tiles write one after the other, none
+    // what another one writes.
     let to = unsafe { out.at.arrays(out.capacity) }.slice(begin, len);
     compaction::write::<B, NT, VT>(slots, to.keys, coding);
     if has_values::<V>() {
@@ -163,8 +166,8 @@ const fn pause(has_values: bool) -> u32 {
     if has_values { ROW.sets_pairs_pause } else { ROW.sets_pause }
 }
 
-/// Global to shared, strided: A's part, a slot with the greatest key, B's part, and the greatest key in all slots that follow. Keys are as
-/// `coding` encodes them. What is done `meanwhile`, none of that waits for. A barrier follows.
+/// Global to shared, strided: A's part, a slot with the greatest key, B's part, and the greatest key in all slots that
+/// follow. Keys are as `coding` encodes them. What is done `meanwhile`, none of that waits for. A barrier follows.
 #[inline(always)]
 #[track_caller]
 fn load_keys<B: Bits, V: Word, const NT: usize, const VT: usize>(
@@ -211,8 +214,8 @@ fn load_keys<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// Calls `work` with each multiple of `NT` below `end` and this thread's index so much further, for rows of a tile: the first `full_rows` have an element
-/// for each thread.
+/// Calls `work` with each multiple of `NT` below `end` and this thread's index so much further, for rows of a tile: the
+/// first `full_rows` have an element for each thread.
 #[inline(always)]
 fn each_row<const NT: usize, const VT: usize>(full_rows: usize, end: i32, work: impl Fn(i32, u32)) {
     for i in 0..VT {
@@ -257,8 +260,8 @@ impl<B, const VT: usize> Walked<B, VT> {
     }
 }
 
-/// A thread's part of the path of a tile: from the last point up to its diagonal to the last point up to the next thread's. Addresses are of
-/// keys in shared memory.
+/// A thread's part of the path of a tile: from the last point up to its diagonal to the last point up to the next
+/// thread's. Addresses are of keys in shared memory.
 #[derive(Clone, Copy)]
 struct Part {
     a: u32,
@@ -289,7 +292,8 @@ impl Part {
         }
     }
 
-    /// Walks this part, which takes `VT` steps at most: `VT` keys, and one more if it begins one key before the diagonal, with a pair.
+    /// Walks this part, which takes `VT` steps at most: `VT` keys, and one more if it begins one key before the
+    /// diagonal, with a pair.
     ///
     /// If no key is as great as the sentinels, ends need not be `CHECKED`: a run that is used up has the greater key.
     #[inline(always)]

@@ -20,16 +20,17 @@ use cuda_std::prelude::*;
 
 pub use crate::kernels::sort::payload::block_sort_bytes as shared_bytes;
 
-/// Kernel: sorts each tile of `NT * VT` keys of `from`, with what moves with them, to the same indices of `to`, which may be the same arrays.
+/// Kernel: sorts each tile of `NT * VT` keys of `from`, with what moves with them, to the same indices of `to`, which
+/// may be the same arrays.
 ///
-/// Keys are loaded as `encode` encodes them and stored as `decode` decodes them. Nothing is done if `order` is not null and
-/// `detect_runs` has found one, or keys are divided. `random` is any number, on which the order depends in which a block begins with
-/// its keys.
+/// Keys are loaded as `encode` encodes them and stored as `decode` decodes them. Nothing is done if `order` is not null
+/// and `detect_runs` has found one, or keys are divided. `random` is any number, on which the order depends in which a
+/// block begins with its keys.
 ///
 /// # Safety
-/// All arrays have `n` elements, in global memory; those of `to` are those of `from` or do not overlap them. Blocks are of `NT` threads,
-/// a power of two from 32 to 1024, one for each tile, with [`shared_bytes`] of dynamic shared memory. `order` is null or what
-/// `detect_runs` or `choose_digits` wrote, which nothing writes during the launch.
+/// All arrays have `n` elements, in global memory; those of `to` are those of `from` or do not overlap them. Blocks are
+/// of `NT` threads, a power of two from 32 to 1024, one for each tile, with [`shared_bytes`] of dynamic shared memory.
+/// `order` is null or what `detect_runs` or `choose_digits` wrote, which nothing writes during the launch.
 #[kernel(
     u32 = <u32, (), Nothing, { ROW.block_sort.of(4, 0).threads }, { ROW.block_sort.of(4, 0).items_per_thread }>
         within (ROW.block_sort.of(4, 0).threads, 5),

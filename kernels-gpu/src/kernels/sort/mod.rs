@@ -8,8 +8,8 @@
 //!                      │    run                           │     (split_runs finds the splits of all tiles)
 //! ```
 //!
-//! Or keys are [divided](divide) by their leading digits, alone or with values, and then buckets are sorted, which is faster where keys
-//! are many, spread evenly and in no runs:
+//! Or keys are [divided](divide) by their leading digits, alone or with values, and then buckets are sorted, which is
+//! faster where keys are many, spread evenly and in no runs:
 //!
 //! ```text
 //!   divide             │ 0…            │ 1…         │ 2…   │     keys go to the segments of their digits
@@ -23,13 +23,15 @@
 //!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
 //! ```
 //!
-//! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes over long ones.
+//! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes
+//! over long ones.
 //!
-//! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and without, and a
-//! [`payload`] is what differs.
+//! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and
+//! without, and a [`payload`] is what differs.
 //!
-//! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and
-//! the last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
+//! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first
+//! kernel encodes them and the last one decodes them, so that kernels are compiled for two widths, and not for types
+//! and directions.
 
 pub mod block_sort;
 pub mod detect_runs;
@@ -42,47 +44,45 @@ pub mod runs;
 pub mod segments;
 pub mod tile_in_order;
 
+pub(in crate::kernels) use crate::block::clear;
 use crate::key::Bits;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// Whether a block of that many threads is of whole warps, and of no more than a GPU allows: 32, of which a scan and the packing of keys have
-/// words for each.
+/// Whether a block of that many threads is of whole warps, and of no more than a GPU allows: 32, of which a scan and
+/// the packing of keys have words for each.
 const fn is_whole_warps(threads: usize) -> bool {
     threads > 0 && threads.is_multiple_of(WARP_SIZE as usize) && threads <= 1024
 }
 
-/// Sets the first `count` of `words` to 0.
-#[inline(always)]
-#[track_caller]
-pub(in crate::kernels) fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
-    let mut word = thread::thread_idx_x();
-    while word < count {
-        words.set(word, 0);
-        word += NT as u32;
-    }
-}
-
-/// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
-
 /// Calls `each` for each of the `keys`, each of the `NT` threads of the block for its own.
 #[inline(always)]
 #[track_caller]
-fn for_each_key<B: Bits, const NT: usize>(keys: GlobalMut<B>, each: impl Fn(B)) {
-    let mut i = thread::thread_idx_x() as usize;
-    while i + (BATCH - 1) * NT < keys.len() {
+fn for_each_key<B: Bits, const NT: usize>(keys: GlobalMut<B>, each: impl Fn(B) + Copy) {
+    let at = for_each_batch::<B, NT, 8>(keys, thread::thread_idx_x(), each);
+    for_each_batch::<B, NT, 1>(keys, at, each);
+}
+
+/// Calls `each` for `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives
+/// where the next one is.
+///
+/// All loads of a batch, and then all calls: the compiler does not change their order.
+#[inline(always)]
+#[track_caller]
+fn for_each_batch<B: Bits, const NT: usize, const BATCH: usize>(
+    keys: GlobalMut<B>,
+    mut at: u32,
+    each: impl Fn(B),
+) -> u32 {
+    while at + const { ((BATCH - 1) * NT) as u32 } < keys.len() as u32 {
         let mut own = [B::MIN; BATCH];
-        for at in 0..BATCH {
-            own[at] = keys.get(i + at * NT);
+        for i in 0..BATCH {
+            own[i] = keys.get(at as usize + i * NT);
         }
-        for at in 0..BATCH {
-            each(own[at]);
+        for i in 0..BATCH {
+            each(own[i]);
         }
-        i += BATCH * NT;
+        at += const { (BATCH * NT) as u32 };
     }
-    while i < keys.len() {
-        each(keys.get(i));
-        i += NT;
-    }
+    at
 }

@@ -7,7 +7,8 @@
 //!   to         … a0 a1 a2 a3 … b0 b1 … c0 c1 …   to the places of the digits
 //! ```
 //!
-//! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are found.
+//! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are
+//! found.
 
 use super::{clear, is_whole_warps};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
@@ -27,14 +28,16 @@ pub const DIGITS: u32 = 1 << DIGIT_BITS;
 /// Keys of a thread that are on their way from slots at once.
 const MOVED: usize = 4;
 
-/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of
+/// `value_bytes`, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, TileMemory::bytes(threads, items_per_thread))
 }
 
 /// How keys become digits.
 pub(super) trait ToDigit<B>: Copy {
-    /// Whether the greatest key has the greatest digit. Then a tile that is not full may be filled up with it: what is filled up comes last.
+    /// Whether the greatest key has the greatest digit. Then a tile that is not full may be filled up with it: what is
+    /// filled up comes last.
     const FILLS_UP: bool;
 
     /// The digit of a key, which is less than [`DIGITS`].
@@ -64,7 +67,8 @@ impl<B: Bits> ToDigit<B> for BitsAt {
 
 /// Where the keys of a tile go. All threads of the block make each of these calls, but for [`counted`](Self::counted).
 pub(super) trait Places {
-    /// Sets the distance of each digit to where its first key of the tile goes, as far as that is known before they are counted.
+    /// Sets the distance of each digit to where its first key of the tile goes, as far as that is known before they are
+    /// counted.
     ///
     /// # Safety
     /// Nothing else uses `scan`, of [`BLOCK_WORDS`], nor `distances`. A barrier follows.
@@ -121,8 +125,8 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
         warp * DIGITS + digit
     }
 
-    /// Makes the counters the slots at which the keys of each warp begin, and the distances, which are where the keys go, how far that
-    /// is from the slots. Ends with a barrier.
+    /// Makes the counters the slots at which the keys of each warp begin, and the distances, which are where the keys
+    /// go, how far that is from the slots. Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
@@ -162,11 +166,12 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
     }
 }
 
-/// Moves the keys of a tile, and their values, to the `places` of their `digits`, which are asked for again and again instead of being kept in
-/// registers. Keys are encoded by `coding` before, and decoded by `decode` in the end.
+/// Moves the keys of a tile, and their values, to the `places` of their `digits`, which are asked for again and again
+/// instead of being kept in registers. Keys are encoded by `coding` before, and decoded by `decode` in the end.
 ///
 /// # Safety
-/// All threads of the block make this call. A `FULL` tile is, or is [filled up](ToDigit::FILLS_UP); it has one key at least.
+/// All threads of the block make this call. A `FULL` tile is, or is [filled up](ToDigit::FILLS_UP); it has one key at
+/// least.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
@@ -239,7 +244,8 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     }
 }
 
-/// Registers to shared: the keys of a tile to the slots of their digits, row by row, and their values, or indices if it `makes_indices`.
+/// Registers to shared: the keys of a tile to the slots of their digits, row by row, and their values, or indices if it
+/// `makes_indices`.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier.
@@ -293,15 +299,16 @@ unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const 
     }
 }
 
-/// The number in its tile of this thread's first key. The rows of a warp are neighbours, and what is computed from it is not kept in
-/// registers from one step to the next.
+/// The number in its tile of this thread's first key. The rows of a warp are neighbours, and what is computed from it
+/// is not kept in registers from one step to the next.
 #[inline(always)]
 fn first_row<const VT: usize>() -> u32 {
     let thread = recomputed(thread::thread_idx_x());
     thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
 }
 
-/// Whether row `i` of a warp has a key for this thread, whose first one has number `first`. All rows have if they are `FULL`.
+/// Whether row `i` of a warp has a key for this thread, whose first one has number `first`. All rows have if they are
+/// `FULL`.
 #[inline(always)]
 fn is_here<const FULL: bool>(tile: Span, first: u32, i: usize) -> bool {
     FULL || first + i as u32 * WARP_SIZE < tile.len

@@ -26,7 +26,8 @@ const WARPS: usize = THREADS / WARP_SIZE as usize;
 
 shared_memory! {
     struct Memory() {
-        /// What each warp has of a tile: keys that are less in the lower half, keys that may be equal in the upper one. Two tiles take turns.
+        /// What each warp has of a tile: keys that are less in the lower half, keys that may be equal in the upper one.
+        /// Two tiles take turns.
         of_warps: [u32; 2 * WARPS],
         scan: [u32; BLOCK_WORDS],
     }
@@ -40,14 +41,16 @@ pub const LAST: u32 = u32::MAX;
 
 /// Kernel: collects keys, with their values, or their indices if `from` has no values, or none if `V` is `()`.
 ///
-/// If `collection` is the number of the digit after which candidates are collected: of all `n` keys, those with less bits go to the front of `out`, and those
-/// with the same ones to `candidates`, as ordered bits. If it is [`LAST`]: of the candidates, or of all keys if there are none, those that are less than the k-th key go to
-/// `out` behind what is there, and the first ones that equal it to the end of the `k` elements.
+/// If `collection` is the number of the digit after which candidates are collected: of all `n` keys, those with less
+/// bits go to the front of `out`, and those with the same ones to `candidates`, as ordered bits. If it is [`LAST`]: of
+/// the candidates, or of all keys if there are none, those that are less than the k-th key go to `out` behind what is
+/// there, and the first ones that equal it to the end of the `k` elements.
 ///
 /// # Safety
-/// `out` has capacity for `k` elements, its length, and `candidates` for as many as the capacity that [`choose_digit`](super::choose_digit::choose_digit) was told, whose `progress` is that of
-/// this digit, or of all. `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`] threads, as many as have
-/// counted the digit, with [`SHARED_BYTES`].
+/// `out` has capacity for `k` elements, its length, and `candidates` for as many as the capacity that
+/// [`choose_digit`](super::choose_digit::choose_digit) was told, whose `progress` is that of this digit, or of all.
+/// `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`]
+/// threads, as many as have counted the digit, with [`SHARED_BYTES`].
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
@@ -66,7 +69,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     coding: Coding<B>,
 ) {
     const { assert!(CHUNK_UNIT.is_multiple_of(THREADS * VT), "a chunk has whole tiles but for the last one") };
-    // SAFETY: `progress` and `places` are only read here. The launch has `SHARED_BYTES`; barriers come between writes and reads.
+    // SAFETY: `progress` and `places` are only read here. The launch has `SHARED_BYTES`; barriers come between writes
+    // and reads.
     let (progress, places, memory) = unsafe { (Progress::new(progress), Places::new(places), Memory::at_start()) };
     let (collected, is_last) = (progress.collected() as usize, collection == LAST);
     if !is_last && (collected == 0 || progress.collection() != collection || progress.digits() != collection + 1) {
@@ -79,7 +83,8 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         if is_from_candidates { (candidates.source(collected), Coding::NONE) } else { (from.source(), coding) }
     };
     let k = out.len;
-    // SAFETY: `out` and `candidates` have so many elements. What is collected goes to places that no other thread has: these have been counted.
+    // SAFETY: `out` and `candidates` have so many elements. What is collected goes to places that no other thread has:
+    // these have been counted.
     let (out, candidates) = unsafe { (out.arrays(), candidates.arrays(collected)) };
     let (left, chosen) = (progress.left(), progress.prefix());
     let out_begin = if is_last { progress.before_collected() as usize } else { 0 };
@@ -123,13 +128,14 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         for i in 0..VT {
             found_in |= ((prefix(found[i], left) <= last) as u32) << i;
         }
-        // Of a row the keys that are less, and those that may be equal, a bit for each lane, and this lane's key, which is read again: few tiles have any.
+        // Of a row the keys that are less, and those that may be equal, a bit for each lane, and this lane's key, which
+        // is read again: few tiles have any.
         let vote = |i: usize| {
             let is_key = row(i) < end;
             let key = if is_key { coding_of_keys.encode(keys.get(row(i))) } else { B::MAX };
             let bits = prefix(key, left);
-            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: the tile is that of the block, and all lanes know whether one of
-            // them has a key.
+            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: the tile is that of the block, and all
+            // lanes know whether one of them has a key.
             let [less, equal] = unsafe {
                 [warp::ballot(FULL_MASK, is_key && bits < chosen), warp::ballot(FULL_MASK, is_key && bits == chosen)]
             };
@@ -197,8 +203,9 @@ fn before_chunk(places: Places, scan: Shared<u32>) -> [usize; 2] {
         other += THREADS as u32;
     }
     sums.map(|sum| {
-        // In two halves, of which the lower one is below 2^22 for each thread, and the upper one below 2^11: their sums over a block have 32 bits.
-        // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`; a barrier ends each use.
+        // In two halves, of which the lower one is below 2^22 for each thread, and the upper one below 2^11: their sums
+        // over a block have 32 bits. SAFETY: all threads of the block are here, whole warps, and nothing else uses
+        // `scan`; a barrier ends each use.
         unsafe {
             let (_, low) = sum_before((sum & 0x3f_ffff) as u32, scan);
             thread::sync_threads();

@@ -1,7 +1,7 @@
 //! Keys that do not exceed the sample's bound, in one reading of all keys.
 //!
-//! Nobody knows before how many of these a warp will find, nor those before it. So each takes pages, of which a warp writes one at once, and remembers
-//! whose they are:
+//! Nobody knows before how many of these a warp will find, nor those before it. So each takes pages, of which a warp
+//! writes one at once, and remembers whose they are:
 //!
 //! ```text
 //!   warp       0           1     2     …
@@ -55,7 +55,8 @@ pub(super) struct Opened {
 
 impl Pages {
     /// # Safety
-    /// Each part has as many words as it is described to have. No launch both reads and writes a word but `taken`, which all add to.
+    /// Each part has as many words as it is described to have. No launch both reads and writes a word but `taken`,
+    /// which all add to.
     #[inline(always)]
     pub(super) unsafe fn open(self) -> Opened {
         // SAFETY: the caller's promise.
@@ -69,12 +70,12 @@ impl Pages {
     }
 }
 
-/// Kernel: writes the keys of `from` that do not exceed the bound to pages of `to`, as ordered bits, with their values, or their indices if `from` has no
-/// values, or none if `V` is `()`. If there is no bound, does nothing.
+/// Kernel: writes the keys of `from` that do not exceed the bound to pages of `to`, as ordered bits, with their values,
+/// or their indices if `from` has no values, or none if `V` is `()`. If there is no bound, does nothing.
 ///
 /// # Safety
-/// `to` has [`PAGE`] elements for each page; `pages` are as they are described, and `progress` is what `take_sample` has written. Blocks are of
-/// [`THREADS`] threads, with as many warps as `pages` says.
+/// `to` has [`PAGE`] elements for each page; `pages` are as they are described, and `progress` is what `take_sample`
+/// has written. Blocks are of [`THREADS`] threads, with as many warps as `pages` says.
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
@@ -94,7 +95,8 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     // SAFETY: `progress` is only read here.
     let Some(bound) = (unsafe { Progress::new(progress) }).bound() else { return };
     let bound = B::from_register(bound);
-    // SAFETY: there are so many elements, as the caller promises, which nothing writes during the launch; each page is written by the warp that has taken it.
+    // SAFETY: there are so many elements, as the caller promises, which nothing writes during the launch; each page is
+    // written by the warp that has taken it.
     let (n, has_indices) = (from.len, from.at.values.is_null());
     let (Source { keys, values }, to, of_pages) =
         unsafe { (from.source(), to.arrays(pages.count as usize * PAGE), pages.open()) };
@@ -110,7 +112,8 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
                 of_pages.owners.set(2 * page as usize + 1, found / PAGE as u32);
             }
         }
-        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: what they branch on is the same for all, here and below.
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: what they branch on is the same for all,
+        // here and below.
         unsafe { shuffle_idx(FULL_MASK, page, 0) }
     };
     let (tile, warps) = (WARP_SIZE as usize * VT, pages.warps as usize);

@@ -28,11 +28,12 @@ pub const SHARED_BYTES: u32 = Memory::bytes();
 
 const _: () = shared_memory::check(SHARED_BYTES);
 
-/// Kernel: moves the elements of all pages of `from` to `candidates`, if these are all that do not exceed the bound, and `k` or more. The k-th key is one of these then.
+/// Kernel: moves the elements of all pages of `from` to `candidates`, if these are all that do not exceed the bound,
+/// and `k` or more. The k-th key is one of these then.
 ///
 /// # Safety
-/// `from`, `pages` and `progress` are those of [`gather`](super::gather::gather), of at most [`MOST_WARPS`] warps; `candidates` has room for as many elements as the
-/// pages. Blocks are of [`THREADS`] threads, with [`SHARED_BYTES`].
+/// `from`, `pages` and `progress` are those of [`gather`](super::gather::gather), of at most [`MOST_WARPS`] warps;
+/// `candidates` has room for as many elements as the pages. Blocks are of [`THREADS`] threads, with [`SHARED_BYTES`].
 #[kernel(
     u32 = <u32, ()>,
     u64 = <u64, ()>,
@@ -53,7 +54,8 @@ pub unsafe fn pack<B: Bits, V: Word>(
     if progress.bound().is_none() {
         return;
     }
-    // SAFETY: the caller promises the parts, which are only read here, and the room, of which each element goes to a place of its own.
+    // SAFETY: the caller promises the parts, which are only read here, and the room, of which each element goes to a
+    // place of its own.
     let (of_pages, from, to) = unsafe {
         let room = pages.count as usize * PAGE;
         (pages.open(), from.source(room), candidates.arrays(room))

@@ -7,8 +7,9 @@
 //!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
 //! ```
 //!
-//! Bins are about as many as keys, so that few are of more than a handful of keys. Where there are larger ones, or windows do not put
-//! all in order, bins of many keys are divided into finer ones. If that does not help either, keys are not sorted.
+//! Bins are about as many as keys, so that few are of more than a handful of keys. Where there are larger ones, or
+//! windows do not put all in order, bins of many keys are divided into finer ones. If that does not help either, keys
+//! are not sorted.
 
 use super::digits::{MOST_EVEN, Scale};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
@@ -41,8 +42,8 @@ const FEW_INVERSIONS: u32 = 4;
 /// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
 pub(super) const MOST_FINER: u32 = 5;
 
-/// Where bins are made finer less often than that, a bucket is given up at once if one bin has more than one in so many of its keys: they are close together, and finer bins would
-/// tell few of them apart.
+/// Where bins are made finer less often than that, a bucket is given up at once if one bin has more than one in so many
+/// of its keys: they are close together, and finer bins would tell few of them apart.
 const HOT_PART: u32 = 4;
 
 /// Slots of the tile: for each key one, and for half a window.
@@ -66,8 +67,8 @@ pub(in crate::kernels::sort) struct Bins<B> {
 }
 
 impl<B: Bits> Bins<B> {
-    /// `count` bins, a power of two, for keys from `least` to `greatest`, which are different. No key is in the last one, unless
-    /// the keys of each are all equal.
+    /// `count` bins, a power of two, for keys from `least` to `greatest`, which are different. No key is in the last
+    /// one, unless the keys of each are all equal.
     #[inline(always)]
     pub fn new(least: B, greatest: B, count: u32) -> Self {
         let range = greatest - least;
@@ -93,8 +94,8 @@ impl<B: Bits> Bins<B> {
 shared_memory! {
     /// The number of keys in each bin, and then the slot of the next one.
     struct BinCounters(threads: usize) {
-        /// One more for each thread than it has, so that threads which scan theirs use different banks; and one for each lane, of which
-        /// nothing is read.
+        /// One more for each thread than it has, so that threads which scan theirs use different banks; and one for
+        /// each lane, of which nothing is read.
         words: [u32; threads as u32 * (OWN_WORDS + 1) + WARP_SIZE],
     }
 }
@@ -126,8 +127,8 @@ impl BinCounters {
         self.words.get(word + word / OWN_WORDS) >> (16 * upper) & 0xffff
     }
 
-    /// Once all keys have been given slots, each bin ends where the next one begins. Makes the slots those at which they begin
-    /// again. All threads of the block make this call, after a barrier. Ends with one.
+    /// Once all keys have been given slots, each bin ends where the next one begins. Makes the slots those at which
+    /// they begin again. All threads of the block make this call, after a barrier. Ends with one.
     #[inline(always)]
     #[track_caller]
     fn restore(self) {
@@ -155,7 +156,8 @@ impl BinCounters {
 shared_memory! {
     /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each.
     pub(in crate::kernels::sort) struct BucketMemory<B: Word>(threads: usize, items_per_thread: usize) {
-        /// The keys, sorted in the end. An even number of slots, so that the words behind them can be read two at a time.
+        /// The keys, sorted in the end. An even number of slots, so that the words behind them can be read two at a
+        /// time.
         pub tile: [B; slots(threads, items_per_thread).next_multiple_of(2)],
         /// Words of a scan.
         pub scan: [u32; BLOCK_WORDS],
@@ -184,12 +186,13 @@ impl<B: Bits> BucketMemory<B> {
         }
     }
 
-    /// Registers to shared: sorts the `len` keys that `is_here` says are, of `VT` of each thread, to the first slots of the tile. The
-    /// others are the greatest keys, and follow. If keys may be `UNEVEN`, crowded bins are looked for at once. Bins are made finer up to `FINER` times. Gives whether
-    /// keys are sorted now.
+    /// Registers to shared: sorts the `len` keys that `is_here` says are, of `VT` of each thread, to the first slots of
+    /// the tile. The others are the greatest keys, and follow. If keys may be `UNEVEN`, crowded bins are looked for at
+    /// once. Bins are made finer up to `FINER` times. Gives whether keys are sorted now.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are `NT`; a barrier was after [`clear`](Self::clear). Ends with a barrier.
+    /// All threads of the block make this call, which are `NT`; a barrier was after [`clear`](Self::clear). Ends with a
+    /// barrier.
     #[inline(always)]
     pub unsafe fn sort<const NT: usize, const VT: usize, const UNEVEN: bool, const FINER: u32>(
         self,
@@ -338,8 +341,8 @@ impl<B: Bits> BucketMemory<B> {
         (crowded & 0x8000_8000 != 0, hot & 0x8000_8000 != 0)
     }
 
-    /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times. The first time the counters say
-    /// where these bins begin.
+    /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times. The first time
+    /// the counters say where these bins begin.
     ///
     /// ```text
     ///   bins       │ 1 │ 0 │   6   │ 1 │     6 keys: 6 finer bins of equal width
@@ -349,7 +352,8 @@ impl<B: Bits> BucketMemory<B> {
     /// So bins follow the keys, however uneven these are.
     ///
     /// # Safety
-    /// As for [`sort`](Self::sort), after a barrier; the tile has the keys, in any order, in the slots that `is_here` says.
+    /// As for [`sort`](Self::sort), after a barrier; the tile has the keys, in any order, in the slots that `is_here`
+    /// says.
     #[inline(always)]
     unsafe fn place_finely<const NT: usize, const VT: usize>(self, times: u32, is_here: &impl Fn(usize) -> bool) {
         let Self { tile, counters, .. } = self;
@@ -370,14 +374,15 @@ impl<B: Bits> BucketMemory<B> {
         loop {
             if is_counted {
                 left -= 1;
-                // As many keys as a full bucket has become the parts of 2^32 again, and no key is in the last bin. This is what is
-                // above 1 of the factor.
+                // As many keys as a full bucket has become the parts of 2^32 again, and no key is in the last bin. This
+                // is what is above 1 of the factor.
                 let factor = const { factor_above_one(bins(NT), NT * VT) };
                 for i in 0..VT {
                     let place = recomputed(places[i]);
                     let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
                     let (begin, end) = (counters.begin(bin), counters.begin(bin + 1));
-                    // No bit is lost here: keys next to each other, which many may be equal to, are to be told apart in the end.
+                    // No bit is lost here: keys next to each other, which many may be equal to, are to be told apart in
+                    // the end.
                     let within = (fraction as u64 * (end - begin) as u64) >> (fraction_bits - part_bits);
                     let place = (begin << part_bits) + within as u32;
                     places[i] = place + ((place as u64 * factor as u64) >> 32) as u32;
@@ -417,8 +422,8 @@ impl<B: Bits> BucketMemory<B> {
     }
 }
 
-/// What a place among `keys` keys, of which the least power of two that is not below is 2^32, is multiplied by to become one of `bins - 1` bins,
-/// of which `bins` are 2^32: in parts of 2^32, without the 1.
+/// What a place among `keys` keys, of which the least power of two that is not below is 2^32, is multiplied by to
+/// become one of `bins - 1` bins, of which `bins` are 2^32: in parts of 2^32, without the 1.
 const fn factor_above_one(bins: u32, keys: usize) -> u32 {
     let factor = ((bins as u64 - 1) << 32) / bins as u64 * keys.next_power_of_two() as u64 / keys as u64;
     assert!(factor >> 32 == 1, "there are too few keys to a bin");

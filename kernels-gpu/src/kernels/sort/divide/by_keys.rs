@@ -7,8 +7,9 @@ use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// Sorts a bucket of up to `NT * VT` keys from `from`, which it encodes, to as many of `to`, which may be the same and which
-/// it decodes; or leaves it as it is, and gives false. Keys may be `UNEVEN`, and bins are made finer up to `FINER` times.
+/// Sorts a bucket of up to `NT * VT` keys from `from`, which it encodes, to as many of `to`, which may be the same and
+/// which it decodes; or leaves it as it is, and gives false. Keys may be `UNEVEN`, and bins are made finer up to
+/// `FINER` times.
 ///
 /// # Safety
 /// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys are and go.

@@ -6,15 +6,16 @@
 //!   values     │ …                       in the end: read by slot
 //! ```
 //!
-//! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing else are put in order
-//! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is not sorted. Equal keys stay in their
-//! order.
+//! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing
+//! else are put in order once all are sorted. There are few, unless keys are made for it: if there are too many, the
+//! bucket is not sorted. Equal keys stay in their order.
 
 use super::bins::{Bins, BucketMemory, bins};
 use crate::block::scan::{block_range, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::elements::{Arrays, has_values};
 use crate::key::{Bits, Coding};
+use crate::thread::insertion::insert;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
@@ -73,7 +74,8 @@ impl<B: Bits> Numbers<B> {
 }
 
 shared_memory! {
-    /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with `items_per_thread` keys each.
+    /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with
+    /// `items_per_thread` keys each.
     pub(super) struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         pub numbers: BucketMemory<u32> { threads, items_per_thread },
         /// How numbers are made: there are no registers to spare for that.
@@ -81,6 +83,8 @@ shared_memory! {
         left_out: [u32; 1],
         keys: [B; threads * items_per_thread],
         values: [V; threads * items_per_thread],
+        /// How many buckets there are. Behind the keys, where `sort_once` does not put a tile while it may still be read.
+        pub buckets: [u32; 1],
     }
 }
 
@@ -103,11 +107,13 @@ impl<B: Bits, V: Word> Slots<B, V> {
     }
 }
 
-/// Sorts a bucket of up to `NT * VT` keys with their values, if there are any, from `from`, whose keys it encodes, to as many of `to`, which may be the same and
-/// whose keys it decodes; or leaves it as it is, and gives false. Bins are made finer up to `FINER` times.
+/// Sorts a bucket of up to `NT * VT` keys with their values, if there are any, from `from`, whose keys it encodes, to
+/// as many of `to`, which may be the same and whose keys it decodes; or leaves it as it is, and gives false. Bins are
+/// made finer up to `FINER` times.
 ///
 /// # Safety
-/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys and values are and go.
+/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys and values
+/// are and go.
 #[inline(always)]
 pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT: usize, const FINER: u32>(
     from: Arrays<B, V>,
@@ -202,11 +208,12 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
     is_sorted
 }
 
-/// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those that are alike. Gives
-/// whether that was possible.
+/// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those
+/// that are alike. Gives whether that was possible.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a barrier if it was.
+/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a
+/// barrier if it was.
 #[inline(always)]
 unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     numbers: Numbers<B>,
@@ -218,8 +225,8 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     let is_like_next = |rank: u32| rank + 1 < len && numbers.upper(tile.get(rank)) == numbers.upper(tile.get(rank + 1));
     let key = |number: u32| keys.get(numbers.slot(number));
     let is_inverted = |rank: u32| is_like_next(rank) && key(tile.get(rank)) > key(tile.get(rank + 1));
-    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in order, unless they
-    // are too many.
+    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in
+    // order, unless they are too many.
     let (mut alike, mut inversions, mut too_many) = (0u32, 0, 0);
     for i in 0..VT {
         if is_like_next(rank(i)) && (rank(i) == 0 || !is_like_next(rank(i) - 1)) {
@@ -258,16 +265,7 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
         let i = alike.trailing_zeros() / ALIKE_BITS;
         let (first, others) = (rank(i as usize), alike >> (i * ALIKE_BITS) & MOST_ALIKE);
         alike &= !(MOST_ALIKE << (i * ALIKE_BITS));
-        // By insertion, which moves none of equal keys.
-        for last in first + 1..=first + others {
-            let number = tile.get(last);
-            let mut at = last;
-            while at > first && key(tile.get(at - 1)) > key(number) {
-                tile.set(at, tile.get(at - 1));
-                at -= 1;
-            }
-            tile.set(at, number);
-        }
+        insert((first, first + others), |rank| tile.get(rank), |rank, number| tile.set(rank, number), key);
     }
     thread::sync_threads();
     true

@@ -1,5 +1,5 @@
-//! The second step of the first two divisions at once, of keys alone that are spread evenly: how many of them have each digit, and
-//! each finer digit within that.
+//! The second step of the first two divisions at once, of keys alone that are spread evenly: how many of them have each
+//! digit, and each finer digit within that.
 //!
 //! ```text
 //!   digits         │     0     │     1     │     2     │ …
@@ -8,12 +8,11 @@
 //!
 //! If a counter overflows, which the sum of all reveals, these counts are discarded, and `count_digits` counts again.
 
-use super::count_digits::count_batches;
 use super::digits::{Digits, FINER};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::{clear, is_whole_warps};
+use crate::kernels::sort::{clear, for_each_batch, is_whole_warps};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
@@ -53,8 +52,8 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
     if !workspace.is_twice() {
         return;
     }
-    // SAFETY: the launch has `TWICE_SHARED_BYTES`. One barrier comes between clearing and adding, another between adding
-    // and reading; `scan` is used once.
+    // SAFETY: the launch has `TWICE_SHARED_BYTES`. One barrier comes between clearing and adding, another between
+    // adding and reading; `scan` is used once.
     let Memory { counters, scan } = unsafe { Memory::at_start() };
     let thread = thread::thread_idx_x();
     let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
@@ -68,8 +67,8 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
         let finer = digits.finer_of(coding.encode(key));
         counters.fetch_add(finer % COUNTERS, 1 << (finer / COUNTERS * 16));
     };
-    let at = count_batches::<B, NT, 8>(keys, thread, add);
-    count_batches::<B, NT, 1>(keys, at, add);
+    let at = for_each_batch::<B, NT, 8>(keys, thread, add);
+    for_each_batch::<B, NT, 1>(keys, at, add);
     thread::sync_threads();
     // A warp adds up those of a digit of the lower half of the finer digits, and of one of the upper half.
     let (lane, warps) = (warp::lane_id(), const { NT as u32 / WARP_SIZE });

@@ -34,8 +34,8 @@ shared_memory! {
 }
 
 impl<B: Bits> TileMemory<B> {
-    /// Makes the counters slots, and reserves room for the keys of each digit, from `base` of it on. That takes long to arrive: of this
-    /// thread's first digit it is for [`settle`](Self::settle). Ends with a barrier.
+    /// Makes the counters slots, and reserves room for the keys of each digit, from `base` of it on. That takes long to
+    /// arrive: of this thread's first digit it is for [`settle`](Self::settle). Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
@@ -118,8 +118,8 @@ fn next_slots<B: Bits>(
 /// Moves the keys of `tile`, which has at most `NT * VT`, to the places of their digits.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with [`TileMemory`] for `NT * VT` keys at the start of shared memory, and a
-/// barrier comes before its next use.
+/// All `NT` threads of the block make this call, with [`TileMemory`] for `NT * VT` keys at the start of shared memory,
+/// and a barrier comes before its next use.
 #[inline(always)]
 pub(super) unsafe fn divide_tile<B: Bits, const NT: usize, const VT: usize>(
     tile: Tile,
@@ -142,8 +142,8 @@ pub(super) unsafe fn divide_tile<B: Bits, const NT: usize, const VT: usize>(
     }
 }
 
-/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, or it is not known that it is. `ALONG` is what is known of the
-/// curve: see [`Digits::of`].
+/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, or it is not known that it is. `ALONG`
+/// is what is known of the curve: see [`Digits::of`].
 ///
 /// # Safety
 /// All threads of the block make this call.
@@ -168,7 +168,8 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool,
     }
 }
 
-/// Moves the keys of a tile, which are in registers. Those of a digit go to where its counter says, counted from `base` of it.
+/// Moves the keys of a tile, which are in registers. Those of a digit go to where its counter says, counted from `base`
+/// of it.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier, with counters of the tile that are 0.
@@ -198,8 +199,8 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     let room = unsafe { memory.reserve::<NT>(counters, base) };
 
     let digits = digits.again();
-    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
-    // Other tiles and digits take more registers.
+    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to
+    // arrive. Other tiles and digits take more registers.
     let batch = match (FULL, ALONG) {
         (true, LINEAR) => BATCH,
         (true, _) => BATCH / 2,

@@ -1,4 +1,5 @@
-//! Moving the keys of a tile and their values to the places of their digits, so that those of one digit stay in their order.
+//! Moving the keys of a tile and their values to the places of their digits, so that those of one digit stay in their
+//! order.
 
 use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::tiles::Tile;
@@ -8,8 +9,8 @@ use crate::key::{Bits, Coding};
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Moves the elements of `tile`, which has at most `NT * VT`, to the places of their digits. If it `makes_indices`, values
-/// become the indices of their keys.
+/// Moves the elements of `tile`, which has at most `NT * VT`, to the places of their digits. If it `makes_indices`,
+/// values become the indices of their keys.
 ///
 /// # Safety
 /// All `NT` threads of the block make this call, with [`TileMemory`] at the start of shared memory, and a barrier comes
@@ -23,8 +24,8 @@ pub(super) unsafe fn divide_tile<B: Bits, V: Word, const NT: usize, const VT: us
     to: Arrays<B, V>,
 ) {
     const { assert!(NT * VT <= u16::MAX as usize, "the counts of a tile have 16 bits") };
-    // SAFETY: the caller promises the memory, as all threads of the block are here. Barriers of `move_tile` come between
-    // writing and reading.
+    // SAFETY: the caller promises the memory, as all threads of the block are here. Barriers of `move_tile` come
+    // between writing and reading.
     unsafe {
         let memory = TileMemory::<B, V>::at_start(NT, VT);
         let span = Span { begin: tile.begin, len: tile.len };

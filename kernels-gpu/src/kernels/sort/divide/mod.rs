@@ -13,12 +13,13 @@
 //!
 //! Keys of 4 bytes that are too uneven are sorted by all of their bits instead: [`radix`](super::radix).
 //!
-//! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in [`once`].
+//! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in
+//! [`once`].
 //!
-//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one buffer and
-//! writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are equal keep no order, which
-//! nothing can tell. Those with values do. So kernels move keys alone `in_any_order` and sort them `by_keys`, and move keys with values
-//! `in_order` and sort them `by_numbers`.
+//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one
+//! buffer and writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are
+//! equal keep no order, which nothing can tell. Those with values do. So kernels move keys alone `in_any_order` and
+//! sort them `by_keys`, and move keys with values `in_order` and sort them `by_numbers`.
 
 mod bins;
 mod by_keys;
@@ -26,7 +27,6 @@ mod by_numbers;
 pub mod choose_digits;
 pub mod count_digits;
 pub mod count_twice;
-mod counters;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;
@@ -59,8 +59,8 @@ pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
 /// The most levels of divisions.
 pub const MOST_LEVELS: usize = 4;
 
-/// About how many keys a bucket has of those that are spread evenly, if it has at most `bucket`: five and a half standard deviations
-/// fewer, so that hardly any has too many by chance.
+/// About how many keys a bucket has of those that are spread evenly, if it has at most `bucket`: five and a half
+/// standard deviations fewer, so that hardly any has too many by chance.
 pub const fn usual_len(bucket: usize) -> usize {
     // The deviation is about the root.
     bucket - 11 * bucket.isqrt() / 2

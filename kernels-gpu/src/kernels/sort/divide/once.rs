@@ -9,15 +9,15 @@
 //! In the second step all blocks find out whether keys of a digit are too many for a block. Then nothing is moved.
 
 use super::choose_digits::{Choice, ChooseMemory, How, Undivided, choose, note_parts, of_thread};
-use super::count_digits::{COUNT_THREADS, count};
-use super::counters::Counters;
+use super::count_digits::{COPIES, COUNT_THREADS, count};
 use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::in_any_order::{TileMemory, load, move_keys};
 use super::place_buckets::{PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment};
-use super::sort_buckets;
 use super::sort_buckets::{fail, few};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
+use super::{DIGITS_CAPACITY, sort_buckets};
+use crate::block::counters::Counters;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::block::sort_tile::{KeyTile, sort_tile};
 use crate::block::tile;
@@ -36,7 +36,7 @@ shared_memory! {
     /// Shared memory of a block that chooses digits and counts them.
     struct CountMemory() {
         choice: ChooseMemory {},
-        counts: Counters {},
+        counters: [u32; COPIES * DIGITS_CAPACITY],
     }
 }
 
@@ -65,13 +65,14 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
     if bytes == 8 { DivideMemory::<u64>::bytes(tile) } else { DivideMemory::<u32>::bytes(tile) }
 }
 
-/// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does where there is one level and
-/// runs have not been detected, and counts how many keys have each. Where no sampled key descends it finds out whether any does.
+/// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does where there
+/// is one level and runs have not been detected, and counts how many keys have each. Where no sampled key descends it
+/// finds out whether any does.
 ///
 /// # Safety
-/// `keys` is what is sorted, as `coding` encodes it. What [`Job`] says holds, for keys that are divided once and need not stay in order; the
-/// words of [`Layout::once`](super::workspace::Layout::once) are 0, and so are those of `job.order`. Blocks are of [`COUNT_THREADS`] threads with
-/// [`COUNT_ONCE_SHARED_BYTES`].
+/// `keys` is what is sorted, as `coding` encodes it. What [`Job`] says holds, for keys that are divided once and need
+/// not stay in order; the words of [`Layout::once`](super::workspace::Layout::once) are 0, and so are those of
+/// `job.order`. Blocks are of [`COUNT_THREADS`] threads with [`COUNT_ONCE_SHARED_BYTES`].
 #[kernel(
     u32 = <u32> within (COUNT_THREADS, ONCE_BLOCKS),
     u64 = <u64> within (COUNT_THREADS, ONCE_BLOCKS),
@@ -84,7 +85,8 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     let (keys, workspace, detection) =
         unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job), Detection::new(job.order)) };
     // SAFETY: the launch has `COUNT_ONCE_SHARED_BYTES`. Barriers come between clearing, adding and reading.
-    let CountMemory { choice: memory, counts } = unsafe { CountMemory::at_start() };
+    let CountMemory { choice: memory, counters: words } = unsafe { CountMemory::at_start() };
+    let counts = Counters::<COPIES>(words);
     let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
     if block == 0 && thread == 0 {
         workspace.clear();
@@ -146,7 +148,8 @@ fn has_descent<B: Bits>(keys: GlobalMut<B>, first: usize, end: usize, coding: Co
     descends
 }
 
-/// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes` bytes.
+/// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes`
+/// bytes.
 pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: usize) -> u32 {
     sort_buckets::shared_bytes(threads, items_per_thread, bytes, 0)
 }
@@ -155,9 +158,9 @@ pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: u
 /// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do.
 ///
 /// # Safety
-/// As for [`count_once`], which has been called before; `to` has capacity for all keys and does not overlap `from`. There is a block of
-/// `NT` threads for each part, which is a tile of `NT * VT` keys, and one more, with [`shared_bytes`]; `OWN` is what
-/// [`own_digits_capacity`] says.
+/// As for [`count_once`], which has been called before; `to` has capacity for all keys and does not overlap `from`.
+/// There is a block of `NT` threads for each part, which is a tile of `NT * VT` keys, and one more, with
+/// [`shared_bytes`]; `OWN` is what [`own_digits_capacity`] says.
 #[kernel(
     u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(4, 0).threads) }>
         within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
@@ -181,7 +184,9 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     // index of its own: tiles reserve those of their keys by `fetch_add`.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     if thread::block_idx_x() < plan.parts(plan.n) {
-        let Some(tile) = Tiles::<B, ()>::of(plan, workspace, 0).next() else { return };
+        let Some(tile) = Tiles::<B, ()>::of(plan, workspace, 0).next() else {
+            return;
+        };
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
@@ -193,8 +198,8 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     } else if workspace.segments(0) > 0 {
         let segment = workspace.segment::<B>(0);
         let [counts, _] = workspace.once(plan, segment.digits.count);
-        // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_segment` come
-        // between writing and reading.
+        // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_segment`
+        // come between writing and reading.
         let memory = unsafe { DivideMemory::<B>::at_start(NT * VT) }.list;
         // SAFETY: all threads of the block are here.
         let is_possible = unsafe {
@@ -208,8 +213,8 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     }
 }
 
-/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `ALONG` are as for
-/// [`move_keys`].
+/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `ALONG`
+/// are as for [`move_keys`].
 ///
 /// # Safety
 /// All threads of the block make this call.
@@ -229,8 +234,8 @@ unsafe fn place_and_move<
     coding: Coding<B>,
     to: GlobalMut<B>,
 ) {
-    // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_digits`, of this
-    // function and of `move_keys` come between writing and reading.
+    // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_digits`, of
+    // this function and of `move_keys` come between writing and reading.
     let MoveMemory { tile: memory, too_long } = unsafe { DivideMemory::<B>::at_start(NT * VT) }.tile;
     let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
     // While the keys are on their way.
@@ -262,14 +267,14 @@ unsafe fn place_and_move<
     unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
 }
 
-/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided and are
-/// not in order, and `merges` is not 0, it does what [`block_sort`](crate::kernels::sort::block_sort::block_sort) does instead: sorts each tile of
-/// `NT * VT` keys, as `coding` encodes them,
-/// to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
+/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have
+/// not been divided and are not in order, and `merges` is not 0, it does what
+/// [`block_sort`](crate::kernels::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as
+/// `coding` encodes them, to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
 ///
 /// # Safety
-/// As for [`divide_once`], which has been called before; `scratch` is the other array; blocks are of `NT` threads, a power of two, with
-/// [`sort_shared_bytes`]; `FEW` is what [`few`] says.
+/// As for [`divide_once`], which has been called before; `scratch` is the other array; blocks are of `NT` threads, a
+/// power of two, with [`sort_shared_bytes`]; `FEW` is what [`few`] says.
 #[kernel(
     u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_buckets.of(4, 0).items_per_thread) }>
         within (ROW.sort_buckets.of(4, 0).threads, 2),
@@ -319,9 +324,9 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
             "a tile is sorted where buckets are"
         )
     };
-    // SAFETY: the tile is no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort of buckets
-    // reads nothing that is here: how many buckets there are is behind the slots, or in registers. Barriers of `sort_tile`,
-    // and one after each tile, come between writing and reading.
+    // SAFETY: the tile is no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort of
+    // buckets reads nothing that is here: how many buckets there are is behind as many keys as the tile has. Barriers of
+    // `sort_tile`, and one after each tile, come between writing and reading.
     let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
     let (is_divided, mut i) = (detection.is_divided(), thread::block_idx_x());
     while i < left {

@@ -1,5 +1,5 @@
-//! What is left after all divisions of keys with values: tiles are sorted by each half of their keys, and runs are merged by the
-//! rank of each element.
+//! What is left after all divisions of keys with values: tiles are sorted by each half of their keys, and runs are
+//! merged by the rank of each element.
 
 use crate::block::sort_tile::{KeyTile, sort_tile};
 use crate::elements::Arrays;
@@ -58,7 +58,8 @@ pub(super) fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
     thread::sync_threads();
 }
 
-/// Merges runs of `run` elements in pairs: each element finds its rank in the other run, where equal keys of the first run come first.
+/// Merges runs of `run` elements in pairs: each element finds its rank in the other run, where equal keys of the first
+/// run come first.
 #[inline(always)]
 #[track_caller]
 pub(super) fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arrays<B, V>, run: u32, decode: Coding<B>) {

@@ -1,8 +1,8 @@
-//! The end of the sort: each bucket is sorted by one block, by bins [of its keys](super::by_keys) or, if they have values or
-//! 8 bytes, [of numbers](super::by_numbers). Buckets that bins do not sort are left to `sort_rest`.
+//! The end of the sort: each bucket is sorted by one block, by bins [of its keys](super::by_keys) or, if they have
+//! values or 8 bytes, [of numbers](super::by_numbers). Buckets that bins do not sort are left to `sort_rest`.
 //!
-//! There are two instances for keys of 4 bytes alone, one for long buckets. Where such keys may be uneven, a bucket that is
-//! half full or less is sorted with fewer keys a thread.
+//! There are two instances for keys of 4 bytes alone, one for long buckets. Where such keys may be uneven, a bucket
+//! that is half full or less is sorted with fewer keys a thread.
 
 use super::bins::{BucketMemory, MOST_FINER};
 use super::by_keys::sort_by_keys;
@@ -11,7 +11,7 @@ use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block::shared_memory::{self, of_widths, shared_memory};
 use crate::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
-use crate::tuning::ROW;
+use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
@@ -26,11 +26,14 @@ const fn if_by_keys<B, V>(count: usize) -> usize {
 }
 
 shared_memory! {
-    /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each. One part is used, and the
-    /// other one has no room for keys.
+    /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each. One part is used,
+    /// and the other one has no room for keys.
     pub(in crate::kernels::sort) union Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         keys: BucketMemory<B> { if_by_keys::<B, V>(threads), if_by_keys::<B, V>(items_per_thread) },
-        numbers: Slots<B, V> { threads - if_by_keys::<B, V>(threads), items_per_thread - if_by_keys::<B, V>(items_per_thread) },
+        numbers: Slots<B, V> {
+            threads - if_by_keys::<B, V>(threads),
+            items_per_thread - if_by_keys::<B, V>(items_per_thread)
+        },
     }
 }
 
@@ -41,39 +44,52 @@ impl<B: Bits, V: Word> Memory<B, V> {
         if const { is_by_keys(size_of::<B>(), size_of::<V>()) } {
             self.keys.buckets
         } else {
-            self.numbers.numbers.buckets
+            self.numbers.buckets
         }
     }
 }
 
-/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with values of
-/// `value_bytes` bytes, or 0.
+/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with
+/// values of `value_bytes` bytes, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads, items_per_thread))
 }
 
-/// Kernel: sorts all buckets, or all long ones if they are `LONG`, from where they are to the same indices of `at`, keys as
-/// `coding` decodes them.
+/// Threads of a block for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+const fn threads(key_bytes: usize, value_bytes: usize) -> usize {
+    ROW.sort_buckets.of(key_bytes, value_bytes).threads
+}
+
+/// Keys of a thread.
+const fn items(key_bytes: usize, value_bytes: usize) -> usize {
+    ROW.sort_buckets.of(key_bytes, value_bytes).items_per_thread
+}
+
+/// The shape for long buckets.
+const LONG_SHAPE: Tile = ROW.sort_long_buckets.of(4, 0);
+
+/// Kernel: sorts all buckets, or all long ones if they are `LONG`, from where they are to the same indices of `at`,
+/// keys as `coding` decodes them.
 ///
 /// # Safety
-/// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other side of theirs; such
-/// buckets are of up to `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`]; `FEW` is what [`few`] says. The launch for
-/// long buckets need not wait for the other one.
+/// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other side of
+/// theirs; such buckets are of up to `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`]; `FEW` is what
+/// [`few`] says. The launch for long buckets need not wait for the other one.
 #[kernel(
-    u32 = <u32, (), { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_buckets.of(4, 0).items_per_thread) }, false>
-        within (ROW.sort_buckets.of(4, 0).threads, 3),
-    u32long = <u32, (), { ROW.sort_long_buckets.of(4, 0).threads }, { ROW.sort_long_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_long_buckets.of(4, 0).items_per_thread) }, true>
-        within (ROW.sort_long_buckets.of(4, 0).threads, 1),
-    u64 = <u64, (), { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }, { few(ROW.sort_buckets.of(8, 0).items_per_thread) }, false>
-        within (ROW.sort_buckets.of(8, 0).threads, 2),
-    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }, { few(ROW.sort_buckets.of(4, 4).items_per_thread) }, false>
-        within (ROW.sort_buckets.of(4, 4).threads, 2),
-    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }, { few(ROW.sort_buckets.of(4, 8).items_per_thread) }, false>
-        within (ROW.sort_buckets.of(4, 8).threads, 2),
-    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }, { few(ROW.sort_buckets.of(8, 4).items_per_thread) }, false>
-        within (ROW.sort_buckets.of(8, 4).threads, 2),
-    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }, { few(ROW.sort_buckets.of(8, 8).items_per_thread) }, false>
-        within (ROW.sort_buckets.of(8, 8).threads, 2),
+    u32 = <u32, (), { threads(4, 0) }, { items(4, 0) }, { few(items(4, 0)) }, false>
+        within (threads(4, 0), 3),
+    u32long = <u32, (), { LONG_SHAPE.threads }, { LONG_SHAPE.items_per_thread }, { few(LONG_SHAPE.items_per_thread) }, true>
+        within (LONG_SHAPE.threads, 1),
+    u64 = <u64, (), { threads(8, 0) }, { items(8, 0) }, { few(items(8, 0)) }, false>
+        within (threads(8, 0), 2),
+    u32v4 = <u32, u32, { threads(4, 4) }, { items(4, 4) }, { few(items(4, 4)) }, false>
+        within (threads(4, 4), 2),
+    u32v8 = <u32, u64, { threads(4, 8) }, { items(4, 8) }, { few(items(4, 8)) }, false>
+        within (threads(4, 8), 2),
+    u64v4 = <u64, u32, { threads(8, 4) }, { items(8, 4) }, { few(items(8, 4)) }, false>
+        within (threads(8, 4), 2),
+    u64v8 = <u64, u64, { threads(8, 8) }, { items(8, 8) }, { few(items(8, 8)) }, false>
+        within (threads(8, 8), 2),
 )]
 pub unsafe fn sort_buckets<B: Bits, V: Word, const NT: usize, const VT: usize, const FEW: usize, const LONG: bool>(
     job: Job,
@@ -81,7 +97,7 @@ pub unsafe fn sort_buckets<B: Bits, V: Word, const NT: usize, const VT: usize, c
     scratch: Elements<B, V>,
     coding: Coding<B>,
 ) {
-    const { assert!(LONG || VT <= MOST_ITEMS, "long buckets alone have more keys of a thread, and are sorted by keys") };
+    const { assert!(LONG || VT <= MOST_ITEMS, "more keys of a thread are sorted by keys, in long buckets") };
     // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap; the lists have `job.at.words`
     // words, as `Job` says. Buckets do not overlap, and each is of one block.
     let (workspace, sides) = unsafe { job.open([at, scratch]) };
@@ -100,8 +116,8 @@ pub unsafe fn sort_buckets<B: Bits, V: Word, const NT: usize, const VT: usize, c
     };
 }
 
-/// How many keys a thread has, at most, in the form of the sort for buckets that are about half full or less, where it has `items_per_thread`
-/// in others: an odd number, so that the windows of a warp's threads use different banks.
+/// How many keys a thread has, at most, in the form of the sort for buckets that are about half full or less, where it
+/// has `items_per_thread` in others: an odd number, so that the windows of a warp's threads use different banks.
 pub const fn few(items_per_thread: usize) -> usize {
     (items_per_thread / 2) | 1
 }
@@ -114,8 +130,8 @@ pub(super) fn fail(workspace: Workspace, bucket: u32) {
     }
 }
 
-/// Sorts all buckets from where they are on both `sides` to the first one, but for those that it calls `fail` for with their
-/// numbers, with all threads, which stay as they are.
+/// Sorts all buckets from where they are on both `sides` to the first one, but for those that it calls `fail` for with
+/// their numbers, with all threads, which stay as they are.
 ///
 /// # Safety
 /// As for [`sort_buckets`].
@@ -198,12 +214,14 @@ fn copy<B: Bits, V: Word, const NT: usize>(from: Arrays<B, V>, to: Arrays<B, V>,
     }
 }
 
-/// Sorts a bucket of up to `NT * VT` elements from `from`, whose keys it encodes, to as many of `to`, which may be the same
-/// and whose keys it decodes; or leaves it as it is, and gives false. Up to `NT * FEW` keys of 4 bytes alone are sorted with
-/// `FEW` of a thread. Such keys may be `UNEVEN`, and others always may. Bins are made finer up to `FINER` times.
+/// Sorts a bucket of up to `NT * VT` elements from `from`, whose keys it encodes, to as many of `to`, which may be the
+/// same and whose keys it decodes; or leaves it as it is, and gives false. Up to `NT * FEW` keys of 4 bytes alone are
+/// sorted with `FEW` of a thread. Such keys may be `UNEVEN`, and others always may. Bins are made finer up to `FINER`
+/// times.
 ///
 /// # Safety
-/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the elements are and go.
+/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the elements are and
+/// go.
 #[inline(always)]
 pub(in crate::kernels::sort) unsafe fn sort_bucket<
     B: Bits,

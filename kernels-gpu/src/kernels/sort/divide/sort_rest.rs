@@ -1,5 +1,5 @@
-//! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins were too
-//! full. One block sorts each, slowly; there is none of them unless keys are made for it.
+//! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins
+//! were too full. One block sorts each, slowly; there is none of them unless keys are made for it.
 //!
 //! Tiles are sorted, and then runs are merged. Keys with values [stay in order](super::rest_in_order).
 
@@ -15,18 +15,18 @@ use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values or without: a key for each slot,
-/// or a number of 8 bytes if there are values.
+/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values or without: a key for
+/// each slot, or a number of 8 bytes if there are values.
 pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 8 || has_values { KeyTile::<u64>::bytes(slots) } else { KeyTile::<u32>::bytes(slots) }
 }
 
-/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `at`, keys as `coding`
-/// decodes them. Rests are where the last level has put them.
+/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `at`, keys as
+/// `coding` decodes them. Rests are where the last level has put them.
 ///
 /// # Safety
-/// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
-/// of two, with [`shared_bytes`] for `NT * VT` keys.
+/// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT`
+/// threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
     u32 = <u32, (), { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
         within (ROW.sort_buckets.of(4, 0).threads, 2),
@@ -46,8 +46,8 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
     const { assert!(NT * VT <= 1 << 16, "a slot and an element have 16 bits each") };
     const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>(), has_values::<V>())) };
-    // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap; the lists, which are only read, have
-    // `job.at.words` words, as `Job` says.
+    // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap; the lists, which are only
+    // read, have `job.at.words` words, as `Job` says.
     let (workspace, sides) = unsafe { job.open([at, scratch]) };
     each_left(workspace, job.plan.levels, |start, len, in_scratch| {
         // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
@@ -55,8 +55,8 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     });
 }
 
-/// Calls `sort` for this block's share of what is left after `levels` levels: where it begins, how many keys it has, and whether these are
-/// in the scratch array.
+/// Calls `sort` for this block's share of what is left after `levels` levels: where it begins, how many keys it has,
+/// and whether these are in the scratch array.
 #[inline(always)]
 #[track_caller]
 fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
@@ -99,8 +99,8 @@ unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // The passes that are left: each goes from one side to the other, the last one to the first.
     let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
     let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
-    // SAFETY: the launch has `shared_bytes`, of which keys with values use none of this. Each way to fill the tile ends with a
-    // barrier before it is stored, and another one follows.
+    // SAFETY: the launch has `shared_bytes`, of which keys with values use none of this. Each way to fill the tile ends
+    // with a barrier before it is stored, and another one follows.
     let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
     if const { has_values::<V>() } {
         let mut at = 0;

@@ -63,8 +63,8 @@ impl Tile {
     }
 }
 
-/// The level from which on blocks take all tiles of a part, one after the other. As a rule there is nothing left to do, and there are few
-/// blocks, of which each looks at several parts.
+/// The level from which on blocks take all tiles of a part, one after the other. As a rule there is nothing left to do,
+/// and there are few blocks, of which each looks at several parts.
 pub const FEW_LEFT: u32 = 2;
 
 /// The tiles of a level that are this block's, of keys with values of type `V`.

@@ -28,16 +28,16 @@ pub struct Layout {
     pub words: u32,
 }
 
-/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests, and what else
-/// is counted.
+/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and
+/// rests, and what else is counted.
 pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 6;
 
 /// Words of a pending segment, or of a rest.
 const PENDING: usize = 4;
 /// Words of a segment.
 const SEGMENT: usize = 11;
-/// Words after the heads, if the digits of two levels may be counted at once: the first segment, a counter for each digit, and one for
-/// each finer digit.
+/// Words after the heads, if the digits of two levels may be counted at once: the first segment, a counter for each
+/// digit, and one for each finer digit.
 const TWICE: usize = SEGMENT + (MOST_TWICE * (1 + FINER)) as usize;
 /// The most digits whose finer ones are counted at once.
 pub const MOST_TWICE: u32 = 256;
@@ -88,8 +88,8 @@ impl Plan {
     /// As many keys as this have one counter, or more of them have.
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
-        // In order a tile has 128 words for its counts of 256 digits, two in a word, and some for its share of those of its part of 16 tiles.
-        // Else a segment, which has more keys than a bucket, has room for nine digits at least.
+        // In order a tile has 128 words for its counts of 256 digits, two in a word, and some for its share of those of
+        // its part of 16 tiles. Else a segment, which has more keys than a bucket, has room for nine digits at least.
         at_least_one(if self.in_order != 0 { self.tile / 147 } else { self.bucket / 9 })
     }
 
@@ -109,13 +109,14 @@ impl Plan {
         digits.next_multiple_of(2) * self.half_counters(len) / 2
     }
 
-    /// The most digits by which a segment of `len` keys is divided, so that there is room for its counters, where all segments have so many
-    /// `parts`.
+    /// The most digits by which a segment of `len` keys is divided, so that there is room for its counters, where all
+    /// segments have so many `parts`.
     #[inline(always)]
     pub(super) fn most_digits(&self, len: u32, parts: u32) -> u32 {
         let most = if self.in_order != 0 { MOST_DIGITS_IN_ORDER } else { MOST_DIGITS + 2 };
         let room = 2 * (len / self.keys_per_counter()) / at_least_one(self.half_counters(len));
-        // Where fewer keys are left there is more room for each. With values, where there may be more, counters of parts take most of it.
+        // Where fewer keys are left there is more room for each. With values, where there may be more, counters of
+        // parts take most of it.
         let (all, parts) = (self.parts(self.n), at_least_one(parts));
         let room = if self.in_order != 0 || parts >= all { room } else { room.saturating_mul(all) / parts };
         (room & !1).clamp(8, most)
@@ -140,8 +141,8 @@ impl Layout {
         if plan.twice != 0 { TWICE } else { 0 }
     }
 
-    /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only, and how many they
-    /// are: for each digit one that counts its keys, and one that counts those which have been moved.
+    /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only,
+    /// and how many they are: for each digit one that counts its keys, and one that counts those which have been moved.
     #[inline(always)]
     pub fn once(&self, plan: &Plan) -> (usize, usize) {
         (self.counters as usize, 2 * plan.most_first_digits() as usize)
@@ -159,15 +160,16 @@ impl Layout {
         let parts = all + segments * SEGMENT;
         let counters = parts + n / plan.part() as usize + segments;
         let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
-        // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more than one bucket's
-        // keys together, or there are half as many keys to a digit as to a bucket; and of those of equal keys all but one are full. So there
-        // are two buckets at most for each full one, and one more for each segment and each digit with too many keys. At each level there
-        // are no more of either than full buckets; at the first one there is one segment, and its digits are the segments of the second.
+        // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more
+        // than one bucket's keys together, or there are half as many keys to a digit as to a bucket; and of those of
+        // equal keys all but one are full. So there are two buckets at most for each full one, and one more for each
+        // segment and each digit with too many keys. At each level there are no more of either than full buckets; at
+        // the first one there is one segment, and its digits are the segments of the second.
         let first = if segments < DIGITS_CAPACITY as usize { segments } else { DIGITS_CAPACITY as usize };
         let of_later = if plan.levels > 1 { first + (2 * plan.levels as usize - 3) * segments } else { 0 };
         let most_buckets = 2 * segments + first + of_later;
-        // Pending segments are listed from the beginning of their words on, and long buckets from the end: these have other keys, and more of
-        // them than a bucket, too, so that there are as many words as both need.
+        // Pending segments are listed from the beginning of their words on, and long buckets from the end: these have
+        // other keys, and more of them than a bucket, too, so that there are as many words as both need.
         let pending = buckets + most_buckets * BUCKET;
         let words = pending + segments * PENDING;
         assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
@@ -186,8 +188,8 @@ impl Layout {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The lists, of which [`Layout::cleared`] words after the heads are 0 before the first kernel. Nothing but these kernels writes any, or the
-    /// heads alone where keys are not divided.
+    /// The lists, of which [`Layout::cleared`] words after the heads are 0 before the first kernel. Nothing but these
+    /// kernels writes any, or the heads alone where keys are not divided.
     pub words: *mut u32,
     /// What is known of the keys.
     pub order: *mut u32,
@@ -210,11 +212,12 @@ impl Job {
     /// The lists, and both sides of the elements.
     ///
     /// # Safety
-    /// What [`Job`] says holds. There are as many elements on each side as the plan says, and no other thread uses one while one writes it.
+    /// What [`Job`] says holds. There are as many elements on each side as the plan says, and no other thread uses one
+    /// while one writes it.
     #[inline(always)]
     pub(super) unsafe fn open<B: Bits, V: Word>(&self, sides: [Elements<B, V>; 2]) -> (Workspace, [Arrays<B, V>; 2]) {
-        // SAFETY: `Job` says that there are `at.words` words of lists, and the caller promises `plan.n` elements on each
-        // side.
+        // SAFETY: `Job` says that there are `at.words` words of lists, and the caller promises `plan.n` elements on
+        // each side.
         unsafe { (Workspace::new(self), sides.map(|side| side.arrays(self.plan.n as usize))) }
     }
 }
@@ -384,7 +387,8 @@ impl Workspace {
         self.at.counters + self.words.fetch_add(level as usize * 3 + COUNTERS, count)
     }
 
-    /// The counters of `count` digits, if there is one division only: of their keys, and of those which have been moved.
+    /// The counters of `count` digits, if there is one division only: of their keys, and of those which have been
+    /// moved.
     #[inline(always)]
     pub fn once(self, plan: Plan, count: u32) -> [GlobalMut<u32>; 2] {
         let (first, both) = self.at.once(&plan);

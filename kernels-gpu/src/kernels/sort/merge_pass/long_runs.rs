@@ -1,12 +1,13 @@
-//! A pass that merges the runs which [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if they are few.
+//! A pass that merges the runs which [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if they
+//! are few.
 //!
 //! ```text
 //!   from     │ run 0      │ run 1 │ run 2           │ run 3 │     up to 32 runs of any lengths: one group
 //!   to       │ tile 0 │ tile 1 │ tile 2 │ …                │     persistent blocks take tile after tile
 //! ```
 //!
-//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The kernels are
-//! launched before it is known whether there are long runs, and do nothing if there are none.
+//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The
+//! kernels are launched before it is known whether there are long runs, and do nothing if there are none.
 
 use super::merge_runs::merge_tile;
 use super::split_runs::find_splits;
@@ -24,7 +25,8 @@ use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Kernel: as [`split_runs`](super::split_runs::split_runs), for the runs that
-/// [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if they are few. There are [`MAX_RUNS`] splits for each tile.
+/// [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if they are few. There are [`MAX_RUNS`]
+/// splits for each tile.
 ///
 /// # Safety
 /// As for `split_runs`; `starts` are those that `copy_runs` wrote, `order` is what `detect_runs` wrote.
@@ -51,11 +53,13 @@ pub unsafe fn split_long_runs<B: Bits>(
     }
 }
 
-/// Kernel: as [`merge_runs`](super::merge_runs::merge_runs), for the runs of which [`split_long_runs`] has found the splits. Blocks are persistent, and take one
-/// tile after the other, so that there are few of them where there is nothing to do.
+/// Kernel: as [`merge_runs`](super::merge_runs::merge_runs), for the runs of which [`split_long_runs`] has found the
+/// splits. Blocks are persistent, and take one tile after the other, so that there are few of them where there is
+/// nothing to do.
 ///
 /// # Safety
-/// As for `merge_runs`, but for the number of blocks, with `n` keys; `starts` and `order` are as for [`split_long_runs`].
+/// As for `merge_runs`, but for the number of blocks, with `n` keys; `starts` and `order` are as for
+/// [`split_long_runs`].
 #[kernel(
     u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }>
         within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),

@@ -6,9 +6,10 @@
 //!   to       │ tile 0 │ tile 1 │ tile 2 │ tile 3 │  …       a block merges a tile
 //! ```
 //!
-//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The first pass reads keys as the user
-//! has them, and encodes them on the way: nothing is copied before. When a block is done with a tile, it has the keys of one further on brought to the
-//! L2 cache, which the next block in its place finds there.
+//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The first
+//! pass reads keys as the user has them, and encodes them on the way: nothing is copied before. When a block is done
+//! with a tile, it has the keys of one further on brought to the L2 cache, which the next block in its place finds
+//! there.
 
 use super::merge_runs::merge_tile;
 use super::split_runs::find_splits;
@@ -28,14 +29,17 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
 
 pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 
-/// The shape of the tiles of [`merge_many_runs`], for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+/// The shape of the tiles of [`merge_many_runs`], for keys of `key_bytes` bytes with values of `value_bytes` bytes, or
+/// 0.
 pub const fn tile_shape(key_bytes: usize, value_bytes: usize) -> Tile {
     ROW.merge_runs.of(key_bytes, value_bytes)
 }
 
-/// How many keys earlier or later than at its rank a tile may begin. Those of keys with values begin at whole lines of memory.
+/// How many keys earlier or later than at its rank a tile may begin. Those of keys with values begin at whole lines of
+/// memory.
 ///
-/// As many as in a sort of few keys: there is one group as a rule, and a tile more or less does not matter, but the searches do.
+/// As many as in a sort of few keys: there is one group as a rule, and a tile more or less does not matter, but the
+/// searches do.
 pub const fn rank_tolerance(value_bytes: usize) -> u32 {
     if value_bytes == 0 { ROW.small_rank_tolerance } else { 0 }
 }
@@ -54,17 +58,18 @@ const _: () = {
     );
 };
 
-/// Words for each tile in the array of splits: one for each run of a group, and the number of the group, which is behind all splits.
+/// Words for each tile in the array of splits: one for each run of a group, and the number of the group, which is
+/// behind all splits.
 pub const fn words_of_tile(k: u32) -> usize {
     k as usize + 1
 }
 
-/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, and behind all splits which group
-/// each tile is in. Keys are in the order of `encode`.
+/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, and
+/// behind all splits which group each tile is in. Keys are in the order of `encode`.
 ///
 /// # Safety
-/// `from` has `runs.n` keys, and `runs` is as its fields are described. `splits` has capacity for [`words_of_tile`] words for each tile. Blocks are of
-/// whole warps, a warp for `per_warp` tiles.
+/// `from` has `runs.n` keys, and `runs` is as its fields are described. `splits` has capacity for [`words_of_tile`]
+/// words for each tile. Blocks are of whole warps, a warp for `per_warp` tiles.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn split_many_runs<B: Bits>(
     from: *const B,
@@ -74,8 +79,9 @@ pub unsafe fn split_many_runs<B: Bits>(
     per_warp: u32,
 ) {
     let (tiles, k) = (runs.tile_count(), runs.k as usize);
-    // SAFETY: `from` has `n` keys, and `splits` has `k` words for each tile and one more, as the caller promises. Lanes of the warp that has tile `t`
-    // alone write `splits[t * k + i]`, lane `i < k`, and word `t` behind them, lane 0. The groups of tiles are not known yet.
+    // SAFETY: `from` has `n` keys, and `splits` has `k` words for each tile and one more, as the caller promises. Lanes
+    // of the warp that has tile `t` alone write `splits[t * k + i]`, lane `i < k`, and word `t` behind them, lane 0.
+    // The groups of tiles are not known yet.
     let (from, splits, runs) = unsafe {
         let groups_of_tiles = Global::new(core::ptr::null(), 0);
         (
@@ -95,13 +101,13 @@ pub unsafe fn split_many_runs<B: Bits>(
     }
 }
 
-/// Kernel: merges each group of `runs` of `from`, as `encode` orders their keys, to the same indices of `to`, with what moves with the keys, one
-/// block a tile. Keys are stored as `decode` decodes them.
+/// Kernel: merges each group of `runs` of `from`, as `encode` orders their keys, to the same indices of `to`, with what
+/// moves with the keys, one block a tile. Keys are stored as `decode` decodes them.
 ///
 /// # Safety
-/// All arrays have `runs.n` elements, in global memory; those of `to` do not overlap others. `runs` is as its fields are described, for tiles of
-/// `NT * VT` slots; `splits` are those of [`split_many_runs`]. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of dynamic shared
-/// memory for `NT * VT` slots.
+/// All arrays have `runs.n` elements, in global memory; those of `to` do not overlap others. `runs` is as its fields
+/// are described, for tiles of `NT * VT` slots; `splits` are those of [`split_many_runs`]. Blocks are of `NT` threads,
+/// one for each tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
 #[kernel(
     u32 = <u32, (), Nothing, { tile_shape(4, 0).threads }, { tile_shape(4, 0).items_per_thread }>
         within (tile_shape(4, 0).threads, MIN_BLOCKS_PER_SM),
@@ -125,8 +131,8 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     decode: Coding<B>,
 ) {
     let (n, tiles, k) = (runs.n, runs.tile_count(), runs.k as usize);
-    // SAFETY: `split_many_runs` has written `k` splits for each tile, and its group behind them. All arrays have `n` elements, and those of `to`
-    // overlap no others. A block writes its tile's part of them, and tiles do not overlap.
+    // SAFETY: `split_many_runs` has written `k` splits for each tile, and its group behind them. All arrays have `n`
+    // elements, and those of `to` overlap no others. A block writes its tile's part of them, and tiles do not overlap.
     let (splits, from, to, runs) = unsafe {
         let words = Global::new(splits, tiles * words_of_tile(runs.k));
         (words.slice(0, tiles * k), from.source(n), to.arrays(n), runs.division(words.slice(tiles * k, tiles)))
@@ -134,8 +140,8 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     let t = thread::block_idx_x() as usize;
     let tile = runs.tile(t);
     if tile.rank < tile.length {
-        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has `shared_bytes` for `NT * VT`
-        // slots.
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
+        // `shared_bytes` for `NT * VT` slots.
         unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, encode, decode) };
         if size_of::<B>() == 4 && size_of::<V>() == 0 {
             // SAFETY: all threads of the block are here.
@@ -144,8 +150,9 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     }
 }
 
-/// How many tiles further on a block has keys brought to the L2 cache: a few more than there are blocks on the GPU at once. The block that takes
-/// the place of this one merges about that tile. Keys that come much earlier are gone again when they are read.
+/// How many tiles further on a block has keys brought to the L2 cache: a few more than there are blocks on the GPU at
+/// once. The block that takes the place of this one merges about that tile. Keys that come much earlier are gone again
+/// when they are read.
 const AHEAD: usize = 400;
 
 /// The most runs of a group that are brought to the cache: rounds take longer than memory for more.

@@ -6,7 +6,8 @@
 //!               │ values … │
 //! ```
 //!
-//! It is stable because indices make all keys different in the network, and because merges take A's first of equal keys.
+//! It is stable because indices make all keys different in the network, and because merges take A's first of equal
+//! keys.
 
 use super::Payload;
 use crate::block::shared_memory::shared_memory;
@@ -31,8 +32,8 @@ shared_memory! {
 }
 
 impl PairTile {
-    /// Registers to shared: the thread's pairs, which are those from slot `slot` on of the merge of `list`, upwards from
-    /// there or downwards from as far before the list's end.
+    /// Registers to shared: the thread's pairs, which are those from slot `slot` on of the merge of `list`, upwards
+    /// from there or downwards from as far before the list's end.
     #[inline(always)]
     #[track_caller]
     fn store<const VT: usize>(self, (keys, values): ([u32; VT], [u32; VT]), list: List, slot: u32, upwards: bool) {

@@ -36,26 +36,26 @@ pub trait Payload<B: Bits, V: Word, const NT: usize, const VT: usize> {
     /// Bytes of shared memory of a tile.
     const TILE_BYTES: u32;
 
-    /// Sorts the elements of `from`, which are a tile or the last, shorter one, to `to`. Keys are loaded as `encode` encodes them and stored
-    /// as `decode` decodes them. `random` is any number.
+    /// Sorts the elements of `from`, which are a tile or the last, shorter one, to `to`. Keys are loaded as `encode`
+    /// encodes them and stored as `decode` decodes them. `random` is any number.
     ///
     /// # Safety
-    /// All `NT` threads of the block make this call, with [`TILE_BYTES`](Self::TILE_BYTES) from the start of the block's shared memory on that
-    /// nothing else uses. `from` and `to` are of the same length, from 1 to `NT * VT`, and nothing else uses them; they are the same arrays or
-    /// do not overlap.
+    /// All `NT` threads of the block make this call, with [`TILE_BYTES`](Self::TILE_BYTES) from the start of the
+    /// block's shared memory on that nothing else uses. `from` and `to` are of the same length, from 1 to `NT * VT`,
+    /// and nothing else uses them; they are the same arrays or do not overlap.
     unsafe fn sort(from: Arrays<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>, random: u64);
 
-    /// Merges the segments of `from` that `plan` lays out to the tile's part of `to`. Keys are loaded as `encode` encodes them and stored as
-    /// `decode` decodes them.
+    /// Merges the segments of `from` that `plan` lays out to the tile's part of `to`. Keys are loaded as `encode`
+    /// encodes them and stored as `decode` decodes them.
     ///
     /// # Safety
-    /// As for [`sort`](Self::sort), but for the arrays; `plan` is divided, of no more than `NT * VT` slots, and behind the tile's memory. Nothing
-    /// writes `from` during the launch, and nothing else uses the tile's part of `to`.
+    /// As for [`sort`](Self::sort), but for the arrays; `plan` is divided, of no more than `NT * VT` slots, and behind
+    /// the tile's memory. Nothing writes `from` during the launch, and nothing else uses the tile's part of `to`.
     unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>);
 }
 
-/// Bytes of dynamic shared memory of [`block_sort`](super::block_sort::block_sort), for tiles of `slots` keys of `key_bytes` bytes with values
-/// of `value_bytes` bytes, or 0.
+/// Bytes of dynamic shared memory of [`block_sort`](super::block_sort::block_sort), for tiles of `slots` keys of
+/// `key_bytes` bytes with values of `value_bytes` bytes, or 0.
 pub const fn block_sort_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
     match (key_bytes, value_bytes) {
         (4, 0) => KeyTile::<u32>::bytes(slots),

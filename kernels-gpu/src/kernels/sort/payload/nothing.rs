@@ -16,11 +16,13 @@ impl<B: Bits, const NT: usize, const VT: usize> Payload<B, (), NT, VT> for Nothi
     const KEEPS_ORDER: bool = false;
     const TILE_BYTES: u32 = KeyTile::<B>::bytes(NT * VT);
 
-    /// Which thread begins with which keys depends on `random`, so that no input can be made that is slow because of how its keys meet.
+    /// Which thread begins with which keys depends on `random`, so that no input can be made that is slow because of
+    /// how its keys meet.
     #[inline(always)]
     unsafe fn sort(from: Arrays<B, ()>, to: Arrays<B, ()>, encode: Coding<B>, decode: Coding<B>, random: u64) {
-        // SAFETY: the caller promises `TILE_BYTES`. In `sort_tile` each thread writes `VT` slots that no other one writes,
-        // below `NT * VT`; barriers come between the writes and the reads of each round, and before the tile is stored.
+        // SAFETY: the caller promises `TILE_BYTES`. In `sort_tile` each thread writes `VT` slots that no other one
+        // writes, below `NT * VT`; barriers come between the writes and the reads of each round, and before the tile is
+        // stored.
         let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
         // Any VT keys will do for a thread to begin with, so those that it loads.
         sort_tile(tile::global_to_registers::<B, NT, VT>(from.keys, encode, random), NT as u32, tile);

@@ -30,8 +30,8 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
     #[inline(always)]
     unsafe fn sort(from: Arrays<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>, random: u64) {
         let count = from.keys.len();
-        // SAFETY: the caller promises `TILE_BYTES`. Barriers come between the last use of the packed keys, of the keys and
-        // of the values, and the first one of what is in their slots next.
+        // SAFETY: the caller promises `TILE_BYTES`. Barriers come between the last use of the packed keys, of the keys
+        // and of the values, and the first one of what is in their slots next.
         let memory = unsafe { PackedMemory::<B, V>::at_start(NT * VT) };
         let mut tile = PackedTile::new(memory);
 

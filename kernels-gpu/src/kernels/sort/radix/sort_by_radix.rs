@@ -11,12 +11,14 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts the keys of `at`, with their values, unless keys are in order or divided. The first sweep encodes keys by `coding`, and makes
-/// values the indices of their keys if `indexes` is not 0; the last one decodes keys. There are no values if `V` is `()`.
+/// Kernel: sorts the keys of `at`, with their values, unless keys are in order or divided. The first sweep encodes keys
+/// by `coding`, and makes values the indices of their keys if `indexes` is not 0; the last one decodes keys. There are
+/// no values if `V` is `()`.
 ///
 /// # Safety
-/// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are of `NT` threads, whole groups
-/// of 128, with [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT` keys; `OWN` is what [`own_tiles`] says.
+/// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are
+/// of `NT` threads, whole groups of 128, with [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT`
+/// keys; `OWN` is what [`own_tiles`] says.
 #[kernel(
     u32 = <u32, (), { ROW.sort_by_radix.of(4, 0).threads }, { ROW.sort_by_radix.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 0).threads) }>
         within (ROW.sort_by_radix.of(4, 0).threads, ROW.sort_by_radix.of(4, 0).blocks),
@@ -54,9 +56,9 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     if unsafe { job.detection() }.is_done() {
         return;
     }
-    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words: the task before the first barrier of a round,
-    // the next number after the last one; the others read between the two. Barriers of each task come between writing and
-    // reading its memory, and one after it.
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words: the task before the first barrier of a
+    // round, the next number after the last one; the others read between the two. Barriers of each task come between
+    // writing and reading its memory, and one after it.
     let Memory { task: memory, words } = unsafe { Memory::<B, V>::at_start(NT, VT) };
     // SAFETY: the words are those that `Job` describes, and no other kernel uses them during this launch.
     let workspace = || unsafe { job.open() };

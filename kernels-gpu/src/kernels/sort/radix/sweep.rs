@@ -12,7 +12,8 @@ use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, shuffle_xor};
 
-/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of
+/// `value_bytes`, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads, items_per_thread))
 }
@@ -117,8 +118,9 @@ impl TaskWords {
 /// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other.
 ///
 /// # Safety
-/// What [`Job`] says holds. All threads of the block make this call, after a barrier, and nothing else uses the memory; its `begins` stay as they
-/// are from one tile of a sweep to the next. The rest is as for [`sort_by_radix`](super::sort_by_radix::sort_by_radix).
+/// What [`Job`] says holds. All threads of the block make this call, after a barrier, and nothing else uses the memory;
+/// its `begins` stay as they are from one tile of a sweep to the next. The rest is as for
+/// [`sort_by_radix`](super::sort_by_radix::sort_by_radix).
 #[inline(always)]
 pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
     job: &Job,
@@ -142,7 +144,8 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     clear::<NT>(sums, DIGITS);
     let begin = words.task() * const { (NT * VT) as u32 };
     let span = Span { begin, len: (job.n - begin).min(const { (NT * VT) as u32 }) };
-    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
+    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local
+    // memory.
     let digits = || BitsAt((words.phase() - 1) * DIGIT_BITS);
     let places = Swept::<NT, OWN> { job, words, counts, sums, begins };
     let codings = (encode, |key| decode.decode(key));

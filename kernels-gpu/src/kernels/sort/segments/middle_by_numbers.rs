@@ -1,4 +1,5 @@
-//! The sort of a middle segment of keys of 4 bytes with values, by [runs](super::middle_runs) as keys alone are, of numbers of 4 bytes.
+//! The sort of a middle segment of keys of 4 bytes with values, by [runs](super::middle_runs) as keys alone are, of
+//! numbers of 4 bytes.
 //!
 //! ```text
 //!   numbers    │ key - least │ index │     all different: the sort is stable
@@ -6,14 +7,16 @@
 //!   values     │ …                         the same
 //! ```
 //!
-//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be sorted twice more (`numbers`).
+//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be
+//! sorted twice more (`numbers`).
 
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
-use super::numbers::{MOST_ALIKE, Numbers, Pass, insert};
+use super::numbers::{MOST_ALIKE, Numbers, Pass};
 use crate::block::shared_memory::shared_memory;
 use crate::block::swizzled::Swizzled;
 use crate::elements::{Arrays, Elements};
 use crate::key::{Bits, Coding};
+use crate::thread::insertion::insert;
 use crate::warp::sort_lanes::LANE_KEYS;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max, sync_warp};
@@ -45,8 +48,8 @@ shared_memory! {
         /// The greatest key of each warp, and that of the complements.
         greatest: [u32; MOST_WARPS],
         greatest_complement: [u32; MOST_WARPS],
-        /// How many groups of numbers have to be put in order, or more than `MOST_GROUPS`; and the first and the last number of each, the latter in the
-        /// upper half of the word.
+        /// How many groups of numbers have to be put in order, or more than `MOST_GROUPS`; and the first and the last
+        /// number of each, the latter in the upper half of the word.
         group_count: [u32; 1],
         groups: [u32; MOST_GROUPS],
     }
@@ -64,8 +67,9 @@ const MOVED: usize = 8;
 /// The sort of a segment. What is known of it is found anew at each call: to keep that takes registers.
 ///
 /// # Safety
-/// All threads of the block make each of the unsafe calls, in the order of [`sort`](Self::sort) and behind a barrier, and nothing else uses the memory nor the part
-/// of both sides that is the segment, for which the kernel's promises hold.
+/// All threads of the block make each of the unsafe calls, in the order of [`sort`](Self::sort) and behind a barrier,
+/// and nothing else uses the memory nor the part of both sides that is the segment, for which the kernel's promises
+/// hold.
 #[derive(Clone, Copy)]
 pub(super) struct Sort<B, V> {
     pub at: Elements<B, V>,
@@ -123,7 +127,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
     #[inline(always)]
     #[track_caller]
     fn part(&self, side: Elements<B, V>) -> Arrays<B, V> {
-        // SAFETY: both sides have `n` elements, or nothing is asked for of the other: of segments of one length none is of an odd level.
+        // SAFETY: both sides have `n` elements, or nothing is asked for of the other: of segments of one length none is
+        // of an odd level.
         unsafe { side.arrays(self.n) }.slice(self.memory.segment.start(), self.memory.segment.len())
     }
 
@@ -278,7 +283,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
         row
     }
 
-    /// Puts keys in order that differ only in what is left out of their numbers, which are sorted; gives whether all are in order then. Ends with a barrier.
+    /// Puts keys in order that differ only in what is left out of their numbers, which are sorted; gives whether all
+    /// are in order then. Ends with a barrier.
     ///
     /// # Safety
     /// As for all of these calls.
@@ -298,7 +304,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
             if key(rank) <= key(rank + 1) {
                 continue;
             }
-            // The group that both are of, unless two before them are not in order: then it is listed by the thread that finds these.
+            // The group that both are of, unless two before them are not in order: then it is listed by the thread that
+            // finds these.
             let (mut first, mut last, mut is_listed) = (rank, rank + 1, false);
             while first > 0 && rank - first < MOST_ALIKE && !is_listed && is_like_next(first - 1) {
                 first -= 1;
@@ -354,7 +361,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
         alike & ((1 << (len - 1 - own)) - 1)
     }
 
-    /// Keeps the indices of the sorted numbers where keys have come from, which are in shared memory. Ends with a barrier.
+    /// Keeps the indices of the sorted numbers where keys have come from, which are in shared memory. Ends with a
+    /// barrier.
     ///
     /// # Safety
     /// As for all of these calls.

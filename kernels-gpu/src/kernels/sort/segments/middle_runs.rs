@@ -1,4 +1,5 @@
-//! What sorts of middle segments have in common: which segment a block sorts, and the runs that its warps sort and it merges.
+//! What sorts of middle segments have in common: which segment a block sorts, and the runs that its warps sort and it
+//! merges.
 //!
 //! ```text
 //!   registers   │ 32 keys of a lane, 1024 of a warp │ 1024 │ 1024 │ 1024 │     sorted across lanes
@@ -47,9 +48,11 @@ pub struct WhichSegments {
 }
 
 shared_memory! {
-    /// Which part of the keys the segment of a block is. Each thread reads this again and again instead of keeping it in registers.
+    /// Which part of the keys the segment of a block is. Each thread reads this again and again instead of keeping it
+    /// in registers.
     pub(super) struct SegmentWords() {
-        /// The number of the next one, its own first key, how many it has, and its level; and how many segments the list has.
+        /// The number of the next one, its own first key, how many it has, and its level; and how many segments the
+        /// list has.
         words: [u64; SEGMENT_WORDS],
         /// The entry of the next one, which is on its way.
         entry: [u32; ENTRY_WORDS],
@@ -96,7 +99,8 @@ impl SegmentWords {
     /// Makes the segment the next one of the block. It has no keys if there are no more.
     ///
     /// # Safety
-    /// The lists are what [`MiddleSegments`] says, and nothing is appended to this one any more. Thread 0 makes this call, between two barriers.
+    /// The lists are what [`MiddleSegments`] says, and nothing is appended to this one any more. Thread 0 makes this
+    /// call, between two barriers.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn next(self, which: WhichSegments) {
@@ -158,8 +162,8 @@ pub(super) fn end_of_runs(len: usize) -> u32 {
     (len as u32).next_multiple_of(RUN)
 }
 
-/// Sorts the run that this thread's row is of, of a segment of which `left` keys are from the first one of the run on. Stores it in `slots`, where the
-/// last run ends at `end`.
+/// Sorts the run that this thread's row is of, of a segment of which `left` keys are from the first one of the run on.
+/// Stores it in `slots`, where the last run ends at `end`.
 ///
 /// # Safety
 /// All lanes of a warp make this call. Nothing else uses the slots of their rows.
@@ -186,7 +190,8 @@ pub(super) unsafe fn sort_run<T: Bits>(
 /// Merges the runs in `slots`, which end at `end`, until one is left. Ends with a barrier.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, and nothing else uses the slots, of which each thread has a row.
+/// All threads of the block make this call, after a barrier, and nothing else uses the slots, of which each thread has
+/// a row.
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn merge_runs<T: Bits>(slots: Swizzled<T>, end: impl Fn() -> u32) {

@@ -7,9 +7,10 @@
 //!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs of a block and merged
 //! ```
 //!
-//! A segment is long if it ends so far behind the tile that it begins in that the tile's block cannot hold it. So no short segment is ever
-//! divided, and what a segment costs depends on its own keys only. Which segments are long is found out on the device: nothing of this is
-//! known on the host, so that the launches are the same for all offsets and can be captured.
+//! A segment is long if it ends so far behind the tile that it begins in that the tile's block cannot hold it. So no
+//! short segment is ever divided, and what a segment costs depends on its own keys only. Which segments are long is
+//! found out on the device: nothing of this is known on the host, so that the launches are the same for all offsets and
+//! can be captured.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -62,7 +63,8 @@ use cuda_std::prelude::*;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Segments {
-    /// `count + 1` offsets that never decrease, the first 0 and the last the number of keys; or null for segments of one length.
+    /// `count + 1` offsets that never decrease, the first 0 and the last the number of keys; or null for segments of
+    /// one length.
     pub offsets: *const usize,
     /// How many segments there are.
     pub count: usize,
@@ -100,8 +102,8 @@ impl Bounds {
         if self.offsets.is_empty() { (q * self.length).min(self.n) } else { self.offsets.get(q) }
     }
 
-    /// The first segment that begins at key `key` or behind it, or their number. The search begins where that would be if
-    /// `density` segments began at each key, and goes on in steps that grow.
+    /// The first segment that begins at key `key` or behind it, or their number. The search begins where that would be
+    /// if `density` segments began at each key, and goes on in steps that grow.
     #[inline(always)]
     #[track_caller]
     fn first_near(self, key: usize, density: f32) -> usize {
@@ -152,7 +154,8 @@ impl Bounds {
     }
 }
 
-/// How an array is divided into tiles: `keys` from one to the next, and `overhang` more that the last segment of a tile may have behind it.
+/// How an array is divided into tiles: `keys` from one to the next, and `overhang` more that the last segment of a tile
+/// may have behind it.
 ///
 /// ```text
 ///   │ keys of a tile              │          │
@@ -243,7 +246,8 @@ pub const fn passes(keys: usize, run: usize) -> Passes {
     Passes::of(keys.div_ceil(run))
 }
 
-/// Whether the units of a long segment are enough for the tiles of each pass: there is one for each `Tiles::keys` keys, or part of as many.
+/// Whether the units of a long segment are enough for the tiles of each pass: there is one for each `Tiles::keys` keys,
+/// or part of as many.
 const fn has_units(block: Tile, merge: Tile, rank_tolerance: u32) -> bool {
     let (run, tiles) = (block.keys(), Tiles::of(block.keys()));
     // Of longer groups, tiles are so many fewer than units that rounding them up does not matter.

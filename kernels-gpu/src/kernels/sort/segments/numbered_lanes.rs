@@ -5,12 +5,14 @@
 //!   alike       │ 0 0 1 0 0 0 1 1 0 … │ 1 0 0 …         like the one before: a group of 2, one of 3, and one of two lanes
 //! ```
 //!
-//! Groups are put in order by the lanes where they begin, if some keys are not and if no group is long. An index counts from where the segment of a group begins, which leaves most bits for keys.
+//! Groups are put in order by the lanes where they begin, if some keys are not and if no group is long. An index counts
+//! from where the segment of a group begins, which leaves most bits for keys.
 
-use super::numbers::{MOST_ALIKE, Numbers, Pass, insert};
+use super::numbers::{MOST_ALIKE, Numbers, Pass};
 use super::padded::{LaneRow, slot};
 use super::row_slots::RowSlots;
 use crate::key::Bits;
+use crate::thread::insertion::insert;
 use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
@@ -52,11 +54,13 @@ impl<B: Bits, O: Word> NumberedLanes<B, O> {
         self.slots.keys.get(slot(i))
     }
 
-    /// Sorts the keys of each group of the warp, of which `row` has those of this lane: they become their indices. Stable.
+    /// Sorts the keys of each group of the warp, of which `row` has those of this lane: they become their indices.
+    /// Stable.
     ///
     /// # Safety
-    /// All lanes of the warp make this call, those of a group with the same one, and some with keys. Keys are in their slots, and all lanes of a group but the last one that has keys have
-    /// [`LANE_KEYS`]. Nothing else uses the slots of the order; a barrier of the warp comes before other lanes use them.
+    /// All lanes of the warp make this call, those of a group with the same one, and some with keys. Keys are in their
+    /// slots, and all lanes of a group but the last one that has keys have [`LANE_KEYS`]. Nothing else uses the slots
+    /// of the order; a barrier of the warp comes before other lanes use them.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn sort(&self, row: &mut [B; LANE_KEYS], minus_one: u32) {
@@ -148,7 +152,8 @@ impl<B: Bits, O: Word> NumberedLanes<B, O> {
         alike & ((1_u64 << self.part.len) - 1) as u32
     }
 
-    /// Puts keys in order that are alike in their upper bits, of which `sorted` has the indices. Gives whether all are in order then.
+    /// Puts keys in order that are alike in their upper bits, of which `sorted` has the indices. Gives whether all are
+    /// in order then.
     ///
     /// # Safety
     /// As for [`sort`](Self::sort).
@@ -159,8 +164,8 @@ impl<B: Bits, O: Word> NumberedLanes<B, O> {
         if unsafe { ballot(FULL_MASK, alike != 0) } == 0 {
             return true;
         }
-        // With those of the next lane. Behind the last lane come those of the first, of which the first number begins a group.
-        // SAFETY: as above.
+        // With those of the next lane. Behind the last lane come those of the first, of which the first number begins a
+        // group. SAFETY: as above.
         let next = unsafe { shuffle_idx(FULL_MASK, alike, (warp::lane_id() + 1) % WARP_SIZE) };
         let of_two_lanes = alike as u64 | (next as u64) << 32;
         // SAFETY: as above.

@@ -6,8 +6,9 @@
 //!   UpperOfLower   │ upper bits of key - least │ rank  │     in the order of the lower bits
 //! ```
 //!
-//! Upper bits are as many as an index leaves, from the topmost one on in which keys differ. Once all are sorted by these, keys that differ in their lower bits alone are put in
-//! order by insertion. If groups of such keys are too long, or too many, the same sort runs twice more.
+//! Upper bits are as many as an index leaves, from the topmost one on in which keys differ. Once all are sorted by
+//! these, keys that differ in their lower bits alone are put in order by insertion. If groups of such keys are too
+//! long, or too many, the same sort runs twice more.
 
 use crate::key::Bits;
 
@@ -23,7 +24,8 @@ pub(super) enum Pass {
 }
 
 impl Pass {
-    /// The next pass, or `None` if all keys are in order behind this one: always behind the last one, or if they `are_in_order`.
+    /// The next pass, or `None` if all keys are in order behind this one: always behind the last one, or if they
+    /// `are_in_order`.
     #[inline(always)]
     pub(super) fn next(self, are_in_order: bool) -> Option<Self> {
         match self {
@@ -107,23 +109,3 @@ impl Numbers {
 
 /// The most keys of a group that are put in order by insertion.
 pub(super) const MOST_ALIKE: u32 = 16;
-
-/// Puts what is from rank `first` to `last` in the order of the keys, by insertion, which moves none of equal keys. O(n²) for n keys, O(n) if they are in order.
-#[inline(always)]
-#[track_caller]
-pub(super) fn insert<T: Copy, B: Ord>(
-    (first, last): (u32, u32),
-    get: impl Fn(u32) -> T,
-    set: impl Fn(u32, T),
-    key: impl Fn(T) -> B,
-) {
-    for next in first + 1..=last {
-        let (own, mut at) = (get(next), next);
-        let own_key = key(own);
-        while at > first && key(get(at - 1)) > own_key {
-            set(at, get(at - 1));
-            at -= 1;
-        }
-        set(at, own);
-    }
-}

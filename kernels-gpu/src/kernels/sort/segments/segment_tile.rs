@@ -7,10 +7,11 @@
 //!                         c … c                            part is merged which is of the segment that lies across
 //! ```
 //!
-//! Two neighbouring runs have one segment in common at most, so that a round has one merge for each two runs, and none where a segment begins
-//! between them. A tile of short segments has hardly anything to merge in its later rounds.
+//! Two neighbouring runs have one segment in common at most, so that a round has one merge for each two runs, and none
+//! where a segment begins between them. A tile of short segments has hardly anything to merge in its later rounds.
 //!
-//! All of it is stable. The keys' indices in the tile, in a second array of 16 bits, are moved with the keys if there are values.
+//! All of it is stable. The keys' indices in the tile, in a second array of 16 bits, are moved with the keys if there
+//! are values.
 
 use super::Bounds;
 use crate::block::indexed_merge::Cursors;
@@ -42,7 +43,8 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes with values of `value_bytes` bytes, or
+/// 0.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize, slots: usize) -> u32 {
     match key_bytes {
         4 => Memory::<u32>::bytes(threads, slots, value_bytes),
@@ -50,7 +52,8 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize, 
     }
 }
 
-/// A key with its segment and its index among the keys of a thread, which compares by segment, then by key, then by index.
+/// A key with its segment and its index among the keys of a thread, which compares by segment, then by key, then by
+/// index.
 pub trait Tagged<B>: Wire {
     /// The three together. The index is below 32, and the segment at most 32.
     fn new(segment: u32, key: B, index: u32) -> Self;
@@ -107,7 +110,8 @@ impl Tagged<u64> for Wide {
     }
 }
 
-/// The segments of a tile: `first .. last` of the array's, or one alone that the whole tile is a part of, if these are none.
+/// The segments of a tile: `first .. last` of the array's, or one alone that the whole tile is a part of, if these are
+/// none.
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
     pub(super) bounds: Bounds,
@@ -172,15 +176,16 @@ fn own_heads<const VT: usize>(heads: Shared<u32>, slot: u32) -> u32 {
 /// The last of the heads of the threads before this one, each given with 1 added, or 0; and 0 for the first thread.
 ///
 /// # Safety
-/// All threads of the block make this call, which are whole warps. `of_warps` has a word for each lane, which nothing else uses.
+/// All threads of the block make this call, which are whole warps. `of_warps` has a word for each lane, which nothing
+/// else uses.
 #[inline(always)]
 #[track_caller]
 unsafe fn last_before(own: u32, of_warps: Shared<u32>) -> u32 {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
     let (mut greatest, mut distance) = (own, 1);
     while distance < WARP_SIZE {
-        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together, and the loop has the same five rounds for
-        // each.
+        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together, and the loop has the same
+        // five rounds for each.
         let before = unsafe { shuffle_up(FULL_MASK, greatest, distance) };
         if lane >= distance {
             greatest = greatest.max(before);
@@ -207,12 +212,13 @@ struct Across {
     end: u32,
 }
 
-/// Sorts the segments of `from`, a tile whose first key is key `base` of the array, to `to`, which is the same arrays or others. Keys are
-/// loaded as `encode` encodes them and stored as `decode` decodes them. Stable.
+/// Sorts the segments of `from`, a tile whose first key is key `base` of the array, to `to`, which is the same arrays
+/// or others. Keys are loaded as `encode` encodes them and stored as `decode` decodes them. Stable.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with [`shared_bytes`] of dynamic shared memory that nothing else uses. `from` and `to` are of
-/// the same length, from 1 to `NT * VT`, and nothing else uses them; they are the same arrays or do not overlap.
+/// All `NT` threads of the block make this call, with [`shared_bytes`] of dynamic shared memory that nothing else uses.
+/// `from` and `to` are of the same length, from 1 to `NT * VT`, and nothing else uses them; they are the same arrays or
+/// do not overlap.
 #[inline(always)]
 pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const NT: usize, const VT: usize>(
     segments: Heads,
@@ -222,8 +228,8 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
 ) {
     const { assert!(NT * VT < 1 << 16, "indices in a tile have 16 bits") };
     let slots = (NT * VT) as u32;
-    // SAFETY: the caller promises `shared_bytes`. Barriers come between the accesses of different threads to one element: after loading,
-    // around each round, and before keys are stored.
+    // SAFETY: the caller promises `shared_bytes`. Barriers come between the accesses of different threads to one
+    // element: after loading, around each round, and before keys are stored.
     let memory = unsafe { Memory::<B>::at_start(NT, NT * VT, size_of::<V>()) };
     let (thread, count) = (thread::thread_idx_x(), from.keys.len() as u32);
     let slot = thread * VT as u32;
@@ -285,8 +291,8 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
         let [begin, middle, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
         let head = memory.befores.get(first + threads);
         let across = Across { a: head.max(begin), middle, end: memory.nexts.get(head / VT as u32).min(end) };
-        // SAFETY: all threads of the block are here; the part is of one segment, whose keys are in order on both sides. What is behind the
-        // keys is left as it is.
+        // SAFETY: all threads of the block are here; the part is of one segment, whose keys are in order on both sides.
+        // What is behind the keys is left as it is.
         unsafe { merge_across::<B, V, VT>(memory, across, slot, head < middle.min(count)) };
         threads *= 2;
     }
@@ -311,12 +317,12 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
     }
 }
 
-/// A thread's share of a round: those of its slots, from `slot` on, that are in the part that is merged. The part `is_there` unless a segment
-/// begins in the middle.
+/// A thread's share of a round: those of its slots, from `slot` on, that are in the part that is merged. The part
+/// `is_there` unless a segment begins in the middle.
 ///
 /// # Safety
-/// All threads of the block make this call. `across` is inside the tile, with its keys in order on both sides, and the threads whose slots are
-/// in it have the same.
+/// All threads of the block make this call. `across` is inside the tile, with its keys in order on both sides, and the
+/// threads whose slots are in it have the same.
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_across<B: Bits, V: Word, const VT: usize>(
@@ -333,8 +339,8 @@ unsafe fn merge_across<B: Bits, V: Word, const VT: usize>(
         let run = Cursors { a, b: middle, a_end: middle, b_end: end };
         let Cursors { mut a, mut b, a_end, b_end } = run.after(low - a, memory.keys);
         let (mut a_key, mut b_key) = (memory.keys.get(a), memory.keys.get(b));
-        // As many steps for every thread, so that what they fill stays in registers. Those behind the end read on in A, which is at least a
-        // thread's slots before the end of the tile.
+        // As many steps for every thread, so that what they fill stays in registers. Those behind the end read on in A,
+        // which is at least a thread's slots before the end of the tile.
         for i in 0..VT {
             let take_a = b >= b_end || (a < a_end && a_key <= b_key);
             let source = select_unpredictable(take_a, a, b);

@@ -1,12 +1,14 @@
-//! The sort of middle segments by bins: each is sorted as a [bucket](crate::kernels::sort::divide::sort_buckets) of the sort of an array.
+//! The sort of middle segments by bins: each is sorted as a [bucket](crate::kernels::sort::divide::sort_buckets) of the
+//! sort of an array.
 //!
 //! ```text
 //!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each segment by one block
 //!   classes     │ … │ 4300 │ …                those that bins do not put in order, for merges of runs
 //! ```
 //!
-//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are. They do if keys are spread evenly, have few different
-//! values, or are spread evenly within each bin, as bins are made finer once. Merges sort all others, which then take up to half as long again.
+//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are.
+//! They do if keys are spread evenly, have few different values, or are spread evenly within each bin, as bins are made
+//! finer once. Merges sort all others, which then take up to half as long again.
 
 use super::middle::{BINNED, MAX_BINNED};
 use super::middle_runs::{SegmentWords, WhichSegments};
@@ -42,19 +44,24 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads, items_per_thread))
 }
 
-/// Kernel: sorts each segment that `which` lists to be sorted by bins, or appends it to the list of its class and leaves it as
-/// it is; or each of the segments of one length that `which` has. Elements of an odd level are in `scratch` before.
+/// Kernel: sorts each segment that `which` lists to be sorted by bins, or appends it to the list of its class and
+/// leaves it as it is; or each of the segments of one length that `which` has. Elements of an odd level are in
+/// `scratch` before.
 ///
 /// # Safety
-/// There are as many elements as `which` says, in global memory, and as many in `scratch` if there are segments of odd levels,
-/// which do not overlap. Segments are of at most `NT * VT` keys. The lists are what
-/// [`MiddleSegments`](super::middle::MiddleSegments) says, after all other launches that list segments. Blocks are of `NT`
-/// threads, with [`shared_bytes`] of dynamic shared memory; `FEW` is what [`few`] says.
+/// There are as many elements as `which` says, in global memory, and as many in `scratch` if there are segments of odd
+/// levels, which do not overlap. Segments are of at most `NT * VT` keys. The lists are what
+/// [`MiddleSegments`](super::middle::MiddleSegments) says, after all other launches that list segments. Blocks are of
+/// `NT` threads, with [`shared_bytes`] of dynamic shared memory; `FEW` is what [`few`] says.
 #[kernel(
-    u32 = <u32, (), { shape(4, 0).threads }, { shape(4, 0).items_per_thread }, { few(shape(4, 0).items_per_thread) }> within (BINS_THREADS, 3),
-    u64 = <u64, (), { shape(8, 0).threads }, { shape(8, 0).items_per_thread }, { few(shape(8, 0).items_per_thread) }> within (BINS_THREADS, 2),
-    u32v4 = <u32, u32, { shape(4, 4).threads }, { shape(4, 4).items_per_thread }, { few(shape(4, 4).items_per_thread) }> within (BINS_THREADS, 2),
-    u32v8 = <u32, u64, { shape(4, 8).threads }, { shape(4, 8).items_per_thread }, { few(shape(4, 8).items_per_thread) }> within (BINS_THREADS, 2),
+    u32 = <u32, (), { shape(4, 0).threads }, { shape(4, 0).items_per_thread }, { few(shape(4, 0).items_per_thread) }>
+        within (BINS_THREADS, 3),
+    u64 = <u64, (), { shape(8, 0).threads }, { shape(8, 0).items_per_thread }, { few(shape(8, 0).items_per_thread) }>
+        within (BINS_THREADS, 2),
+    u32v4 = <u32, u32, { shape(4, 4).threads }, { shape(4, 4).items_per_thread }, { few(shape(4, 4).items_per_thread) }>
+        within (BINS_THREADS, 2),
+    u32v8 = <u32, u64, { shape(4, 8).threads }, { shape(4, 8).items_per_thread }, { few(shape(4, 8).items_per_thread) }>
+        within (BINS_THREADS, 2),
 )]
 pub unsafe fn sort_middle_by_bins<B: Bits, V: Word, const NT: usize, const VT: usize, const FEW: usize>(
     at: Elements<B, V>,
@@ -65,8 +72,8 @@ pub unsafe fn sort_middle_by_bins<B: Bits, V: Word, const NT: usize, const VT: u
     const { assert!(NT == BINS_THREADS && NT * VT == MAX_BINNED, "a segment fits in a block") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let which = WhichSegments { list: BINNED as u32, ..which };
-    // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a segment, between barriers; those for
-    // the rest are where `sort_bucket` says.
+    // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a
+    // segment, between barriers; those for the rest are where `sort_bucket` says.
     let Memory { bucket, segment } = unsafe { Memory::<B, V>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
         // SAFETY: the caller promises the lists.

@@ -1,5 +1,5 @@
-//! Segments of more than 1024 keys that one block holds: each by [runs](super::middle_runs) of 1024 that a warp sorts in registers, and merges of
-//! them. Keys with values are sorted [as numbers](super::middle_by_numbers), stably.
+//! Segments of more than 1024 keys that one block holds: each by [runs](super::middle_runs) of 1024 that a warp sorts
+//! in registers, and merges of them. Keys with values are sorted [as numbers](super::middle_by_numbers), stably.
 //!
 //! The last run has the greatest keys behind its own, up to whole runs of 1024.
 
@@ -22,8 +22,8 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes`
-/// bytes, or 0.
+/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of
+/// `value_bytes` bytes, or 0.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
     match (key_bytes, value_bytes) {
         (4, 0) => KeyMemory::<u32>::bytes(threads),
@@ -32,13 +32,15 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
     }
 }
 
-/// Kernel: sorts each segment of `which`. Blocks take one after the other. Elements of an odd level are in `scratch` before.
+/// Kernel: sorts each segment of `which`. Blocks take one after the other. Elements of an odd level are in `scratch`
+/// before.
 ///
 /// # Safety
-/// There are as many elements as `which` says, in global memory, and as many in `scratch` if there are segments of odd levels,
-/// which do not overlap. The lists are what [`MiddleSegments`](super::middle::MiddleSegments) says, after all launches that list
-/// segments. Blocks have as many [`threads`](super::middle_runs::threads) as the longest segment asks for, or more, and
-/// [`shared_bytes`] of dynamic shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// There are as many elements as `which` says, in global memory, and as many in `scratch` if there are segments of odd
+/// levels, which do not overlap. The lists are what [`MiddleSegments`](super::middle::MiddleSegments) says, after all
+/// launches that list segments. Blocks have as many [`threads`](super::middle_runs::threads) as the longest segment
+/// asks for, or more, and [`shared_bytes`] of dynamic shared memory. `minus_one` is
+/// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, ()> within (MOST_THREADS, 2),
     u64 = <u64, ()> within (MOST_THREADS, 1),
@@ -103,8 +105,8 @@ pub unsafe fn sort_middle_segments<B: Bits, V: Word>(
 /// Sorts the keys of `from`, in `slots`, to `to`, which has as many and may be the same. Ends with a barrier.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which each thread has a row. There are as
-/// many as keys or more.
+/// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which
+/// each thread has a row. There are as many as keys or more.
 #[inline(always)]
 unsafe fn sort_keys<B: Bits>(
     from: impl Fn() -> GlobalMut<B>,

@@ -9,17 +9,20 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts each short segment to where it is, one block the segments of one tile; or, if `firsts` is null, the runs of `NT * VT` keys of
-/// long segments, which are units of `list`, to `keys` or to `scratch`, from which an even number of passes is left.
+/// Kernel: sorts each short segment to where it is, one block the segments of one tile; or, if `firsts` is null, the
+/// runs of `NT * VT` keys of long segments, which are units of `list`, to `keys` or to `scratch`, from which an even
+/// number of passes is left.
 ///
 /// If `longer` is not null, of tiles only those are sorted that it lists.
 ///
-/// Keys are encoded by `coding` where they are loaded, and decoded where no passes follow. Blocks take one tile or unit after the other.
+/// Keys are encoded by `coding` where they are loaded, and decoded where no passes follow. Blocks take one tile or unit
+/// after the other.
 ///
 /// # Safety
-/// `segments` are those of the `n` elements of `keys`; `scratch` has capacity for as many and does not overlap them. `firsts`, `list` and `units`
-/// are what `find_segments` wrote for [`Tiles::of`] of `NT * VT`; `longer` is null, or what `sort_short_segments` wrote for these.
-/// Blocks are of `NT` threads, a power of two from 32 to 1024, with [`shared_bytes`] of dynamic shared memory.
+/// `segments` are those of the `n` elements of `keys`; `scratch` has capacity for as many and does not overlap them.
+/// `firsts`, `list` and `units` are what `find_segments` wrote for [`Tiles::of`] of `NT * VT`; `longer` is null, or
+/// what `sort_short_segments` wrote for these. Blocks are of `NT` threads, a power of two from 32 to 1024, with
+/// [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), f64, { ROW.sort_segments.of(4, 0).threads }, { ROW.sort_segments.of(4, 0).items_per_thread }>
         within (ROW.sort_segments.of(4, 0).threads, 2),
@@ -49,7 +52,8 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a block has a power of two threads, and whole warps") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), NT, NT * VT)) };
     let tiles = const { Tiles::of(NT * VT) };
-    // SAFETY: the caller promises the offsets and `n` elements of both. A block uses a tile's segments or a unit's run, which no other one does.
+    // SAFETY: the caller promises the offsets and `n` elements of both. A block uses a tile's segments or a unit's run,
+    // which no other one does.
     let (bounds, keys, scratch) = unsafe { (segments.of(n), keys.arrays(n), scratch.arrays(n)) };
     // SAFETY: `find_segments` has written one number, which is of so many units.
     let (count, list) = unsafe {
@@ -84,9 +88,9 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
             let to = if in_place { from } else { scratch.slice(base, len) };
             let decode = if passes == 0 { coding } else { Coding::NONE };
             let heads = Heads { bounds, first, last };
-            // SAFETY: all threads of the block are here with the same part, and the launch has `shared_bytes`. The arrays are of 1 to
-            // `NT * VT` elements: short segments of a tile end within the overhang, and a run is cut to that. A barrier comes before the
-            // next one.
+            // SAFETY: all threads of the block are here with the same part, and the launch has `shared_bytes`. The
+            // arrays are of 1 to `NT * VT` elements: short segments of a tile end within the overhang, and a run is cut
+            // to that. A barrier comes before the next one.
             unsafe { sort_segments_of_tile::<B, V, T, NT, VT>(heads, base, (from, to), (coding, decode)) };
             thread::sync_threads();
         }
@@ -94,7 +98,8 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     }
 }
 
-/// What a block sorts at once: `len` keys from `base` on, which are segments `first .. last`, or of one segment if these are none.
+/// What a block sorts at once: `len` keys from `base` on, which are segments `first .. last`, or of one segment if
+/// these are none.
 #[derive(Clone, Copy)]
 struct Part {
     first: usize,

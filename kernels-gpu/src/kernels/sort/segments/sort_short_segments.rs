@@ -6,11 +6,12 @@
 //!   rows        │ d   │ d   │ … │ a │ …                  a lane each: long classes first, each on a multiple of its lanes
 //! ```
 //!
-//! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many rows of 32 keys as they need
-//! and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of those that need up to 1, 2, 4, … 32.
+//! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many
+//! rows of 32 keys as they need and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of
+//! those that need up to 1, 2, 4, … 32.
 //!
-//! Keys with values stay where they are, and both are stored in their order in the end (`row_slots`). Values are loaded to where keys and lists have been, so that they are
-//! read from global memory in its order.
+//! Keys with values stay where they are, and both are stored in their order in the end (`row_slots`). Values are loaded
+//! to where keys and lists have been, so that they are read from global memory in its order.
 
 use super::middle::{Lists, MiddleSegments};
 use super::padded::{LaneRow, slot};
@@ -28,7 +29,8 @@ use cuda_std::{recomputed, shared};
 /// The most keys of a segment that this kernel sorts.
 pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
 
-/// Threads of a block. Few, so that a multiprocessor has several blocks, and while some wait at a barrier or for memory others sort.
+/// Threads of a block. Few, so that a multiprocessor has several blocks, and while some wait at a barrier or for memory
+/// others sort.
 pub const SHORT_THREADS: usize = 128;
 
 /// Classes of segments: of 2 to 4 keys, of up to 8, 16, 32, … and 1024.
@@ -89,7 +91,8 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values of `value_bytes` bytes or 0.
+/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values of `value_bytes` bytes or
+/// 0.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
     match (key_bytes, value_bytes) {
         (4, 0) => Memory::<u32, (), ()>::bytes(slots),
@@ -103,7 +106,8 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) ->
 const BLOCKS_WITH_VALUES: usize = 5;
 
 const _: () = {
-    /// Bytes that a multiprocessor of compute capability 9.0 or 10.0 has, and of which a block takes some besides its own.
+    /// Bytes that a multiprocessor of compute capability 9.0 or 10.0 has, and of which a block takes some besides its
+    /// own.
     const SHARED_BYTES: usize = 228 << 10;
     const RESERVED: usize = 1 << 10;
     let mut value_bytes = 4;
@@ -114,14 +118,16 @@ const _: () = {
     }
 };
 
-/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile, with their values. Stable. Others are left as they are: those of a
-/// tile are appended to `middle`, if that takes them, or else the tile is to `longer`, whose first number counts them.
+/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile, with
+/// their values. Stable. Others are left as they are: those of a tile are appended to `middle`, if that takes them, or
+/// else the tile is to `longer`, whose first number counts them.
 ///
 /// # Safety
-/// `segments` are those of the `n` elements of `at`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
-/// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each tile from `first_tile` on,
-/// before which none has a short segment. Blocks are of [`SHORT_THREADS`] threads, with [`shared_bytes`] of dynamic shared memory.
-/// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// `segments` are those of the `n` elements of `at`, in global memory, and `firsts` what `find_segments` wrote for
+/// [`Tiles::of`] of `SLOTS`. `longer` has capacity for a number more than there are tiles, and the first is 0 before
+/// the launch; `middle` is what [`MiddleSegments`] says. There is a block for each tile from `first_tile` on, before
+/// which none has a short segment. Blocks are of [`SHORT_THREADS`] threads, with [`shared_bytes`] of dynamic shared
+/// memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, (), (), { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 6),
     u64 = <u64, (), (), { ROW.sort_segments.of(8, 0).keys() }> within (SHORT_THREADS, 3),
@@ -144,8 +150,9 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), SLOTS)) };
     let (tiles, thread) = (const { Tiles::of(SLOTS) }, thread::thread_idx_x());
     let t = first_tile + thread::block_idx_x() as usize;
-    // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers come between the accesses of
-    // different threads to one element of the latter: after loading and listing, before keys are stored, and before and after values are loaded.
+    // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers
+    // come between the accesses of different threads to one element of the latter: after loading and listing, before
+    // keys are stored, and before and after values are loaded.
     let (bounds, middle, firsts, longer, memory) = unsafe {
         (
             segments.of(n),
@@ -171,7 +178,8 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
         memory.has_longer.set(0, 0);
         memory.len.set(0, len as u32);
     }
-    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are on their way while segments are listed.
+    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are on their way while
+    // segments are listed.
     let is_few = last - first <= FEW;
     let load = || load::<B, SLOTS>(keys, memory.len.get(0), coding);
     thread::sync_threads();
@@ -206,7 +214,8 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
 /// So many segments of a tile are few.
 const FEW: usize = 8;
 
-/// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the thread, its index and its slot.
+/// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the
+/// thread, its index and its slot.
 #[inline(always)]
 fn for_each_strided<const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
     let thread = recomputed(thread::thread_idx_x());
@@ -248,7 +257,8 @@ fn put<B: Bits, O: Word, const SLOTS: usize>(
 const MOST_LISTED: usize = 4;
 
 impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
-    /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones, which `middle` may take. The tile begins with key `base`.
+    /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones, which `middle` may
+    /// take. The tile begins with key `base`.
     ///
     /// # Safety
     /// All threads of the block make this call, which are whole warps, with the same segments.
@@ -373,8 +383,8 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
                     group = Group { first: lane - number, lanes };
                 }
             }
-            // SAFETY: all lanes are here, as the loop ends for all of them at once, and lanes of a group have the same one, which are a part of
-            // the warp.
+            // SAFETY: all lanes are here, as the loop ends for all of them at once, and lanes of a group have the same
+            // one, which are a part of the warp.
             unsafe {
                 let whole = part.are_whole();
                 let rows = self.slots.sorted.rows;

@@ -1,4 +1,5 @@
-//! Segments of one length, up to 1024 keys: some lanes of a warp sort each in their registers, or one lane sorts some of up to 16 keys.
+//! Segments of one length, up to 1024 keys: some lanes of a warp sort each in their registers, or one lane sorts some
+//! of up to 16 keys.
 //!
 //! ```text
 //!   global      │a a a a a a a a│b b b b b b b b│     key i of a warp's segments by lane i modulo 32
@@ -6,7 +7,8 @@
 //!   registers    a a a a → lane 0, a a a a → lane 1, …      32 keys of a segment, or what is left of it
 //! ```
 //!
-//! Each warp works on its own, with barriers for its lanes alone. Keys with values stay where they are, and both are stored in their order in the end (`row_slots`).
+//! Each warp works on its own, with barriers for its lanes alone. Keys with values stay where they are, and both are
+//! stored in their order in the end (`row_slots`).
 
 use super::padded::{LaneRow, slot};
 use super::row_slots::{RowSlots, sort_row};
@@ -68,12 +70,13 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     WARPS as u32 * bytes
 }
 
-/// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them, with their values. Stable.
+/// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them, with
+/// their values. Stable.
 ///
 /// # Safety
-/// `at` has `n` elements, in global memory. `length` is one of [those](has_wide_rows) that can be. Blocks are of [`WIDE_ROW_THREADS`] threads, one for each
-/// [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
-/// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// `at` has `n` elements, in global memory. `length` is one of [those](has_wide_rows) that can be. Blocks are of
+/// [`WIDE_ROW_THREADS`] threads, one for each [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic
+/// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, (), ()> within (WIDE_ROW_THREADS, 6),
     u64 = <u64, (), ()> within (WIDE_ROW_THREADS, 3),
@@ -109,7 +112,8 @@ pub unsafe fn sort_wide_rows<B: Bits, O: Word, V: Word>(
     let part = LaneRow { first, len: (length - offset).min(LANE_KEYS as u32).min(count - first) };
     // Lanes that are left over have no keys, as `row` is behind the last.
     let group = Group { first: lane - number, lanes: lanes.min(WARP_SIZE - (lane - number)) };
-    // SAFETY: all lanes are here, and the launch has `shared_bytes`. The length is the same for all. The lanes of a group have the parts of its row.
+    // SAFETY: all lanes are here, and the launch has `shared_bytes`. The length is the same for all. The lanes of a
+    // group have the parts of its row.
     unsafe {
         let mut rows = WarpRows::<B, O, V>::load(elements, part, coding);
         let row = &mut rows.row;
@@ -138,13 +142,15 @@ impl<B: Bits, O: Word, V: Word> WarpRows<B, O, V> {
     /// The elements of `from`, of which this lane has `part`.
     ///
     /// # Safety
-    /// All lanes of the warp make this call, for parts that do not overlap, in a block of [`WIDE_ROW_THREADS`] threads that has [`shared_bytes`] of dynamic shared memory. Nothing else uses
-    /// the elements. A barrier of the warp comes before the next call.
+    /// All lanes of the warp make this call, for parts that do not overlap, in a block of [`WIDE_ROW_THREADS`] threads
+    /// that has [`shared_bytes`] of dynamic shared memory. Nothing else uses the elements. A barrier of the warp comes
+    /// before the next call.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn load(from: Arrays<B, V>, part: LaneRow, coding: Coding<B>) -> Self {
         let (count, warp) = (from.keys.len(), thread::thread_idx_x() / WARP_SIZE);
-        // SAFETY: the memory is the warp's own of the `shared_bytes` of the launch; barriers of the warp come between the accesses of different lanes to an element.
+        // SAFETY: the memory is the warp's own of the `shared_bytes` of the launch; barriers of the warp come between
+        // the accesses of different lanes to an element.
         let memory = unsafe { Memory::<B, O, V>::at(warp * Memory::<B, O, V>::bytes()) };
         if const { has_values::<V>() } {
             for_each_strided::<false>(count, |_, index, _| {
@@ -201,7 +207,8 @@ fn sort_each<B: Bits, O: Word, const N: usize>(keys: &mut [B; LANE_KEYS], first:
     }
 }
 
-/// Calls `access` for each of `count` keys that this lane loads and stores: the key of its number among each 32. They are all there if `FULL`.
+/// Calls `access` for each of `count` keys that this lane loads and stores: the key of its number among each 32. They
+/// are all there if `FULL`.
 #[inline(always)]
 fn for_each_strided<const FULL: bool>(count: usize, mut access: impl FnMut(usize, usize, u32)) {
     let lane = recomputed(warp::lane_id());

@@ -1,5 +1,5 @@
-//! The keys of each unit of a long segment go to the places of their digits. Keys with values stay [in order](tile_in_order), and
-//! keys alone need not:
+//! The keys of each unit of a long segment go to the places of their digits. Keys with values stay [in
+//! order](tile_in_order), and keys alone need not:
 //!
 //! ```text
 //!   unit       │ 3 1 0 3 2 0 1 3 │     the keys of each digit are counted, by atomic additions
@@ -55,12 +55,13 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
 /// Keys of a thread that are on their way to or from slots at once.
 const MOVED: usize = 4;
 
-/// Kernel: moves the elements of all units of `level` to the places of their digits, from `at` to `scratch` or back. The first level encodes keys by
-/// `coding`, and the last one decodes them.
+/// Kernel: moves the elements of all units of `level` to the places of their digits, from `at` to `scratch` or back.
+/// The first level encodes keys by `coding`, and the last one decodes them.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `at` and `scratch` have as many elements, and do not overlap. Blocks are
-/// of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units of `NT * VT` keys.
+/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `at` and `scratch` have as many
+/// elements, and do not overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units
+/// of `NT * VT` keys.
 #[kernel(
     u32 = <u32, (), { long_tile(4, 0).threads }, { long_tile(4, 0).items_per_thread }>
         within (long_tile(4, 0).threads, long_tile(4, 0).blocks),
@@ -78,9 +79,11 @@ pub unsafe fn divide_long_segments<B: Bits, V: Word, const NT: usize, const VT: 
     level: u32,
     coding: Coding<B>,
 ) {
-    const { assert!(is_whole_warps(NT) && NT * VT == super::unit_keys(size_of::<B>(), size_of::<V>()), "a unit is a tile") };
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
+    const { assert!(NT * VT == super::unit_keys(size_of::<B>(), size_of::<V>()), "a unit is a tile") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>())) };
-    // SAFETY: the caller promises the workspace and the memory, whose words of units nothing else uses. All threads of the block are here.
+    // SAFETY: the caller promises the workspace and the memory, whose words of units nothing else uses. All threads of
+    // the block are here.
     let (workspace, mut rounds) = unsafe {
         let units = if const { has_values::<V>() } {
             Memory::<B, V>::at_start(NT, VT).units
@@ -92,8 +95,9 @@ pub unsafe fn divide_long_segments<B: Bits, V: Word, const NT: usize, const VT: 
     };
     let sides = [at, scratch];
     while let Some(unit) = rounds.unit() {
-        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both sides, of which this launch reads one and writes
-        // the other, each element to an index of its own: tiles reserve those of their keys, or all have been counted.
+        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both sides, of
+        // which this launch reads one and writes the other, each element to an index of its own: tiles reserve those of
+        // their keys, or all have been counted.
         unsafe {
             if const { has_values::<V>() } {
                 divide_in_order::<B, V, NT, VT>(sides, unit, workspace, level, coding);
@@ -114,8 +118,9 @@ pub unsafe fn divide_long_segments<B: Bits, V: Word, const NT: usize, const VT: 
 /// Moves the elements of a unit, of which those of one digit stay in their order.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory but for the units. Both sides have all
-/// elements that the workspace is for and do not overlap; in this launch, one is read and the other written, by calls for different units.
+/// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory
+/// but for the units. Both sides have all elements that the workspace is for and do not overlap; in this launch, one is
+/// read and the other written, by calls for different units.
 #[inline(always)]
 unsafe fn divide_in_order<B: Bits, V: Word, const NT: usize, const VT: usize>(
     sides: [Elements<B, V>; 2],
@@ -128,12 +133,13 @@ unsafe fn divide_in_order<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let [from, to] = if level.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
     let (begin, len) = unit.get().span::<B, V>();
     let places = Counted::<B, V, NT> { workspace, level, unit };
-    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
+    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local
+    // memory.
     let digits = || unit.get().digit;
     let decode = if unit.get().digit.shift == 0 { coding } else { Coding::NONE };
     let codings = (if level == 0 { coding } else { Coding::NONE }, |key| decode.decode(key));
-    // SAFETY: the caller promises the memory and the elements. Barriers of `move_tile` come between writing and reading the memory. All threads of the block are
-    // here. Tiles that are not full are filled up; a unit has a key at least.
+    // SAFETY: the caller promises the memory and the elements. Barriers of `move_tile` come between writing and reading
+    // the memory. All threads of the block are here. Tiles that are not full are filled up; a unit has a key at least.
     unsafe {
         let (from, to, memory): (Arrays<B, V>, _, _) =
             (from.arrays(n), to.arrays(n), Memory::<B, V>::at_start(NT, VT).tile);
@@ -218,8 +224,9 @@ impl<B: Bits, V: Word> Tile<B, V> {
     /// Moves the keys to the places of their digits. The tile is `FULL`, or it is not known that it is.
     ///
     /// # Safety
-    /// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory but for the units. Both sides have all
-    /// keys that the workspace is for and do not overlap; in this launch, one is read and the other written, by calls for different units.
+    /// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the
+    /// memory but for the units. Both sides have all keys that the workspace is for and do not overlap; in this launch,
+    /// one is read and the other written, by calls for different units.
     #[inline(always)]
     unsafe fn divide<const NT: usize, const VT: usize, const FULL: bool>(&self, memory: KeyMemory<B>) {
         const { assert!(has_values::<V>() || NT >= DIGITS as usize, "a thread has one digit at most") };
@@ -317,7 +324,8 @@ impl<B: Bits, V: Word> Tile<B, V> {
     }
 }
 
-/// The next slot of a digit, for each lane. One lane adds for all of the warp that have the same digit: they would wait for each other.
+/// The next slot of a digit, for each lane. One lane adds for all of the warp that have the same digit: they would wait
+/// for each other.
 ///
 /// # Safety
 /// All lanes of the warp make this call.
@@ -325,7 +333,8 @@ impl<B: Bits, V: Word> Tile<B, V> {
 #[track_caller]
 unsafe fn next_slot_of_warp(digit: u32, begins: Shared<u32>) -> u32 {
     let lane = recomputed(warp::lane_id());
-    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together; the first of those alike is one of them.
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together; the first of those alike is
+    // one of them.
     unsafe {
         let alike = lanes_alike::<DIGIT_BITS>(digit);
         let leader = alike.trailing_zeros();

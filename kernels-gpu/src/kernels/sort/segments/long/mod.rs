@@ -7,13 +7,16 @@
 //!                       └─ long: by the next digit └─ middle: listed with its neighbours
 //! ```
 //!
-//! A level is a division by one digit of 8 bits, from one of two arrays to the other, of all segments that are long still. So a key takes as many levels
-//! as it needs, and at most those of all of its bits: then it is where it belongs, whatever the keys are. Where keys have been divided evenly, a digit may have fewer
-//! bits: as many as leave parts that one block sorts. The fewer there are, the more keys go to neighbouring places.
+//! A level is a division by one digit of 8 bits, from one of two arrays to the other, of all segments that are long
+//! still. So a key takes as many levels as it needs, and at most those of all of its bits: then it is where it belongs,
+//! whatever the keys are. Where keys have been divided evenly, a digit may have fewer bits: as many as leave parts that
+//! one block sorts. The fewer there are, the more keys go to neighbouring places.
 //!
-//! The kernels of a level are launched whether there is something left for it or not. As much as each does is in a list, which those before have made.
+//! The kernels of a level are launched whether there is something left for it or not. As much as each does is in a
+//! list, which those before have made.
 //!
-//! Keys alone of a unit go behind those of the units that have come before it, in no order. Keys with values stay in their order:
+//! Keys alone of a unit go behind those of the units that have come before it, in no order. Keys with values stay in
+//! their order:
 //!
 //! ```text
 //!   units       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │      each has counts of its own
@@ -60,8 +63,8 @@ const PART_UNITS: usize = 8;
 
 /// Levels of keys of `key_bytes` bytes. An even number: the last one ends where the first one begins.
 ///
-/// A part of a segment that is about as long as its neighbours is divided by fewer bits than a digit has, so that [bins](super::sort_middle_by_bins) sort what is left; two
-/// levels more have the bits that are left over.
+/// A part of a segment that is about as long as its neighbours is divided by fewer bits than a digit has, so that
+/// [bins](super::sort_middle_by_bins) sort what is left; two levels more have the bits that are left over.
 pub const fn levels(key_bytes: usize) -> u32 {
     8 * key_bytes as u32 / DIGIT_BITS + 2
 }
@@ -84,7 +87,8 @@ impl Digit {
         Self { shift: 8 * size_of::<B>() as u32 - DIGIT_BITS, bits: DIGIT_BITS }
     }
 
-    /// That of `level`, for a segment of `keys` keys that has been divided by this one. If it `is_even`, keys are divided as evenly as others, as far as that is known.
+    /// That of `level`, for a segment of `keys` keys that has been divided by this one. If it `is_even`, keys are
+    /// divided as evenly as others, as far as that is known.
     #[inline(always)]
     fn next<B>(self, keys: u32, level: u32, is_even: bool) -> Self {
         let mut bits = DIGIT_BITS;
@@ -117,7 +121,8 @@ impl<B: Bits> ToDigit<B> for Digit {
 /// How many counters there are: of the units of each level.
 pub const COUNTERS: usize = MOST_LEVELS;
 
-/// Words of a unit in a list: where its segment begins and ends; and its number among those of the segment, with the digit by which that is divided.
+/// Words of a unit in a list: where its segment begins and ends; and its number among those of the segment, with the
+/// digit by which that is divided.
 const UNIT_WORDS: usize = 3;
 
 /// Where the parts of the last word are.
@@ -142,7 +147,8 @@ const _: () = {
 pub struct LongSegments {
     /// [`COUNTERS`], which are 0 before. Nothing else uses these, nor what the other pointers are of.
     pub counters: *mut u32,
-    /// Counts of digits, and then where their next keys go; and with values those of each unit: as many words as [`count_words`] says.
+    /// Counts of digits, and then where their next keys go; and with values those of each unit: as many words as
+    /// [`count_words`] says.
     pub counts: *mut u32,
     /// The lists of units: as many words as [`unit_words`] says.
     pub units: *mut u32,
@@ -168,7 +174,8 @@ const fn most_parts(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
     more + most_segments(n)
 }
 
-/// Words of all counts of the segments of `n` keys: those of parts, of levels of even and of odd number, and with values those of units.
+/// Words of all counts of the segments of `n` keys: those of parts, of levels of even and of odd number, and with
+/// values those of units.
 pub const fn count_words(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
     let units = if value_bytes == 0 { 0 } else { most_units(n, key_bytes, value_bytes) };
     (2 * most_parts(n, key_bytes, value_bytes) + units) * DIGITS as usize
@@ -247,8 +254,8 @@ struct Workspace<B, V> {
 
 impl LongSegments {
     /// # Safety
-    /// The parts have as many words as they are described to have, for keys of type `B` with values of type `V`, and only the kernels of one sort use
-    /// them, one after another.
+    /// The parts have as many words as they are described to have, for keys of type `B` with values of type `V`, and
+    /// only the kernels of one sort use them, one after another.
     #[inline(always)]
     unsafe fn open<B: Bits, V: Word>(self) -> Workspace<B, V> {
         Workspace { long: self, of: core::marker::PhantomData }
@@ -300,9 +307,10 @@ impl<B: Bits, V: Word> Workspace<B, V> {
         unsafe { GlobalMut::new(self.long.counts, count_words(self.long.n as usize, size_of::<B>(), size_of::<V>())) }
     }
 
-    /// How many keys of part `part` of the segment that begins with key `start` have each digit of `level`, and then where the next one of each goes. No other
-    /// long segment begins so near behind it that a part of it would have the same number: a segment has more than `MAX_MIDDLE` keys, and at most one
-    /// part more than it has keys of whole parts.
+    /// How many keys of part `part` of the segment that begins with key `start` have each digit of `level`, and then
+    /// where the next one of each goes. No other long segment begins so near behind it that a part of it would have the
+    /// same number: a segment has more than `MAX_MIDDLE` keys, and at most one part more than it has keys of whole
+    /// parts.
     #[inline(always)]
     #[track_caller]
     fn counts(self, level: u32, start: u32, part: u32) -> GlobalMut<u32> {
@@ -316,8 +324,8 @@ impl<B: Bits, V: Word> Workspace<B, V> {
         self.all_counts().slice(number * DIGITS as usize, DIGITS as usize)
     }
 
-    /// How many keys of unit `number` of the segment that begins with key `start` have each digit of the level that is counted. There are such counts
-    /// with values only. No two units have the same, as for [`counts`](Self::counts).
+    /// How many keys of unit `number` of the segment that begins with key `start` have each digit of the level that is
+    /// counted. There are such counts with values only. No two units have the same, as for [`counts`](Self::counts).
     #[inline(always)]
     #[track_caller]
     fn unit_counts(self, start: u32, number: u32) -> GlobalMut<u32> {
@@ -327,7 +335,8 @@ impl<B: Bits, V: Word> Workspace<B, V> {
         self.all_counts().slice((of_parts + before + number as usize) * DIGITS as usize, DIGITS as usize)
     }
 
-    /// Sets the counts of a part to 0. The `lanes` threads that make this call, of which `lane` is this one, are to count none of these yet.
+    /// Sets the counts of a part to 0. The `lanes` threads that make this call, of which `lane` is this one, are to
+    /// count none of these yet.
     #[inline(always)]
     #[track_caller]
     fn clear_counts(self, level: u32, (start, part): (u32, u32), lane: u32, lanes: u32) {

@@ -6,9 +6,10 @@
 //!   listed               │ 9   700   40│ 3000 │ 800   1100 │ 200│ 70000 │ 5 │
 //! ```
 //!
-//! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours, up to
-//! [`MAX_BINNED`] keys: of the digits between two that are alone, those that begin in the same window, which is shorter than a group by the keys of the longest
-//! one, as that may end behind it.
+//! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are
+//! sorted together with their neighbours, up to [`MAX_BINNED`] keys: of the digits between two that are alone, those
+//! that begin in the same window, which is shorter than a group by the keys of the longest one, as that may end behind
+//! it.
 
 use super::{Digit, LongSegments, Unit, Workspace};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
@@ -36,7 +37,8 @@ shared_memory! {
         /// Which of the units that the threads look at are the first ones of segments.
         firsts: [u32; HEAD_WORDS],
         scan: [u32; BLOCK_WORDS],
-        /// The most keys of a digit of each warp that is not alone. At a multiple of 16 bytes: the assembler reads so many at once, and no others then.
+        /// The most keys of a digit of each warp that is not alone. At a multiple of 16 bytes: the assembler reads so
+        /// many at once, and no others then.
         most: [u32; HEAD_WORDS],
         /// How many digits of each warp have any keys, likewise.
         filled: [u32; HEAD_WORDS],
@@ -56,19 +58,21 @@ pub const fn shared_bytes() -> u32 {
     Memory::bytes()
 }
 
-/// Kernel: makes the counts of each part of each long segment of `level` where its keys of each digit begin; and lists what is left to sort: middle segments in `middle`,
-/// and the units of long ones for the next level.
+/// Kernel: makes the counts of each part of each long segment of `level` where its keys of each digit begin; and lists
+/// what is left to sort: middle segments in `middle`, and the units of long ones for the next level.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `count_long_segments` of the level, and what [`MiddleSegments`] says. Blocks are of [`PLACE_THREADS`] threads,
-/// with [`shared_bytes`] of dynamic shared memory.
+/// What [`LongSegments`] says holds, after `count_long_segments` of the level, and what [`MiddleSegments`] says. Blocks
+/// are of [`PLACE_THREADS`] threads, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(u32 = <u32, ()>, u64 = <u64, ()>, u32v4 = <u32, u32>, u32v8 = <u32, u64>)]
 pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: MiddleSegments, level: u32) {
-    // SAFETY: the caller promises the workspace, the lists and the memory. Barriers come between writing and reading it.
+    // SAFETY: the caller promises the workspace, the lists and the memory. Barriers come between writing and reading
+    // it.
     let (workspace, middle, memory) = unsafe { (long.open::<B, V>(), middle.open(), Memory::at_start()) };
     let units = workspace.counters().get(level as usize);
     let (thread, blocks) = (thread::thread_idx_x(), thread::grid_dim_x());
-    // Each thread looks at a unit, and those with which a segment begins are placed by the whole block, one after the other.
+    // Each thread looks at a unit, and those with which a segment begins are placed by the whole block, one after the
+    // other.
     let mut first = thread::block_idx_x();
     while first < units {
         let own = first + thread * blocks;
@@ -85,7 +89,8 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
             while left != 0 {
                 let unit = workspace.unit(level, first + (word * WARP_SIZE + left.trailing_zeros()) * blocks);
                 left &= left - 1;
-                // SAFETY: all threads of the block are here, as `left` is the same for all, and the memory but for `firsts` is used by this alone.
+                // SAFETY: all threads of the block are here, as `left` is the same for all, and the memory but for
+                // `firsts` is used by this alone.
                 unsafe { place::<B, V>(workspace, middle, memory, unit, level) };
                 thread::sync_threads();
             }
@@ -100,7 +105,8 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
 /// Places the segment that begins with `unit`.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, and nothing else uses the memory but for `firsts` until the next one.
+/// All threads of the block make this call, after a barrier, and nothing else uses the memory but for `firsts` until
+/// the next one.
 #[inline(always)]
 #[track_caller]
 unsafe fn place<B: Bits, V: Word>(workspace: Workspace<B, V>, middle: Lists, memory: Memory, unit: Unit, level: u32) {
@@ -204,12 +210,14 @@ fn sum(of_warps: Shared<u32>) -> u32 {
 /// Where the digits begin and end of which `digit` is the first, and which are sorted together, if there are any.
 ///
 /// # Safety
-/// All threads of the block make this call, each with another digit, after a barrier behind which `begins` of the memory have been set.
+/// All threads of the block make this call, each with another digit, after a barrier behind which `begins` of the
+/// memory have been set.
 #[inline(always)]
 #[track_caller]
 unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
     let window_keys = MAX_BINNED as u32 - greatest(most);
-    // SAFETY: digits that are not alone have `MAX_LIGHT` keys at most, which are fewer. A division by 0 would bring in the code of a panic.
+    // SAFETY: digits that are not alone have `MAX_LIGHT` keys at most, which are fewer. A division by 0 would bring in
+    // the code of a panic.
     unsafe { core::hint::assert_unchecked(window_keys != 0) };
     let is_heavy = |digit: u32| begins.get(digit + 1) - begins.get(digit) > MAX_LIGHT as u32;
     let window = |digit: u32| (begins.get(digit) - start) / window_keys;
@@ -235,8 +243,9 @@ unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, most, .. }: M
     if begin < end { Some((begin, end)) } else { None }
 }
 
-/// Lists the units of the digits that are long segments of `level`, and sets their counts to 0. They are parts of a segment that `divided` has been the digit of, which are even
-/// up to `even` keys. All threads of the block make this call.
+/// Lists the units of the digits that are long segments of `level`, and sets their counts to 0. They are parts of a
+/// segment that `divided` has been the digit of, which are even up to `even` keys. All threads of the block make this
+/// call.
 #[inline(always)]
 #[track_caller]
 fn list_units<B: Bits, V: Word>(workspace: Workspace<B, V>, memory: Memory, divided: Digit, even: u32, level: u32) {
