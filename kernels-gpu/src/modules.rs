@@ -6,12 +6,11 @@
 use crate::kernels::bounds::{merge_bounds::MERGE_BOUNDS, search_bounds::SEARCH_BOUNDS};
 use crate::kernels::count_below::COUNT_BELOW;
 use crate::kernels::groups::{reduce_groups::REDUCE_GROUPS, run_lengths::RUN_LENGTHS, unique::UNIQUE};
-use crate::kernels::merge_batch::{MERGE_BATCH, MERGE_BATCH_PAIRS};
+use crate::kernels::merge_batch::MERGE_BATCH;
 use crate::kernels::merge_fused::MERGE_FUSED;
-use crate::kernels::merge_pairs::MERGE_PAIRS;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
-use crate::kernels::merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED};
-use crate::kernels::merge_two_runs::{MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, PATH_TWO_RUNS};
+use crate::kernels::merge_ragged::{MERGE_RAGGED, PATH_RAGGED};
+use crate::kernels::merge_two_runs::{MERGE_TWO_RUNS, PATH_TWO_RUNS};
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -20,14 +19,11 @@ use crate::kernels::sort::divide::{
     count_digits::COUNT_DIGITS,
     count_twice::COUNT_TWICE,
     divide::DIVIDE,
-    divide_with_values::DIVIDE_WITH_VALUES,
     once::{COUNT_ONCE, DIVIDE_ONCE, SORT_ONCE},
     place_buckets::PLACE_BUCKETS,
     place_parts::PLACE_PARTS,
-    sort_buckets::{SORT_BUCKETS, SORT_LONG_BUCKETS},
-    sort_buckets_with_values::{SORT_BUCKETS_WITH_VALUES, SORT_WIDE_BUCKETS},
+    sort_buckets::SORT_BUCKETS,
     sort_rest::SORT_REST,
-    sort_rest_with_values::SORT_REST_WITH_VALUES,
 };
 use crate::kernels::sort::indices::SET_INDICES;
 use crate::kernels::sort::merge_pass::{
@@ -40,14 +36,12 @@ use crate::kernels::sort::merge_pass::{
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
 use crate::kernels::sort::segments::long::{
     count_long_segments::COUNT_LONG_SEGMENTS, divide_long_segments::DIVIDE_LONG_SEGMENTS,
-    divide_long_segments_with_values::DIVIDE_LONG_SEGMENTS_WITH_VALUES, find_long_segments::FIND_LONG_SEGMENTS,
-    place_long_segments::PLACE_LONG_SEGMENTS,
+    find_long_segments::FIND_LONG_SEGMENTS, place_long_segments::PLACE_LONG_SEGMENTS,
 };
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_by_bins::SORT_MIDDLE_BY_BINS,
-    sort_middle_by_numbers::SORT_MIDDLE_BY_NUMBERS, sort_middle_segments::SORT_MIDDLE_SEGMENTS,
-    sort_middle_segments_with_values::SORT_MIDDLE_SEGMENTS_WITH_VALUES, sort_rows::SORT_ROWS,
-    sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
+    sort_middle_segments::SORT_MIDDLE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
+    sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT, gather::GATHER,
@@ -63,15 +57,14 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 16] = [
+pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
-    ("pairs", &[MERGE_PAIRS, MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS]),
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("groups", &[UNIQUE, RUN_LENGTHS, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
-    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
+    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",
@@ -86,12 +79,9 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
             PLACE_BUCKETS,
             DIVIDE,
             SORT_BUCKETS,
-            SORT_WIDE_BUCKETS,
-            SORT_LONG_BUCKETS,
             SORT_REST,
         ],
     ),
-    ("divide_with_values", &[DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]),
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[TAKE_SAMPLE, GATHER, PACK, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
@@ -99,14 +89,11 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
         "long_segments",
         &[
             SORT_MIDDLE_BY_BINS,
-            SORT_MIDDLE_BY_NUMBERS,
             SORT_MIDDLE_SEGMENTS,
-            SORT_MIDDLE_SEGMENTS_WITH_VALUES,
             FIND_LONG_SEGMENTS,
             COUNT_LONG_SEGMENTS,
             PLACE_LONG_SEGMENTS,
             DIVIDE_LONG_SEGMENTS,
-            DIVIDE_LONG_SEGMENTS_WITH_VALUES,
         ],
     ),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),

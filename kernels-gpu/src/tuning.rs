@@ -105,10 +105,9 @@ pub struct Row {
     pub fused: ByWidths<Tile>,
     /// Blocks of the fused merge per multiprocessor, which holds at least this many at once.
     pub fused_blocks: usize,
-    /// Merges that return source indices: of arrays with values, and of batches. Batches have one shape, without and
-    /// with values.
+    /// Merges of batches, and of needles that are searched.
     pub indexed: ByWidths<Tile>,
-    /// Ragged batches: one shape, without and with values.
+    /// Ragged batches.
     pub ragged: ByWidths<Tile>,
 
     // Operations on sorted keys: at most 31 keys per thread.
@@ -189,13 +188,13 @@ pub const SM_90: Row = Row {
     // Threads and keys per thread, by bytes of a key and of a value.
     //     4               8               4 + 4           4 + 8           8 + 4           8 + 8
     merge: ByWidths([
-        tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
+        tile(256, 31),  tile(256, 19),  tile(256, 17),  tile(256, 17),  tile(320, 15),  tile(320, 15)]),
     fused: ByWidths([
         tile(256, 19),  tile(256, 11),  None,           None,           None,           None]),
     indexed: ByWidths([
-        tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
+        tile(256, 17),  tile(320, 15),  tile(256, 17),  tile(256, 17),  tile(320, 15),  tile(320, 15)]),
     ragged: ByWidths([
-        tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
+        tile(256, 15),  tile(160, 15),  tile(256, 15),  tile(256, 15),  tile(160, 15),  tile(160, 15)]),
     sets: ByWidths([
         tile(256, 27),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
     unique: ByWidths([
@@ -256,9 +255,9 @@ pub const SM_90: Row = Row {
 /// The row of the compiled kernels.
 pub const ROW: Row = SM_90;
 
-/// The shape for the merge of keys of `bytes` bytes, 4 or 8.
-pub const fn merge(bytes: usize) -> Tile {
-    ROW.merge.of(bytes, 0)
+/// The shape for the merge of keys of `bytes` bytes, 4 or 8, with values of `value_bytes` bytes, or 0.
+pub const fn merge(bytes: usize, value_bytes: usize) -> Tile {
+    ROW.merge.of(bytes, value_bytes)
 }
 
 /// The shape for the fused merge of keys of `bytes` bytes, 4 or 8.
@@ -266,12 +265,13 @@ pub const fn fused(bytes: usize) -> Tile {
     ROW.fused.of(bytes, 0)
 }
 
-/// The shape for merges that return source indices, with values or of batches, for keys of `bytes` bytes, 4 or 8.
+/// The shape for merges of batches, and of needles that are searched, for keys of `bytes` bytes, 4 or 8, and any
+/// values.
 pub const fn indexed(bytes: usize) -> Tile {
     ROW.indexed.of(bytes, 0)
 }
 
-/// The shape for ragged batches of keys of `bytes` bytes, 4 or 8.
+/// The shape for ragged batches of keys of `bytes` bytes, 4 or 8, and any values.
 pub const fn ragged(bytes: usize) -> Tile {
     ROW.ragged.of(bytes, 0)
 }

@@ -16,12 +16,9 @@
 
 mod common;
 use common::*;
+use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
-use kernels_gpu::block::indexed_merge;
-use kernels_gpu::block::tile;
-use kernels_gpu::kernels::merge_pairs::merge_pairs;
-use kernels_gpu::kernels::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
-use kernels_gpu::key::{Bits, Coding};
+use kernels_gpu::elements::Slice;
 use kernels_gpu::textbook::merge_small_batch::{self, merge_small_batch};
 
 /// The indices of two sibling runs: A is `begin .. middle`, and B is `middle .. end`.
@@ -51,94 +48,52 @@ fn passes(
     Ok(in_second)
 }
 
-/// Runs `path_big` for the merge of two runs, given by their addresses and lengths.
-fn find_splits<B: Bits>(
+/// Sorts keys that are in runs of `run` keys in the first or in the second of two arrays, and moves their values along.
+/// Gives in which array they are then.
+fn sort_runs<K: TestKey, V: Word, const NT: usize, const VT: usize>(
     emulator: &mut Emulator,
-    (a, m): (*const B, usize),
-    (b, n): (*const B, usize),
-    splits: Buffer<usize>,
-    tile_keys: usize,
-    coding: Coding<B>,
-) -> Result<(), Fault> {
-    let tiles = (m + n).div_ceil(tile_keys);
-    let blocks = tiles.div_ceil(PATH_THREADS as usize) as u32;
-    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and capacity for `tiles` indices in `splits`. The launch
-    // has one thread per tile, rounded up to whole blocks.
-    emulator.launch("path_big", blocks, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-        path_big::<B>(a, m, b, n, splits.as_mut_ptr(), tiles, tile_keys, coding)
-    })
+    arrays: [(Buffer<K::Bits>, Buffer<V>); 2],
+    run: usize,
+    in_second: bool,
+) -> Result<usize, Fault> {
+    let in_second = passes(arrays[0].0.len(), run, in_second, |in_second, Siblings { begin, middle, end }| {
+        let (from, to) = (arrays[usize::from(in_second)], arrays[usize::from(!in_second)]);
+        let run = |begin, end| Slice { at: elements_from(from.0, from.1, begin), len: end - begin };
+        let c = elements_from(to.0, to.1, begin);
+        run::merge_in_two_phases::<K, V, NT, VT>(emulator, run(begin, middle), run(middle, end), c)
+    })?;
+    Ok(usize::from(in_second))
 }
 
-/// Sorts keys that are in runs of `run` keys in the first or in the second of two arrays.
-fn sort_runs<K: TestKey, const NT: usize, const VT: usize>(
+/// As [`sort_runs`], for keys alone, which it returns.
+fn sort_runs_of_keys<K: TestKey, const NT: usize, const VT: usize>(
     emulator: &mut Emulator,
     arrays: [Buffer<K::Bits>; 2],
     run: usize,
     in_second: bool,
 ) -> Result<Vec<K>, Fault> {
-    let (d, tile_keys) = (arrays[0].len(), NT * VT);
-    let splits = emulator.uninit::<usize>(d.div_ceil(tile_keys));
-    let in_second = passes(d, run, in_second, |in_second, Siblings { begin, middle, end }| {
-        let (from, to) = (arrays[usize::from(in_second)], arrays[usize::from(!in_second)]);
-        let (a, b, c) = (from.as_ptr().wrapping_add(begin), from.as_ptr().wrapping_add(middle), to.as_mut_ptr());
-        let (m, n, c) = (middle - begin, end - middle, c.wrapping_add(begin));
-        let tiles = (m + n).div_ceil(tile_keys);
-        find_splits(emulator, (a, m), (b, n), splits, tile_keys, K::coding())?;
-        // SAFETY: A, B and C are ranges of `m`, `n` and `m + n` keys of the two arrays, and `find_splits` has written
-        // `splits`. The launch has one block of `NT` threads per tile.
-        emulator.launch("merge_big", tiles as u32, NT as u32, tile::shared_bytes::<K::Bits>(tile_keys), || unsafe {
-            merge_big::<K::Bits, NT, VT>(a, m, b, n, c, splits.as_ptr(), K::coding())
-        })
-    })?;
-    store(emulator, arrays[usize::from(in_second)])
+    let with_nothing = arrays.map(|keys| (keys, emulator.uninit::<()>(keys.len())));
+    let sorted = sort_runs::<K, (), NT, VT>(emulator, with_nothing, run, in_second)?;
+    store(emulator, arrays[sorted])
 }
 
 fn sort<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
     let mut emulator = Emulator::new(seed);
     let arrays = [load(&mut emulator, keys), emulator.uninit(keys.len())];
-    sort_runs::<K, NT, VT>(&mut emulator, arrays, 1, false)
+    sort_runs_of_keys::<K, NT, VT>(&mut emulator, arrays, 1, false)
 }
 
-/// The same passes with `merge_pairs` instead of `merge_big`: the values are the keys' indices.
+/// The same passes with values: each key takes its index along.
 fn sort_pairs<K: TestKey, const NT: usize, const VT: usize>(
     seed: u64,
     keys: &[K],
 ) -> Result<(Vec<K>, Vec<u32>), Fault> {
-    let (d, tile_keys) = (keys.len(), NT * VT);
+    let d = keys.len();
     let mut emulator = Emulator::new(seed);
-    let arrays = [load(&mut emulator, keys), emulator.uninit(d)];
-    let values = [emulator.buffer(&(0..d as u32).collect::<Vec<u32>>()), emulator.uninit(d)];
-    let splits = emulator.uninit::<usize>(d.div_ceil(tile_keys));
-    let in_second = passes(d, 1, false, |in_second, Siblings { begin, middle, end }| {
-        let (from, to) = (usize::from(in_second), usize::from(!in_second));
-        let (keys, from_values) = (arrays[from].as_ptr(), values[from].as_ptr());
-        let (a, a_values) = (keys.wrapping_add(begin), from_values.wrapping_add(begin));
-        let (b, b_values) = (keys.wrapping_add(middle), from_values.wrapping_add(middle));
-        let c = arrays[to].as_mut_ptr().wrapping_add(begin);
-        let c_values = values[to].as_mut_ptr().wrapping_add(begin);
-        let (m, n) = (middle - begin, end - middle);
-        let tiles = (m + n).div_ceil(tile_keys);
-        find_splits(&mut emulator, (a, m), (b, n), splits, tile_keys, K::coding())?;
-        let bytes = indexed_merge::shared_bytes::<K::Bits>(tile_keys, VT);
-        // SAFETY: A, B and C are ranges of `m`, `n` and `m + n` keys and values of the two arrays, and `find_splits`
-        // has written `splits`. The launch has one block of `NT` threads per tile.
-        emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
-            merge_pairs::<K::Bits, u32, NT, VT>(
-                a,
-                a_values,
-                m,
-                b,
-                b_values,
-                n,
-                c,
-                c_values,
-                splits.as_ptr(),
-                K::coding(),
-            )
-        })
-    })?;
-    let sorted = usize::from(in_second);
-    Ok((store(&mut emulator, arrays[sorted])?, emulator.read(values[sorted])?))
+    let values = emulator.buffer(&(0..d as u32).collect::<Vec<u32>>());
+    let arrays = [(load(&mut emulator, keys), values), (emulator.uninit(d), emulator.uninit(d))];
+    let sorted = sort_runs::<K, u32, NT, VT>(&mut emulator, arrays, 1, false)?;
+    Ok((store(&mut emulator, arrays[sorted].0)?, emulator.read(arrays[sorted].1)?))
 }
 
 /// Sorts a power of two of keys: runs of up to 1024 keys by the batch kernel of question 5, and then by [`sort_runs`].
@@ -165,7 +120,7 @@ fn sort_by_batches<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys
         in_second = !in_second;
         run *= 2;
     }
-    sort_runs::<K, NT, VT>(&mut emulator, arrays, run, in_second)
+    sort_runs_of_keys::<K, NT, VT>(&mut emulator, arrays, run, in_second)
 }
 
 /// Sizes at and around powers of two, and around tiles of 12 keys.

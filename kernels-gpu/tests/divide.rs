@@ -7,25 +7,21 @@ mod common;
 use common::*;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
 use cuda_std::{GlobalMut, Word};
+use kernels_gpu::elements::Elements;
 use kernels_gpu::kernels::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, detect_runs};
 use kernels_gpu::kernels::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::kernels::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
 use kernels_gpu::kernels::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
 use kernels_gpu::kernels::sort::divide::divide::{self, divide};
-use kernels_gpu::kernels::sort::divide::divide_with_values::divide_with_values;
 use kernels_gpu::kernels::sort::divide::once::{self, COUNT_ONCE_SHARED_BYTES, count_once, divide_once, sort_once};
 use kernels_gpu::kernels::sort::divide::place_buckets::{
     PLACE_SHARED_BYTES, PLACE_THREADS, own_digits_capacity, place_buckets,
 };
 use kernels_gpu::kernels::sort::divide::place_parts::{PARTS_THREADS, place_parts};
-use kernels_gpu::kernels::sort::divide::sort_buckets::{self, sort_buckets, sort_long_buckets};
-use kernels_gpu::kernels::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
+use kernels_gpu::kernels::sort::divide::sort_buckets::{self, sort_buckets};
 use kernels_gpu::kernels::sort::divide::sort_rest::{self, sort_rest};
-use kernels_gpu::kernels::sort::divide::sort_rest_with_values::{self, sort_rest_with_values};
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan, RESTS};
-use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
-use kernels_gpu::kernels::sort::tile_in_order;
 use kernels_gpu::key::{Bits, Coding};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -190,7 +186,8 @@ where
     if levels == 1 {
         sort_in_three_launches(&mut emulator, job, words, sides, coding, single.1, random)?;
     } else {
-        sort_in_levels(&mut emulator, job, sampled, sides, coding, single, random)?;
+        let sides = [keys, scratch].map(keys_alone);
+        sort_in_levels(&mut emulator, job, sampled.as_mut_ptr(), sides, false, coding, single, random)?;
     }
     let words = emulator.read(words)?;
     let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
@@ -212,54 +209,51 @@ where
 }
 
 /// The sort with several divisions, launched as on the host.
-fn sort_in_levels<B: Bits>(
+#[allow(clippy::too_many_arguments)]
+fn sort_in_levels<B: Bits, V: Word>(
     emulator: &mut Emulator,
     job: Job,
-    sampled: Buffer<B>,
-    sides: [*mut B; 2],
+    sampled: *mut B,
+    sides: [Elements<B, V>; 2],
+    indexes: bool,
     coding: Coding<B>,
     single: (u32, u32),
     random: u64,
 ) -> Result<(), Fault> {
+    let (key_bytes, value_bytes) = (size_of::<B>(), size_of::<V>());
     for level in 0..job.plan.levels {
         let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
-        let sampled = if level == 0 { sampled.as_mut_ptr() } else { from };
-        choose_and_place(emulator, job, (sampled, from), level, coding, single, random)?;
+        let sampled = if level == 0 { sampled } else { from.keys };
+        choose_and_place(emulator, job, (sampled, from.keys), level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
-        let shared_bytes = divide::shared_bytes(TILE, size_of::<B>());
-        // SAFETY: both sides have the `n` keys of `job`, which the kernels before have counted and placed. The launch
-        // has the shared memory of a tile.
+        let shared_bytes = divide::shared_bytes(NT, TILE_VT, key_bytes, value_bytes);
+        // SAFETY: both sides have the `n` elements of `job`, which the kernels before have counted and placed. The
+        // launch has the shared memory of a tile.
         emulator.launch("divide", 5, NT as u32, shared_bytes, || unsafe {
-            divide::<_, NT, TILE_VT>(job, from, to, level, coding)
+            divide::<_, _, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
         })?;
     }
-    let [at_keys, at_scratch] = sides;
-    if size_of::<B>() == 4 {
-        // SAFETY: both sides have the `n` keys of `job`, divided into buckets. The launch has the shared memory of a
-        // bucket of `NT * VT` keys.
-        emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<B>(NT, VT), || unsafe {
-            sort_buckets::<_, NT, VT, FEW>(job, at_keys, at_scratch, coding)
-        })?;
-        let shared_bytes = sort_buckets::shared_bytes::<B>(NT, LONG_VT);
-        // SAFETY: both sides have the `n` keys of `job`, divided into buckets. The launch has the shared memory of a
-        // bucket of `NT * LONG_VT` keys.
-        emulator.launch("sort_long_buckets", 2, NT as u32, shared_bytes, || unsafe {
-            sort_long_buckets::<_, NT, LONG_VT, LONG_FEW>(job, at_keys, at_scratch, coding)
-        })?;
-    } else {
-        let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<B>(), 0);
-        // SAFETY: both sides have the `n` keys of `job`, divided into buckets. The launch has the shared memory of a
-        // bucket of `NT * VT` keys.
-        emulator.launch("sort_wide_buckets", 4, NT as u32, shared_bytes, || unsafe {
-            sort_wide_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
-        })?;
-    }
-    // SAFETY: both sides have the `n` keys of `job`, divided and sorted except for the rests. The launch has the shared
-    // memory of `NT * VT` keys.
-    emulator.launch("sort_rest", 2, NT as u32, sort_rest::shared_bytes::<B>(NT * VT), || unsafe {
-        sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
+    let [at, scratch] = sides;
+    let shared_bytes = sort_buckets::shared_bytes(NT, VT, key_bytes, value_bytes);
+    // SAFETY: both sides have the `n` elements of `job`, divided into buckets. The launch has the shared memory of a
+    // bucket of `NT * VT` keys.
+    emulator.launch("sort_buckets", 4, NT as u32, shared_bytes, || unsafe {
+        sort_buckets::<_, _, NT, VT, FEW, false>(job, at, scratch, coding)
     })?;
-    Ok(())
+    if job.plan.long > 0 {
+        let shared_bytes = sort_buckets::shared_bytes(NT, LONG_VT, key_bytes, value_bytes);
+        // SAFETY: both sides have the `n` elements of `job`, divided into buckets. The launch has the shared memory of
+        // a bucket of `NT * LONG_VT` keys.
+        emulator.launch("sort_buckets of long ones", 2, NT as u32, shared_bytes, || unsafe {
+            sort_buckets::<_, _, NT, LONG_VT, LONG_FEW, true>(job, at, scratch, coding)
+        })?;
+    }
+    let shared_bytes = sort_rest::shared_bytes(NT * VT, key_bytes, value_bytes > 0);
+    // SAFETY: both sides have the `n` elements of `job`, divided and sorted except for the rests. The launch has the
+    // shared memory of `NT * VT` keys.
+    emulator.launch("sort_rest", 2, NT as u32, shared_bytes, || unsafe {
+        sort_rest::<_, _, NT, VT>(job, at, scratch, coding)
+    })
 }
 
 /// Like [`run`], for keys with values `V`, which are the keys' indices if `indexes`. Returns sorted keys with their
@@ -287,35 +281,8 @@ where
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
     let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
-    let side =
-        |keys: &Buffer<K::Bits>, values: &Buffer<V>| Elements { keys: keys.as_mut_ptr(), values: values.as_mut_ptr() };
-    let (at, other) = (side(&keys, &values), side(&scratch, &values_scratch));
-    choose_and_place(&mut emulator, job, (at.keys, at.keys), 0, coding, single, random)?;
-    for level in 0..levels {
-        let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
-        if level > 0 {
-            choose_and_place(&mut emulator, job, (from.keys, from.keys), level, coding, single, random)?;
-        }
-        let coding = if level == 0 { coding } else { Coding::NONE };
-        let shared_bytes = tile_in_order::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
-        // SAFETY: both sides have the `n` keys and values of `job`, which the kernels before have counted and placed.
-        // The launch has the shared memory of a tile.
-        emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
-            divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
-        })?;
-    }
-    let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
-    // SAFETY: both sides have the `n` keys and values of `job`, divided into buckets. The launch has the shared memory
-    // of a bucket of `NT * VT` keys.
-    emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
-        sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
-    })?;
-    let bytes = sort_rest_with_values::shared_bytes(NT * VT);
-    // SAFETY: both sides have the `n` keys and values of `job`, divided and sorted except for the rests. The launch has
-    // the shared memory of `NT * VT` keys.
-    emulator.launch("sort_rest_with_values", 2, NT as u32, bytes, || unsafe {
-        sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
-    })?;
+    let sides = [elements_from(keys, values, 0), elements_from(scratch, values_scratch, 0)];
+    sort_in_levels(&mut emulator, job, keys.as_mut_ptr(), sides, indexes, coding, single, random)?;
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
         return Ok(None);
     }

@@ -5,19 +5,20 @@
 mod common;
 use common::*;
 use cuda_std::Word;
-use cuda_std::emulator::{Emulator, Fault};
+use cuda_std::emulator::{Buffer, Emulator, Fault};
 use kernels_gpu::block::indexed_merge;
-use kernels_gpu::kernels::merge_batch::{merge_batch, merge_batch_pairs, pairs_per_block};
-use kernels_gpu::kernels::merge_pairs::merge_pairs;
-use kernels_gpu::kernels::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, path_big};
-use kernels_gpu::kernels::merge_ragged;
-use kernels_gpu::kernels::merge_ragged::{merge_ragged as merge_ragged_keys, merge_ragged_pairs, path_ragged};
+use kernels_gpu::elements::{Elements, Slice};
+use kernels_gpu::kernels::merge_batch::{merge_batch, pairs_per_block};
+use kernels_gpu::kernels::merge_ragged::{self, RaggedRuns, merge_ragged, path_ragged};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// A value type. `numbered` gives each value of a test a number of its own.
 trait Value: Word + PartialEq + std::fmt::Debug {
     fn numbered(i: usize) -> Self;
+}
+impl Value for () {
+    fn numbered(_: usize) -> Self {}
 }
 impl Value for u32 {
     fn numbered(i: usize) -> Self {
@@ -65,158 +66,91 @@ fn expected<K: TestKey, V: Value>(a: &Input<K, V>, b: &Input<K, V>) -> (Vec<K>, 
     pairs.unzip()
 }
 
+/// A, B and C in the emulator's memory.
+struct Arrays<K: TestKey, V: Value> {
+    a: Elements<K::Bits, V>,
+    b: Elements<K::Bits, V>,
+    c: (Buffer<K::Bits>, Buffer<V>),
+}
+
+impl<K: TestKey, V: Value> Arrays<K, V> {
+    fn of(emulator: &mut Emulator, a: &Input<K, V>, b: &Input<K, V>) -> Self {
+        let total = a.keys.len() + b.keys.len();
+        let [a, b] = [a, b].map(|input| elements_from(load(emulator, &input.keys), emulator.buffer(&input.values), 0));
+        Self { a, b, c: (emulator.uninit(total), emulator.uninit(total)) }
+    }
+
+    fn out(&self) -> Elements<K::Bits, V> {
+        elements_from(self.c.0, self.c.1, 0)
+    }
+
+    fn read(self, emulator: &mut Emulator) -> Result<(Vec<K>, Vec<V>), Fault> {
+        Ok((store(emulator, self.c.0)?, emulator.read(self.c.1)?))
+    }
+}
+
 fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     seed: u64,
     a: &Input<K, V>,
     b: &Input<K, V>,
 ) -> Result<(Vec<K>, Vec<V>), Fault> {
-    let (m, n) = (a.keys.len(), b.keys.len());
-    let (tile_keys, total) = (NT * VT, m + n);
-    let tiles = total.div_ceil(tile_keys);
     let mut emulator = Emulator::new(seed);
-    let (ak, av, bk, bv) = (
-        load(&mut emulator, &a.keys),
-        emulator.buffer(&a.values),
-        load(&mut emulator, &b.keys),
-        emulator.buffer(&b.values),
-    );
-    let (ck, cv, splits) =
-        (emulator.uninit::<K::Bits>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(tiles));
-    if tiles > 0 {
-        // SAFETY: the buffers have `m` and `n` keys, and `splits` has capacity for `tiles` indices. The launch has one
-        // thread per tile, rounded up to whole blocks.
-        emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-            path_big::<K::Bits>(ak.as_ptr(), m, bk.as_ptr(), n, splits.as_mut_ptr(), tiles, tile_keys, K::coding())
-        })?;
-        let bytes = indexed_merge::shared_bytes::<K::Bits>(tile_keys, VT);
-        // SAFETY: the buffers have `m` and `n` keys and values, and capacity for `total`; `path_big` has written
-        // `splits`. The launch has one block of `NT` threads per tile, with the shared memory of a tile.
-        emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
-            merge_pairs::<K::Bits, V, NT, VT>(
-                ak.as_ptr(),
-                av.as_ptr(),
-                m,
-                bk.as_ptr(),
-                bv.as_ptr(),
-                n,
-                ck.as_mut_ptr(),
-                cv.as_mut_ptr(),
-                splits.as_ptr(),
-                K::coding(),
-            )
-        })?;
-    }
-    Ok((store(&mut emulator, ck)?, emulator.read(cv)?))
+    let arrays = Arrays::of(&mut emulator, a, b);
+    let (a, b) = (Slice { at: arrays.a, len: a.keys.len() }, Slice { at: arrays.b, len: b.keys.len() });
+    run::merge_in_two_phases::<K, V, NT, VT>(&mut emulator, a, b, arrays.out())?;
+    arrays.read(&mut emulator)
 }
 
-/// A batch of fixed lengths, with values if `with_values`. Otherwise the expected values are returned.
+/// Fixed lengths.
 fn run_batch<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     seed: u64,
     a: &Input<K, V>,
     b: &Input<K, V>,
     (pairs, d, a_len): (usize, usize, usize),
-    with_values: bool,
 ) -> Result<(Vec<K>, Vec<V>), Fault> {
     let mut emulator = Emulator::new(seed);
-    let (ak, av, bk, bv) = (
-        load(&mut emulator, &a.keys),
-        emulator.buffer(&a.values),
-        load(&mut emulator, &b.keys),
-        emulator.buffer(&b.values),
-    );
-    let (ck, cv) = (emulator.uninit::<K::Bits>(pairs * d), emulator.uninit::<V>(pairs * d));
+    let arrays = Arrays::of(&mut emulator, a, b);
     let grid = pairs.div_ceil(pairs_per_block(NT * VT, d)) as u32;
     let bytes = indexed_merge::shared_bytes::<K::Bits>(NT * VT, VT);
     // SAFETY: the buffers have `pairs * a_len` and `pairs * (d - a_len)` keys and values, and capacity for `pairs * d`.
     // The launch has the shared memory of a tile.
     emulator.launch("merge_batch", grid, NT as u32, bytes, || unsafe {
-        if with_values {
-            merge_batch_pairs::<K::Bits, V, NT, VT>(
-                ak.as_ptr(),
-                av.as_ptr(),
-                bk.as_ptr(),
-                bv.as_ptr(),
-                ck.as_mut_ptr(),
-                cv.as_mut_ptr(),
-                pairs,
-                d,
-                a_len,
-                K::coding(),
-            )
-        } else {
-            merge_batch::<K::Bits, NT, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, d, a_len, K::coding())
-        }
+        merge_batch::<_, _, NT, VT>(arrays.a, arrays.b, arrays.out(), pairs, d, a_len, K::coding())
     })?;
-    let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
-    Ok((store(&mut emulator, ck)?, values))
+    arrays.read(&mut emulator)
 }
 
 fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     seed: u64,
     a: &Input<K, V>,
     b: &Input<K, V>,
-    with_values: bool,
 ) -> Result<(Vec<K>, Vec<V>), Fault> {
     let (pairs, total, tile_keys) = (a.offsets.len() - 1, a.keys.len() + b.keys.len(), NT * VT);
     let tiles = total.div_ceil(tile_keys);
     let mut emulator = Emulator::new(seed);
-    let (ak, av, ao) = (load(&mut emulator, &a.keys), emulator.buffer(&a.values), emulator.buffer(&a.offsets));
-    let (bk, bv, bo) = (load(&mut emulator, &b.keys), emulator.buffer(&b.values), emulator.buffer(&b.offsets));
-    let (ck, cv, splits) =
-        (emulator.uninit::<K::Bits>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(2 * tiles));
+    let arrays = Arrays::of(&mut emulator, a, b);
+    let [a, b] = [(arrays.a, a), (arrays.b, b)]
+        .map(|(at, input)| RaggedRuns { at, offsets: emulator.buffer(&input.offsets).as_ptr() });
+    let keys_of = |runs: RaggedRuns<K::Bits, V>| {
+        let at = Elements { keys: runs.at.keys, values: std::ptr::null_mut::<()>() };
+        RaggedRuns { at, offsets: runs.offsets }
+    };
+    let splits = emulator.uninit::<usize>(2 * tiles);
     if tiles > 0 {
         // SAFETY: the buffers have `pairs + 1` offsets, the numbers of keys as the last offsets, and capacity for
         // `2 * tiles` numbers. The launch has one thread per tile, rounded up to whole blocks.
         emulator.launch("path_ragged", tiles.div_ceil(32) as u32, 32, 0, || unsafe {
-            path_ragged::<K::Bits>(
-                ak.as_ptr(),
-                ao.as_ptr(),
-                bk.as_ptr(),
-                bo.as_ptr(),
-                pairs,
-                splits.as_mut_ptr(),
-                tiles,
-                tile_keys,
-                K::coding(),
-            )
+            path_ragged(keys_of(a), keys_of(b), pairs, splits.as_mut_ptr(), tiles, tile_keys, K::coding())
         })?;
-        let bytes = merge_ragged::shared_bytes::<K::Bits>(tile_keys, VT, with_values);
+        let bytes = merge_ragged::shared_bytes::<K::Bits>(tile_keys, VT, size_of::<V>() > 0);
         // SAFETY: the buffers have `pairs + 1` offsets, keys and values up to the last offsets, and capacity for
         // `total`; `path_ragged` has written `splits`. The launch has one block of `NT` threads per tile, with its
         // shared memory.
         emulator.launch("merge_ragged", tiles as u32, NT as u32, bytes, || unsafe {
-            if with_values {
-                merge_ragged_pairs::<K::Bits, V, NT, VT>(
-                    ak.as_ptr(),
-                    av.as_ptr(),
-                    ao.as_ptr(),
-                    bk.as_ptr(),
-                    bv.as_ptr(),
-                    bo.as_ptr(),
-                    pairs,
-                    ck.as_mut_ptr(),
-                    cv.as_mut_ptr(),
-                    total,
-                    splits.as_ptr(),
-                    K::coding(),
-                )
-            } else {
-                merge_ragged_keys::<K::Bits, NT, VT>(
-                    ak.as_ptr(),
-                    ao.as_ptr(),
-                    bk.as_ptr(),
-                    bo.as_ptr(),
-                    pairs,
-                    ck.as_mut_ptr(),
-                    total,
-                    splits.as_ptr(),
-                    K::coding(),
-                )
-            }
+            merge_ragged::<_, _, NT, VT>(a, b, pairs, arrays.out(), total, splits.as_ptr(), K::coding())
         })?;
     }
-    let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
-    Ok((store(&mut emulator, ck)?, values))
+    arrays.read(&mut emulator)
 }
 
 fn verify<K: TestKey, V: Value>(what: &str, found: Result<(Vec<K>, Vec<V>), Fault>, expected: (Vec<K>, Vec<V>)) {
@@ -247,31 +181,31 @@ fn merge_with_values_is_stable() {
 
 #[test]
 fn batches_of_every_d() {
-    fn all<K: TestKey, V: Value>(with_values: bool) {
+    fn all<K: TestKey, V: Value>() {
         for d in (1..=20).chain([31, 32, 33, 64, 100, 255, 257]) {
             for a_len in [0, 1, d / 2, d] {
                 for pairs in [1, 5, 20, 300 / d + 1] {
                     let (seed, keys) = (fresh_seed(), [Keys::Any, Keys::Few, Keys::Equal][d % 3]);
                     let a = Input::<K, V>::new(&vec![a_len; pairs], keys, seed, 0);
                     let b = Input::<K, V>::new(&vec![d - a_len; pairs], keys, seed ^ 1, 1 << 20);
-                    let found = run_batch::<_, _, 96, 3>(seed, &a, &b, (pairs, d, a_len), with_values);
+                    let found = run_batch::<_, _, 96, 3>(seed, &a, &b, (pairs, d, a_len));
                     let what = format!("{pairs} pairs, d {d}, a_len {a_len}, {keys:?}, seed {seed}");
                     verify(&what, found, expected(&a, &b));
                 }
             }
         }
     }
-    fn both_widths<K: TestKey>() {
-        all::<K, u32>(false);
-        all::<K, u32>(true);
-        all::<K, u64>(true);
+    fn all_widths<K: TestKey>() {
+        all::<K, ()>();
+        all::<K, u32>();
+        all::<K, u64>();
     }
-    for_all_types!(both_widths());
+    for_all_types!(all_widths());
 }
 
 #[test]
 fn ragged_batches() {
-    fn all<K: TestKey, V: Value>(with_values: bool) {
+    fn all<K: TestKey, V: Value>() {
         let seed = fresh_seed();
         let mut random = StdRng::seed_from_u64(seed);
         let random_lengths = |random: &mut StdRng, pairs: usize, most: usize| -> Vec<usize> {
@@ -294,36 +228,38 @@ fn ragged_batches() {
             for keys in Keys::ALL {
                 let a = Input::<K, V>::new(a_lengths, keys, seed, 0);
                 let b = Input::<K, V>::new(b_lengths, keys, seed ^ 1, 1 << 20);
-                let what = format!("shape {i}, {keys:?}, with values {with_values}, seed {seed}");
-                verify(&what, run_ragged::<_, _, 32, 3>(seed, &a, &b, with_values), expected(&a, &b));
+                let what = format!("shape {i}, {keys:?}, seed {seed}");
+                verify(&what, run_ragged::<_, _, 32, 3>(seed, &a, &b), expected(&a, &b));
             }
         }
     }
-    fn both_widths<K: TestKey>() {
-        all::<K, u32>(false);
-        all::<K, u32>(true);
-        all::<K, u64>(true);
+    fn all_widths<K: TestKey>() {
+        all::<K, ()>();
+        all::<K, u32>();
+        all::<K, u64>();
     }
-    for_all_types!(both_widths());
+    for_all_types!(all_widths());
 }
 
 #[test]
 fn unsorted_input_stays_in_bounds() {
-    for round in 0..30 {
+    fn check<V: Value>(round: usize) {
         let seed = fresh_seed();
         let lengths = |salt: usize| -> Vec<usize> { (0..9).map(|p| (p * 37 + round * 11 + salt) % 90).collect() };
-        let mut a = Input::<u32, u32>::new(&lengths(0), Keys::Any, seed, 0);
-        let mut b = Input::<u32, u32>::new(&lengths(41), Keys::Any, seed ^ 1, 0);
+        let mut a = Input::<u32, V>::new(&lengths(0), Keys::Any, seed, 0);
+        let mut b = Input::<u32, V>::new(&lengths(41), Keys::Any, seed ^ 1, 0);
         a.keys.reverse();
         b.keys = Keys::Any.random(b.keys.len(), seed);
         let total = a.keys.len() + b.keys.len();
-        for with_values in [false, true] {
-            let found = run_ragged::<_, _, 32, 3>(seed, &a, &b, with_values)
-                .unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
-            assert_eq!(found.0.len(), total);
+        let found = [run_ragged::<_, _, 32, 3>(seed, &a, &b), run_pairs::<_, _, 32, 3>(seed, &a, &b)];
+        for found in found {
+            let found = found.unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
+            assert_eq!((found.0.len(), found.1.len()), (total, total));
         }
-        let found = run_pairs::<_, _, 32, 3>(seed, &a, &b).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
-        assert_eq!(found.1.len(), total);
+    }
+    for round in 0..30 {
+        check::<()>(round);
+        check::<u32>(round);
     }
 }
 
@@ -341,7 +277,7 @@ fn the_tiles_that_ship() {
                 let (pairs, a_len) = (tile / d + 2, d / 2);
                 let a = Input::<K, V>::new(&vec![a_len; pairs], keys, seed, 0);
                 let b = Input::<K, V>::new(&vec![d - a_len; pairs], keys, seed ^ 1, 1 << 20);
-                let found = run_batch::<_, _, NT, VT>(seed, &a, &b, (pairs, d, a_len), true);
+                let found = run_batch::<_, _, NT, VT>(seed, &a, &b, (pairs, d, a_len));
                 verify(&format!("d {d}, {what}"), found, expected(&a, &b));
             }
             // More pairs than a tile lists, few pairs, and a long pair.
@@ -350,7 +286,7 @@ fn the_tiles_that_ship() {
             {
                 let a = Input::<K, V>::new(&a_lengths, keys, seed, 0);
                 let b = Input::<K, V>::new(&b_lengths, keys, seed ^ 1, 1 << 20);
-                let found = run_ragged::<_, _, RAGGED_NT, RAGGED_VT>(seed, &a, &b, true);
+                let found = run_ragged::<_, _, RAGGED_NT, RAGGED_VT>(seed, &a, &b);
                 verify(&format!("ragged, {what}"), found, expected(&a, &b));
             }
         }

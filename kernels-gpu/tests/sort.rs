@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::kernels::sort::elements::Elements;
+use kernels_gpu::elements::Elements;
 use kernels_gpu::kernels::sort::merge_pass::long_runs::split_long_runs;
 use kernels_gpu::kernels::sort::merge_pass::split_runs::split_runs;
 use kernels_gpu::kernels::sort::merge_pass::{self, merge_runs};

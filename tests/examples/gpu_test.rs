@@ -342,7 +342,7 @@ impl Test {
     }
 
     fn check<K: Key>(&mut self) {
-        let tile = kernels_gpu::tuning::merge(size_of::<K>()).keys();
+        let tile = kernels_gpu::tuning::merge(size_of::<K>(), 0).keys();
         let block = kernels_gpu::tuning::block(size_of::<K>()).keys();
         let sizes =
             [0, 1, 2, 3, 31, 32, 33, 1000, 1023, 1024, 1025, 2047, 2048, 2049, tile - 1, tile, tile + 1, 2 * tile - 1];

@@ -11,7 +11,10 @@
 //! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B,
 //! so that a warp that gathers them reads two short stretches.
 
+use super::tile;
+use crate::elements::{Arrays, Source, has_values};
 use crate::key::{Bits, Coding};
+use crate::keys::KeysMut;
 use crate::thread::diagonal::diagonal_search;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
@@ -52,11 +55,19 @@ pub unsafe fn source_memory<B: Bits, const NT: usize, const VT: usize>() -> Shar
 
 /// The two parts of a tile: what it takes of A, and of B.
 #[derive(Clone, Copy)]
-pub struct Parts<T> {
+pub struct Parts<B, V> {
     /// The part that is from A.
-    pub a: Global<T>,
+    pub a: Source<B, V>,
     /// The part that is from B.
-    pub b: Global<T>,
+    pub b: Source<B, V>,
+}
+
+impl<B: Word, V: Word> Parts<B, V> {
+    /// How many elements both have.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.a.len() + self.b.len()
+    }
 }
 
 /// Where a thread stands in the tile.
@@ -73,6 +84,13 @@ pub struct Cursors {
 }
 
 impl Cursors {
+    /// The beginning of a tile of one pair of runs.
+    #[inline(always)]
+    pub(crate) fn of_pair<B: Word, V: Word>(parts: Parts<B, V>) -> Self {
+        let a_end = parts.a.len() as u32;
+        Self { a: 0, b: a_end, a_end, b_end: parts.len() as u32 }
+    }
+
     /// The cursors after the first `diagonal` keys of the pair at whose beginning these are.
     #[inline(always)]
     #[track_caller]
@@ -86,14 +104,15 @@ impl Cursors {
 /// Global to registers, strided: A's part, then B's, as `coding` encodes them, and the greatest key behind them.
 #[inline(always)]
 #[track_caller]
-pub fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding: Coding<B>) -> [B; VT] {
+pub fn load_keys<B: Bits, V: Word, const NT: usize, const VT: usize>(parts: Parts<B, V>, coding: Coding<B>) -> [B; VT] {
+    let (a, b) = (parts.a.keys, parts.b.keys);
     let thread = thread::thread_idx_x() as usize;
-    let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
+    let (in_a, in_b) = (a.place(thread), b.place(thread.wrapping_sub(a.len())));
     // Relative to the thread, so that the indices of its keys compare as constants.
-    let a_end = parts.a.len() as i32 - thread as i32;
-    let end = a_end + parts.b.len() as i32;
+    let a_end = a.len() as i32 - thread as i32;
+    let end = a_end + b.len() as i32;
     let mut keys = [coding.decode(B::MAX); VT];
-    if parts.a.len() + parts.b.len() == NT * VT {
+    if a.len() + b.len() == NT * VT {
         for i in 0..VT {
             let step = i * NT;
             keys[i] = if (step as i32) < a_end { in_a.get(step as isize) } else { in_b.get(step as isize) };
@@ -116,7 +135,7 @@ pub fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, cod
 #[inline(always)]
 #[track_caller]
 pub fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], tile: Shared<B>) {
-    crate::block::tile::store_striped::<B, NT, VT>(keys, tile);
+    tile::store_striped::<B, NT, VT>(keys, tile);
     let thread = thread::thread_idx_x();
     if thread <= VT as u32 {
         tile.set((NT * VT) as u32 + thread, B::MAX);
@@ -153,24 +172,67 @@ pub fn merge<B: Bits>(
     }
 }
 
+/// Merges a tile of one or more pairs of runs to `to`, which has as many elements as `parts`, keys as `coding` orders
+/// them.
+///
+/// `start` gets the tile's keys in shared memory and a rank in the merged tile, and returns the cursors at that rank
+/// and what [`merge`] calls before each step.
+///
+/// # Safety
+/// All `NT` threads of the block make this call, with [`shared_bytes`] of dynamic shared memory for `NT * VT` keys, or
+/// with [`key_bytes`] if there are no values. `parts` have at most `NT * VT` elements.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn merge_tile<B: Bits, V: Word, N: FnMut(u32, &mut Cursors), const NT: usize, const VT: usize>(
+    parts: Parts<B, V>,
+    to: Arrays<B, V>,
+    coding: Coding<B>,
+    start: impl FnOnce(Shared<B>, u32) -> (Cursors, N),
+) {
+    // SAFETY: the caller promises the memory. Thread `t < NT` writes slots `t + i * NT` and `t * VT + i`, `i < VT`:
+    // below `NT * VT`, each by one thread; the padding behind them has `VT + 1` slots. Barriers come between loading
+    // and merging, between the merge's reads and the writes of merged keys, and before these and the source indices are
+    // read.
+    let (tile, sources) = unsafe { (key_memory::<B, NT, VT>(), source_memory::<B, NT, VT>()) };
+    put_keys::<_, NT, VT>(load_keys::<B, V, NT, VT>(parts, coding), tile);
+    thread::sync_threads();
+    let first = thread::thread_idx_x() * VT as u32;
+    // Threads behind the last key stay there.
+    let (cursors, next_pair) = start(tile, first.min(to.len() as u32));
+    let mut merged = [B::MAX; VT];
+    merge(tile, cursors, VT as u32, next_pair, |i, key, source| {
+        merged[i as usize] = key;
+        if has_values::<V>() {
+            sources.set(first + i, source as u16);
+        }
+    });
+    thread::sync_threads();
+    tile::store_blocked(merged, first, tile);
+    thread::sync_threads();
+    tile::shared_to_global::<B, NT, VT>(tile, KeysMut::at(to.keys, coding));
+    if has_values::<V>() {
+        gather_values::<B, V, NT, VT>(parts, sources, to.values);
+    }
+}
+
 /// Global to global, strided: each merged key's value, from its key's source index.
 #[inline(always)]
 #[track_caller]
-pub fn gather_values<V: Word, const NT: usize, const VT: usize>(
-    parts: Parts<V>,
+pub fn gather_values<B: Word, V: Word, const NT: usize, const VT: usize>(
+    parts: Parts<B, V>,
     sources: Shared<u16>,
     to: GlobalMut<V>,
 ) {
     let (thread, count) = (thread::thread_idx_x() as usize, to.len());
-    let a_len = parts.a.len() as u32;
+    let (a, b) = (parts.a.values, parts.b.values);
+    let a_len = a.len() as u32;
     // All loads first, so that they are in flight together.
     let mut values = [V::from_register(0); VT];
     for i in 0..VT {
         let at = thread + i * NT;
         if count == NT * VT || at < count {
             let source = sources.get(at as u32) as u32;
-            values[i] =
-                if source < a_len { parts.a.get(source as usize) } else { parts.b.get((source - a_len) as usize) };
+            values[i] = if source < a_len { a.get(source as usize) } else { b.get((source - a_len) as usize) };
         }
     }
     for i in 0..VT {

@@ -9,10 +9,15 @@
 //!   thread   VT keys from its own diagonal → registers → shared memory → C
 //! ```
 //!
+//! Splits depend on the keys only. Where keys have values, a block also stores the source index of each merged key, by
+//! which the values are then gathered.
+//!
 //! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, for any data
 //! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
 
+use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
+use crate::elements::{Arrays, Elements, Slice, Source, has_values};
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
 use crate::textbook::co_rank::clamp_split;
@@ -36,24 +41,23 @@ const WINDOW: usize = 512;
 /// their searches begin where they would be if the path were straight.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` positions, in global
-/// memory; `tiles` is at most `ceil((m + n) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of
-/// [`PATH_THREADS`] threads, with [`PATH_SHARED_BYTES`] of dynamic shared memory.
+/// `a` and `b` are ascending and `splits` has capacity for `tiles` positions, in global memory; `tiles` is at most
+/// `ceil((a.len + b.len) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
+/// [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn path_big<B: Bits>(
-    a: *const B,
-    m: usize,
-    b: *const B,
-    n: usize,
+    a: Slice<B, ()>,
+    b: Slice<B, ()>,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises; thread `tile < tiles`
-    // alone writes `splits[tile]`.
-    let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
+    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile <
+    // tiles` alone writes `splits[tile]`.
+    let (a, b, splits) = unsafe {
+        (Keys::at(a.source().keys, coding), Keys::at(b.source().keys, coding), GlobalMut::new(splits, tiles))
+    };
     // SAFETY: the launch is as the next function demands.
     unsafe { find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }
@@ -109,73 +113,114 @@ pub(super) unsafe fn find_splits<B: Bits>(
 /// Bytes of dynamic shared memory of [`path_big`].
 pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, one block a tile, at the splits that
-/// [`path_big`] found.
+/// Bytes of dynamic shared memory of [`merge_big`] for tiles of `keys` keys, `items_per_thread` for each thread.
+pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: bool) -> u32 {
+    if has_values { indexed_merge::shared_bytes::<B>(keys, items_per_thread) } else { tile::shared_bytes::<B>(keys) }
+}
+
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, with their values, one block a tile, at the
+/// splits that [`path_big`] found. Stable: of equal keys those of `a` go first.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys; `splits` are those of
-/// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with
-/// [`tile::shared_bytes`] of dynamic shared memory. `c` overlaps neither `a` nor `b`.
+/// `a` and `b` are ascending and `c` has capacity for `a.len + b.len` elements; `splits` are those of `path_big` for
+/// `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
+/// dynamic shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
-    u32 = <u32, { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
-    u64 = <u64, { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
+    u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
+    u64 = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.merge.of(4, 4).threads }, { ROW.merge.of(4, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.merge.of(4, 8).threads }, { ROW.merge.of(4, 8).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.merge.of(8, 4).threads }, { ROW.merge.of(8, 4).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }>,
 )]
-pub unsafe fn merge_big<B: Bits, const NT: usize, const VT: usize>(
-    a: *const B,
-    m: usize,
-    b: *const B,
-    n: usize,
-    c: *mut B,
+pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a: Slice<B, V>,
+    b: Slice<B, V>,
+    c: Elements<B, V>,
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile,
-    // `t * NT * VT ..` and at most `NT * VT` keys, up to `m + n`; tiles do not overlap.
-    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
-    // SAFETY: the caller's promise.
-    unsafe { merge_block::<B, NT, VT>(a, b, c, splits) }
+    // SAFETY: `a` and `b` have `len` elements and `c` has capacity for both, as the caller promises, and the launch is
+    // as `merge_block` demands. A block writes its tile, `t * NT * VT ..` and at most `NT * VT` elements, up to `a.len
+    // + b.len`; tiles do not overlap.
+    unsafe { merge_block::<B, V, NT, VT>(a.source(), b.source(), c.arrays(a.len + b.len), splits, coding) }
 }
 
-/// Merges the block's tile of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys.
+/// A tile of the merge of two runs.
+#[derive(Clone, Copy)]
+pub(in crate::kernels) struct Tile<B, V> {
+    /// What it takes of both.
+    pub parts: Parts<B, V>,
+    /// The indices in both at which that begins.
+    pub a_first: usize,
+    pub b_first: usize,
+}
+
+impl<B: Word, V: Word> Tile<B, V> {
+    /// The tile of this block, of `tile_keys` keys or the last, shorter one.
+    ///
+    /// # Safety
+    /// `splits` are those of [`path_big`] for `a`, `b` and such tiles, and there is one block for each.
+    #[inline(always)]
+    pub unsafe fn of_block(a: Source<B, V>, b: Source<B, V>, splits: *const usize, tile_keys: usize) -> Self {
+        let total = a.len() + b.len();
+        let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
+        // SAFETY: there is a split for each of the `tiles` tiles. `t` and `t + 1` are read if they are below that:
+        // there is one block for each tile.
+        let splits = unsafe { Global::new(splits, tiles) };
+        let (a_first, a_next) = (splits.get(t), if t + 1 < tiles { splits.get(t + 1) } else { a.len() });
+        let k = t * tile_keys;
+        let (b_first, count) = (k - a_first, (total - k).min(tile_keys));
+        // A split is at least `k - b.len()` and at most `min(k, a.len())`, and `clamp_split` keeps ends in order. So
+        // both parts are in their runs, even if these are not ascending.
+        let a_count = clamp_split(a_first, a_next, count) - a_first;
+        let parts = Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, count - a_count) };
+        Self { parts, a_first, b_first }
+    }
+
+    /// The rank of its first key in the merge of both runs.
+    #[inline(always)]
+    pub fn rank(&self) -> usize {
+        self.a_first + self.b_first
+    }
+}
+
+/// Merges the block's tile of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys. Keys alone
+/// are merged without source indices, which takes less time.
 ///
 /// # Safety
 /// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with
-/// [`tile::shared_bytes`] of dynamic shared memory.
+/// [`shared_bytes`] of dynamic shared memory.
 #[inline(always)]
-pub(super) unsafe fn merge_block<B: Bits, const NT: usize, const VT: usize>(
-    a: Keys<B>,
-    b: Keys<B>,
-    c: KeysMut<B>,
+pub(super) unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a: Source<B, V>,
+    b: Source<B, V>,
+    c: Arrays<B, V>,
     splits: *const usize,
+    coding: Coding<B>,
 ) {
-    let tiles = (a.len() + b.len()).div_ceil(NT * VT);
-    // SAFETY: there is a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are read if they are
-    // below that: there is one block for each tile.
-    let splits = unsafe { Global::new(splits, tiles) };
-    let t = thread::block_idx_x() as usize;
-    let a_next = if t + 1 < tiles { splits.get(t + 1) } else { a.len() };
-    // SAFETY: all `NT` threads of the block are here, and the launch has `tile::shared_bytes` for `NT * VT` keys.
-    unsafe { merge_tile::<B, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
+    // SAFETY: the caller promises the splits and a block for each tile.
+    let tile = unsafe { Tile::of_block(a, b, splits, NT * VT) };
+    let (parts, to) = (tile.parts, c.slice(tile.rank(), tile.parts.len()));
+    // SAFETY: all `NT` threads of the block are here, and the launch has `shared_bytes` for `NT * VT` keys.
+    unsafe {
+        if has_values::<V>() {
+            indexed_merge::merge_tile::<B, V, _, NT, VT>(parts, to, coding, |tile, rank| {
+                (Cursors::of_pair(parts).after(rank, tile), |_, _: &mut Cursors| {})
+            });
+        } else {
+            let [a, b] = [parts.a, parts.b].map(|part| Keys::at(part.keys, coding));
+            merge_keys::<B, NT, VT>(a, b, KeysMut::at(to.keys, coding));
+        }
+    }
 }
 
-/// Merges one tile: keys `k .. k + NT * VT` of the merge of `a` and `b`, or up to its end, to the same indices of `c`.
-/// `a_curr` and `a_next` are the splits at the tile's two ends.
+/// Merges `a` and `b`, at most `NT * VT` keys, to `to`, which has as many.
 ///
 /// # Safety
 /// The block has `NT` threads, which all call this, and [`tile::shared_bytes`] of dynamic shared memory.
 #[inline(always)]
-pub unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
-    a: Keys<B>,
-    b: Keys<B>,
-    c: KeysMut<B>,
-    k: usize,
-    a_curr: usize,
-    a_next: usize,
-) {
-    let count = (a.len() + b.len() - k).min(NT * VT);
-    let a_count = clamp_split(a_curr, a_next, count) - a_curr;
-    let a = a.slice(a_curr, a_count);
-    let b = b.slice(k - a_curr, count - a_count);
+unsafe fn merge_keys<B: Bits, const NT: usize, const VT: usize>(a: Keys<B>, b: Keys<B>, to: KeysMut<B>) {
     // SAFETY: `NT * VT` keys are the `tile::shared_bytes` of the launch. Thread `t < NT` writes slots `t + i * NT`, and
     // later `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread. The first barrier comes between loading and
     // merging, the second between the merge's reads and the writes of merged keys, the third before these are read.
@@ -188,5 +233,5 @@ pub unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
     thread::sync_threads();
     tile::store_blocked(merged, slot, tile);
     thread::sync_threads();
-    tile::shared_to_global::<B, NT, VT>(tile, c.slice(k, count));
+    tile::shared_to_global::<B, NT, VT>(tile, to);
 }

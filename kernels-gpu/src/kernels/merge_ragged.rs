@@ -13,6 +13,7 @@
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
+use crate::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
 use crate::sequence::Sequence;
@@ -82,20 +83,26 @@ impl Offsets {
     }
 }
 
+/// The runs of one side of all pairs, one behind the other.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RaggedRuns<B, V> {
+    /// The elements of all runs.
+    pub at: Elements<B, V>,
+    /// Where the run of each pair begins, and where the last one ends: ascending, the first 0.
+    pub offsets: *const usize,
+}
+
 /// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A
 /// come before it, in the order of `coding`. One thread a tile.
 ///
 /// # Safety
-/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have
-/// as many keys as the last ones say, in ascending runs; `splits` has capacity for `2 tiles`; `tiles` is the number of
-/// tiles of `tile_keys` keys that C takes.
+/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `splits` has capacity for `2 tiles`;
+/// `tiles` is the number of tiles of `tile_keys` keys that C takes.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn path_ragged<B: Bits>(
-    a: *const B,
-    a_offsets: *const usize,
-    b: *const B,
-    b_offsets: *const usize,
+    a: RaggedRuns<B, ()>,
+    b: RaggedRuns<B, ()>,
     pairs: usize,
     splits: *mut usize,
     tiles: usize,
@@ -104,17 +111,17 @@ pub unsafe fn path_ragged<B: Bits>(
 ) {
     // SAFETY: the caller promises the offsets, and `2 * tiles` words at `splits`. Thread `t < tiles` alone writes words
     // `2 * t` and `2 * t + 1`.
-    let (offsets, splits) = unsafe { (Offsets::new(a_offsets, b_offsets, pairs), GlobalMut::new(splits, 2 * tiles)) };
+    let (offsets, splits) = unsafe { (Offsets::new(a.offsets, b.offsets, pairs), GlobalMut::new(splits, 2 * tiles)) };
     let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     if t >= tiles {
         return;
     }
-    let run = |from: *const B| {
+    let run = |from: Elements<B, ()>| {
         // SAFETY: a pair is `start .. end` of an array that has as many keys as the last offset says; offsets ascend,
         // so that `start <= end`, and `end` is not above the last.
-        move |start: usize, end: usize| unsafe { Keys::new(from.wrapping_add(start), end - start, coding) }
+        move |start: usize, end: usize| Keys::at(unsafe { from.from(start).source(end - start) }.keys, coding)
     };
-    let (p, taken) = offsets.split(t * tile_keys, pairs, run(a), run(b));
+    let (p, taken) = offsets.split(t * tile_keys, pairs, run(a.at), run(b.at));
     splits.set(2 * t, p);
     splits.set(2 * t + 1, offsets.a.get(p) + taken);
 }
@@ -163,13 +170,13 @@ impl Tile {
     /// # Safety
     /// `a` and `b` hold all runs.
     #[inline(always)]
-    unsafe fn parts<T: Word>(self, a: *const T, b: *const T) -> Parts<T> {
+    unsafe fn parts<B: Word, V: Word>(self, a: Elements<B, V>, b: Elements<B, V>) -> Parts<B, V> {
         // SAFETY: `a_curr <= a_next` and `b_curr <= b_next`, as `clamp_split` keeps ends in order, and neither is above
         // the length of A or of B, as a split is inside of the runs of its pair.
         unsafe {
             Parts {
-                a: Global::new(a.wrapping_add(self.a_curr), self.a_next - self.a_curr),
-                b: Global::new(b.wrapping_add(self.b_curr), self.b_next - self.b_curr),
+                a: a.from(self.a_curr).source(self.a_next - self.a_curr),
+                b: b.from(self.b_curr).source(self.b_next - self.b_curr),
             }
         }
     }
@@ -177,11 +184,11 @@ impl Tile {
     /// # Safety
     /// `c` has capacity for all runs.
     #[inline(always)]
-    unsafe fn output<T: Word>(self, c: *mut T) -> GlobalMut<T> {
+    unsafe fn output<B: Word, V: Word>(self, c: Elements<B, V>) -> Arrays<B, V> {
         let (start, end) = (self.a_curr + self.b_curr, self.a_next + self.b_next);
         // SAFETY: the two sums are `k` and `k + count`: the tile, which ends by `total`. Tiles of two blocks do not
         // overlap.
-        unsafe { GlobalMut::new(c.wrapping_add(start), end - start) }
+        unsafe { c.from(start).arrays(end - start) }
     }
 
     /// Pairs that have a part in the tile, or are empty there.
@@ -201,17 +208,17 @@ impl Tile {
         }
     }
 
-    /// Merges the tile's keys and stores them, calling `emit` with each key's index in the output and its source index.
+    /// Merges the tile to `to`: its keys, and then its values by their source indices.
     #[inline(always)]
-    fn merge<B: Bits, const NT: usize, const VT: usize>(
+    fn merge<B: Bits, V: Word, const NT: usize, const VT: usize>(
         self,
-        keys: Parts<B>,
+        parts: Parts<B, V>,
         memory: Memory<B>,
-        to: KeysMut<B>,
-        emit: impl Fn(u32, u32) + Copy,
+        to: Arrays<B, V>,
+        coding: Coding<B>,
     ) {
         // Both loads are in flight together: keys, and where the pairs end.
-        let loaded = indexed_merge::load_keys::<B, NT, VT>(keys, to.coding());
+        let loaded = indexed_merge::load_keys::<B, V, NT, VT>(parts, coding);
         let listed = self.pairs() <= LISTED;
         if listed {
             let mut q = thread::thread_idx_x();
@@ -222,27 +229,27 @@ impl Tile {
         }
         indexed_merge::put_keys::<_, NT, VT>(loaded, memory.tile);
         thread::sync_threads();
-        let ends = memory.ends;
+        let (ends, counts) = (memory.ends, (parts.a.len() as u32, to.len() as u32));
         if listed {
-            self.merge_share::<B, VT>(keys, memory, to.len() as u32, |q| Ends::unpacked(ends.get(q as u32)), emit);
+            self.merge_share::<B, V, VT>(memory, counts, |q| Ends::unpacked(ends.get(q as u32)));
         } else {
-            self.merge_share::<B, VT>(keys, memory, to.len() as u32, |q| self.end(q), emit);
+            self.merge_share::<B, V, VT>(memory, counts, |q| self.end(q));
         }
         thread::sync_threads();
-        tile::shared_to_global::<B, NT, VT>(memory.merged, to);
+        tile::shared_to_global::<B, NT, VT>(memory.merged, KeysMut::at(to.keys, coding));
+        if has_values::<V>() {
+            indexed_merge::gather_values::<B, V, NT, VT>(parts, memory.sources, to.values);
+        }
     }
 
-    /// Shared to shared: a thread's share of the merged keys.
+    /// Shared to shared: a thread's share of the merged keys, and their source indices if there are values.
     #[inline(always)]
-    fn merge_share<B: Bits, const VT: usize>(
+    fn merge_share<B: Bits, V: Word, const VT: usize>(
         self,
-        keys: Parts<B>,
         memory: Memory<B>,
-        count: u32,
+        (a_count, count): (u32, u32),
         end_of: impl Fn(usize) -> Ends + Copy,
-        emit: impl Fn(u32, u32),
     ) {
-        let a_count = keys.a.len() as u32;
         let first = (thread::thread_idx_x() * VT as u32).min(count);
         let steps = (count - first).min(VT as u32);
         if steps == 0 {
@@ -281,7 +288,9 @@ impl Tile {
         let cursors = pair.after(first - start.key(), memory.tile);
         indexed_merge::merge(memory.tile, cursors, steps, next_pair, |i, key, from| {
             memory.merged.set(first + i, key);
-            emit(first + i, from);
+            if has_values::<V>() {
+                memory.sources.set(first + i, from as u16);
+            }
         });
     }
 }
@@ -361,78 +370,39 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, with_values: 
         + (keys * size_of::<B>() + LISTED * size_of::<u32>() + sources) as u32
 }
 
-/// Kernel: merges pairs of any lengths, as `coding` orders their keys, one block a tile, at the splits that
-/// [`path_ragged`] found.
+/// Kernel: merges pairs of any lengths, as `coding` orders their keys, with their values, one block a tile, at the
+/// splits that [`path_ragged`] found. Stable: of equal keys those of `a` go first.
 ///
 /// # Safety
-/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have
-/// as many keys as the last ones say, in ascending runs; `c` has capacity for `total`, their sum; `splits` are those of
-/// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
-/// dynamic shared memory. `c` overlaps no other array.
+/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `c` has capacity for `total` elements,
+/// the sum of the last offsets; `splits` are those of `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT`
+/// threads, one for each tile, with [`shared_bytes`] of dynamic shared memory. `c` overlaps no other array.
 #[kernel(
-    u32 = <u32, { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
-    u64 = <u64, { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
+    u32 = <u32, (), { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
+    u64 = <u64, (), { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.ragged.of(4, 4).threads }, { ROW.ragged.of(4, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.ragged.of(4, 8).threads }, { ROW.ragged.of(4, 8).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.ragged.of(8, 4).threads }, { ROW.ragged.of(8, 4).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.ragged.of(8, 8).threads }, { ROW.ragged.of(8, 8).items_per_thread }>,
 )]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_ragged<B: Bits, const NT: usize, const VT: usize>(
-    a: *const B,
-    a_offsets: *const usize,
-    b: *const B,
-    b_offsets: *const usize,
+pub unsafe fn merge_ragged<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a: RaggedRuns<B, V>,
+    b: RaggedRuns<B, V>,
     pairs: usize,
-    c: *mut B,
+    c: Elements<B, V>,
     total: usize,
     splits: *const usize,
     coding: Coding<B>,
 ) {
     // SAFETY: the caller promises the offsets, `pairs != 0`, the splits of these tiles, and `shared_bytes`. In `merge`,
-    // one barrier comes between writing the tile and the ends and reading them, another between writing merged keys,
-    // each by one thread, and reading these.
+    // one barrier comes between writing the tile and the ends and reading them, another between writing merged keys and
+    // source indices, each by one thread, and reading these: thread `t` writes at most `VT` of them from `t * VT` on.
     let (tile, memory) = unsafe {
-        let offsets = Offsets::new(a_offsets, b_offsets, pairs);
+        let offsets = Offsets::new(a.offsets, b.offsets, pairs);
         (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
     };
-    // SAFETY: `a` and `b` have as many keys as the last offsets say, and `c` has capacity for their sum, as the caller
-    // promises.
-    let (keys, to) = unsafe { (tile.parts(a, b), tile.output(c)) };
-    tile.merge::<B, NT, VT>(keys, memory, KeysMut::at(to, coding), |_, _| {});
-}
-
-/// Kernel: as [`merge_ragged`], with a value for each key.
-///
-/// # Safety
-/// As for [`merge_ragged`], with as many values as keys in each array.
-#[kernel(
-    u32v4 = <u32, u32, { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
-)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_ragged_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a_keys: *const B,
-    a_values: *const V,
-    a_offsets: *const usize,
-    b_keys: *const B,
-    b_values: *const V,
-    b_offsets: *const usize,
-    pairs: usize,
-    c_keys: *mut B,
-    c_values: *mut V,
-    total: usize,
-    splits: *const usize,
-    coding: Coding<B>,
-) {
-    // SAFETY: as in `merge_ragged`, with capacity for source indices: thread `t` writes those of its merged keys, at
-    // most `VT` from `t * VT` on, before the last barrier of `merge`; they are read after it.
-    let (tile, memory) = unsafe {
-        let offsets = Offsets::new(a_offsets, b_offsets, pairs);
-        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
-    };
-    // SAFETY: as in `merge_ragged`, with as many values as keys in each array.
-    let (keys, values, to_keys, to_values) = unsafe {
-        (tile.parts(a_keys, b_keys), tile.parts(a_values, b_values), tile.output(c_keys), tile.output(c_values))
-    };
-    tile.merge::<B, NT, VT>(keys, memory, KeysMut::at(to_keys, coding), |at, from| memory.sources.set(at, from as u16));
-    indexed_merge::gather_values::<V, NT, VT>(values, memory.sources, to_values);
+    // SAFETY: `a` and `b` have as many elements as the last offsets say, and `c` has capacity for their sum, as the
+    // caller promises.
+    let (parts, to) = unsafe { (tile.parts(a.at, b.at), tile.output(c)) };
+    tile.merge::<B, V, NT, VT>(parts, memory, to, coding);
 }

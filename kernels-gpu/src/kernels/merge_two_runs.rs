@@ -7,15 +7,15 @@
 //!
 //! Two runs are merged faster so than by a [pass over many](crate::kernels::sort::merge_pass::many_runs).
 
-use crate::block::{indexed_merge, tile};
-use crate::kernels::{merge_pairs, merge_path};
+use crate::elements::{Elements, Slice};
+use crate::kernels::merge_path;
 use crate::key::{Bits, Coding};
-use crate::keys::{Keys, KeysMut};
+use crate::keys::Keys;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Blocks of [`merge_two_runs`] on a multiprocessor, as many as its registers allow. A sixth one of keys of 4 bytes
-/// would spill some.
+/// Blocks on a multiprocessor for keys alone, as many as registers allow. A sixth one of keys of 4 bytes would spill
+/// some.
 const MIN_BLOCKS_PER_SM: usize = 5;
 
 /// Where the second run begins.
@@ -52,66 +52,34 @@ pub unsafe fn path_two_runs<B: Bits>(
     unsafe { merge_path::find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }
 
-/// Kernel: merges the two runs of `keys`, as `coding` orders their keys, into `c`, one block a tile, at the splits that
-/// [`path_two_runs`] found.
+/// Kernel: merges the two runs of `at`, as `coding` orders their keys, into `c`, with their values, one block a tile,
+/// at the splits that [`path_two_runs`] found. Stable: of equal keys those of the first run go first.
 ///
 /// # Safety
-/// As for [`merge_big`](merge_path::merge_big), with `keys` for both of its arrays and `offsets` as for
+/// As for [`merge_big`](merge_path::merge_big), with the `n` elements of `at` for both of its runs and `offsets` as for
 /// [`path_two_runs`].
 #[kernel(
-    u32 = <u32, { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>
+    u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>
         within (ROW.merge.of(4, 0).threads, MIN_BLOCKS_PER_SM),
-    u64 = <u64, { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>
+    u64 = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>
         within (ROW.merge.of(8, 0).threads, MIN_BLOCKS_PER_SM),
+    u32v4 = <u32, u32, { ROW.merge.of(4, 4).threads }, { ROW.merge.of(4, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.merge.of(4, 8).threads }, { ROW.merge.of(4, 8).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.merge.of(8, 4).threads }, { ROW.merge.of(8, 4).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }>,
 )]
-pub unsafe fn merge_two_runs<B: Bits, const NT: usize, const VT: usize>(
-    keys: *const B,
-    n: usize,
+pub unsafe fn merge_two_runs<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    at: Slice<B, V>,
     offsets: *const usize,
-    c: *mut B,
+    c: Elements<B, V>,
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `keys` and `c` have `n` keys, as the caller promises. A block writes its tile, and tiles do not overlap.
-    let (keys, m, c) = unsafe { (Keys::new(keys, n, coding), second_run(offsets), KeysMut::new(c, n, coding)) };
-    // SAFETY: the caller's promise.
-    unsafe { merge_path::merge_block::<B, NT, VT>(keys.slice(0, m), keys.slice(m, n - m), c, splits) }
-}
-
-/// Kernel: as [`merge_two_runs`], with the values of the keys. Stable: of equal keys those of the first run go first.
-///
-/// # Safety
-/// As for [`merge_pairs`](merge_pairs::merge_pairs), with `keys` and `values` for both of its inputs and `offsets` as
-/// for [`path_two_runs`].
-#[kernel(
-    u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
-)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_two_runs_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    keys: *const B,
-    values: *const V,
-    n: usize,
-    offsets: *const usize,
-    c_keys: *mut B,
-    c_values: *mut V,
-    splits: *const usize,
-    coding: Coding<B>,
-) {
-    // SAFETY: all arrays have `n` elements, as the caller promises. A block writes its tile, and tiles do not overlap.
-    // The rest is the caller's promise.
+    let n = at.len;
+    // SAFETY: `at` and `c` have `n` elements, as the caller promises. A block writes its tile, and tiles do not
+    // overlap. The launch is as `merge_block` demands.
     unsafe {
-        let (keys, values, m) = (Keys::new(keys, n, coding), Global::new(values, n), second_run(offsets));
-        let (a, b) = ((keys.slice(0, m), values.slice(0, m)), (keys.slice(m, n - m), values.slice(m, n - m)));
-        let c = (KeysMut::new(c_keys, n, coding), GlobalMut::new(c_values, n));
-        merge_pairs::merge_block::<B, V, NT, VT>(a, b, c, splits);
+        let (from, m) = (at.source(), second_run(offsets));
+        merge_path::merge_block::<B, V, NT, VT>(from.slice(0, m), from.slice(m, n - m), c.arrays(n), splits, coding);
     }
-}
-
-/// Bytes of dynamic shared memory of [`merge_two_runs`], or of [`merge_two_runs_pairs`] if there are values, for tiles
-/// of `keys` keys, `items_per_thread` for each thread.
-pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: bool) -> u32 {
-    if has_values { indexed_merge::shared_bytes::<B>(keys, items_per_thread) } else { tile::shared_bytes::<B>(keys) }
 }

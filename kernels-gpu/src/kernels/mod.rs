@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | [`merge_path`] | partition, then merge: arrays of any size |
 //! | [`merge_fused`] | arrays of any size in one launch |
-//! | [`merge_pairs`] | keys with values |
 //! | [`merge_two_runs`] | the two runs of an array |
 //! | [`merge_batch`] | many pairs of runs of one length, several to a tile |
 //! | [`merge_ragged`] | many pairs of runs of any lengths |
@@ -20,7 +19,6 @@ pub mod count_below;
 pub mod groups;
 pub mod merge_batch;
 pub mod merge_fused;
-pub mod merge_pairs;
 pub mod merge_path;
 pub mod merge_ragged;
 pub mod merge_two_runs;

@@ -4,6 +4,7 @@
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
 use cuda_std::emulator::{Emulator, Fault};
+use kernels_gpu::elements::{Elements, Slice};
 use kernels_gpu::key::{Coding, Key};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -180,6 +181,21 @@ pub fn store<K: TestKey>(emulator: &mut Emulator, from: Buffer<K::Bits>) -> Resu
     Ok(emulator.read(from)?.into_iter().map(K::from_raw).collect())
 }
 
+/// The addresses of keys and their values, from index `begin` on.
+pub fn elements_from<B: Word, V: Word>(keys: Buffer<B>, values: Buffer<V>, begin: usize) -> Elements<B, V> {
+    Elements { keys: keys.as_mut_ptr().wrapping_add(begin), values: values.as_mut_ptr().wrapping_add(begin) }
+}
+
+/// The addresses of keys alone.
+pub fn keys_alone<B: Word>(keys: Buffer<B>) -> Elements<B, ()> {
+    Elements { keys: keys.as_mut_ptr(), values: std::ptr::null_mut() }
+}
+
+/// The keys of a run.
+pub fn keys_of<B, V>(run: Slice<B, V>) -> Slice<B, ()> {
+    Slice { at: Elements { keys: run.at.keys, values: std::ptr::null_mut() }, len: run.len }
+}
+
 /// Runs `work` on a fresh emulator. A fault fails the test with the fault's message.
 pub fn emulated<T>(seed: u64, work: impl FnOnce(&mut Emulator) -> Result<T, Fault>) -> T {
     work(&mut Emulator::new(seed)).unwrap_or_else(|fault| panic!("{fault} (emulator seed {seed})"))
@@ -188,9 +204,8 @@ pub fn emulated<T>(seed: u64, work: impl FnOnce(&mut Emulator) -> Result<T, Faul
 pub mod run {
     //! Each merge, launched as on the host, with any grid.
     use super::*;
-    use kernels_gpu::block::tile;
     use kernels_gpu::kernels::merge_fused::{self, merge_fused};
-    use kernels_gpu::kernels::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
+    use kernels_gpu::kernels::merge_path::{self, PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
     use kernels_gpu::textbook::merge_basic::merge_basic;
     use kernels_gpu::textbook::merge_circular::{self, merge_circular};
     use kernels_gpu::textbook::merge_small::{self, merge_small};
@@ -279,30 +294,36 @@ pub mod run {
 
     /// `path_big`, then `merge_big` with tiles of `NT * VT`.
     pub fn big<K: TestKey, const NT: usize, const VT: usize>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
-        let total = a.len() + b.len();
-        let tiles = total.div_ceil(NT * VT);
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(total));
-        let splits = emulator.uninit::<usize>(tiles);
-        if tiles > 0 {
-            let (a_at, b_at, m, n) = (a.as_ptr(), b.as_ptr(), a.len(), b.len());
-            // SAFETY: `a` and `b` have `m` and `n` keys, and `splits` has capacity for `tiles` indices. The launch has
-            // one thread per tile, rounded up to whole blocks.
-            emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-                path_big::<K::Bits>(a_at, m, b_at, n, splits.as_mut_ptr(), tiles, NT * VT, K::coding())
-            })?;
-            emulator.launch(
-                "merge_big",
-                tiles as u32,
-                NT as u32,
-                tile::shared_bytes::<K::Bits>(NT * VT),
-                // SAFETY: `a` and `b` have `m` and `n` keys, `c` has capacity for both, and `path_big` has written
-                // `splits`. The launch has one block of `NT` threads per tile.
-                || unsafe {
-                    merge_big::<K::Bits, NT, VT>(a_at, m, b_at, n, c.as_mut_ptr(), splits.as_ptr(), K::coding())
-                },
-            )?;
-        }
+        let [a, b] = [a, b].map(|keys| Slice { at: keys_alone(load(&mut emulator, keys)), len: keys.len() });
+        let c = emulator.uninit(a.len + b.len);
+        merge_in_two_phases::<K, (), NT, VT>(&mut emulator, a, b, keys_alone(c))?;
         store(&mut emulator, c)
+    }
+
+    /// The same in the emulator's memory, with values.
+    pub fn merge_in_two_phases<K: TestKey, V: Word, const NT: usize, const VT: usize>(
+        emulator: &mut Emulator,
+        a: Slice<K::Bits, V>,
+        b: Slice<K::Bits, V>,
+        c: Elements<K::Bits, V>,
+    ) -> Result<(), Fault> {
+        let tiles = (a.len + b.len).div_ceil(NT * VT);
+        if tiles == 0 {
+            return Ok(());
+        }
+        let splits = emulator.uninit::<usize>(tiles);
+        let blocks = tiles.div_ceil(PATH_THREADS as usize) as u32;
+        // SAFETY: `a` and `b` have the lengths that are passed, and `splits` has capacity for `tiles` indices. The
+        // launch has one thread per tile, rounded up to whole blocks.
+        emulator.launch("path_big", blocks, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
+            path_big(keys_of(a), keys_of(b), splits.as_mut_ptr(), tiles, NT * VT, K::coding())
+        })?;
+        let bytes = merge_path::shared_bytes::<K::Bits>(NT * VT, VT, size_of::<V>() > 0);
+        // SAFETY: `path_big` has written the `splits` of `a` and `b`, and `c` has capacity for both. The launch has one
+        // block of `NT` threads per tile, with the shared memory of a tile.
+        emulator.launch("merge_big", tiles as u32, NT as u32, bytes, || unsafe {
+            merge_big::<K::Bits, V, NT, VT>(a, b, c, splits.as_ptr(), K::coding())
+        })
     }
 }

@@ -3,7 +3,7 @@
 use super::heads;
 use crate::block::compaction::{self, CompactionMemory, load_each, scatter};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::{Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
@@ -62,20 +62,20 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     tiles: *mut u64,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
-    const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
+    const { shared_memory::check(Memory::<B>::bytes(NT, VT, has_values::<V>())) };
     let number = n.div_ceil(NT * VT);
     // SAFETY: `tiles` has `number + 1` words, which nothing else uses. The launch has `shared_bytes`. Thread `t` writes
     // slots `1 + t + i * NT` of `keys`, and thread 0 slot 0. After a barrier behind the reads, it writes its own heads
     // to slots that the scan makes disjoint.
     let (tiles, Memory { keys: slots, sources, compaction }) =
-        unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, size_of::<V>() > 0)) };
+        unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, has_values::<V>())) };
     // SAFETY: the caller passes `n` keys at `at`, and `n` values unless `V` is `()`.
-    let (keys, values) = unsafe { (Global::new(at.keys.cast_const(), n), Global::new(at.values.cast_const(), n)) };
-    heads::prefetch::<B, NT, VT>(keys);
+    let from = unsafe { at.source(n) };
+    heads::prefetch::<B, NT, VT>(from.keys);
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
-    heads::load::<B, NT, VT>(keys, first, len, slots);
+    heads::load::<B, NT, VT>(from.keys, first, len, slots);
     shared::wait_for_copies();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
@@ -85,15 +85,15 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // All threads have read the keys: `count` contains a barrier.
     scatter::<B, VT>(heads.bits, counted.before_thread, |i| heads.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
-    if const { size_of::<V>() > 0 } {
+    if has_values::<V>() {
         let first_of_thread = recomputed(thread::thread_idx_x()) * VT as u32;
         scatter::<u16, VT>(heads.bits, counted.before_thread, |i| (first_of_thread + i as u32) as u16, sources);
         thread::sync_threads();
         // The loads of the values overlap with the look-back.
-        let values = values.slice(first, len);
+        let values = from.values.slice(first, len);
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| values.get(sources.get(i) as usize));
     }
-    let pause = if const { size_of::<V>() > 0 } { ROW.unique_pairs_pause } else { ROW.groups_pause };
+    let pause = if has_values::<V>() { ROW.unique_pairs_pause } else { ROW.groups_pause };
     // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, tile, of_tile, pause) };
     thread::sync_threads();
@@ -103,14 +103,9 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
         unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
     }
     // SAFETY: `out` has capacity for `n` groups, and `before`, the heads of earlier tiles, makes ranges disjoint.
-    let (to_keys, to_values) = unsafe {
-        (
-            GlobalMut::new(out.keys, n).slice(before, of_tile as usize),
-            GlobalMut::new(out.values, n).slice(before, of_tile as usize),
-        )
-    };
-    compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
-    if const { size_of::<V>() > 0 } {
-        compaction::put::<V, NT, VT>(loaded, to_values);
+    let to = unsafe { out.arrays(n) }.slice(before, of_tile as usize);
+    compaction::write::<B, NT, VT>(slots, to.keys, Coding::NONE);
+    if has_values::<V>() {
+        compaction::put::<V, NT, VT>(loaded, to.values);
     }
 }

@@ -1,6 +1,7 @@
 //! The first launch: divides the balanced path into tiles.
 
 use super::pack;
+use crate::elements::Slice;
 use crate::kernels::merge_path::find_splits;
 use crate::key::{Bits, Coding};
 use crate::keys::Keys;
@@ -15,20 +16,19 @@ use cuda_std::prelude::*;
 /// `tiles` is at most `ceil((m + n) / tile_keys)`. The launch has the shape of
 /// [`path_big`](crate::kernels::merge_path::path_big).
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn balance_path<B: Bits>(
-    a: *const B,
-    m: usize,
-    b: *const B,
-    n: usize,
+    a: Slice<B, ()>,
+    b: Slice<B, ()>,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `tiles` points at `splits`. Thread
-    // `tile < tiles` alone writes `splits[tile]`.
-    let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
+    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile <
+    // tiles` alone writes `splits[tile]`.
+    let (a, b, splits) = unsafe {
+        (Keys::at(a.source().keys, coding), Keys::at(b.source().keys, coding), GlobalMut::new(splits, tiles))
+    };
     let write = |tile, k, split| {
         let point = balance(k, split, a, b);
         splits.set(tile, pack(point.a, point.is_short));

@@ -4,7 +4,7 @@ use super::{Kept, unpack};
 use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
 use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::{Output, Slice, has_values};
 use crate::key::{Bits, Coding};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
@@ -46,17 +46,16 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread - 1
 }
 
-/// Kernel: writes the keys of `a` and `b` that `kept` keeps to `out`, with their values, and their number to `count`.
-/// Keys are ascending in the order of `coding`. One block per tile. There are no values if `V` is `()`.
+/// Kernel: writes the keys that `kept` keeps of `a` and `b` to `out`, ascending in the order of `coding`, with their
+/// values. One block a tile. There are no values if `V` is `()`.
 ///
 /// Of a pair of equal keys, the key of `a` is kept, with its value.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys, with `m + n > 0`, and of the same numbers of values. `out` has
-/// capacity for `capacity` keys and values, and `count` for one number. `splits` is the result of
-/// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]. `tiles` points to the
-/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile, of `NT` threads,
-/// whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
+/// `a` and `b` are ascending, and one of them has keys. `splits` are those of
+/// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]; `tiles` are the
+/// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one
+/// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
         within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
@@ -67,29 +66,25 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     u64v4 = <u64, u32, { ROW.sets.of(8, 4).threads }, { ROW.sets.of(8, 4).items_per_thread }>,
     u64v8 = <u64, u64, { ROW.sets.of(8, 8).threads }, { ROW.sets.of(8, 8).items_per_thread }>,
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a: Elements<B, V>,
-    m: usize,
-    b: Elements<B, V>,
-    n: usize,
-    out: Elements<B, V>,
-    capacity: usize,
-    count: *mut u64,
+    a: Slice<B, V>,
+    b: Slice<B, V>,
+    out: Output<B, V>,
     tiles: *mut u64,
     splits: *const usize,
     kept: u32,
     coding: Coding<B>,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each step, and a key an index of 16 bits") };
-    const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
+    const { shared_memory::check(Memory::<B>::bytes(NT, VT, has_values::<V>())) };
     let tile_keys = const { tile_keys(NT, VT) };
+    let (m, n) = (a.len, b.len);
     let number = (m + n).div_ceil(tile_keys);
     // SAFETY: `tiles` has `number + 1` words, which nothing else uses, and `splits` has `number` elements. The launch
     // has `shared_bytes`. Before the first barrier, a thread writes its own slots of the tile, and thread 0 a sentinel.
     // After a barrier behind the reads, a thread writes the slots of its own kept keys, which the scan makes disjoint.
     let (tiles, splits, Memory { keys: slots, sources, compaction }) = unsafe {
-        let memory = Memory::<B>::at_start(NT, VT, size_of::<V>() > 0);
+        let memory = Memory::<B>::at_start(NT, VT, has_values::<V>());
         (Tiles::new(tiles, number), Global::new(splits, number), memory)
     };
     let tile = compaction.take(tiles);
@@ -102,28 +97,17 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // its diagonal.
     let total = end.0 + end.1 - a_first - b_first;
     let a_count = clamp_split(a_first, end.0, total) - a_first;
-    // SAFETY: the caller passes `m` elements at `a` and `n` at `b`. Path points are inside both arrays, and
-    // `clamp_split` keeps the ends of a tile in order: `a_first + a_count <= m` and `b_first + total - a_count <= n`.
-    let (keys, values) = unsafe {
-        (
-            Parts {
-                a: Global::new(a.keys.cast_const(), m).slice(a_first, a_count),
-                b: Global::new(b.keys.cast_const(), n).slice(b_first, total - a_count),
-            },
-            Parts {
-                a: Global::new(a.values.cast_const(), m).slice(a_first, a_count),
-                b: Global::new(b.values.cast_const(), n).slice(b_first, total - a_count),
-            },
-        )
-    };
+    // SAFETY: arrays have `m` and `n` elements, as the caller promises.
+    let (a, b) = unsafe { (a.source(), b.source()) };
+    // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order, so that
+    // `a_first + a_count <= m` and `b_first + total - a_count <= n`.
+    let parts = Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, total - a_count) };
     let prefetch = || {
         let [(a_first, b_first), (a_end, b_end)] = ahead;
-        // SAFETY: the caller passes `m` keys at `a` and `n` at `b`, and `prefetch_lines` clips to the arrays.
-        let (a, b) = unsafe { (Global::new(a.keys.cast_const(), m), Global::new(b.keys.cast_const(), n)) };
-        prefetch_lines(a, a_first, a_end);
-        prefetch_lines(b, b_first, b_end);
+        prefetch_lines(a.keys, a_first, a_end);
+        prefetch_lines(b.keys, b_first, b_end);
     };
-    load_keys::<B, NT, VT>(keys, coding, slots, prefetch);
+    load_keys::<B, V, NT, VT>(parts, coding, slots, prefetch);
     thread::sync_threads();
 
     let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
@@ -142,7 +126,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // All threads have read the keys: `count` contains a barrier.
     scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
-    if const { size_of::<V>() > 0 } {
+    if has_values::<V>() {
         let source = |i: usize| {
             // The source is inside the tile even for unsorted arrays. A step beyond the end of B reads the sentinel
             // there and takes a key of A. The kept steps take no more keys than are left.
@@ -154,30 +138,28 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         // The loads of the values overlap with the look-back.
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| {
             let source = sources.get(i) as usize;
-            if source < a_count { values.a.get(source) } else { values.b.get(source - a_count) }
+            if source < a_count { parts.a.values.get(source) } else { parts.b.values.get(source - a_count) }
         });
     }
     // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
-    unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(size_of::<V>() > 0) }) };
+    unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(has_values::<V>()) }) };
     thread::sync_threads();
     let before = compaction.kept_before();
     // Computed again, which saves registers.
     let number = recomputed(m + n).div_ceil(tile_keys);
     if t + 1 == number && thread::thread_idx_x() == 0 {
-        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
-        unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
+        // SAFETY: `out.count` is one number, as the caller promises, which the block of the last tile alone writes.
+        unsafe { GlobalMut::new(out.count, 1) }.set(0, before as u64 + of_tile as u64);
     }
     // Unsorted arrays may give more keys than `capacity`.
-    let begin = before.min(capacity);
-    let len = (of_tile as usize).min(capacity - begin);
-    // SAFETY: `out` has `capacity` elements, and `begin + len` is at most `capacity`. Tiles write disjoint ranges:
-    // `before` is the number of keys that earlier tiles keep.
-    let (to_keys, to_values) = unsafe {
-        (GlobalMut::new(out.keys, capacity).slice(begin, len), GlobalMut::new(out.values, capacity).slice(begin, len))
-    };
-    compaction::write::<B, NT, VT>(slots, to_keys, coding);
-    if const { size_of::<V>() > 0 } {
-        compaction::put::<V, NT, VT>(loaded, to_values);
+    let begin = before.min(out.capacity);
+    let len = (of_tile as usize).min(out.capacity - begin);
+    // SAFETY: `out` has capacity for as many elements, as the caller promises. Tiles write one after the other, none
+    // what another one writes.
+    let to = unsafe { out.at.arrays(out.capacity) }.slice(begin, len);
+    compaction::write::<B, NT, VT>(slots, to.keys, coding);
+    if has_values::<V>() {
+        compaction::put::<V, NT, VT>(loaded, to.values);
     }
 }
 
@@ -191,17 +173,18 @@ const fn pause(has_values: bool) -> u32 {
 /// the block afterwards.
 #[inline(always)]
 #[track_caller]
-fn load_keys<B: Bits, const NT: usize, const VT: usize>(
-    parts: Parts<B>,
+fn load_keys<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    parts: Parts<B, V>,
     coding: Coding<B>,
     slots: Shared<B>,
     meanwhile: impl FnOnce(),
 ) {
-    let (thread, count) = (thread::thread_idx_x() as usize, parts.a.len() + parts.b.len());
-    let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
+    let (a, b) = (parts.a.keys, parts.b.keys);
+    let (thread, count) = (thread::thread_idx_x() as usize, a.len() + b.len());
+    let (in_a, in_b) = (a.place(thread), b.place(thread.wrapping_sub(a.len())));
     // Relative to the thread, so that the indices of its keys compare as constants.
-    let a_end = parts.a.len() as i32 - thread as i32;
-    let end = a_end + parts.b.len() as i32;
+    let a_end = a.len() as i32 - thread as i32;
+    let end = a_end + b.len() as i32;
     // In every tile but the last, all rows except the last one are full; the length varies by one or two keys.
     let is_full = count >= NT * (VT - 1);
     let copy = |step: i32, at: u32| {
@@ -218,7 +201,7 @@ fn load_keys<B: Bits, const NT: usize, const VT: usize>(
     }
     meanwhile();
     if thread == 0 {
-        slots.set(parts.a.len() as u32, B::MAX);
+        slots.set(a.len() as u32, B::MAX);
     }
     let mut behind = (count + 1 + thread) as u32;
     while behind < slots.len() {

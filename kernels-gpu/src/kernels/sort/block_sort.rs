@@ -6,8 +6,8 @@
 //! ```
 
 use crate::block::shared_memory;
+use crate::elements::Elements;
 use crate::kernels::sort::detect_runs::Detection;
-use crate::kernels::sort::elements::Elements;
 use crate::kernels::sort::is_whole_warps;
 use crate::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use crate::kernels::sort::payload::beside::Beside;

@@ -36,7 +36,6 @@
 pub mod block_sort;
 pub mod detect_runs;
 pub mod divide;
-pub mod elements;
 pub mod indices;
 pub mod merge_pass;
 pub mod payload;
@@ -55,37 +54,34 @@ const fn is_whole_warps(threads: usize) -> bool {
     threads > 0 && threads.is_multiple_of(WARP_SIZE as usize) && threads <= 1024
 }
 
-/// Sets the first `count` of `words` to 0.
-#[inline(always)]
-#[track_caller]
-pub(in crate::kernels) fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
-    let mut word = thread::thread_idx_x();
-    while word < count {
-        words.set(word, 0);
-        word += NT as u32;
-    }
-}
-
-/// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
-
 /// Calls `each` for each of the `keys`, each of the `NT` threads of the block for its own.
 #[inline(always)]
 #[track_caller]
-fn for_each_key<B: Bits, const NT: usize>(keys: GlobalMut<B>, each: impl Fn(B)) {
-    let mut i = thread::thread_idx_x() as usize;
-    while i + (BATCH - 1) * NT < keys.len() {
+fn for_each_key<B: Bits, const NT: usize>(keys: GlobalMut<B>, each: impl Fn(B) + Copy) {
+    let at = for_each_batch::<B, NT, 8>(keys, thread::thread_idx_x(), each);
+    for_each_batch::<B, NT, 1>(keys, at, each);
+}
+
+/// Calls `each` for `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives
+/// where the next one is.
+///
+/// All loads of a batch, and then all calls: the compiler does not change their order.
+#[inline(always)]
+#[track_caller]
+fn for_each_batch<B: Bits, const NT: usize, const BATCH: usize>(
+    keys: GlobalMut<B>,
+    mut at: u32,
+    each: impl Fn(B),
+) -> u32 {
+    while at + const { ((BATCH - 1) * NT) as u32 } < keys.len() as u32 {
         let mut own = [B::MIN; BATCH];
-        for at in 0..BATCH {
-            own[at] = keys.get(i + at * NT);
+        for i in 0..BATCH {
+            own[i] = keys.get(at as usize + i * NT);
         }
-        for at in 0..BATCH {
-            each(own[at]);
+        for i in 0..BATCH {
+            each(own[i]);
         }
-        i += BATCH * NT;
+        at += const { (BATCH * NT) as u32 };
     }
-    while i < keys.len() {
-        each(keys.get(i));
-        i += NT;
-    }
+    at
 }

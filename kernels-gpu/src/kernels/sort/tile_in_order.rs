@@ -10,10 +10,11 @@
 //! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are
 //! found.
 
-use super::elements::{Arrays, has_values};
-use super::{clear, is_whole_warps};
+use super::is_whole_warps;
+use crate::block::clear;
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{of_widths, shared_memory};
+use crate::elements::{Arrays, has_values};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;

@@ -11,7 +11,7 @@
 use super::{CHUNK_UNIT, Chunk, KEYS4, KEYS8, Places, Progress, next_row, prefix};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::elements::Elements;
+use crate::elements::{Elements, Slice, Source, has_values};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
@@ -49,11 +49,10 @@ pub const LAST: u32 = u32::MAX;
 /// Lesser keys go to `out` behind the keys that are there, and the first equal keys to the end of its `k` elements.
 ///
 /// # Safety
-/// `from` has `n` elements, `out` has `k`, and `candidates` has the capacity that
-/// [`choose_digit`](super::choose_digit::choose_digit) was given. `progress` is the state after the choice of this
-/// digit, or of all digits. `places` is the result of [`count_chunks`](super::count_chunks::count_chunks) after this
-/// choice. The launch has the same number of blocks as the count of the digit, each of [`THREADS`] threads with
-/// [`SHARED_BYTES`].
+/// `out` has capacity for `k` elements, its length, and `candidates` for as many as the capacity that
+/// [`choose_digit`](super::choose_digit::choose_digit) was told, whose `progress` is that of this digit, or of all.
+/// `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`]
+/// threads, as many as have counted the digit, with [`SHARED_BYTES`].
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
@@ -62,13 +61,10 @@ pub const LAST: u32 = u32::MAX;
     u64v4 = <u64, u32, KEYS8> within (THREADS, BLOCKS),
     u64v8 = <u64, u64, KEYS8> within (THREADS, BLOCKS),
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
-    from: Elements<B, V>,
-    n: usize,
+    from: Slice<B, V>,
     candidates: Elements<B, V>,
-    out: Elements<B, V>,
-    k: usize,
+    out: Slice<B, V>,
     progress: *mut u64,
     places: *mut u32,
     collection: u32,
@@ -83,27 +79,16 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         return;
     }
     let is_from_candidates = is_last && collected > 0;
-    let has_indices = !is_from_candidates && from.values.is_null();
+    let has_indices = !is_from_candidates && from.at.values.is_null();
     // SAFETY: the caller passes `n` elements at `from` and `collected` elements at `candidates`. This launch writes to
     // neither of its inputs. Null pointers of values are not read: then `has_indices` is true or `V` is `()`.
-    let (keys, values, coding_of_keys) = unsafe {
-        if is_from_candidates {
-            let values = Global::new(candidates.values.cast_const(), collected);
-            (Global::new(candidates.keys.cast_const(), collected), values, Coding::NONE)
-        } else {
-            (Global::new(from.keys.cast_const(), n), Global::new(from.values.cast_const(), n), coding)
-        }
+    let (Source { keys, values }, coding_of_keys) = unsafe {
+        if is_from_candidates { (candidates.source(collected), Coding::NONE) } else { (from.source(), coding) }
     };
+    let k = out.len;
     // SAFETY: `out` has `k` elements and `candidates` has `collected`. An element's index is the number of lesser, or
     // of equal, elements before it, as counted by `places`: indices are distinct and in bounds.
-    let (out_keys, out_values, to_keys, to_values) = unsafe {
-        (
-            GlobalMut::new(out.keys, k),
-            GlobalMut::new(out.values, k),
-            GlobalMut::new(candidates.keys, collected),
-            GlobalMut::new(candidates.values, collected),
-        )
-    };
+    let (out, candidates) = unsafe { (out.arrays(), candidates.arrays(collected)) };
     let (left, chosen) = (progress.left(), progress.prefix());
     let out_begin = if is_last { progress.before_collected() as usize } else { 0 };
     // The first ties are the last of the `k` elements.
@@ -192,10 +177,10 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
                 let (is_tie, goes_out) = (is_equal && tie < ties_wanted, is_less || is_last);
                 if is_less || is_tie {
                     let to = if is_less { less_begin + (less & below).count_ones() as usize } else { ties_begin + tie };
-                    let (keys, values_to) = if goes_out { (out_keys, out_values) } else { (to_keys, to_values) };
-                    keys.set(to, if goes_out { coding.decode(key) } else { key });
-                    if const { size_of::<V>() > 0 } {
-                        values_to
+                    let side = if goes_out { out } else { candidates };
+                    side.keys.set(to, if goes_out { coding.decode(key) } else { key });
+                    if has_values::<V>() {
+                        side.values
                             .set(to, if has_indices { V::from_register(row(i) as u64) } else { values.get(row(i)) });
                     }
                 }
@@ -224,9 +209,9 @@ fn before_chunk(places: Places, scan: Shared<u32>) -> [usize; 2] {
         other += THREADS as u32;
     }
     sums.map(|sum| {
-        // SAFETY: all threads of the block, which are whole warps, make these calls; a barrier ends each use of `scan`.
-        // A thread adds up at most two numbers below 2^32: its sum has 22 lower bits and at most 11 upper bits. The
-        // sums of either part over 512 threads are below 2^32.
+        // In two halves, of which the lower one is below 2^22 for each thread, and the upper one below 2^11: their sums
+        // over a block have 32 bits. SAFETY: all threads of the block are here, whole warps, and nothing else uses
+        // `scan`; a barrier ends each use.
         unsafe {
             let (_, low) = sum_before((sum & 0x3f_ffff) as u32, scan);
             thread::sync_threads();

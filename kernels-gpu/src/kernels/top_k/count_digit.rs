@@ -1,8 +1,8 @@
 //! Counts the candidates by their next digit.
 
 use super::{BELOW, COUNT_WORDS, COUNTS, Chunk, Digit, MAX_BLOCKS, Progress};
+use crate::block::clear;
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::clear;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 

@@ -13,7 +13,7 @@
 //! ```
 
 use super::{KEYS4, KEYS8, Progress, next_row};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::{Elements, Slice, Source, has_values};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
@@ -76,8 +76,8 @@ impl Pages {
 /// is no bound.
 ///
 /// # Safety
-/// `from` has `n` elements, `to` has [`PAGE`] per page, `pages` is as documented, and `progress` is the result of
-/// `take_sample`. The blocks have [`THREADS`] threads, and the grid has `pages.warps` warps.
+/// `to` has [`PAGE`] elements for each page; `pages` are as they are described, and `progress` is what `take_sample`
+/// has written. Blocks are of [`THREADS`] threads, with as many warps as `pages` says.
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
@@ -87,8 +87,7 @@ impl Pages {
     u64v8 = <u64, u64, KEYS8> within (THREADS, BLOCKS),
 )]
 pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
-    from: Elements<B, V>,
-    n: usize,
+    from: Slice<B, V>,
     to: Elements<B, V>,
     pages: Pages,
     progress: *mut u64,
@@ -101,17 +100,9 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     // SAFETY: the caller passes `n` elements at `from`, which nothing writes during the launch, and `PAGE` elements per
     // page at `to`. Only the warp that has taken a page writes it. Null pointers of values are not read: then
     // `has_indices` is true or `V` is `()`.
-    let (keys, values, to_keys, to_values, of_pages) = unsafe {
-        let room = pages.count as usize * PAGE;
-        (
-            Global::new(from.keys.cast_const(), n),
-            Global::new(from.values.cast_const(), n),
-            GlobalMut::new(to.keys, room),
-            GlobalMut::new(to.values, room),
-            pages.open(),
-        )
-    };
-    let has_indices = from.values.is_null();
+    let (n, has_indices) = (from.len, from.at.values.is_null());
+    let (Source { keys, values }, to, of_pages) =
+        unsafe { (from.source(), to.arrays(pages.count as usize * PAGE), pages.open()) };
     let lane = warp::lane_id();
     let warp = thread::block_idx_x() * WARPS as u32 + thread::thread_idx_x() / WARP_SIZE;
     // Takes the next page, for key number `found` of this warp. Returns it to all lanes.
@@ -181,9 +172,9 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
                 let of_slot = if slot < PAGE as u32 { first } else { page };
                 let place = of_slot as usize * PAGE + (slot % PAGE as u32) as usize;
                 // The key is read again, since a register array cannot be indexed by a variable.
-                to_keys.set(place, coding.encode(keys.get(row(i))));
-                if const { size_of::<V>() > 0 } {
-                    to_values
+                to.keys.set(place, coding.encode(keys.get(row(i))));
+                if has_values::<V>() {
+                    to.values
                         .set(place, if has_indices { V::from_register(row(i) as u64) } else { values.get(row(i)) });
                 }
             }

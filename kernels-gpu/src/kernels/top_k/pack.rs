@@ -4,7 +4,7 @@ use super::gather::{PAGE, Pages};
 use super::{GATHERED, Progress};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::{Elements, has_values};
 use crate::key::Bits;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
@@ -58,15 +58,9 @@ pub unsafe fn pack<B: Bits, V: Word>(
     // SAFETY: the caller passes the parts of `pages`, and `PAGE` elements per page at `from` and at `candidates`. This
     // launch only reads `pages` and `from`. Each element has an output index of its own: the start of its warp plus its
     // number in this warp.
-    let (of_pages, keys, values, to_keys, to_values) = unsafe {
+    let (of_pages, from, to) = unsafe {
         let room = pages.count as usize * PAGE;
-        (
-            pages.open(),
-            Global::new(from.keys.cast_const(), room),
-            Global::new(from.values.cast_const(), room),
-            GlobalMut::new(candidates.keys, room),
-            GlobalMut::new(candidates.values, room),
-        )
+        (pages.open(), from.source(room), candidates.arrays(room))
     };
     let taken = of_pages.taken.get(0);
     if taken > pages.count {
@@ -101,10 +95,10 @@ pub unsafe fn pack<B: Bits, V: Word>(
         let number = of_pages.owners.get(2 * page as usize + 1) as usize;
         let of_owner = number * PAGE + lane;
         if of_owner < of_pages.of_warps.get(owner as usize) as usize {
-            let (from, to) = (page as usize * PAGE + lane, memory.begins.get(owner) as usize + of_owner);
-            to_keys.set(to, keys.get(from));
-            if const { size_of::<V>() > 0 } {
-                to_values.set(to, values.get(from));
+            let (at, goes_to) = (page as usize * PAGE + lane, memory.begins.get(owner) as usize + of_owner);
+            to.keys.set(goes_to, from.keys.get(at));
+            if has_values::<V>() {
+                to.values.set(goes_to, from.values.get(at));
             }
         }
         page += warps;

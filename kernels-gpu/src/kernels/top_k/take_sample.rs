@@ -2,9 +2,9 @@
 //! exceed.
 
 use super::{CHUNK_UNIT, DIGIT_BITS, Progress, prefix};
+use crate::block::clear;
 use crate::block::scan::{BLOCK_WORDS, block_range};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::clear;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, reduce_add};

@@ -1,12 +1,12 @@
 //! Merges of many pairs of runs: of one length, and of any lengths.
 
-use super::{Address, Arrays, Queue, suffix, with_numbers};
+use super::{Address, Arrays, Queue, bits, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::block::indexed_merge;
-use kernels_gpu::kernels::merge_batch::{self, MergeBatch, MergeBatchPairs};
-use kernels_gpu::kernels::merge_ragged::{self, MergeRagged, MergeRaggedPairs, PathRagged};
+use kernels_gpu::kernels::merge_batch::{self, MergeBatch};
+use kernels_gpu::kernels::merge_ragged::{self, MergeRagged, PathRagged, RaggedRuns};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::textbook::merge_small_batch::{self, MergeSmallBatch};
 use kernels_gpu::tuning;
@@ -61,40 +61,40 @@ pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
     [a, b, out]: [Address; 3],
     lengths: Lengths,
 ) -> Result<(), Error> {
-    let (suffix, coding) = (suffix::<K>(0), Coding::of::<K>(false));
     let Lengths { problems: pairs, d, a_len } = lengths;
-    let (a, b, c) = (a as *const K::Bits, b as *const K::Bits, out as *mut K::Bits);
-    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
-    unsafe {
-        match kernel {
-            BatchKernel::Auto => {
-                queue.launch(&suffix, lengths.shape::<K>(), &MergeBatch { a, b, c, pairs, d, a_len, coding })
-            }
-            BatchKernel::Small => {
-                let (shape, d, a_len) = (lengths.small_shape::<K>(), d as u32, a_len as u32);
-                queue.launch(&suffix, shape, &MergeSmallBatch { a, b, c, pairs, d, a_len, coding })
-            }
-        }
+    if kernel == BatchKernel::Auto {
+        let (a, b) = (Arrays::keys(a, pairs * a_len), Arrays::keys(b, pairs * (d - a_len)));
+        // SAFETY: the caller's promise.
+        return unsafe { merge_batch_pairs::<K>(queue, [a, b, Arrays::keys(out, pairs * d)], lengths) };
     }
+    let (a, b, c) = (a as *const K::Bits, b as *const K::Bits, out as *mut K::Bits);
+    let (shape, d, a_len) = (lengths.small_shape::<K>(), d as u32, a_len as u32);
+    let merge = MergeSmallBatch { a, b, c, pairs, d, a_len, coding: Coding::of::<K>(false) };
+    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+    unsafe { queue.launch(&suffix::<K>(0), shape, &merge) }
 }
 
-/// Queues the merge of a batch of pairs of runs with values.
+/// Queues the merge of a batch of pairs of runs, with values or without.
 ///
 /// # Safety
 /// As for [`merge_batch`](merge_batch()), values included.
 pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
     queue: &impl Queue,
-    [a, b, out]: [Arrays; 3],
+    arrays: [Arrays; 3],
     lengths: Lengths,
 ) -> Result<(), Error> {
     let (Lengths { problems: pairs, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
-    let (a_keys, b_keys, c_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits, out.keys as *mut K::Bits);
-    with_numbers!(out.value_bytes, V => {
-        let (a_values, b_values, c_values) = (a.values as *const V, b.values as *const V, out.values as *mut V);
-        let merge =
-            MergeBatchPairs { a_keys, a_values, b_keys, b_values, c_keys, c_values, pairs, d, a_len, coding };
+    let value_bytes = arrays[0].value_bytes;
+    with_values!(value_bytes, V => {
+        let [a, b, c] = arrays.map(|array| slice::<K, V>(array).at);
         // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
-        unsafe { queue.launch(&suffix::<K>(out.value_bytes), lengths.shape::<K>(), &merge) }
+        unsafe {
+            queue.launch(
+                &suffix::<K>(value_bytes),
+                lengths.shape::<K>(),
+                &MergeBatch { a, b, c, pairs, d, a_len, coding },
+            )
+        }
     })
 }
 
@@ -123,24 +123,23 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
     let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
     let (pairs, coding) = (problems, Coding::of::<K>(false));
-    let (a_offsets, b_offsets) = (a_offsets as *const usize, b_offsets as *const usize);
-    let (a_keys, b_keys, c_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits, out.keys as *mut K::Bits);
-    let path = PathRagged { a: a_keys, a_offsets, b: b_keys, b_offsets, pairs, splits, tiles, tile_keys, coding };
+    let path = {
+        let runs = |keys: Arrays, offsets| RaggedRuns { at: slice::<K, ()>(keys).at, offsets: offsets as *const usize };
+        PathRagged { a: runs(a, a_offsets), b: runs(b, b_offsets), pairs, splits, tiles, tile_keys, coding }
+    };
     // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
-    unsafe { queue.launch(&suffix::<K>(0), path_shape, &path)? };
-    if out.value_bytes == 0 {
-        let (a, b, c) = (a_keys, b_keys, c_keys);
-        let merge = MergeRagged { a, a_offsets, b, b_offsets, pairs, c, total, splits, coding };
+    unsafe { queue.launch(&bits(size_of::<K>()), path_shape, &path)? };
+    with_values!(out.value_bytes, V => {
+        let runs = |from: Arrays, offsets| RaggedRuns { at: slice::<K, V>(from).at, offsets: offsets as *const usize };
+        let (a, b, c) = (runs(a, a_offsets), runs(b, b_offsets), slice::<K, V>(out).at);
         // SAFETY: as above.
-        return unsafe { queue.launch(&suffix::<K>(0), tile_shape, &merge) };
-    }
-    with_numbers!(out.value_bytes, V => {
-        let (a_values, b_values, c_values) = (a.values as *const V, b.values as *const V, out.values as *mut V);
-        let merge = MergeRaggedPairs {
-            a_keys, a_values, a_offsets, b_keys, b_values, b_offsets, pairs, c_keys, c_values, total, splits, coding,
-        };
-        // SAFETY: as above.
-        unsafe { queue.launch(&suffix::<K>(out.value_bytes), tile_shape, &merge) }
+        unsafe {
+            queue.launch(
+                &suffix::<K>(out.value_bytes),
+                tile_shape,
+                &MergeRagged { a, b, pairs, c, total, splits, coding },
+            )
+        }
     })
 }
 

@@ -1,7 +1,7 @@
 //! Lower and upper bounds of sorted needles in sorted keys.
 
 use super::merge::path_shape;
-use super::{Address, Arrays, Queue, suffix, with_numbers};
+use super::{Address, Arrays, Queue, slice, suffix, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
@@ -51,17 +51,18 @@ pub(in crate::gpu) unsafe fn bounds<K: Key>(
         });
     }
     // Of equal keys those of A go first: needles, if keys equal to them do not count.
-    let ((a, m), (b, n)) = if lower { (at(needles), at(keys)) } else { (at(keys), at(needles)) };
+    let (a, b) = if lower { (needles, keys) } else { (keys, needles) };
+    let (a, b) = (slice::<K, ()>(a), slice::<K, ()>(b));
     let (tile, splits) = (tuning::indexed(size_of::<K>()), workspace as *mut usize);
-    let (tile_keys, tiles) = (tile.keys(), (m + n).div_ceil(tile.keys()));
+    let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
     let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
     // SAFETY: as above.
     unsafe {
-        let path = PathBig { a, m, b, n, splits, tiles, tile_keys, coding };
+        let path = PathBig { a, b, splits, tiles, tile_keys, coding };
         queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
         with_numbers!(index_bytes, I => {
-            let merge = MergeBounds { a, m, b, n, bounds: bounds as *mut I, splits, lower: is_lower, coding };
+            let merge = MergeBounds { a, b, bounds: bounds as *mut I, splits, lower: is_lower, coding };
             queue.launch(&suffix_of_bounds, shape, &merge)
         })
     }

@@ -11,27 +11,23 @@
 
 use super::merge::path_shape;
 use super::sort::splits_shape;
-use super::{Address, Arrays, Queue, align, bits, elements, suffix, with_numbers, with_values};
+use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{Error, SortOrder};
-use kernels_gpu::kernels::merge_two_runs::{self, MergeTwoRuns, MergeTwoRunsPairs, PathTwoRuns};
+use kernels_gpu::kernels::merge_path;
+use kernels_gpu::kernels::merge_two_runs::{MergeTwoRuns, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
 use kernels_gpu::kernels::sort::merge_pass::split_runs;
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::tuning::{self, Tile};
+use kernels_gpu::tuning;
 use std::ptr;
 
 /// The most keys, and the most runs: a run of a pass has an index and a length of 32 bits.
 pub(in crate::gpu) const MOST: usize = u32::MAX as usize;
-
-/// The shape of the tiles of two runs.
-const fn tile_of_two<K>(value_bytes: usize) -> Tile {
-    if value_bytes == 0 { tuning::merge(size_of::<K>()) } else { tuning::indexed(size_of::<K>()) }
-}
 
 /// The passes over `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0.
 fn passes<K: Key>(n: usize, offsets: *const usize, count: usize, value_bytes: usize) -> Vec<OffsetRuns> {
@@ -91,7 +87,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_byte
     match n.max(count) {
         _ if n == 0 => 0,
         most if most > MOST => usize::MAX,
-        _ if count <= 2 => n.div_ceil(tile_of_two::<K>(value_bytes).keys()) * size_of::<usize>(),
+        _ if count <= 2 => n.div_ceil(tuning::merge(size_of::<K>(), value_bytes).keys()) * size_of::<usize>(),
         _ => Layout::of::<K>(n, value_bytes, &passes::<K>(n, ptr::null(), count, value_bytes)).end,
     }
 }
@@ -181,22 +177,17 @@ unsafe fn merge_two_runs<K: Key>(
     workspace: Address,
 ) -> Result<(), Error> {
     let Arrays { len: n, value_bytes, .. } = from;
-    let (tile, coding) = (tile_of_two::<K>(value_bytes), Coding::of::<K>(order == SortOrder::Descending));
+    let (tile, coding) = (tuning::merge(size_of::<K>(), value_bytes), Coding::of::<K>(order == SortOrder::Descending));
     let (tile_keys, tiles, suffix) = (tile.keys(), n.div_ceil(tile.keys()), suffix::<K>(value_bytes));
     let (keys, offsets, splits) = (from.keys as *const K::Bits, offsets as *const usize, workspace as *mut usize);
-    let shared_bytes = merge_two_runs::shared_bytes::<K>(tile_keys, tile.items_per_thread, value_bytes > 0);
+    let shared_bytes = merge_path::shared_bytes::<K>(tile_keys, tile.items_per_thread, value_bytes > 0);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
     let path = PathTwoRuns { keys, n, offsets, splits, tiles, tile_keys, coding };
-    let c = out.keys as *mut K::Bits;
     // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
     unsafe {
         queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
-        if value_bytes == 0 {
-            return queue.launch(&suffix, shape, &MergeTwoRuns { keys, n, offsets, c, splits, coding });
-        }
-        with_numbers!(value_bytes, V => {
-            let (values, c_values) = (from.values as *const V, out.values as *mut V);
-            let merge = MergeTwoRunsPairs { keys, values, n, offsets, c_keys: c, c_values, splits, coding };
+        with_values!(value_bytes, V => {
+            let merge = MergeTwoRuns { at: slice::<K, V>(from), offsets, c: slice::<K, V>(out).at, splits, coding };
             queue.launch(&suffix, shape, &merge)
         })
     }

@@ -1,13 +1,11 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Queue, suffix, with_numbers};
+use super::{Address, Arrays, Queue, bits, elements, slice, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{Error, MergeKernel};
-use kernels_gpu::block::indexed_merge;
-use kernels_gpu::block::tile;
+use cuda_std::Word;
 use kernels_gpu::kernels::merge_fused::{self, MergeFused};
-use kernels_gpu::kernels::merge_pairs::MergePairs;
 use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::textbook::merge_basic::MergeBasic;
@@ -57,12 +55,12 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(kernel: MergeKernel, total: 
         MergeKernel::MergePath => true,
         MergeKernel::Auto => matches!(AutoMerge::of::<K>(total), AutoMerge::TwoPhase),
     };
-    if two_phase { split_bytes(tuning::merge(size_of::<K>()), total) } else { 0 }
+    if two_phase { split_bytes(tuning::merge(size_of::<K>(), 0), total) } else { 0 }
 }
 
-/// Bytes of workspace for a merge into `total` keys with values.
+/// Bytes of workspace for a merge into `total` keys with values, of which all widths have tiles of one shape.
 pub(in crate::gpu) const fn pairs_workspace_bytes<K: Key>(total: usize) -> usize {
-    split_bytes(tuning::indexed(size_of::<K>()), total)
+    split_bytes(tuning::merge(size_of::<K>(), size_of::<u32>()), total)
 }
 
 /// Bytes of a split for each tile.
@@ -96,7 +94,7 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
     if total == 0 {
         return Ok(());
     }
-    let (suffix, coding) = (suffix::<K>(0), Coding::of::<K>(false));
+    let (suffix, coding, runs) = (suffix::<K>(0), Coding::of::<K>(false), (a, b));
     let (a, m, b, n, c) = (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len, out as *mut K::Bits);
     // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
     unsafe {
@@ -130,14 +128,36 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
                 queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
             }
             (MergeKernel::Auto | MergeKernel::MergePath, _) => {
-                let tile = tuning::merge(size_of::<K>());
-                let (tile_keys, tiles, splits) = (tile.keys(), total.div_ceil(tile.keys()), workspace as *mut usize);
-                let shared_bytes = tile::shared_bytes::<K>(tile_keys);
-                let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-                queue.launch(&suffix, path_shape(tiles), &PathBig { a, m, b, n, splits, tiles, tile_keys, coding })?;
-                queue.launch(&suffix, shape, &MergeBig { a, m, b, n, c, splits, coding })
+                let (a, b) = runs;
+                let out = Arrays::keys(out, total);
+                two_phase::<K, ()>(queue, &suffix, [a, b, out], workspace)
             }
         }
+    }
+}
+
+/// Queues the merge of `a` and `b` to `out` in two phases, with values of type `V`. `suffix` is that of the instance.
+///
+/// # Safety
+/// As for [`merge()`], values included, with a split in `workspace` for each tile.
+unsafe fn two_phase<K: Key, V: Word>(
+    queue: &impl Queue,
+    suffix: &str,
+    [a, b, out]: [Arrays; 3],
+    workspace: Address,
+) -> Result<(), Error> {
+    let tile = tuning::merge(size_of::<K>(), size_of::<V>());
+    let (tile_keys, tiles, splits) = (tile.keys(), out.len.div_ceil(tile.keys()), workspace as *mut usize);
+    let shared_bytes = merge_path::shared_bytes::<K>(tile_keys, tile.items_per_thread, size_of::<V>() > 0);
+    let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
+    let coding = Coding::of::<K>(false);
+    let path = PathBig { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
+    let c = elements::<K, V>((out.keys, out.values));
+    let merge = MergeBig { a: slice::<K, V>(a), b: slice::<K, V>(b), c, splits, coding };
+    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+    unsafe {
+        queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
+        queue.launch(suffix, shape, &merge)
     }
 }
 
@@ -158,23 +178,10 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
     out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let tile = tuning::indexed(size_of::<K>());
-    let (tile_keys, tiles, splits) = (tile.keys(), out.len.div_ceil(tile.keys()), workspace as *mut usize);
-    let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
-    let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-    let (a_keys, m, b_keys, n) = (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len);
-    let coding = Coding::of::<K>(false);
-    let path = PathBig { a: a_keys, m, b: b_keys, n, splits, tiles, tile_keys, coding };
-    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
-    unsafe {
-        queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
-        with_numbers!(out.value_bytes, V => {
-            let (a_values, b_values) = (a.values as *const V, b.values as *const V);
-            let (c_keys, c_values) = (out.keys as *mut K::Bits, out.values as *mut V);
-            let merge = MergePairs { a_keys, a_values, m, b_keys, b_values, n, c_keys, c_values, splits, coding };
-            queue.launch(&suffix::<K>(out.value_bytes), shape, &merge)
-        })
-    }
+    with_numbers!(out.value_bytes, V => {
+        // SAFETY: the caller's promise.
+        unsafe { two_phase::<K, V>(queue, &suffix::<K>(out.value_bytes), [a, b, out], workspace) }
+    })
 }
 
 /// The merge of `a` and `b`, with values or without, to `out`, which has as many keys as both. Kernels of the textbook

@@ -52,7 +52,7 @@ use cuda_std::launch::Arguments;
 use cust::event::{Event, EventFlags};
 use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
 use cust::stream::{Stream as Handle, StreamWaitEventFlags};
-use kernels_gpu::kernels::sort::elements::Elements;
+use kernels_gpu::elements::{Elements, Slice};
 use kernels_gpu::key::Key;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use thresholds::Thresholds;
@@ -207,6 +207,11 @@ fn suffix<K: Key>(value_bytes: usize) -> String {
 /// Keys and values at these addresses.
 fn elements<K: Key, V>((keys, values): (Address, Address)) -> Elements<K::Bits, V> {
     Elements { keys: keys as *mut K::Bits, values: values as *mut V }
+}
+
+/// The elements of `arrays`, and how many there are.
+fn slice<K: Key, V>(arrays: Arrays) -> Slice<K::Bits, V> {
+    Slice { at: elements::<K, V>((arrays.keys, arrays.values)), len: arrays.len }
 }
 
 /// Does something with `V` as the type of numbers of that many bytes: `u32` or `u64`.

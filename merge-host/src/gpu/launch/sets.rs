@@ -1,11 +1,12 @@
 //! Set operations on two sorted arrays.
 
 use super::merge::path_shape;
-use super::{Address, Arrays, Queue, align, elements, suffix, with_values};
+use super::{Address, Arrays, Queue, align, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::set_operation::{Kept, SetOperation};
+use kernels_gpu::elements::Output;
 use kernels_gpu::kernels::set_operation as kernel;
 use kernels_gpu::kernels::set_operation::balance_path::BalancePath;
 use kernels_gpu::kernels::set_operation::combine_sets::{self, CombineSets};
@@ -53,13 +54,13 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     count: Address,
     workspace: Address,
 ) -> Result<(), Error> {
-    let (m, n, tile) = (a.len, b.len, ROW.sets.of(size_of::<K>(), out.value_bytes));
-    let tiles = tiles::<K>(m + n, out.value_bytes);
+    let tile = ROW.sets.of(size_of::<K>(), out.value_bytes);
+    let tiles = tiles::<K>(a.len + b.len, out.value_bytes);
     if tiles == 0 {
         // SAFETY: `count` has 8 bytes, as the caller promises.
         return unsafe { queue.clear(count, 2) };
     }
-    let kept = kept_steps(operation);
+    let (kept, suffix_of_values) = (kept_steps(operation), suffix::<K>(out.value_bytes));
     let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
     let tile_keys = combine_sets::tile_keys(tile.threads, tile.items_per_thread);
     let coding = Coding::of::<K>(false);
@@ -77,24 +78,12 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     // look-back are cleared before.
     unsafe {
         queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
-        let (a_keys, b_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits);
-        let path = BalancePath { a: a_keys, m, b: b_keys, n, splits, tiles, tile_keys, coding };
+        let path = BalancePath { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
         queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
         with_values!(out.value_bytes, V => {
-            let combine = CombineSets {
-                a: elements::<K, V>((a.keys, a.values)),
-                m,
-                b: elements::<K, V>((b.keys, b.values)),
-                n,
-                out: elements::<K, V>((out.keys, out.values)),
-                capacity: out.len,
-                count: count as *mut u64,
-                tiles: workspace as *mut u64,
-                splits,
-                kept,
-                coding,
-            };
-            queue.launch(&suffix::<K>(out.value_bytes), shape, &combine)
+            let (a, b, tiles) = (slice::<K, V>(a), slice::<K, V>(b), workspace as *mut u64);
+            let out = Output { at: slice::<K, V>(out).at, capacity: out.len, count: count as *mut u64 };
+            queue.launch(&suffix_of_values, shape, &CombineSets { a, b, out, tiles, splits, kept, coding })
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The first k keys in their order.
 
 use super::sort::{SortPlan, sort};
-use super::{Address, Arrays, Queue, align, bits, elements, suffix, with_values};
+use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{Error, SortKernel, SortOrder};
@@ -131,9 +131,8 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
         Shape { blocks: 1, threads: choose_digit::THREADS as u32, shared_bytes: choose_digit::SHARED_BYTES };
     let collect = |collection: u32| {
         with_values!(value_bytes, V => {
-            let (from, out) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>((out.keys, out.values)));
-            let candidates = elements::<K, V>(candidates);
-            let collect = Collect { from, n, candidates, out, k, progress, places, collection, coding };
+            let (from, out, candidates) = (slice::<K, V>(from), slice::<K, V>(out), elements::<K, V>(candidates));
+            let collect = Collect { from, candidates, out, progress, places, collection, coding };
             // SAFETY: the caller's promise for the arrays; the digits have been chosen, and the chunks counted.
             unsafe { queue.launch(&suffix::<K>(value_bytes), collect_shape, &collect) }
         })
@@ -155,13 +154,13 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
         let behind = |at: Address, bytes: usize| at + (first * bytes) as Address;
         let to = (behind(candidates.0, size_of::<K>()), behind(candidates.1, value_bytes));
         with_values!(value_bytes, V => {
-            let (from, to) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>(to));
+            let (from, to) = (slice::<K, V>(from), elements::<K, V>(to));
             let candidates = elements::<K, V>(candidates);
             let suffix = suffix::<K>(value_bytes);
             // SAFETY: the caller's promise for the arrays; the sample has been taken, and the room for candidates is of
             // two times the pages.
             unsafe {
-                queue.launch(&suffix, shape, &Gather { from, n, to, pages, progress, coding })?;
+                queue.launch(&suffix, shape, &Gather { from, to, pages, progress, coding })?;
                 queue.launch(&suffix, pack_shape, &Pack { from: to, candidates, k, pages, progress })
             }
         })

@@ -1,19 +1,23 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
 use super::DIGITS_CAPACITY;
-use super::counters::Counters;
 use super::digits::{Curve, Digits, LINEAR};
 use super::offsets::Offsets;
 use super::workspace::{Job, Plan, Segment, Workspace};
+use crate::block::clear;
+use crate::block::counters::Counters;
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::clear;
+use crate::kernels::sort::for_each_batch;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
+
+/// Counters of each digit.
+pub(super) const COPIES: u32 = 2;
 
 shared_memory! {
     /// Shared memory of a block that counts.
     struct Memory() {
-        counts: Counters {},
+        counters: [u32; COPIES * DIGITS_CAPACITY],
         /// For each digit, how many keys had been counted before a tile.
         before: [u32; DIGITS_CAPACITY],
     }
@@ -53,7 +57,8 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
     // SAFETY: the launch has `COUNT_SHARED_BYTES`. Barriers come between clearing, adding to and reading counts. One
     // comes after `before` is cleared; then its words of digits `2 * word` and `2 * word + 1` are used by one thread
     // only, the same for all tiles.
-    let Memory { counts, before } = unsafe { Memory::at_start() };
+    let Memory { counters, before } = unsafe { Memory::at_start() };
+    let counts = Counters::<COPIES>(counters);
     let parts = workspace.parts(level);
     if plan.in_order != 0 {
         let mut part = thread::block_idx_x();
@@ -105,7 +110,7 @@ fn count_part<B: Bits, const NT: usize>(
     part: u32,
     digits: Digits<B>,
     coding: Coding<B>,
-    counts: Counters,
+    counts: Counters<COPIES>,
     before: Shared<u32>,
     offsets: Offsets,
 ) {
@@ -150,7 +155,7 @@ pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
     keys: GlobalMut<B>,
     digits: Digits<B>,
     coding: Coding<B>,
-    counts: Counters,
+    counts: Counters<COPIES>,
 ) {
     // A loop for each curve: one for all takes more registers.
     match digits.curve {
@@ -169,34 +174,10 @@ pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
 fn count_by<B: Bits, const NT: usize, const BATCH: usize>(
     keys: GlobalMut<B>,
     digit: impl Fn(B) -> u32,
-    counts: Counters,
+    counts: Counters<COPIES>,
 ) {
     let add = |key: B| counts.add(digit(key));
-    let at = count_batches::<B, NT, BATCH>(keys, thread::thread_idx_x(), add);
-    let at = if BATCH > 4 { count_batches::<B, NT, 4>(keys, at, add) } else { at };
-    count_batches::<B, NT, 1>(keys, at, add);
-}
-
-/// Adds `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives where the next
-/// one is.
-///
-/// All loads of a batch, and then all additions: the compiler does not change their order.
-#[inline(always)]
-#[track_caller]
-pub(super) fn count_batches<B: Bits, const NT: usize, const BATCH: usize>(
-    keys: GlobalMut<B>,
-    mut at: u32,
-    add: impl Fn(B),
-) -> u32 {
-    while at + const { ((BATCH - 1) * NT) as u32 } < keys.len() as u32 {
-        let mut own = [B::MIN; BATCH];
-        for i in 0..BATCH {
-            own[i] = keys.get(at as usize + i * NT);
-        }
-        for i in 0..BATCH {
-            add(own[i]);
-        }
-        at += const { (BATCH * NT) as u32 };
-    }
-    at
+    let at = for_each_batch::<B, NT, BATCH>(keys, thread::thread_idx_x(), add);
+    let at = if BATCH > 4 { for_each_batch::<B, NT, 4>(keys, at, add) } else { at };
+    for_each_batch::<B, NT, 1>(keys, at, add);
 }

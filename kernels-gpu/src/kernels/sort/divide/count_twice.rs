@@ -8,12 +8,12 @@
 //!
 //! If a counter overflows, which the sum of all reveals, these counts are discarded, and `count_digits` counts again.
 
-use super::count_digits::count_batches;
 use super::digits::{Digits, FINER};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
+use crate::block::clear;
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::{clear, is_whole_warps};
+use crate::kernels::sort::{for_each_batch, is_whole_warps};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
@@ -68,8 +68,8 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
         let finer = digits.finer_of(coding.encode(key));
         counters.fetch_add(finer % COUNTERS, 1 << (finer / COUNTERS * 16));
     };
-    let at = count_batches::<B, NT, 8>(keys, thread, add);
-    count_batches::<B, NT, 1>(keys, at, add);
+    let at = for_each_batch::<B, NT, 8>(keys, thread, add);
+    for_each_batch::<B, NT, 1>(keys, at, add);
     thread::sync_threads();
     // A warp adds up those of a digit of the lower half of the finer digits, and of one of the upper half.
     let (lane, warps) = (warp::lane_id(), const { NT as u32 / WARP_SIZE });

@@ -7,8 +7,7 @@
 //!   place_parts       with values: where those of each part go                  │ for a block become those of
 //!   place_buckets     where the keys of each digit go                           │ the next level
 //!   divide            the keys go there                                         │
-//!   sort_buckets      each bucket sorted by one block, in shared memory
-//!   sort_long_buckets the same of longer ones, by larger blocks: these need not be divided again
+//!   sort_buckets      each bucket sorted by one block, in shared memory; long ones, by larger blocks, need not be divided again
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
 //!
@@ -19,25 +18,27 @@
 //!
 //! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one
 //! buffer and writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are
-//! equal keep no order, which nothing can tell. Those with values do: kernels whose names end in `_with_values` move
-//! both, and equal keys stay in their order.
+//! equal keep no order, which nothing can tell. Those with values do. So kernels move keys alone `in_any_order` and
+//! sort them `by_keys`, and move keys with values `in_order` and sort them `by_numbers`.
 
+mod bins;
+mod by_keys;
+mod by_numbers;
 pub mod choose_digits;
 pub mod count_digits;
 pub mod count_twice;
-mod counters;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;
-pub mod divide_with_values;
+mod in_any_order;
+mod in_order;
 mod offsets;
 pub mod once;
 pub mod place_buckets;
 pub mod place_parts;
+mod rest_in_order;
 pub mod sort_buckets;
-pub mod sort_buckets_with_values;
 pub mod sort_rest;
-pub mod sort_rest_with_values;
 mod tiles;
 pub mod workspace;
 

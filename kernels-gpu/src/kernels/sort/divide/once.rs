@@ -9,20 +9,22 @@
 //! In the second step all blocks find out whether keys of a digit are too many for a block. Then nothing is moved.
 
 use super::choose_digits::{Choice, ChooseMemory, How, Undivided, choose, note_parts, of_thread};
-use super::count_digits::{COUNT_THREADS, count};
-use super::counters::Counters;
+use super::count_digits::{COPIES, COUNT_THREADS, count};
 use super::digits::{ANY, Curve, Digits, LINEAR};
-use super::divide::{TileMemory, load, move_keys};
+use super::in_any_order::{TileMemory, load, move_keys};
 use super::place_buckets::{PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment};
 use super::sort_buckets::{fail, few};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
-use super::{sort_buckets, sort_buckets_with_values};
+use super::{DIGITS_CAPACITY, sort_buckets};
+use crate::block::clear;
+use crate::block::counters::Counters;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::block::sort_tile::{KeyTile, sort_tile};
 use crate::block::tile;
+use crate::elements::Arrays;
 use crate::kernels::sort::detect_runs::Detection;
-use crate::kernels::sort::{clear, is_whole_warps};
+use crate::kernels::sort::is_whole_warps;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use core::cell::Cell;
@@ -35,7 +37,7 @@ shared_memory! {
     /// Shared memory of a block that chooses digits and counts them.
     struct CountMemory() {
         choice: ChooseMemory {},
-        counts: Counters {},
+        counters: [u32; COPIES * DIGITS_CAPACITY],
     }
 }
 
@@ -84,7 +86,8 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     let (keys, workspace, detection) =
         unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job), Detection::new(job.order)) };
     // SAFETY: the launch has `COUNT_ONCE_SHARED_BYTES`. Barriers come between clearing, adding and reading.
-    let CountMemory { choice: memory, counts } = unsafe { CountMemory::at_start() };
+    let CountMemory { choice: memory, counters: words } = unsafe { CountMemory::at_start() };
+    let counts = Counters::<COPIES>(words);
     let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
     if block == 0 && thread == 0 {
         workspace.clear();
@@ -149,11 +152,7 @@ fn has_descent<B: Bits>(keys: GlobalMut<B>, first: usize, end: usize, coding: Co
 /// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes`
 /// bytes.
 pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: usize) -> u32 {
-    if bytes == 4 {
-        sort_buckets::shared_bytes::<u32>(threads, items_per_thread)
-    } else {
-        sort_buckets_with_values::shared_bytes(threads, items_per_thread, bytes, 0)
-    }
+    sort_buckets::shared_bytes(threads, items_per_thread, bytes, 0)
 }
 
 /// Kernel: moves all keys from `from` to `to`, to the places of their digits, and lists the buckets that these make, as
@@ -186,7 +185,9 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     // index of its own: tiles reserve those of their keys by `fetch_add`.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     if thread::block_idx_x() < plan.parts(plan.n) {
-        let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
+        let Some(tile) = Tiles::<B, ()>::of(plan, workspace, 0).next() else {
+            return;
+        };
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
@@ -313,11 +314,8 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         // SAFETY: all `NT` threads of the block are here, as `DIVIDED` is the same for all; the launch has
         // `sort_shared_bytes`; `divide_once` has listed the buckets, of up to `NT * VT` keys.
         unsafe {
-            if size_of::<B>() == 4 {
-                sort_buckets::sort_all::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, fail);
-            } else {
-                sort_buckets_with_values::sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, fail);
-            }
+            let sides = [keys, scratch].map(Arrays::alone);
+            sort_buckets::sort_all::<B, (), NT, VT, FEW, true>(workspace, sides, coding, fail);
         }
         left = if failed.get() { workspace.buckets() } else { 0 };
     }
@@ -328,7 +326,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         )
     };
     // SAFETY: the tile is no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort of
-    // buckets reads nothing that is here: how many buckets there are is behind the slots, or in registers. Barriers of
+    // buckets reads nothing that is here: how many buckets there are is behind as many keys as the tile has. Barriers of
     // `sort_tile`, and one after each tile, come between writing and reading.
     let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
     let (is_divided, mut i) = (detection.is_divided(), thread::block_idx_x());

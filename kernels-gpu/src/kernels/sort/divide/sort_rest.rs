@@ -1,47 +1,57 @@
 //! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins
-//! were too full. One block sorts each by merging, slowly; there is none of them unless keys are made for it.
+//! were too full. One block sorts each, slowly; there is none of them unless keys are made for it.
+//!
+//! Tiles are sorted, and then runs are merged. Keys with values [stay in order](super::rest_in_order).
 
+use super::rest_in_order::{merge_pairs_of_runs, sort_elements};
 use super::workspace::{Bucket, Job, Workspace};
 use crate::block::shared_memory;
 use crate::block::sort_tile::{KeyTile, sort_tile};
 use crate::block::tile;
+use crate::elements::{Arrays, Elements, has_values};
 use crate::kernels::sort::is_whole_warps;
 use crate::key::{Bits, Coding};
 use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for tiles of `slots` keys.
-pub const fn shared_bytes<B: Bits>(slots: usize) -> u32 {
-    KeyTile::<B>::bytes(slots)
+/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values or without: a key for
+/// each slot, or a number of 8 bytes if there are values.
+pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u32 {
+    if key_bytes == 8 || has_values { KeyTile::<u64>::bytes(slots) } else { KeyTile::<u32>::bytes(slots) }
 }
 
-/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as
+/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `at`, keys as
 /// `coding` decodes them. Rests are where the last level has put them.
 ///
 /// # Safety
 /// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT`
 /// threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
+    u32 = <u32, (), { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
         within (ROW.sort_buckets.of(4, 0).threads, 2),
-    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
+    u64 = <u64, (), { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
         within (ROW.sort_buckets.of(8, 0).threads, 2),
+    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>,
 )]
-pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
+pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,
-    keys: *mut B,
-    scratch: *mut B,
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
     coding: Coding<B>,
 ) {
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
-    const { shared_memory::check(shared_bytes::<B>(NT * VT)) };
-    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists, which are only read, have
-    // `job.at.words` words, as `Job` says.
-    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
+    const { assert!(NT * VT <= 1 << 16, "a slot and an element have 16 bits each") };
+    const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>(), has_values::<V>())) };
+    // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap; the lists, which are only
+    // read, have `job.at.words` words, as `Job` says.
+    let (workspace, sides) = unsafe { job.open([at, scratch]) };
     each_left(workspace, job.plan.levels, |start, len, in_scratch| {
         // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
-        unsafe { sort_part::<B, NT, VT>((keys, scratch), start, len, in_scratch, coding) };
+        unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
     });
 }
 
@@ -49,7 +59,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
 /// and whether these are in the scratch array.
 #[inline(always)]
 #[track_caller]
-pub(super) fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
+fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
     let rests = workspace.rests();
     let (buckets, long) = match workspace.failures() {
         0 => (0, 0),
@@ -73,48 +83,66 @@ pub(super) fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(
     }
 }
 
-/// Sorts `len` keys from `start` on to the first of two arrays: tiles, and passes of merges of two runs.
+/// Sorts `len` elements from `start` on to the first of two sides: tiles, and passes of merges of two runs.
 ///
 /// # Safety
-/// All threads of the block make this call. Nothing else uses these keys.
+/// All threads of the block make this call. Nothing else uses these elements.
 #[inline(always)]
-unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
-    (keys, scratch): (GlobalMut<B>, GlobalMut<B>),
-    start: u32,
-    len: u32,
+unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    [at, scratch]: [Arrays<B, V>; 2],
+    (start, len): (u32, u32),
     in_scratch: bool,
     coding: Coding<B>,
 ) {
     let slots = (NT * VT) as u32;
-    // SAFETY: the launch has `shared_bytes`. Each way to fill the tile ends with a barrier before it is stored, and
-    // another one follows.
-    let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
-    let thread = thread::thread_idx_x();
-    let part = |in_scratch: bool| if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
-    // The passes that are left: each goes from one array to the other, the last one to the first.
+    let side = |in_scratch: bool| if in_scratch { scratch } else { at }.slice(start as usize, len as usize);
+    // The passes that are left: each goes from one side to the other, the last one to the first.
     let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
     let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
-    let from = part(in_scratch);
-    each_tile::<B, NT>(tile, part(passes % 2 == 1), decode(passes), |at, count| {
-        let mut keys = [B::MAX; VT];
-        for i in 0..VT {
-            let slot = thread + (i * NT) as u32;
-            if slot < count {
-                keys[i] = from.get((at + slot) as usize);
-            }
+    // SAFETY: the launch has `shared_bytes`, of which keys with values use none of this. Each way to fill the tile ends
+    // with a barrier before it is stored, and another one follows.
+    let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
+    if const { has_values::<V>() } {
+        let mut at = 0;
+        while at < len {
+            let part = |side: Arrays<B, V>| side.slice(at as usize, (len - at).min(slots) as usize);
+            sort_elements::<B, V, NT, VT>(part(side(in_scratch)), part(side(passes % 2 == 1)), decode(passes));
+            at += slots;
         }
-        // The size of the block as a variable, so that rounds are not unrolled.
-        sort_tile(keys, thread::block_dim_x(), tile);
-    });
+    } else {
+        let from = side(in_scratch).keys;
+        each_tile::<B, NT>(tile, side(passes % 2 == 1).keys, decode(passes), |at, count| {
+            load_and_sort::<B, NT, VT>(from.slice(at as usize, count as usize), tile);
+        });
+    }
     let mut run = slots;
     while passes > 0 {
-        let from = part(passes % 2 == 1);
+        let from = side(passes % 2 == 1);
         passes -= 1;
-        each_tile::<B, NT>(tile, part(passes % 2 == 1), decode(passes), |at, _| {
-            merge_tile::<B, NT, VT>(from, at, run, tile)
-        });
+        let (to, decode) = (side(passes % 2 == 1), decode(passes));
+        if const { has_values::<V>() } {
+            merge_pairs_of_runs(from, to, run, decode);
+            thread::sync_threads();
+        } else {
+            each_tile::<B, NT>(tile, to.keys, decode, |at, _| merge_tile::<B, NT, VT>(from.keys, at, run, tile));
+        }
         run *= 2;
     }
+}
+
+/// Sorts the keys of `from`, at most a tile, to shared memory. Ends with a barrier.
+#[inline(always)]
+#[track_caller]
+fn load_and_sort<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, tile: Shared<B>) {
+    let (thread, mut keys) = (thread::thread_idx_x(), [B::MAX; VT]);
+    for i in 0..VT {
+        let slot = thread + (i * NT) as u32;
+        if slot < from.len() as u32 {
+            keys[i] = from.get(slot as usize);
+        }
+    }
+    // The size of the block as a variable, so that rounds are not unrolled.
+    sort_tile(keys, thread::block_dim_x(), tile);
 }
 
 /// Fills the tile by `fill`, which gets where it begins and how many keys it has, and stores it, for all tiles of `to`.

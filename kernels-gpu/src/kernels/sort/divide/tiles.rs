@@ -3,6 +3,7 @@
 use super::digits::{Curve, Digits};
 use super::offsets::Offsets;
 use super::workspace::{Plan, Segment, Workspace};
+use crate::elements::has_values;
 use crate::key::Bits;
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -66,16 +67,16 @@ impl Tile {
 /// and there are few blocks, of which each looks at several parts.
 pub const FEW_LEFT: u32 = 2;
 
-/// The tiles of a level that are this block's.
-pub(super) struct Tiles<B, const IN_ORDER: bool> {
+/// The tiles of a level that are this block's, of keys with values of type `V`.
+pub(super) struct Tiles<B, V> {
     plan: Plan,
     workspace: Workspace,
     level: u32,
     next: u32,
-    of: PhantomData<B>,
+    of: PhantomData<(B, V)>,
 }
 
-impl<B: Bits, const IN_ORDER: bool> Tiles<B, IN_ORDER> {
+impl<B: Bits, V: Word> Tiles<B, V> {
     /// Those of `level`.
     #[inline(always)]
     pub fn of(plan: Plan, workspace: Workspace, level: u32) -> Self {
@@ -86,7 +87,7 @@ impl<B: Bits, const IN_ORDER: bool> Tiles<B, IN_ORDER> {
     /// Tiles of a part. Keys alone have parts of one.
     #[inline(always)]
     fn of_part(plan: Plan) -> u32 {
-        if IN_ORDER { plan.tiles.max(1) } else { 1 }
+        if has_values::<V>() { plan.tiles.max(1) } else { 1 }
     }
 
     /// The next one, which stays the next one until it has been passed.

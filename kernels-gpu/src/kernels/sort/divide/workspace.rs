@@ -11,6 +11,7 @@
 use super::digits::{Curve, Digits, FINER, Scale};
 use super::offsets::Offsets;
 use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
+use crate::elements::{Arrays, Elements};
 use crate::key::Bits;
 use cuda_std::prelude::*;
 
@@ -208,16 +209,16 @@ impl Job {
 }
 
 impl Job {
-    /// The lists, and both sides of the keys.
+    /// The lists, and both sides of the elements.
     ///
     /// # Safety
-    /// What [`Job`] says holds. There are as many keys on each side as the plan says, and no other thread uses one
+    /// What [`Job`] says holds. There are as many elements on each side as the plan says, and no other thread uses one
     /// while one writes it.
     #[inline(always)]
-    pub(super) unsafe fn open<B: Bits>(&self, sides: [*mut B; 2]) -> (Workspace, [GlobalMut<B>; 2]) {
-        // SAFETY: `Job` says that there are `at.words` words of lists, and the caller promises `plan.n` keys on each
-        // side.
-        unsafe { (Workspace::new(self), sides.map(|keys| GlobalMut::new(keys, self.plan.n as usize))) }
+    pub(super) unsafe fn open<B: Bits, V: Word>(&self, sides: [Elements<B, V>; 2]) -> (Workspace, [Arrays<B, V>; 2]) {
+        // SAFETY: `Job` says that there are `at.words` words of lists, and the caller promises `plan.n` elements on
+        // each side.
+        unsafe { (Workspace::new(self), sides.map(|side| side.arrays(self.plan.n as usize))) }
     }
 }
 

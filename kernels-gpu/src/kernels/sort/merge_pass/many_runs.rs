@@ -15,7 +15,7 @@ use super::merge_runs::merge_tile;
 use super::split_runs::find_splits;
 use super::{MIN_BLOCKS_PER_SM, tile_keys};
 use crate::block::LINE;
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::kernels::sort::payload::Payload;
 use crate::kernels::sort::payload::beside::Beside;
 use crate::kernels::sort::payload::nothing::Nothing;

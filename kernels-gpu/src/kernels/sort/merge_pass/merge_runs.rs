@@ -10,8 +10,8 @@
 use super::plan::Plan;
 use super::{MIN_BLOCKS_PER_SM, tile_keys};
 use crate::block::shared_memory;
+use crate::elements::{Arrays, Elements, Source};
 use crate::kernels::sort::detect_runs::Detection;
-use crate::kernels::sort::elements::{Arrays, Elements, Source};
 use crate::kernels::sort::is_whole_warps;
 use crate::kernels::sort::payload::beside::Beside;
 use crate::kernels::sort::payload::nothing::Nothing;

@@ -12,7 +12,7 @@
 use super::Payload;
 use crate::block::shared_memory::shared_memory;
 use crate::block::tile;
-use crate::kernels::sort::elements::{Arrays, Source};
+use crate::elements::{Arrays, Source};
 use crate::kernels::sort::merge_pass::plan::Plan;
 use crate::kernels::sort::merge_pass::rounds::List;
 use crate::key::Coding;

@@ -22,9 +22,9 @@ pub mod nothing;
 pub mod packed;
 mod packing;
 
-use super::elements::{Arrays, Source};
 use super::merge_pass::plan::Plan;
 use crate::block::sort_tile::KeyTile;
+use crate::elements::{Arrays, Source};
 use crate::key::{Bits, Coding};
 use cuda_std::Word;
 

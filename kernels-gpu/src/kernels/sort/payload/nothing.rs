@@ -3,7 +3,7 @@
 use super::Payload;
 use crate::block::sort_tile::{KeyTile, sort_tile};
 use crate::block::tile;
-use crate::kernels::sort::elements::{Arrays, Source};
+use crate::elements::{Arrays, Source};
 use crate::kernels::sort::merge_pass::plan::Plan;
 use crate::kernels::sort::merge_pass::rounds::merge_segments;
 use crate::key::{Bits, Coding};

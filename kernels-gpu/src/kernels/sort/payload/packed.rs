@@ -11,7 +11,7 @@ use super::packing::{
 };
 use crate::block::sort_tile::sort_tile;
 use crate::block::tile;
-use crate::kernels::sort::elements::{Arrays, Source};
+use crate::elements::{Arrays, Source};
 use crate::kernels::sort::merge_pass::plan::Plan;
 use crate::kernels::sort::merge_pass::rounds::merge_segments;
 use crate::key::{Bits, Coding};

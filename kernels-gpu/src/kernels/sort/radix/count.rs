@@ -1,19 +1,19 @@
 //! Histograms of the digits of all passes, in one reading of the keys.
 
 use super::{DIGIT_BITS, DIGITS, Job, SWEEPS};
+use crate::block::counters::Counters;
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::{clear, for_each_key};
+use crate::kernels::sort::for_each_key;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
-use cuda_std::warp::lane_id;
 
-/// Copies of each counter, which lanes use in turn: atomic additions to one word are serialized.
+/// Counters of each digit.
 const COPIES: u32 = 2;
 
 const COUNTERS: u32 = SWEEPS * DIGITS * COPIES;
 
 shared_memory! {
-    /// Shared memory of a block that counts. A counter's index is `(sweep * DIGITS + digit) * COPIES + copy`.
+    /// Shared memory of a block that counts. The digits of a sweep follow those of the one before.
     pub(super) struct CountMemory() {
         counters: [u32; COUNTERS],
     }
@@ -36,15 +36,15 @@ pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
     // SAFETY: the caller passes the job's `n` keys at `keys`, which are only read, and a `Job` that meets its
     // requirements.
     let (workspace, keys) = unsafe { (job.open(), GlobalMut::new(keys, job.n as usize)) };
-    let (thread, copy) = (thread::thread_idx_x(), lane_id() % COPIES);
-    clear::<NT>(counters, COUNTERS);
+    let (thread, counters) = (thread::thread_idx_x(), Counters::<COPIES>(counters));
+    counters.clear::<NT>(SWEEPS * DIGITS);
     workspace.published.clear(share as usize * NT + thread as usize, job.shares as usize * NT);
     thread::sync_threads();
     let add = |key: B| {
         let bits = coding.encode(key).to_register() as u32;
         for sweep in 0..SWEEPS {
             let digit = bits >> (sweep * DIGIT_BITS) & (DIGITS - 1);
-            counters.fetch_add((sweep * DIGITS + digit) * COPIES + copy, 1);
+            counters.add(sweep * DIGITS + digit);
         }
     };
     let len = keys.len().div_ceil(job.shares.max(1) as usize);
@@ -52,15 +52,5 @@ pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
     let keys = keys.slice(first, len.min(keys.len() - first));
     for_each_key::<B, NT>(keys, add);
     thread::sync_threads();
-    let mut digit = thread;
-    while digit < SWEEPS * DIGITS {
-        let mut sum = 0;
-        for copy in 0..COPIES {
-            sum += counters.get(digit * COPIES + copy);
-        }
-        if sum > 0 {
-            workspace.counts().fetch_add(digit as usize, sum);
-        }
-        digit += NT as u32;
-    }
+    counters.add_to::<NT>(workspace.counts());
 }

@@ -5,7 +5,7 @@ use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
 use super::sweep::{Memory, sweep_tile};
 use super::{Job, PHASES};
 use crate::block::shared_memory;
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::kernels::sort::is_whole_warps;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;

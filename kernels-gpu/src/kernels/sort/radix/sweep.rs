@@ -3,10 +3,10 @@
 use super::count::CountMemory;
 use super::look_back::Counts;
 use super::{DIGIT_BITS, DIGITS, Job, SWEEPS, Workspace};
+use crate::block::clear;
 use crate::block::scan::sum_before;
 use crate::block::shared_memory::{of_widths, shared_memory};
-use crate::kernels::sort::clear;
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::kernels::sort::tile_in_order::{BitsAt, Places, Span, TileMemory, move_tile};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;

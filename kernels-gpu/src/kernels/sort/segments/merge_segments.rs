@@ -9,7 +9,7 @@
 //! is where the sort of its runs has left it: in the array if the number of passes is even, else in the scratch.
 
 use super::{Units, passes};
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::kernels::sort::merge_pass::merge_runs::merge_tile;
 use crate::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, tile_keys};
 use crate::kernels::sort::payload::Payload;

@@ -33,6 +33,20 @@ pub const fn threads(keys: usize) -> usize {
 /// The most threads of a block.
 pub const MOST_THREADS: usize = threads(MAX_MIDDLE);
 
+/// Which segments of an array a launch sorts.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct WhichSegments {
+    /// Keys of the array.
+    pub n: usize,
+    /// The length of all segments, of which the last one may have fewer keys; or 0 for those of a list.
+    pub length: u32,
+    /// The list of `middle`.
+    pub list: u32,
+    /// The lists.
+    pub middle: MiddleSegments,
+}
+
 shared_memory! {
     /// Which part of the keys the segment of a block is. Each thread reads this again and again instead of keeping it
     /// in registers.
@@ -59,13 +73,13 @@ impl SegmentWords {
     /// As for the first call of that, before which thread 0 makes this one.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn begin(self, length: u32, middle: MiddleSegments, list: u32) {
-        if length == 0 {
+    pub unsafe fn begin(self, which: WhichSegments) {
+        if which.length == 0 {
             // SAFETY: the caller promises the lists.
-            self.words.set(COUNT, unsafe { middle.open() }.count(list as usize) as u64);
+            self.words.set(COUNT, unsafe { which.middle.open() }.count(which.list as usize) as u64);
         }
         // SAFETY: the caller's promise.
-        unsafe { self.fetch(thread::block_idx_x() as u64, length, middle, list) };
+        unsafe { self.fetch(thread::block_idx_x() as u64, which) };
     }
 
     /// Makes segment `i` the next one, and brings its entry on its way, if there is one.
@@ -74,7 +88,7 @@ impl SegmentWords {
     /// As for [`next`](Self::next).
     #[inline(always)]
     #[track_caller]
-    unsafe fn fetch(self, i: u64, length: u32, middle: MiddleSegments, list: u32) {
+    unsafe fn fetch(self, i: u64, WhichSegments { length, list, middle, .. }: WhichSegments) {
         self.words.set(NUMBER, i);
         if length == 0 && i < self.words.get(COUNT) {
             // SAFETY: the caller promises the lists.
@@ -82,16 +96,15 @@ impl SegmentWords {
         }
     }
 
-    /// Makes the segment the next one of the block: of list `list` of `middle`, or of `length` keys of `n` if `length`
-    /// is not 0. It has no keys if there are no more.
+    /// Makes the segment the next one of the block. It has no keys if there are no more.
     ///
     /// # Safety
     /// The lists are what [`MiddleSegments`] says, and nothing is appended to this one any more. Thread 0 makes this
     /// call, between two barriers.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn next(self, n: usize, length: u32, middle: MiddleSegments, list: u32) {
-        let i = self.words.get(NUMBER);
+    pub unsafe fn next(self, which: WhichSegments) {
+        let (n, length, i) = (which.n, which.length, self.words.get(NUMBER));
         let Listed { start, len, level } = if length > 0 {
             let start = (i as usize * length as usize).min(n);
             Listed { start, len: (length as usize).min(n - start) as u32, level: 0 }
@@ -102,7 +115,7 @@ impl SegmentWords {
             Listed { start: 0, len: 0, level: 0 }
         };
         // SAFETY: the caller's promise. The entry has been read.
-        unsafe { self.fetch(i + thread::grid_dim_x() as u64, length, middle, list) };
+        unsafe { self.fetch(i + thread::grid_dim_x() as u64, which) };
         self.words.set(START, start as u64);
         self.words.set(LEN, len as u64);
         self.words.set(LEVEL, level as u64);

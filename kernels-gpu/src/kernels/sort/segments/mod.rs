@@ -27,9 +27,8 @@
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
 //! | [`middle_runs`] | the merges of runs that warps sort, by which a block does that |
 //! | [`sort_middle_segments`] | their sort |
-//! | [`sort_middle_segments_with_values`] | the same of keys with values, by numbers |
-//! | [`sort_middle_by_bins`] | the sort of segments, and of parts of long ones, by bins, of keys of 4 bytes alone |
-//! | [`sort_middle_by_numbers`] | the same of keys with values, and of 8 bytes, by numbers of 4 bytes |
+//! | `middle_by_numbers` | the sort of one with values, by numbers |
+//! | [`sort_middle_by_bins`] | the sort of segments, and of parts of long ones, by bins |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
 //! | [`long`] | long segments of keys alone, or of 4 bytes with values, divided digit by digit instead |
 
@@ -37,6 +36,7 @@ pub mod find_segments;
 pub mod long;
 pub mod merge_segments;
 pub mod middle;
+mod middle_by_numbers;
 pub mod middle_runs;
 mod numbered_lanes;
 mod numbers;
@@ -44,9 +44,7 @@ mod padded;
 mod row_slots;
 mod segment_tile;
 pub mod sort_middle_by_bins;
-pub mod sort_middle_by_numbers;
 pub mod sort_middle_segments;
-pub mod sort_middle_segments_with_values;
 pub mod sort_rows;
 pub mod sort_segments;
 pub mod sort_short_segments;

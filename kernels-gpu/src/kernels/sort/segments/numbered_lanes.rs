@@ -8,10 +8,11 @@
 //! Groups are put in order by the lanes where they begin, if some keys are not and if no group is long. An index counts
 //! from where the segment of a group begins, which leaves most bits for keys.
 
-use super::numbers::{MOST_ALIKE, Numbers, Pass, insert};
+use super::numbers::{MOST_ALIKE, Numbers, Pass};
 use super::padded::{LaneRow, slot};
 use super::row_slots::RowSlots;
 use crate::key::Bits;
+use crate::thread::insertion::insert;
 use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;

@@ -109,24 +109,3 @@ impl Numbers {
 
 /// The most keys of a group that are put in order by insertion.
 pub(super) const MOST_ALIKE: u32 = 16;
-
-/// Puts what is from rank `first` to `last` in the order of the keys, by insertion, which moves none of equal keys.
-/// O(n²) for n keys, O(n) if they are in order.
-#[inline(always)]
-#[track_caller]
-pub(super) fn insert<T: Copy, B: Ord>(
-    (first, last): (u32, u32),
-    get: impl Fn(u32) -> T,
-    set: impl Fn(u32, T),
-    key: impl Fn(T) -> B,
-) {
-    for next in first + 1..=last {
-        let (own, mut at) = (get(next), next);
-        let own_key = key(own);
-        while at > first && key(get(at - 1)) > own_key {
-            set(at, get(at - 1));
-            at -= 1;
-        }
-        set(at, own);
-    }
-}

@@ -17,7 +17,7 @@ use super::Bounds;
 use crate::block::indexed_merge::Cursors;
 use crate::block::shared_memory::shared_memory;
 use crate::block::tile;
-use crate::kernels::sort::elements::{Arrays, has_values};
+use crate::elements::{Arrays, has_values};
 use crate::key::{Bits, Coding};
 use crate::thread::indexed_key::{indexed, key_and_index};
 use crate::thread::network::{Wire, sort_registers};

@@ -1,12 +1,13 @@
-//! Segments of more than 1024 keys alone that one block holds: each by [runs](super::middle_runs) of 1024 that a warp
-//! sorts in registers, and merges of them.
+//! Segments of more than 1024 keys that one block holds: each by [runs](super::middle_runs) of 1024 that a warp sorts
+//! in registers, and merges of them. Keys with values are sorted [as numbers](super::middle_by_numbers), stably.
 //!
 //! The last run has the greatest keys behind its own, up to whole runs of 1024.
 
-use super::middle::MiddleSegments;
-use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
-use crate::block::shared_memory::shared_memory;
+use super::middle_by_numbers::{Memory, Sort};
+use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, WhichSegments, end_of_runs, merge_runs, own_row, sort_run};
+use crate::block::shared_memory::{of_widths, shared_memory};
 use crate::block::swizzled::Swizzled;
+use crate::elements::{Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::warp::sort_lanes::LANE_KEYS;
 use cuda_std::prelude::*;
@@ -14,65 +15,90 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, sync_warp};
 use cuda_std::{recomputed, shared};
 
 shared_memory! {
-    /// Shared memory of a block of `threads` threads.
-    struct Memory<B: Word>(threads: usize) {
+    /// Shared memory of a block of `threads` threads, for keys alone.
+    struct KeyMemory<B: Word>(threads: usize) {
         slots: [B; LANE_KEYS * threads],
         segment: SegmentWords {},
     }
 }
 
-/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes.
-pub const fn shared_bytes(key_bytes: usize, threads: usize) -> u32 {
-    if key_bytes == 4 { Memory::<u32>::bytes(threads) } else { Memory::<u64>::bytes(threads) }
+/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of
+/// `value_bytes` bytes, or 0.
+pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
+    match (key_bytes, value_bytes) {
+        (4, 0) => KeyMemory::<u32>::bytes(threads),
+        (8, 0) => KeyMemory::<u64>::bytes(threads),
+        _ => of_widths!(key_bytes, value_bytes, Memory::bytes(threads)),
+    }
 }
 
-/// Kernel: sorts each segment of `class` that `middle` lists; or, if `length` is not 0, each segment of `length` keys,
-/// of which the last one may have fewer. Blocks take one after the other. Keys of an odd level are in `scratch` before.
+/// Kernel: sorts each segment of `which`. Blocks take one after the other. Elements of an odd level are in `scratch`
+/// before.
 ///
 /// # Safety
-/// There are `n` keys, in global memory, and as many in `scratch` if there are segments of odd levels, which do not
-/// overlap, and `middle` is what [`MiddleSegments`] says, after all launches that list segments. Blocks have as many
-/// [`threads`](super::middle_runs::threads) as the longest segment asks for, or more, and [`shared_bytes`] of dynamic
-/// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// There are as many elements as `which` says, in global memory, and as many in `scratch` if there are segments of odd
+/// levels, which do not overlap. The lists are what [`MiddleSegments`](super::middle::MiddleSegments) says, after all
+/// launches that list segments. Blocks have as many [`threads`](super::middle_runs::threads) as the longest segment
+/// asks for, or more, and [`shared_bytes`] of dynamic shared memory. `minus_one` is
+/// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32> within (MOST_THREADS, 2),
-    u64 = <u64> within (MOST_THREADS, 1),
+    u32 = <u32, ()> within (MOST_THREADS, 2),
+    u64 = <u64, ()> within (MOST_THREADS, 1),
+    u32v4 = <u32, u32> within (MOST_THREADS, 2),
+    u32v8 = <u32, u64> within (MOST_THREADS, 2),
 )]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn sort_middle_segments<B: Bits>(
-    keys: *mut B,
-    scratch: *mut B,
-    n: usize,
-    length: u32,
-    middle: MiddleSegments,
-    class: u32,
+pub unsafe fn sort_middle_segments<B: Bits, V: Word>(
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
+    which: WhichSegments,
     coding: Coding<B>,
     minus_one: u32,
 ) {
-    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for
-    // the slots are where `sort` says.
-    let Memory { slots, segment } = unsafe { Memory::<B>::at_start(thread::block_dim_x() as usize) };
+    const {
+        assert!(
+            size_of::<B>() == 4 || !has_values::<V>(),
+            "a number has all bits of a key, or an index and as many as are left out fit beside it"
+        )
+    };
+    let threads = thread::block_dim_x() as usize;
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers.
+    let segment = unsafe {
+        if const { has_values::<V>() } {
+            Memory::<B, V>::at_start(threads).segment
+        } else {
+            KeyMemory::<B>::at_start(threads).segment
+        }
+    };
     if thread::thread_idx_x() == 0 {
         // SAFETY: the caller promises the lists.
-        unsafe { segment.begin(length, middle, class) };
+        unsafe { segment.begin(which) };
     }
     loop {
         if thread::thread_idx_x() == 0 {
+            // To keep where the list is takes registers.
+            let which = WhichSegments { list: recomputed(which.list), ..which };
             // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
-            unsafe { segment.next(n, length, middle, class) };
+            unsafe { segment.next(which) };
         }
         thread::sync_threads();
         if segment.len() == 0 {
             return;
         }
-        let level = segment.level();
-        // SAFETY: the caller promises the keys, of which a segment is used by one block.
-        let part = |keys: *mut B| unsafe { GlobalMut::new(keys, n) }.slice(segment.start(), segment.len());
-        let from = if level % 2 == 0 { keys } else { scratch };
-        let encode = if level == 0 { coding } else { Coding::NONE };
-        // SAFETY: all threads of the block are here, with the same segment. Its last barrier comes before the next
-        // one's words.
-        unsafe { sort(|| part(from), || part(keys), Swizzled::new(slots), (encode, coding), minus_one) };
+        // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the launch has
+        // `shared_bytes`, and the caller promises the elements. The last barrier comes before the next segment's words.
+        unsafe {
+            if const { has_values::<V>() } {
+                let memory = Memory::<B, V>::at_start(threads);
+                Sort { at, scratch, n: which.n, coding, memory }.sort(minus_one);
+            } else {
+                let level = segment.level();
+                let part = |keys: *mut B| GlobalMut::new(keys, which.n).slice(segment.start(), segment.len());
+                let from = if level % 2 == 0 { at.keys } else { scratch.keys };
+                let encode = if level == 0 { coding } else { Coding::NONE };
+                let slots = Swizzled::new(KeyMemory::<B>::at_start(threads).slots);
+                sort_keys(|| part(from), || part(at.keys), slots, (encode, coding), minus_one);
+            }
+        }
     }
 }
 
@@ -82,7 +108,7 @@ pub unsafe fn sort_middle_segments<B: Bits>(
 /// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which
 /// each thread has a row. There are as many as keys or more.
 #[inline(always)]
-unsafe fn sort<B: Bits>(
+unsafe fn sort_keys<B: Bits>(
     from: impl Fn() -> GlobalMut<B>,
     to: impl Fn() -> GlobalMut<B>,
     slots: Swizzled<B>,

@@ -3,7 +3,7 @@
 use super::segment_tile::{Heads, Tagged, Wide, shared_bytes, sort_segments_of_tile};
 use super::{Bounds, Segments, Tiles, Unit, Units, passes};
 use crate::block::shared_memory;
-use crate::kernels::sort::elements::Elements;
+use crate::elements::Elements;
 use crate::kernels::sort::is_whole_warps;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;

@@ -18,7 +18,7 @@ use super::padded::{LaneRow, slot};
 use super::row_slots::{RowSlots, sort_row};
 use super::{Bounds, Segments, Tiles};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::{Arrays, Elements, has_values};
+use crate::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::sort_lanes::{Group, LANE_KEYS};

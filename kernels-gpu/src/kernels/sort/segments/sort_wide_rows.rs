@@ -13,7 +13,7 @@
 use super::padded::{LaneRow, slot};
 use super::row_slots::{RowSlots, sort_row};
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::elements::{Arrays, Elements, has_values};
+use crate::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::warp::sort_lanes::{Group, LANE_KEYS};
 use cuda_std::prelude::*;

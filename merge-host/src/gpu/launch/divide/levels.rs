@@ -1,7 +1,7 @@
 //! Divisions level by level, from one side of the array to the other, and the sort of what they make.
 
-use super::super::{Address, Arrays, Queue, bits, elements, suffix, with_numbers};
-use super::plan::LONG_BUCKETS;
+use super::super::{Address, Arrays, Queue, bits, elements, suffix, with_values};
+use super::plan::{LONG_BUCKETS, long_suffix};
 use super::{DividePlan, Words};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -9,13 +9,10 @@ use kernels_gpu::kernels::sort::divide::choose_digits::{self, ChooseDigits};
 use kernels_gpu::kernels::sort::divide::count_digits::{self, CountDigits};
 use kernels_gpu::kernels::sort::divide::count_twice::{self, CountTwice};
 use kernels_gpu::kernels::sort::divide::divide::Divide;
-use kernels_gpu::kernels::sort::divide::divide_with_values::DivideWithValues;
 use kernels_gpu::kernels::sort::divide::place_buckets::{self, PlaceBuckets};
 use kernels_gpu::kernels::sort::divide::place_parts::{self, PlaceParts};
-use kernels_gpu::kernels::sort::divide::sort_buckets::{self, SortBuckets, SortLongBuckets};
-use kernels_gpu::kernels::sort::divide::sort_buckets_with_values::{self, SortBucketsWithValues, SortWideBuckets};
+use kernels_gpu::kernels::sort::divide::sort_buckets::{self, SortBuckets, is_by_keys};
 use kernels_gpu::kernels::sort::divide::sort_rest::{self, SortRest};
-use kernels_gpu::kernels::sort::divide::sort_rest_with_values::{self, SortRestWithValues};
 use kernels_gpu::kernels::sort::divide::workspace::{Job, Layout};
 use kernels_gpu::kernels::sort::divide::{self as divisions, FEW_LEFT};
 use kernels_gpu::key::{Coding, Key};
@@ -226,15 +223,10 @@ impl<K: Key> Division<K> {
         };
         let shape = how.divide_shape::<K>(blocks);
         let suffix = how.tile_suffix::<K>();
-        if value_bytes == 0 {
-            let (from, to) = (from.0 as *mut K::Bits, to.0 as *mut K::Bits);
-            // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
-            return unsafe { queue.launch(&suffix, shape, &Divide { job, from, to, level, coding }) };
-        }
-        with_numbers!(value_bytes, V => {
+        with_values!(value_bytes, V => {
             let (from, to) = (elements::<K, V>(from), elements::<K, V>(to));
-            // SAFETY: as above.
-            unsafe { queue.launch(&suffix, shape, &DivideWithValues { job, from, to, level, coding, indexes }) }
+            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            unsafe { queue.launch(&suffix, shape, &Divide { job, from, to, level, coding, indexes }) }
         })
     }
 
@@ -245,51 +237,30 @@ impl<K: Key> Division<K> {
     unsafe fn sort_buckets(&self, queue: &impl Queue) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, bucket, .. }, job, coding, sides, .. } = self;
         let suffix = suffix::<K>(value_bytes);
-        let Tile { threads, items_per_thread } = bucket;
-        let shared_bytes = match (value_bytes, size_of::<K>()) {
-            (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
-            (_, key_bytes) => sort_buckets_with_values::shared_bytes(threads, items_per_thread, key_bytes, value_bytes),
-        };
-        let rest_bytes = match value_bytes {
-            0 => sort_rest::shared_bytes::<K::Bits>(bucket.keys()),
-            _ => sort_rest_with_values::shared_bytes(bucket.keys()),
-        };
+        let bytes =
+            |tile: Tile| sort_buckets::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes);
         let blocks = divisions::usual_buckets(plan.n as usize, bucket.keys());
         // Fewer that take several are faster for keys of 4 bytes alone, and end sooner where keys are not divided.
-        let takes_several = value_bytes == 0 && size_of::<K>() == 4;
+        let takes_several = is_by_keys(size_of::<K>(), value_bytes);
         let most_blocks = if takes_several { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
-        let blocks = blocks.min(most_blocks);
-        let shape = Shape { blocks, threads: threads as u32, shared_bytes };
-        let rest = queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes);
-        if value_bytes > 0 {
-            return with_numbers!(value_bytes, V => {
-                let (at, scratch) = (elements::<K, V>(sides[0]), elements::<K, V>(sides[1]));
-                // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask
-                // for.
-                unsafe {
-                    queue.launch(&suffix, shape, &SortBucketsWithValues { job, at, scratch, coding })?;
-                    queue.launch(&suffix, rest, &SortRestWithValues { job, at, scratch, coding })
+        let (threads, blocks) = (bucket.threads as u32, blocks.min(most_blocks));
+        let shape = Shape { blocks, threads, shared_bytes: bytes(bucket) };
+        let rest_bytes = sort_rest::shared_bytes(bucket.keys(), size_of::<K>(), value_bytes > 0);
+        let rest = queue.persistent(FEW_BLOCKS, threads, rest_bytes);
+        with_values!(value_bytes, V => {
+            let (at, scratch) = (elements::<K, V>(sides[0]), elements::<K, V>(sides[1]));
+            let sort = SortBuckets { job, at, scratch, coding };
+            // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+            unsafe {
+                queue.launch(&suffix, shape, &sort)?;
+                if plan.long > 0 {
+                    let blocks = long_bucket_blocks(plan.levels) * queue.multiprocessors();
+                    let threads = LONG_BUCKETS.threads as u32;
+                    let shape = Shape { blocks, threads, shared_bytes: bytes(LONG_BUCKETS) };
+                    queue.launch(&long_suffix::<K>(), shape, &sort)?;
                 }
-            });
-        }
-        let (keys, scratch) = (sides[0].0 as *mut K::Bits, sides[1].0 as *mut K::Bits);
-        // SAFETY: as above.
-        unsafe {
-            if size_of::<K>() == 4 {
-                queue.launch(&suffix, shape, &SortBuckets { job, keys, scratch, coding })?;
-            } else {
-                queue.launch(&suffix, shape, &SortWideBuckets { job, keys, scratch, coding })?;
+                queue.launch(&suffix, rest, &SortRest { job, at, scratch, coding })
             }
-        }
-        if plan.long > 0 {
-            let Tile { threads, items_per_thread } = LONG_BUCKETS;
-            let shared_bytes = sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread);
-            let blocks = long_bucket_blocks(plan.levels) * queue.multiprocessors();
-            let shape = Shape { blocks, threads: threads as u32, shared_bytes };
-            // SAFETY: as above.
-            unsafe { queue.launch(&suffix, shape, &SortLongBuckets { job, keys, scratch, coding })? };
-        }
-        // SAFETY: as above.
-        unsafe { queue.launch(&suffix, rest, &SortRest { job, keys, scratch, coding }) }
+        })
     }
 }

@@ -4,12 +4,16 @@ use super::super::{Thresholds, suffix};
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Layout, Plan};
 use kernels_gpu::kernels::sort::divide::{self as divisions, divide};
-use kernels_gpu::kernels::sort::tile_in_order;
 use kernels_gpu::key::Key;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 
 /// Buckets that larger blocks sort, of which a multiprocessor holds one.
 pub(super) const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
+
+/// How the name of the instance that sorts these ends.
+pub(super) fn long_suffix<K: Key>() -> String {
+    format!("{}long", suffix::<K>(0))
+}
 
 /// How keys are divided.
 #[derive(Clone, Copy)]
@@ -69,10 +73,7 @@ impl DividePlan {
     /// The launch of `blocks` blocks that divide tiles.
     pub(super) fn divide_shape<K: Key>(self, blocks: usize) -> Shape {
         let Self { tile, value_bytes, .. } = self;
-        let shared_bytes = match value_bytes {
-            0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
-            _ => tile_in_order::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
-        };
+        let shared_bytes = divide::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes);
         Shape { blocks, threads: tile.threads as u32, shared_bytes }
     }
 

@@ -198,7 +198,6 @@ fn one_group_is_a_merge_of_all_runs() {
         let shape = Shape::any(&[runs], 20_000);
         let seed = fresh_seed();
         let device = check_keys::<u32, u32>(Keys::Few.random(shape.longest(), seed), &shape, (runs, usize::MAX), seed);
-        let kernel = if runs == 2 { "merge_two_runs_pairs" } else { kernel };
         assert!(device.kernels().contains(kernel) && !device.kernels().contains("pad_runs"), "{:?}", device.kernels());
         // Groups without runs before and behind it.
         check::<u64>(Keys::Any, &Shape { groups: vec![0, 0, runs, 0], ..shape }, MERGE);

@@ -106,8 +106,7 @@ fn lengths_around_those_of_tiles() {
         for value_bytes in [0, 4, 8] {
             for k in [2u32, 4, 16] {
                 let tile = match (k, value_bytes) {
-                    (2, 0) => tuning::merge(size_of::<K>()).keys(),
-                    (2, _) => tuning::indexed(size_of::<K>()).keys(),
+                    (2, _) => tuning::merge(size_of::<K>(), value_bytes).keys(),
                     _ => keys_of_tile(size_of::<K>(), value_bytes, k) as usize,
                 };
                 for total in [tile - 1, tile, tile + 1, 2 * tile] {

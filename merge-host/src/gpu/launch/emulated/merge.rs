@@ -87,7 +87,7 @@ fn two_runs_are_merged_by_every_kernel() {
         for kernel in MergeKernel::ALL {
             let tile = match kernel {
                 MergeKernel::Auto => tuning::fused(size_of::<K>()).keys(),
-                MergeKernel::MergePath => tuning::merge(size_of::<K>()).keys(),
+                MergeKernel::MergePath => tuning::merge(size_of::<K>(), 0).keys(),
                 MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => 2048,
             };
             let around = [small, tile, 3 * tile].into_iter().flat_map(|total| [total - 1, total, total + 1]);

@@ -1,15 +1,12 @@
 //! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts
 //! what is left, instead of by runs and passes of merges.
 
-use super::super::{Address, Arrays, Queue, align, elements, suffix, with_numbers};
+use super::super::{Address, Arrays, Queue, align, elements, suffix, with_values};
 use super::has_short;
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::segments::long::count_long_segments::{self, COUNT_THREADS, CountLongSegments};
 use kernels_gpu::kernels::sort::segments::long::divide_long_segments::{self, DivideLongSegments};
-use kernels_gpu::kernels::sort::segments::long::divide_long_segments_with_values::{
-    self, DivideLongSegmentsWithValues,
-};
 use kernels_gpu::kernels::sort::segments::long::find_long_segments::{self, FIND_THREADS, FindLongSegments};
 use kernels_gpu::kernels::sort::segments::long::place_long_segments::{self, PLACE_THREADS, PlaceLongSegments};
 use kernels_gpu::kernels::sort::segments::long::{self, LongSegments, levels, long_tile, most_units};
@@ -110,11 +107,7 @@ impl LongPlan {
             shared_bytes,
         };
         let place_shape = shape(PLACE_BLOCKS, PLACE_THREADS as usize, place_long_segments::shared_bytes());
-        let divide_bytes = if value_bytes == 0 {
-            divide_long_segments::shared_bytes(key_bytes)
-        } else {
-            divide_long_segments_with_values::shared_bytes(key_bytes, value_bytes)
-        };
+        let divide_bytes = divide_long_segments::shared_bytes(key_bytes, value_bytes);
         let persistent = shape(tile.blocks, tile.threads, divide_bytes);
         let whole_units = self.n as usize / tile.keys();
         let (keys, scratch_keys) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits);
@@ -134,18 +127,12 @@ impl LongPlan {
                 queue.launch(&suffix, count_shape, &count)?;
                 queue.launch(&suffix, place_shape, &PlaceLongSegments { long, middle, level })?;
             }
-            if value_bytes == 0 {
-                let divide = DivideLongSegments { keys, scratch: scratch_keys, long, level, coding };
+            with_values!(value_bytes, V => {
+                let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
+                let divide = DivideLongSegments { at, scratch, long, level, coding };
                 // SAFETY: as above.
                 unsafe { queue.launch(&suffix, divide_shape, &divide)? };
-            } else {
-                with_numbers!(value_bytes, V => {
-                    let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
-                    let divide = DivideLongSegmentsWithValues { at, scratch, long, level, coding };
-                    // SAFETY: as above.
-                    unsafe { queue.launch(&suffix, divide_shape, &divide)? };
-                });
-            }
+            });
         }
         Ok(())
     }

@@ -1,19 +1,19 @@
 //! How many keys of each long segment have each digit.
 
 use super::{LongSegments, Unit};
+use crate::block::counters::Counters;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::has_values;
+use crate::elements::has_values;
 use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
-use crate::kernels::sort::{clear, for_each_key, is_whole_warps};
+use crate::kernels::sort::{for_each_key, is_whole_warps};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
-use cuda_std::warp::lane_id;
 
-/// Counters of each digit, which lanes use in turn.
+/// Counters of each digit.
 const COPIES: u32 = 8;
 
 shared_memory! {
-    /// Shared memory of a block. A counter is `digit * COPIES + copy`.
+    /// Shared memory of a block.
     struct Memory() {
         counters: [u32; DIGITS * COPIES],
     }
@@ -56,18 +56,18 @@ pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
     let share = |block: u32| (block as usize * units / thread::grid_dim_x() as usize) as u32;
     let (mut i, last) = (share(thread::block_idx_x()), share(thread::block_idx_x() + 1));
     let thread = thread::thread_idx_x();
-    let copy = lane_id() % COPIES;
+    let counters = Counters::<COPIES>(counters);
     let is_counted_with = |unit: Unit, first: Unit| unit.start == first.start && (!has_values::<V>() || unit == first);
     while i < last {
         let first = workspace.unit(level, i);
-        clear::<NT>(counters, counters.len());
+        counters.clear::<NT>(DIGITS);
         thread::sync_threads();
         // The units of the share that are of this segment.
         let mut unit = first;
         while is_counted_with(unit, first) {
             let (begin, len) = unit.span::<B, V>();
             for_each_key::<B, NT>(keys.slice(begin as usize, len as usize), |key| {
-                counters.fetch_add(first.digit.of(coding.encode(key)) * COPIES + copy, 1);
+                counters.add(first.digit.of(coding.encode(key)));
             });
             i += 1;
             if i == last {
@@ -78,10 +78,7 @@ pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
         thread::sync_threads();
         let mut digit = thread;
         while digit < DIGITS {
-            let mut sum = 0;
-            for copy in 0..COPIES {
-                sum += counters.get(digit * COPIES + (copy + digit) % COPIES);
-            }
+            let sum = counters.of(digit);
             if has_values::<V>() {
                 workspace.unit_counts(first.start, first.number).set(digit as usize, sum);
             }

@@ -1,4 +1,5 @@
-//! The keys of each unit of a long segment go to the places of their digits.
+//! The keys of each unit of a long segment go to the places of their digits. Keys with values stay [in
+//! order](tile_in_order), and keys alone need not:
 //!
 //! ```text
 //!   unit       │ 3 1 0 3 2 0 1 3 │     the keys of each digit are counted, by atomic additions
@@ -7,19 +8,21 @@
 //! ```
 
 use super::rounds::{RoundMemory, Rounds, UnitOfRound};
-use super::{LongSegments, Workspace, long_tile};
+use super::{LongSegments, PART_UNITS, Workspace, long_tile};
+use crate::block::clear;
 use crate::block::scan::{BLOCK_WORDS, sum_before};
-use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::tile_in_order::{DIGIT_BITS, DIGITS, ToDigit};
-use crate::kernels::sort::{clear, is_whole_warps};
+use crate::block::shared_memory::{self, of_widths, shared_memory};
+use crate::elements::{Arrays, Elements, has_values};
+use crate::kernels::sort::is_whole_warps;
+use crate::kernels::sort::tile_in_order::{self, DIGIT_BITS, DIGITS, Places, Span, ToDigit, move_tile};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, lanes_alike, shuffle_idx};
 
 shared_memory! {
-    /// Shared memory of a block, for tiles of `slots` keys.
-    struct Memory<B: Word>(slots: usize) {
+    /// Shared memory of a block, for tiles of `slots` keys alone.
+    struct KeyMemory<B: Word>(slots: usize) {
         keys: [B; slots],
         scan: [u32; BLOCK_WORDS],
         /// For each digit how many keys have it, and then the slot of the first.
@@ -32,70 +35,160 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for keys of `key_bytes` bytes.
-pub const fn shared_bytes(key_bytes: usize) -> u32 {
-    let slots = long_tile(key_bytes, 0).keys();
-    if key_bytes == 8 { Memory::<u64>::bytes(slots) } else { Memory::<u32>::bytes(slots) }
+shared_memory! {
+    /// Shared memory of a block, for tiles of `threads * items_per_thread` keys with values.
+    struct Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        tile: tile_in_order::TileMemory<B, V> { threads, items_per_thread },
+        units: RoundMemory {},
+    }
+}
+
+/// Bytes of dynamic shared memory for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
+    let tile = long_tile(key_bytes, value_bytes);
+    match (key_bytes, value_bytes) {
+        (4, 0) => KeyMemory::<u32>::bytes(tile.keys()),
+        (8, 0) => KeyMemory::<u64>::bytes(tile.keys()),
+        _ => of_widths!(key_bytes, value_bytes, Memory::bytes(tile.threads, tile.items_per_thread)),
+    }
 }
 
 /// Keys of a thread that are on their way to or from slots at once.
 const MOVED: usize = 4;
 
-/// Kernel: moves the keys of all units of `level` to the places of their digits, from `keys` to `scratch` or back. The
-/// first level encodes keys by `coding`, and the last one decodes them.
+/// Kernel: moves the elements of all units of `level` to the places of their digits, from `at` to `scratch` or back.
+/// The first level encodes keys by `coding`, and the last one decodes them.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `keys` and `scratch` have capacity for
-/// as many keys, and do not overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for
-/// units of `NT * VT` keys.
+/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `at` and `scratch` have as many
+/// elements, and do not overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units
+/// of `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { long_tile(4, 0).threads }, { long_tile(4, 0).items_per_thread }> within (long_tile(4, 0).threads, long_tile(4, 0).blocks),
-    u64 = <u64, { long_tile(8, 0).threads }, { long_tile(8, 0).items_per_thread }> within (long_tile(8, 0).threads, long_tile(8, 0).blocks),
+    u32 = <u32, (), { long_tile(4, 0).threads }, { long_tile(4, 0).items_per_thread }>
+        within (long_tile(4, 0).threads, long_tile(4, 0).blocks),
+    u64 = <u64, (), { long_tile(8, 0).threads }, { long_tile(8, 0).items_per_thread }>
+        within (long_tile(8, 0).threads, long_tile(8, 0).blocks),
+    u32v4 = <u32, u32, { long_tile(4, 4).threads }, { long_tile(4, 4).items_per_thread }>
+        within (long_tile(4, 4).threads, long_tile(4, 4).blocks),
+    u32v8 = <u32, u64, { long_tile(4, 8).threads }, { long_tile(4, 8).items_per_thread }>
+        within (long_tile(4, 8).threads, long_tile(4, 8).blocks),
 )]
-pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
-    keys: *mut B,
-    scratch: *mut B,
+pub unsafe fn divide_long_segments<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
     long: LongSegments,
     level: u32,
     coding: Coding<B>,
 ) {
-    const { assert!(is_whole_warps(NT) && NT * VT == super::unit_keys(size_of::<B>(), 0), "a unit is a tile") };
-    const { assert!(NT >= DIGITS as usize, "a thread has one digit at most") };
-    const { assert!(VT.is_multiple_of(MOVED), "keys are moved so many at once") };
-    const { shared_memory::check(shared_bytes(size_of::<B>())) };
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
+    const { assert!(NT * VT == super::unit_keys(size_of::<B>(), size_of::<V>()), "a unit is a tile") };
+    const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>())) };
     // SAFETY: the caller promises the workspace and the memory, whose words of units nothing else uses. All threads of
     // the block are here.
-    let (workspace, memory, mut rounds) = unsafe {
-        let (workspace, memory) = (long.open::<B, ()>(), Memory::<B>::at_start(NT * VT));
-        (workspace, memory, Rounds::begin(workspace, level, memory.units))
+    let (workspace, mut rounds) = unsafe {
+        let units = if const { has_values::<V>() } {
+            Memory::<B, V>::at_start(NT, VT).units
+        } else {
+            KeyMemory::<B>::at_start(NT * VT).units
+        };
+        let workspace = long.open::<B, V>();
+        (workspace, Rounds::begin(workspace, level, units))
     };
+    let sides = [at, scratch];
     while let Some(unit) = rounds.unit() {
-        let tile = Tile { sides: [keys, scratch], unit, workspace, level, coding };
-        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both arrays,
-        // of which this launch reads one and writes the other, each key to an index of its own, as tiles reserve those
-        // of their keys.
+        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both sides, of
+        // which this launch reads one and writes the other, each element to an index of its own: tiles reserve those of
+        // their keys, or all have been counted.
         unsafe {
-            if tile.keys().len() == NT * VT {
-                tile.divide::<NT, VT, true>(memory);
+            if const { has_values::<V>() } {
+                divide_in_order::<B, V, NT, VT>(sides, unit, workspace, level, coding);
             } else {
-                tile.divide::<NT, VT, false>(memory);
+                let tile = Tile { sides: sides.map(|side| side.keys), unit, workspace, level, coding };
+                let memory = KeyMemory::<B>::at_start(NT * VT);
+                if tile.keys().len() == NT * VT {
+                    tile.divide::<NT, VT, true>(memory);
+                } else {
+                    tile.divide::<NT, VT, false>(memory);
+                }
             }
             rounds.pass();
         }
     }
 }
 
-/// A unit. What is known of it is read and computed anew at each call: to keep it takes registers.
-struct Tile<B> {
+/// Moves the elements of a unit, of which those of one digit stay in their order.
+///
+/// # Safety
+/// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory
+/// but for the units. Both sides have all elements that the workspace is for and do not overlap; in this launch, one is
+/// read and the other written, by calls for different units.
+#[inline(always)]
+unsafe fn divide_in_order<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    sides: [Elements<B, V>; 2],
+    unit: UnitOfRound,
+    workspace: Workspace<B, V>,
+    level: u32,
+    coding: Coding<B>,
+) {
+    let n = workspace.long.n as usize;
+    let [from, to] = if level.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
+    let (begin, len) = unit.get().span::<B, V>();
+    let places = Counted::<B, V, NT> { workspace, level, unit };
+    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local
+    // memory.
+    let digits = || unit.get().digit;
+    let decode = if unit.get().digit.shift == 0 { coding } else { Coding::NONE };
+    let codings = (if level == 0 { coding } else { Coding::NONE }, |key| decode.decode(key));
+    // SAFETY: the caller promises the memory and the elements. Barriers of `move_tile` come between writing and reading
+    // the memory. All threads of the block are here. Tiles that are not full are filled up; a unit has a key at least.
+    unsafe {
+        let (from, to, memory): (Arrays<B, V>, _, _) =
+            (from.arrays(n), to.arrays(n), Memory::<B, V>::at_start(NT, VT).tile);
+        move_tile::<B, V, _, NT, VT, true>(Span { begin, len }, digits, &places, from, false, codings, memory, to);
+    }
+}
+
+/// The places of a unit's keys: where those of its part begin, and after those of the units before it there.
+struct Counted<B, V, const NT: usize> {
+    workspace: Workspace<B, V>,
+    level: u32,
+    unit: UnitOfRound,
+}
+
+impl<B: Bits, V: Word, const NT: usize> Places for Counted<B, V, NT> {
+    #[inline(always)]
+    unsafe fn begin(&self, distances: Shared<u32>, _: Shared<u32>) {
+        let Self { workspace, level, unit } = *self;
+        let unit = unit.get();
+        let first = unit.part::<V>() * PART_UNITS as u32;
+        let begins = workspace.counts(level, unit.start, unit.part::<V>());
+        let mut digit = thread::thread_idx_x();
+        while digit < DIGITS {
+            let mut places = [0; PART_UNITS];
+            places[0] = begins.get(digit as usize);
+            for i in 1..PART_UNITS {
+                let before = first + i as u32 - 1;
+                if before < unit.number {
+                    places[i] = workspace.unit_counts(unit.start, before).get(digit as usize);
+                }
+            }
+            distances.set(digit, places.into_iter().sum());
+            digit += NT as u32;
+        }
+    }
+}
+
+/// A unit of keys alone. What is known of it is read and computed anew at each call: to keep it takes registers.
+struct Tile<B, V> {
     /// The arrays of all keys, one for levels of either parity.
     sides: [*mut B; 2],
     unit: UnitOfRound,
-    workspace: Workspace<B, ()>,
+    workspace: Workspace<B, V>,
     level: u32,
     coding: Coding<B>,
 }
 
-impl<B: Bits> Tile<B> {
+impl<B: Bits, V: Word> Tile<B, V> {
     /// The array from which the keys of `level` are moved.
     ///
     /// # Safety
@@ -111,7 +204,7 @@ impl<B: Bits> Tile<B> {
     #[inline(always)]
     #[track_caller]
     fn keys(&self) -> GlobalMut<B> {
-        let (begin, len) = self.unit.get().span::<B, ()>();
+        let (begin, len) = self.unit.get().span::<B, V>();
         // SAFETY: whoever makes a tile promises both sides.
         unsafe { self.side(self.level) }.slice(begin as usize, len as usize)
     }
@@ -136,8 +229,10 @@ impl<B: Bits> Tile<B> {
     /// memory but for the units. Both sides have all keys that the workspace is for and do not overlap; in this launch,
     /// one is read and the other written, by calls for different units.
     #[inline(always)]
-    unsafe fn divide<const NT: usize, const VT: usize, const FULL: bool>(&self, memory: Memory<B>) {
-        let Memory { keys, scan, begins, distances, uneven, .. } = memory;
+    unsafe fn divide<const NT: usize, const VT: usize, const FULL: bool>(&self, memory: KeyMemory<B>) {
+        const { assert!(has_values::<V>() || NT >= DIGITS as usize, "a thread has one digit at most") };
+        const { assert!(has_values::<V>() || VT.is_multiple_of(MOVED), "keys are moved so many at once") };
+        let KeyMemory { keys, scan, begins, distances, uneven, .. } = memory;
         let (from, mut own) = (self.keys(), [B::MIN; VT]);
         let len = from.len() as u32;
         for i in 0..VT {
@@ -179,7 +274,7 @@ impl<B: Bits> Tile<B> {
             uneven.fetch_add(0, 1);
         }
         thread::sync_threads();
-        let (len, digit_of) = (self.unit.get().span::<B, ()>().1, self.digits());
+        let (len, digit_of) = (self.unit.get().span::<B, V>().1, self.digits());
         if FULL && uneven.get(0) > 0 {
             for i in 0..VT {
                 // SAFETY: all lanes of the warp are here, with keys of all rows.
@@ -206,7 +301,7 @@ impl<B: Bits> Tile<B> {
         thread::sync_threads();
         // SAFETY: as the caller promises.
         let to = unsafe { self.side(self.level + 1) };
-        let (len, digit_of) = (self.unit.get().span::<B, ()>().1, self.digits());
+        let (len, digit_of) = (self.unit.get().span::<B, V>().1, self.digits());
         let is_last = self.unit.get().digit.shift == 0;
         let decode = if is_last { self.coding } else { Coding::NONE };
         let thread = recomputed(thread::thread_idx_x());

@@ -30,20 +30,18 @@
 //! | [`count_long_segments`] | how many keys of each segment have each digit |
 //! | [`place_long_segments`] | where the keys of each digit go, and who sorts them |
 //! | `rounds` | which units a block moves |
-//! | [`divide_long_segments`] | the keys of each unit go there |
-//! | [`divide_long_segments_with_values`] | the same with their values, in order |
+//! | [`divide_long_segments`] | the keys of each unit go there, and their values in order |
 
 pub mod count_long_segments;
 pub mod divide_long_segments;
-pub mod divide_long_segments_with_values;
 pub mod find_long_segments;
 pub mod place_long_segments;
 mod rounds;
 
 use super::middle::MAX_BINNED;
 use super::middle_runs::MAX_MIDDLE;
+use crate::elements::has_values;
 use crate::kernels::sort::divide::usual_len;
-use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{DIGIT_BITS, DIGITS, ToDigit};
 use crate::key::Bits;
 use crate::tuning::{DivideTile, ROW};

@@ -14,7 +14,7 @@
 use super::{Digit, LongSegments, Unit, Workspace};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::elements::has_values;
+use crate::elements::has_values;
 use crate::kernels::sort::segments::middle::{Lists, MAX_BINNED, MAX_LIGHT, MiddleSegments};
 use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::Bits;

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::gpu::kernels::Shape;
+use kernels_gpu::elements::Elements;
 use kernels_gpu::kernels::sort::segments::middle::{
     BINNED, CLASSES, LISTS, MAX_BINNED, MIN_BINNED, MiddleSegments, class_keys, list_words,
 };
-use kernels_gpu::kernels::sort::segments::middle_runs::threads;
+use kernels_gpu::kernels::sort::segments::middle_runs::{WhichSegments, threads};
 use kernels_gpu::kernels::sort::segments::sort_middle_by_bins::{self, BINS_THREADS, SortMiddleByBins};
 use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SortMiddleSegments};
 use kernels_gpu::key::{Coding, Key};
@@ -168,21 +169,22 @@ fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u
     let (device, n) = (Device::new(fresh_seed()), input.len());
     let coding = Coding::<<K as Key>::Bits>::of::<K>(descending);
     let (array, counts, list) = (device.array(input), device.array(&[0; LISTS]), device.uninit(list_words(n)));
-    let (keys, scratch) = (address(array) as *mut <K as Key>::Bits, std::ptr::null_mut());
-    let (counts_at, list) = (counts.as_mut_ptr(), list.as_mut_ptr());
-    let middle = MiddleSegments { counts: counts_at, list, n: n as u32 };
-    let shared_bytes = sort_middle_by_bins::shared_bytes();
+    let at = Elements { keys: address(array) as *mut <K as Key>::Bits, values: std::ptr::null_mut::<()>() };
+    let scratch = Elements { keys: std::ptr::null_mut(), ..at };
+    let middle = MiddleSegments { counts: counts.as_mut_ptr(), list: list.as_mut_ptr(), n: n as u32 };
+    let which = WhichSegments { n, length: length as u32, list: BINNED as u32, middle };
+    let shared_bytes = sort_middle_by_bins::shared_bytes(4, 0);
     let shape = Shape { blocks: 3, threads: BINS_THREADS as u32, shared_bytes };
-    let sort = SortMiddleByBins { keys, scratch, n, length: length as u32, middle, coding };
+    let sort = SortMiddleByBins { at, scratch, which, coding };
     // SAFETY: the arrays are as long as the kernels are told, here and below, and the emulator checks accesses.
     unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
     let left = device.read(counts);
     for class in 0..CLASSES {
         let threads = threads(class_keys(class));
-        let shared_bytes = sort_middle_segments::shared_bytes(4, threads);
+        let shared_bytes = sort_middle_segments::shared_bytes(4, 0, threads);
         let shape = Shape { blocks: 2, threads: threads as u32, shared_bytes };
-        let (class, minus_one) = (class as u32, MINUS_ONE);
-        let sort = SortMiddleSegments { keys, scratch, n, length: 0, middle, class, coding, minus_one };
+        let which = WhichSegments { length: 0, list: class as u32, ..which };
+        let sort = SortMiddleSegments { at, scratch, which, coding, minus_one: MINUS_ONE };
         // SAFETY: as above.
         unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
     }

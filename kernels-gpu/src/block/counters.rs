@@ -9,26 +9,19 @@
 //! Lanes that add to the same word wait for each other. So each digit has several counters, which lanes use in turn:
 //! where many keys have the same digit, fewer of a warp's do at the same word.
 
-use super::DIGITS_CAPACITY;
-use crate::block::shared_memory::shared_memory;
 use cuda_std::prelude::*;
 
-/// Counters of each digit.
-const COPIES: u32 = 2;
+/// The counters of a block's digits: `COPIES` of each digit, a power of two. Copy `copy` of the counter of a digit is
+/// word `digit * COPIES + copy`.
+#[derive(Clone, Copy)]
+pub struct Counters<const COPIES: u32>(pub Shared<u32>);
 
-shared_memory! {
-    /// The counters of a block's digits. That of a digit in a copy is `digit * COPIES + copy`.
-    pub(super) struct Counters() {
-        words: [u32; COPIES * DIGITS_CAPACITY],
-    }
-}
-
-impl Counters {
-    /// Sets those of the first `count` digits to 0.
+impl<const COPIES: u32> Counters<COPIES> {
+    /// Sets those of the first `count` digits to 0. All `NT` threads of the block make this call.
     #[inline(always)]
     #[track_caller]
     pub fn clear<const NT: usize>(self, count: u32) {
-        crate::kernels::sort::clear::<NT>(self.words, count * COPIES);
+        super::clear::<NT>(self.0, count * COPIES);
     }
 
     /// Adds a key of `digit`.
@@ -36,7 +29,7 @@ impl Counters {
     #[track_caller]
     pub fn add(self, digit: u32) {
         let copy = warp::lane_id() % COPIES;
-        self.words.slice(copy, self.words.len() + 1 - COPIES).fetch_add(digit * COPIES, 1);
+        self.0.slice(copy, self.0.len() + 1 - COPIES).fetch_add(digit * COPIES, 1);
     }
 
     /// How many keys have been added to those of `digit`.
@@ -45,7 +38,9 @@ impl Counters {
     pub fn of(self, digit: u32) -> u32 {
         let mut sum = 0;
         for copy in 0..COPIES {
-            sum += self.words.get(digit * COPIES + copy);
+            // Neighbouring lanes read neighbouring digits, each another copy, so that they use more banks.
+            let copy = if COPIES > 2 { (copy + digit) % COPIES } else { copy };
+            sum += self.0.get(digit * COPIES + copy);
         }
         sum
     }

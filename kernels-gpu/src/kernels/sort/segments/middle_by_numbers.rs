@@ -1,5 +1,5 @@
-//! Middle segments of keys of 4 bytes with values: sorted by [runs](super::middle_runs) as keys alone are, of numbers
-//! of 4 bytes.
+//! The sort of a middle segment of keys of 4 bytes with values, by [runs](super::middle_runs) as keys alone are, of
+//! numbers of 4 bytes.
 //!
 //! ```text
 //!   numbers    │ key - least │ index │     all different: the sort is stable
@@ -10,13 +10,13 @@
 //! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be
 //! sorted twice more (`numbers`).
 
-use super::middle::MiddleSegments;
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
-use super::numbers::{MOST_ALIKE, Numbers, Pass, insert};
-use crate::block::shared_memory::{of_widths, shared_memory};
+use super::numbers::{MOST_ALIKE, Numbers, Pass};
+use crate::block::shared_memory::shared_memory;
 use crate::block::swizzled::Swizzled;
-use crate::kernels::sort::elements::{Arrays, Elements};
+use crate::elements::{Arrays, Elements};
 use crate::key::{Bits, Coding};
+use crate::thread::insertion::insert;
 use crate::warp::sort_lanes::LANE_KEYS;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max, sync_warp};
@@ -40,9 +40,9 @@ shared_memory! {
 
 shared_memory! {
     /// Shared memory of a block of `threads` threads.
-    struct Memory<B: Word, V: Word>(threads: usize) {
+    pub(super) struct Memory<B: Word, V: Word>(threads: usize) {
         slots: Slots<B, V> { threads },
-        segment: SegmentWords {},
+        pub segment: SegmentWords {},
         /// How keys become numbers.
         coding: [u32; Numbers::WORDS],
         /// The greatest key of each warp, and that of the complements.
@@ -64,82 +64,37 @@ const MOST_GROUPS: u32 = 256;
 /// Keys of a thread that are on their way from slots at once.
 const MOVED: usize = 8;
 
-/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of
-/// `value_bytes` bytes.
-pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
-    of_widths!(key_bytes, value_bytes, Memory::bytes(threads))
-}
-
-/// Kernel: as [`sort_middle_segments`](super::sort_middle_segments::sort_middle_segments()), for keys with values.
-/// Stable.
-///
-/// # Safety
-/// As for `sort_middle_segments`, for all arrays of `at` and `scratch`, with [`shared_bytes`].
-#[kernel(
-    u32v4 = <u32, u32> within (MOST_THREADS, 2),
-    u32v8 = <u32, u64> within (MOST_THREADS, 2),
-)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
-    at: Elements<B, V>,
-    scratch: Elements<B, V>,
-    n: usize,
-    length: u32,
-    middle: MiddleSegments,
-    class: u32,
-    coding: Coding<B>,
-    minus_one: u32,
-) {
-    const {
-        assert!(
-            size_of::<B>() == 4,
-            "a number has all bits of a key, or an index and as many as are left out fit beside it"
-        )
-    };
-    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for
-    // the rest are where `Sort` says.
-    let memory = unsafe { Memory::<B, V>::at_start(thread::block_dim_x() as usize) };
-    let segment = memory.segment;
-    if thread::thread_idx_x() == 0 {
-        // SAFETY: the caller promises the lists.
-        unsafe { segment.begin(length, middle, class) };
-    }
-    loop {
-        if thread::thread_idx_x() == 0 {
-            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
-            // Where the list of the class is takes registers to keep.
-            unsafe { segment.next(n, length, middle, recomputed(class)) };
-        }
-        thread::sync_threads();
-        if segment.len() == 0 {
-            return;
-        }
-        let sort = Sort { at, scratch, n, coding, memory };
-        // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the caller
-        // promises the elements. The last barrier comes before the next segment's words.
-        unsafe {
-            sort.load();
-            let pass = sort.sort_numbers(minus_one);
-            sort.store(pass);
-        }
-    }
-}
-
 /// The sort of a segment. What is known of it is found anew at each call: to keep that takes registers.
 ///
 /// # Safety
-/// All threads of the block make each of the unsafe calls, in the order of the kernel and behind a barrier, and nothing
-/// else uses the memory nor the part of both sides that is the segment, for which the kernel's promises hold.
+/// All threads of the block make each of the unsafe calls, in the order of [`sort`](Self::sort) and behind a barrier,
+/// and nothing else uses the memory nor the part of both sides that is the segment, for which the kernel's promises
+/// hold.
 #[derive(Clone, Copy)]
-struct Sort<B, V> {
-    at: Elements<B, V>,
-    scratch: Elements<B, V>,
-    n: usize,
-    coding: Coding<B>,
-    memory: Memory<B, V>,
+pub(super) struct Sort<B, V> {
+    pub at: Elements<B, V>,
+    pub scratch: Elements<B, V>,
+    pub n: usize,
+    pub coding: Coding<B>,
+    pub memory: Memory<B, V>,
 }
 
 impl<B: Bits, V: Word> Sort<B, V> {
+    /// Sorts the segment, stably. Ends with a barrier.
+    ///
+    /// # Safety
+    /// As for all of these calls.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn sort(&self, minus_one: u32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.load();
+            let pass = self.sort_numbers(minus_one);
+            self.store(pass);
+        }
+    }
+
     /// Where the segment is before.
     #[inline(always)]
     #[track_caller]

@@ -1,5 +1,4 @@
-//! The end of the sort of keys with values, and of keys of 8 bytes: each bucket is sorted by one block, by numbers of 4
-//! bytes.
+//! A bucket of keys with values, or of keys of 8 bytes, sorted by bins of numbers of 4 bytes.
 //!
 //! ```text
 //!   numbers    │ key - least │ slot │     all different, sorted as keys alone are
@@ -9,29 +8,25 @@
 //!
 //! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing
 //! else are put in order once all are sorted. There are few, unless keys are made for it: if there are too many, the
-//! bucket is left to `sort_rest`. Equal keys stay in their order.
+//! bucket is not sorted. Equal keys stay in their order.
 
-use super::sort_buckets::{Bins, BucketMemory, MOST_FINER, bins, fail};
-use super::workspace::{Bucket, Job, Work, Workspace};
+use super::bins::{Bins, BucketMemory, bins};
 use crate::block::scan::{block_range, sum_before};
-use crate::block::shared_memory::{self, of_widths, shared_memory};
-use crate::kernels::sort::elements::{Arrays, Elements, has_values};
+use crate::block::shared_memory::shared_memory;
+use crate::elements::{Arrays, has_values};
 use crate::key::{Bits, Coding};
-use crate::tuning::ROW;
+use crate::thread::insertion::insert;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
 /// Bits of how many keys after one differ from it only in what is left out of their numbers.
 const ALIKE_BITS: u32 = 3;
 
+/// The most keys of a thread: it has these bits of each in one word.
+pub(super) const MOST_ITEMS: usize = (u32::BITS / ALIKE_BITS) as usize;
+
 /// So many, or more, are too many to be put in order.
 const MOST_ALIKE: u32 = (1 << ALIKE_BITS) - 1;
-
-/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with
-/// values of `value_bytes` bytes, or 0.
-pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
-    of_widths!(key_bytes, value_bytes, Slots::bytes(threads, items_per_thread))
-}
 
 /// Flag beside how many bits are left out.
 const ALL_EQUAL: u32 = 1 << 8;
@@ -81,13 +76,16 @@ impl<B: Bits> Numbers<B> {
 shared_memory! {
     /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with
     /// `items_per_thread` keys each.
-    pub(in crate::kernels::sort) struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
-        numbers: BucketMemory<u32> { threads, items_per_thread },
+    pub(super) struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        pub numbers: BucketMemory<u32> { threads, items_per_thread },
         /// How numbers are made: there are no registers to spare for that.
         least: [B; 1],
         left_out: [u32; 1],
         keys: [B; threads * items_per_thread],
         values: [V; threads * items_per_thread],
+        /// The number of buckets. Behind the keys: threads may still read it while others fill the tile of `sort_once`,
+        /// which lies at the start.
+        pub buckets: [u32; 1],
     }
 }
 
@@ -110,120 +108,6 @@ impl<B: Bits, V: Word> Slots<B, V> {
     }
 }
 
-/// Kernel: sorts all buckets, from where they are to the same indices of `at`, keys as `coding` decodes them.
-///
-/// # Safety
-/// As for [`divide_with_values`](super::divide_with_values::divide_with_values), which has been called for all levels;
-/// `scratch` is the other side of theirs; buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
-#[kernel(
-    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
-        within (ROW.sort_buckets.of(4, 4).threads, 2),
-    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>
-        within (ROW.sort_buckets.of(8, 4).threads, 2),
-    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>
-        within (ROW.sort_buckets.of(4, 8).threads, 2),
-    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>
-        within (ROW.sort_buckets.of(8, 8).threads, 2),
-)]
-pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    job: Job,
-    at: Elements<B, V>,
-    scratch: Elements<B, V>,
-    coding: Coding<B>,
-) {
-    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
-    let (workspace, n) = unsafe { (Workspace::new(&job), job.plan.n as usize) };
-    let fail = |bucket| fail(workspace, bucket);
-    // SAFETY: all arrays have `n` elements, and those of both sides do not overlap. Buckets do not overlap, and each is
-    // of one block, all of whose `NT` threads are here.
-    unsafe { sort_all::<B, V, NT, VT>(workspace, at.arrays(n), scratch.arrays(n), coding, fail) };
-}
-
-/// Kernel: as [`sort_buckets`](super::sort_buckets::sort_buckets()), for keys of 8 bytes.
-///
-/// # Safety
-/// As for `sort_buckets`, with [`shared_bytes`].
-#[kernel(
-    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
-        within (ROW.sort_buckets.of(8, 0).threads, 2),
-)]
-pub unsafe fn sort_wide_buckets<B: Bits, const NT: usize, const VT: usize>(
-    job: Job,
-    keys: *mut B,
-    scratch: *mut B,
-    coding: Coding<B>,
-) {
-    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
-    // says.
-    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
-    // SAFETY: all `NT` threads of the block are here, with `shared_bytes`. Buckets do not overlap, and each is of one
-    // block.
-    unsafe { sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
-}
-
-/// As [`sort_buckets`](super::sort_buckets), for keys of 8 bytes.
-///
-/// # Safety
-/// As for [`sort_wide_buckets`].
-#[inline(always)]
-pub(super) unsafe fn sort_all_wide<B: Bits, const NT: usize, const VT: usize>(
-    workspace: Workspace,
-    keys: GlobalMut<B>,
-    scratch: GlobalMut<B>,
-    coding: Coding<B>,
-    fail: impl Fn(u32),
-) {
-    // SAFETY: the contract is the same, and there are no values.
-    unsafe { sort_all::<B, (), NT, VT>(workspace, Arrays::alone(keys), Arrays::alone(scratch), coding, fail) };
-}
-
-/// Sorts all buckets from `at` or `scratch` to `at`, but for those that it calls `fail` for, with all threads, where
-/// they stay as they are.
-///
-/// # Safety
-/// As for [`sort_buckets_with_values`]. There are no values if `V` is `()`.
-#[inline(always)]
-unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    workspace: Workspace,
-    at: Arrays<B, V>,
-    scratch: Arrays<B, V>,
-    coding: Coding<B>,
-    fail: impl Fn(u32),
-) {
-    const { shared_memory::check(Slots::<B, V>::bytes(NT, VT)) };
-    // SAFETY: the launch has `shared_bytes`, for values if there are any. Barriers of `block_range`, of the sort and of
-    // this function come between writing and reading, and one before the next bucket.
-    let memory = unsafe { Slots::<B, V>::at_start(NT, VT) };
-    // What is computed from it is not kept in registers from one bucket to the next.
-    let thread = || recomputed(thread::thread_idx_x());
-    let buckets = workspace.buckets();
-    let mut b = thread::block_idx_x();
-    while b < buckets {
-        let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
-        b += thread::grid_dim_x();
-        let from = if in_scratch { scratch } else { at }.slice(start as usize, len as usize);
-        let to = || at.slice(recomputed(start) as usize, recomputed(len) as usize);
-        if work == Work::Copy {
-            let mut i = thread() as usize;
-            while i < len as usize {
-                to().keys.set(i, coding.decode(from.keys.get(i)));
-                if has_values::<V>() {
-                    to().values.set(i, from.values.get(i));
-                }
-                i += recomputed(NT as u32) as usize;
-            }
-            continue;
-        }
-        // SAFETY: all threads of the block are here.
-        let is_sorted =
-            unsafe { sort_by_numbers::<B, V, NT, VT, MOST_FINER>(from, to, (Coding::NONE, coding), memory) };
-        if !is_sorted {
-            fail(b - thread::grid_dim_x());
-        }
-        thread::sync_threads();
-    }
-}
-
 /// Sorts a bucket of up to `NT * VT` keys with their values, if there are any, from `from`, whose keys it encodes, to
 /// as many of `to`, which may be the same and whose keys it decodes; or leaves it as it is, and gives false. Bins are
 /// made finer up to `FINER` times.
@@ -232,13 +116,7 @@ unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
 /// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys and values
 /// are and go.
 #[inline(always)]
-pub(in crate::kernels::sort) unsafe fn sort_by_numbers<
-    B: Bits,
-    V: Word,
-    const NT: usize,
-    const VT: usize,
-    const FINER: u32,
->(
+pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT: usize, const FINER: u32>(
     from: Arrays<B, V>,
     to: impl Fn() -> Arrays<B, V>,
     (encode, decode): (Coding<B>, Coding<B>),
@@ -351,7 +229,6 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in
     // order, unless they are too many.
     let (mut alike, mut inversions, mut too_many) = (0u32, 0, 0);
-    const { assert!(VT as u32 * ALIKE_BITS <= u32::BITS) };
     for i in 0..VT {
         if is_like_next(rank(i)) && (rank(i) == 0 || !is_like_next(rank(i) - 1)) {
             let (mut last, mut inverted) = (rank(i), 0);
@@ -389,16 +266,7 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
         let i = alike.trailing_zeros() / ALIKE_BITS;
         let (first, others) = (rank(i as usize), alike >> (i * ALIKE_BITS) & MOST_ALIKE);
         alike &= !(MOST_ALIKE << (i * ALIKE_BITS));
-        // By insertion, which moves none of equal keys.
-        for last in first + 1..=first + others {
-            let number = tile.get(last);
-            let mut at = last;
-            while at > first && key(tile.get(at - 1)) > key(number) {
-                tile.set(at, tile.get(at - 1));
-                at -= 1;
-            }
-            tile.set(at, number);
-        }
+        insert((first, first + others), |rank| tile.get(rank), |rank, number| tile.set(rank, number), key);
     }
     thread::sync_threads();
     true

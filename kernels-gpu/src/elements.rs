@@ -1,0 +1,169 @@
+//! Keys with values: two arrays. A kernel is generic over the type `V` of the values, which is `()` for keys alone.
+//!
+//! ```text
+//!   Elements   addresses, as the host passes them; with a length, a Slice
+//!   Source     arrays to read       │ k0 k1 k2 … │ v0 v1 v2 … │     value i belongs to key i
+//!   Arrays     arrays to write      │ k0 k1 k2 … │ v0 v1 v2 … │
+//! ```
+
+use core::ptr::NonNull;
+use cuda_std::prelude::*;
+
+/// The addresses of keys, and of their values unless `V` is `()`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Elements<B, V> {
+    /// The keys.
+    pub keys: *mut B,
+    /// Their values.
+    pub values: *mut V,
+}
+
+impl<B: Word, V: Word> Elements<B, V> {
+    /// The address of element `i`.
+    #[inline(always)]
+    pub(crate) fn from(self, i: usize) -> Self {
+        Self { keys: self.keys.wrapping_add(i), values: self.values.wrapping_add(i) }
+    }
+
+    /// The arrays, of `n` elements each.
+    ///
+    /// # Safety
+    /// There are `n` keys and `n` values, and no other thread uses an element while one writes it.
+    #[inline(always)]
+    pub(crate) unsafe fn arrays(self, n: usize) -> Arrays<B, V> {
+        // SAFETY: the caller promises `n` keys and `n` values, which are of no bytes if `V` is `()`, and that no thread
+        // uses an element while another one writes it.
+        unsafe { Arrays { keys: GlobalMut::new(self.keys, n), values: GlobalMut::new(self.values, n) } }
+    }
+
+    /// The arrays, of `n` elements each, to be read only.
+    ///
+    /// # Safety
+    /// There are `n` keys and `n` values, and nothing writes them during the launch.
+    #[inline(always)]
+    pub(crate) unsafe fn source(self, n: usize) -> Source<B, V> {
+        // SAFETY: the caller promises `n` keys and `n` values, which are of no bytes if `V` is `()`, and that they stay
+        // as they are during the launch.
+        unsafe { Source { keys: Global::new(self.keys, n), values: Global::new(self.values, n) } }
+    }
+}
+
+/// An array: the addresses of its elements, and how many there are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Slice<B, V> {
+    /// The elements.
+    pub at: Elements<B, V>,
+    /// How many there are.
+    pub len: usize,
+}
+
+impl<B: Word, V: Word> Slice<B, V> {
+    /// The arrays.
+    ///
+    /// # Safety
+    /// There are `len` keys and values, and no other thread uses an element while one writes it.
+    #[inline(always)]
+    pub(crate) unsafe fn arrays(self) -> Arrays<B, V> {
+        // SAFETY: the caller promises `len` keys and values, and that no thread uses an element while another one
+        // writes it.
+        unsafe { self.at.arrays(self.len) }
+    }
+
+    /// The arrays, to be read only.
+    ///
+    /// # Safety
+    /// There are `len` keys and values, and nothing writes them during the launch.
+    #[inline(always)]
+    pub(crate) unsafe fn source(self) -> Source<B, V> {
+        // SAFETY: the caller promises `len` keys and values that stay as they are.
+        unsafe { self.at.source(self.len) }
+    }
+}
+
+/// An array for elements of which a launch finds out how many there are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Output<B, V> {
+    /// The view of the array of `len` elements that begins at byte `at` or the next aligned byte.
+    pub at: Elements<B, V>,
+    /// How many elements it has capacity for.
+    pub capacity: usize,
+    /// The address of one number: how many elements there are in the end.
+    pub count: *mut u64,
+}
+
+/// Keys, and their values unless `V` is `()`, that a launch only reads.
+#[derive(Clone, Copy)]
+pub struct Source<B, V> {
+    pub(crate) keys: Global<B>,
+    pub(crate) values: Global<V>,
+}
+
+impl<B: Word, V: Word> Source<B, V> {
+    /// How many elements there are.
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.keys.len()
+    }
+
+    /// `len` elements from index `start` on.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn slice(self, start: usize, len: usize) -> Self {
+        Self { keys: self.keys.slice(start, len), values: self.values.slice(start, len) }
+    }
+}
+
+/// Keys, and their values unless `V` is `()`.
+#[derive(Clone, Copy)]
+pub struct Arrays<B, V> {
+    pub(crate) keys: GlobalMut<B>,
+    pub(crate) values: GlobalMut<V>,
+}
+
+impl<B: Word> Arrays<B, ()> {
+    /// Keys alone.
+    #[inline(always)]
+    pub(crate) fn alone(keys: GlobalMut<B>) -> Self {
+        // SAFETY: elements of no bytes, however many, can be anywhere.
+        Self { keys, values: unsafe { GlobalMut::new(NonNull::dangling().as_ptr(), keys.len()) } }
+    }
+}
+
+impl<B: Word, V: Word> Arrays<B, V> {
+    /// How many elements there are.
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.keys.len()
+    }
+
+    /// `len` elements from index `start` on.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn slice(self, start: usize, len: usize) -> Self {
+        Self { keys: self.keys.slice(start, len), values: self.values.slice(start, len) }
+    }
+
+    /// Element `i`: its key and its value.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn get(self, i: u32) -> (B, V) {
+        (self.keys.get(i as usize), self.values.get(i as usize))
+    }
+
+    /// Sets element `i`.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn set(self, i: u32, (key, value): (B, V)) {
+        self.keys.set(i as usize, key);
+        self.values.set(i as usize, value);
+    }
+}
+
+/// Whether keys have values, of type `V`.
+#[inline(always)]
+pub(crate) const fn has_values<V>() -> bool {
+    size_of::<V>() > 0
+}

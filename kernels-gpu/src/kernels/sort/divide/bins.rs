@@ -1,0 +1,446 @@
+//! Sorting keys, or numbers, in shared memory by bins.
+//!
+//! ```text
+//!   bins       │  2   │ │ 1 │  3   │ │    the keys of each bin are counted, by atomic additions
+//!   tile       │ 5  3   17   41 40 44 │    each key goes to a place of its bin, by another one
+//!   windows    │├──────┤├──────┤├──── │    sorted in registers, by a network
+//!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
+//! ```
+//!
+//! Bins are about as many as keys, so that few are of more than a handful of keys. Where there are larger ones, or
+//! windows do not put all in order, bins of many keys are divided into finer ones. If that does not help either, keys
+//! are not sorted.
+
+use super::digits::{MOST_EVEN, Scale};
+use crate::block::scan::{BLOCK_WORDS, sum_before};
+use crate::block::shared_memory::shared_memory;
+use crate::kernels::sort::is_whole_warps;
+use crate::key::Bits;
+use crate::thread::network::sort_registers;
+use core::hint::select_unpredictable;
+use cuda_std::prelude::*;
+use cuda_std::recomputed;
+use cuda_std::warp::WARP_SIZE;
+
+/// How many bins a block of `threads` threads has.
+pub(super) const fn bins(threads: usize) -> u32 {
+    threads as u32 * OWN_BINS
+}
+
+/// Bins of a thread: two in a word, one of the lower half of the bins and one of the upper.
+const OWN_BINS: u32 = 2 * OWN_WORDS;
+
+/// Words of bins of a thread.
+const OWN_WORDS: u32 = 4;
+
+/// How often windows are sorted before bins are made finer, and before the bucket is given up.
+const ROUNDS: u32 = 3;
+
+/// So many windows that are not in order with the next one are not put in order by sorting them once more.
+const FEW_INVERSIONS: u32 = 4;
+
+/// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
+pub(super) const MOST_FINER: u32 = 5;
+
+/// Where bins are made finer less often than that, a bucket is given up at once if one bin has more than one in so many
+/// of its keys: they are close together, and finer bins would tell few of them apart.
+const HOT_PART: u32 = 4;
+
+/// Slots of the tile: for each key one, and for half a window.
+const fn slots(threads: usize, items_per_thread: usize) -> u32 {
+    (threads * items_per_thread + items_per_thread / 2) as u32
+}
+
+/// Flag beside the shift of a scale.
+const EXACT: u32 = 1 << 8;
+
+/// What the count of crowded bins is at least if one of them is hot.
+const HOT: u32 = 1 << 16;
+
+/// The bins of a bucket's keys.
+#[derive(Clone, Copy)]
+pub(in crate::kernels::sort) struct Bins<B> {
+    least: B,
+    scale: Scale,
+    /// Whether the keys of a bin are all equal.
+    exact: bool,
+}
+
+impl<B: Bits> Bins<B> {
+    /// `count` bins, a power of two, for keys from `least` to `greatest`, which are different. No key is in the last
+    /// one, unless the keys of each are all equal.
+    #[inline(always)]
+    pub fn new(least: B, greatest: B, count: u32) -> Self {
+        let range = greatest - least;
+        let exact = range < B::from_register(count as u64);
+        let scale = if exact {
+            Scale::exact::<B>(count.trailing_zeros())
+        } else {
+            // A scale is made for fewer than that many bins, and then each becomes several.
+            let times = count.div_ceil(MOST_EVEN).max(1);
+            let Scale { shift, factor } = Scale::even(range, count / times - 1);
+            Scale { shift, factor: factor * times }
+        };
+        Self { least, scale, exact }
+    }
+
+    /// A key's bin.
+    #[inline(always)]
+    fn of(self, key: B) -> u32 {
+        self.scale.of(key - self.least)
+    }
+}
+
+shared_memory! {
+    /// The number of keys in each bin, and then the slot of the next one.
+    struct BinCounters(threads: usize) {
+        /// One more for each thread than it has, so that threads which scan theirs use different banks; and one for
+        /// each lane, of which nothing is read.
+        words: [u32; threads as u32 * (OWN_WORDS + 1) + WARP_SIZE],
+    }
+}
+
+impl BinCounters {
+    /// Half the number of bins.
+    #[inline(always)]
+    fn half(self) -> u32 {
+        (self.words.len() - WARP_SIZE) / (OWN_WORDS + 1) * OWN_WORDS
+    }
+
+    /// Counts a key in its bin and gives how many there were, or the slot that was next.
+    #[inline(always)]
+    #[track_caller]
+    fn add(self, bin: u32, is_here: bool) -> u32 {
+        let (is_upper, word) = (bin >= self.half(), bin & (self.half() - 1));
+        // Keys that are not here are counted where nothing is read.
+        let unused = self.words.len() - WARP_SIZE + warp::lane_id();
+        let word = select_unpredictable(is_here, word + word / OWN_WORDS, unused);
+        let before = self.words.fetch_add(word, select_unpredictable(is_upper, 1 << 16, 1));
+        select_unpredictable(is_upper, before >> 16, before & 0xffff)
+    }
+
+    /// The slot at which the keys of bin `bin` begin, before any has been given one.
+    #[inline(always)]
+    #[track_caller]
+    fn begin(self, bin: u32) -> u32 {
+        let (upper, word) = (bin / self.half(), bin & (self.half() - 1));
+        self.words.get(word + word / OWN_WORDS) >> (16 * upper) & 0xffff
+    }
+
+    /// Once all keys have been given slots, each bin ends where the next one begins. Makes the slots those at which
+    /// they begin again. All threads of the block make this call, after a barrier. Ends with one.
+    #[inline(always)]
+    #[track_caller]
+    fn restore(self) {
+        let (thread, own) = (thread::thread_idx_x(), |thread| self.own(thread));
+        let last = own(self.half() / OWN_WORDS - 1).get(OWN_WORDS - 1);
+        // The upper half of the bins follows the lower one.
+        let mut before = if thread == 0 { last << 16 } else { own(thread - 1).get(OWN_WORDS - 1) };
+        thread::sync_threads();
+        for word in 0..OWN_WORDS {
+            let end = own(thread).get(word);
+            own(thread).set(word, before);
+            before = end;
+        }
+        thread::sync_threads();
+    }
+
+    /// The words of thread `thread`.
+    #[inline(always)]
+    #[track_caller]
+    fn own(self, thread: u32) -> Shared<u32> {
+        self.words.slice(thread * (OWN_WORDS + 1), OWN_WORDS)
+    }
+}
+
+shared_memory! {
+    /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each.
+    pub(in crate::kernels::sort) struct BucketMemory<B: Word>(threads: usize, items_per_thread: usize) {
+        /// The keys, sorted in the end. An even number of slots, so that the words behind them can be read two at a
+        /// time.
+        pub tile: [B; slots(threads, items_per_thread).next_multiple_of(2)],
+        /// Words of a scan.
+        pub scan: [u32; BLOCK_WORDS],
+        /// How keys become bins: there are no registers to spare for that.
+        scale: [u32; 2],
+        least: [B; 1],
+        /// The number of buckets. Behind the keys: threads may still read it while others fill the tile of `sort_once`.
+        pub buckets: [u32; 1],
+        disorder: [u32; 1],
+        counters: BinCounters { threads },
+    }
+}
+
+impl<B: Bits> BucketMemory<B> {
+    /// Sets the counters to 0, and that of what is out of order.
+    #[inline(always)]
+    #[track_caller]
+    pub fn clear<const NT: usize>(self) {
+        if thread::thread_idx_x() == 0 {
+            self.disorder.set(0, 0);
+        }
+        let mut i = thread::thread_idx_x();
+        while i < self.counters.words.len() {
+            self.counters.words.set(i, 0);
+            i += NT as u32;
+        }
+    }
+
+    /// Registers to shared: sorts the `len` keys that `is_here` says are, of `VT` of each thread, to the first slots of
+    /// the tile. The others are the greatest keys, and follow. If keys may be `UNEVEN`, crowded bins are looked for at
+    /// once. Bins are made finer up to `FINER` times. Gives whether keys are sorted now.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, which are `NT`; a barrier was after [`clear`](Self::clear). Ends with a
+    /// barrier.
+    #[inline(always)]
+    pub unsafe fn sort<const NT: usize, const VT: usize, const UNEVEN: bool, const FINER: u32>(
+        self,
+        own: [B; VT],
+        len: u32,
+        of_bucket: Bins<B>,
+        is_here: impl Fn(usize) -> bool,
+    ) -> bool {
+        const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "there is a power of two bins") };
+        const { assert!(NT * VT < 1 << 15, "a counter has 16 bits, of which one is for what is too many") };
+        let Self { disorder, counters, .. } = self;
+        let (thread, slots) = (thread::thread_idx_x(), const { slots(NT, VT) });
+        let tile = self.tile.slice(0, slots);
+        if thread == 0 {
+            self.keep(of_bucket);
+        }
+        for i in 0..VT {
+            counters.add(of_bucket.of(own[i]), is_here(i));
+        }
+        thread::sync_threads();
+
+        // Bins of more keys than a window, which hardly any are if keys are spread evenly, are made finer at once.
+        // SAFETY: all `NT` threads of the block are here, and a barrier comes after keys have been counted.
+        let (own_are_crowded, own_are_hot) = unsafe { self.place_bins(VT as u32, len / HOT_PART) };
+        if UNEVEN && own_are_crowded && !of_bucket.exact {
+            disorder.fetch_add(0, if own_are_hot { HOT } else { 1 });
+        }
+        thread::sync_threads();
+        if const { UNEVEN && FINER < MOST_FINER } && disorder.get(0) >= HOT {
+            return false;
+        }
+
+        let is_crowded = || UNEVEN && disorder.get(0) > 0;
+        if is_crowded() {
+            for i in 0..VT {
+                tile.set(thread + (i * NT) as u32, own[i]);
+            }
+        } else {
+            // The compiler would keep the bins in registers.
+            let of_bucket = self.kept();
+            // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
+            let mut places = [0; VT];
+            for i in 0..VT {
+                places[i] = counters.add(of_bucket.of(own[i]), is_here(i));
+            }
+            for i in 0..VT {
+                // Keys that are not here are the greatest, and fill the tile.
+                tile.set(select_unpredictable(is_here(i), places[i], thread + (i * NT) as u32), own[i]);
+            }
+        }
+        if thread < slots - (NT * VT) as u32 {
+            tile.set((NT * VT) as u32 + thread, B::MAX);
+        }
+        thread::sync_threads();
+
+        let (mut is_sorted, mut makes_finer, mut finer, mut round) = (self.kept().exact, is_crowded(), 0, 0);
+        while !is_sorted && round < ROUNDS {
+            if makes_finer {
+                finer += 1;
+                // SAFETY: all threads of the block are here, as all have read the same `disorder` between two barriers;
+                // the last of these came after the keys were put in the tile.
+                unsafe { self.place_finely::<NT, VT>(finer, &is_here) };
+            }
+            let half = VT as u32 / 2;
+            // Where there are no keys all slots have the greatest one.
+            let first = thread * VT as u32;
+            if first < recomputed(len) {
+                sort_window::<B, VT>(tile, first);
+            }
+            thread::sync_threads();
+            let last = if first < recomputed(len) { sort_window::<B, VT>(tile, first + half) } else { B::MAX };
+            thread::sync_threads();
+            // Windows are in order; are they in order with each other?
+            let next = (thread + 1) * VT as u32 + half;
+            let ascends =
+                (next >= slots || last <= tile.get(next)) && (thread > 0 || tile.get(half - 1) <= tile.get(half));
+            if !ascends {
+                disorder.fetch_add(0, 1);
+            }
+            thread::sync_threads();
+            let inversions = disorder.get(0);
+            is_sorted = inversions == 0;
+            round += 1;
+            if !is_sorted {
+                thread::sync_threads();
+                if thread == 0 {
+                    disorder.set(0, 0);
+                }
+                thread::sync_threads();
+                makes_finer = finer < FINER && (inversions > FEW_INVERSIONS || round == ROUNDS);
+                if makes_finer {
+                    round = 0;
+                    if finer == 0 {
+                        counters.restore();
+                    }
+                }
+            }
+        }
+        is_sorted
+    }
+
+    /// Keeps how keys become bins. One thread does.
+    #[inline(always)]
+    #[track_caller]
+    fn keep(self, Bins { least, scale: Scale { shift, factor }, exact }: Bins<B>) {
+        self.least.set(0, least);
+        self.scale.set(0, shift | if exact { EXACT } else { 0 });
+        self.scale.set(1, factor);
+    }
+
+    /// What has been kept, after a barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn kept(self) -> Bins<B> {
+        let shift = self.scale.get(0);
+        let scale = Scale { shift: shift & (EXACT - 1), factor: self.scale.get(1) };
+        Bins { least: self.least.get(0), scale, exact: shift & EXACT != 0 }
+    }
+
+    /// Makes the counts of the bins the slots at which they begin. Gives whether a bin of this thread has more than
+    /// `most` keys, and whether one has more than `very_most`.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, after a barrier.
+    #[inline(always)]
+    unsafe fn place_bins(self, most: u32, very_most: u32) -> (bool, bool) {
+        let words = self.counters.own(thread::thread_idx_x());
+        // Both halves at once: there are fewer than 2^15 keys.
+        let mut sum = 0;
+        for word in 0..OWN_WORDS {
+            sum += words.get(word);
+        }
+        // SAFETY: all threads of the block are here, and a barrier comes after this call before `scan` is used again.
+        let (before, all) = unsafe { sum_before(sum, self.scan) };
+        let (mut begin, mut crowded, mut hot) = (before + (all << 16), 0, 0);
+        // The top bit of each half is set by more than so many.
+        let more_than = |most: u32| ((1 << 15) - 1 - most) * 0x1_0001;
+        for word in 0..OWN_WORDS {
+            // Read once more: there are no registers to spare.
+            let count = words.get(word);
+            words.set(word, begin);
+            begin += count;
+            crowded |= count + more_than(most);
+            hot |= count + more_than(very_most);
+        }
+        (crowded & 0x8000_8000 != 0, hot & 0x8000_8000 != 0)
+    }
+
+    /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times. The first time
+    /// the counters say where these bins begin.
+    ///
+    /// ```text
+    ///   bins       │ 1 │ 0 │   6   │ 1 │     6 keys: 6 finer bins of equal width
+    ///   finer      │ 1 │   │1│0│1│0│4│0│ 1 │     … and once more: 4 finer ones of those
+    /// ```
+    ///
+    /// So bins follow the keys, however uneven these are.
+    ///
+    /// # Safety
+    /// As for [`sort`](Self::sort), after a barrier; the tile has the keys, in any order, in the slots that `is_here`
+    /// says.
+    #[inline(always)]
+    unsafe fn place_finely<const NT: usize, const VT: usize>(self, times: u32, is_here: &impl Fn(usize) -> bool) {
+        let Self { tile, counters, .. } = self;
+        let thread = recomputed(thread::thread_idx_x());
+        let of_bucket = self.kept();
+        // Where keys are between the least and the greatest one, in parts of 2^32. The leading bits are the bin.
+        let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
+        // Where they are among the keys, in such parts of one that all keys are below 2^32.
+        let part_bits = const { u32::BITS - (NT * VT).next_power_of_two().trailing_zeros() };
+        let mut places = [0; VT];
+        for i in 0..VT {
+            if is_here(i) {
+                let key = tile.get(thread + (i * NT) as u32);
+                places[i] = of_bucket.scale.finer(key - of_bucket.least, fraction_bits);
+            }
+        }
+        let (mut left, mut is_counted) = (times, times == 1);
+        loop {
+            if is_counted {
+                left -= 1;
+                // As many keys as a full bucket has become the parts of 2^32 again, and no key is in the last bin. This
+                // is what is above 1 of the factor.
+                let factor = const { factor_above_one(bins(NT), NT * VT) };
+                for i in 0..VT {
+                    let place = recomputed(places[i]);
+                    let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
+                    let (begin, end) = (counters.begin(bin), counters.begin(bin + 1));
+                    // No bit is lost here: keys next to each other, which many may be equal to, are to be told apart in
+                    // the end.
+                    let within = (fraction as u64 * (end - begin) as u64) >> (fraction_bits - part_bits);
+                    let place = (begin << part_bits) + within as u32;
+                    places[i] = place + ((place as u64 * factor as u64) >> 32) as u32;
+                }
+                thread::sync_threads();
+            }
+            self.clear::<NT>();
+            thread::sync_threads();
+            for i in 0..VT {
+                // Recomputed, here and below: the compiler would keep all addresses in registers.
+                counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
+            }
+            thread::sync_threads();
+            // SAFETY: all threads of the block are here, as `left` is the same for all; a barrier comes after keys have
+            // been counted.
+            unsafe { self.place_bins(VT as u32, VT as u32) };
+            thread::sync_threads();
+            if left == 0 {
+                break;
+            }
+            is_counted = true;
+        }
+        let mut own = [B::MAX; VT];
+        for i in 0..VT {
+            places[i] = counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
+            if is_here(i) {
+                own[i] = tile.get(thread + (i * NT) as u32);
+            }
+        }
+        thread::sync_threads();
+        for i in 0..VT {
+            if is_here(i) {
+                tile.set(places[i], own[i]);
+            }
+        }
+        thread::sync_threads();
+    }
+}
+
+/// What a place among `keys` keys, of which the least power of two that is not below is 2^32, is multiplied by to
+/// become one of `bins - 1` bins, of which `bins` are 2^32: in parts of 2^32, without the 1.
+const fn factor_above_one(bins: u32, keys: usize) -> u32 {
+    let factor = ((bins as u64 - 1) << 32) / bins as u64 * keys.next_power_of_two() as u64 / keys as u64;
+    assert!(factor >> 32 == 1, "there are too few keys to a bin");
+    factor as u32
+}
+
+/// Sorts the `VT` keys from `first` on. Gives the last one.
+#[inline(always)]
+#[track_caller]
+fn sort_window<B: Bits, const VT: usize>(tile: Shared<B>, first: u32) -> B {
+    let mut keys = [B::MIN; VT];
+    for i in 0..VT {
+        keys[i] = tile.get(first + i as u32);
+    }
+    sort_registers(&mut keys);
+    for i in 0..VT {
+        tile.set(first + i as u32, keys[i]);
+    }
+    keys[VT - 1]
+}
