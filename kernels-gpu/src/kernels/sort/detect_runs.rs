@@ -211,7 +211,6 @@ fn compare<B: Bits, const ALL: bool>(
 /// [`MAX_RUNS`] indices. Blocks are of whole warps, with [`DETECTION_SHARED_BYTES`] of dynamic shared memory for up to
 /// [`DETECTION_THREADS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn detect_runs<B: Bits>(
     keys: *const B,
     n: usize,
@@ -296,7 +295,6 @@ pub unsafe fn detect_runs<B: Bits>(
 /// wrote; `starts` has capacity for [`MAX_RUNS`] and one more, of which each is written only if blocks have more than
 /// [`MAX_RUNS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn copy_runs<B: Bits>(
     from: *const B,
     to: *mut B,

@@ -30,7 +30,6 @@ pub const SHARED_BYTES: u32 = Memory::bytes();
 /// per block, and `progress` is the state after the digits before. `candidates` is the result of `collect` or `pack`.
 /// There are at most [`MAX_BLOCKS`] blocks of `NT` threads, with [`SHARED_BYTES`].
 #[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn count_digit<B: Bits, const NT: usize>(
     keys: *const B,
     n: usize,

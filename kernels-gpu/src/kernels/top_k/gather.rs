@@ -97,10 +97,10 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     // SAFETY: this launch only reads `progress`.
     let Some(bound) = (unsafe { Progress::new(progress) }).bound() else { return };
     let bound = B::from_register(bound);
+    let (n, has_indices) = (from.len, from.at.values.is_null());
     // SAFETY: the caller passes `n` elements at `from`, which nothing writes during the launch, and `PAGE` elements per
     // page at `to`. Only the warp that has taken a page writes it. Null pointers of values are not read: then
     // `has_indices` is true or `V` is `()`.
-    let (n, has_indices) = (from.len, from.at.values.is_null());
     let (Source { keys, values }, to, of_pages) =
         unsafe { (from.source(), to.arrays(pages.count as usize * PAGE), pages.open()) };
     let lane = warp::lane_id();

@@ -101,7 +101,6 @@ pub unsafe fn merge_runs<
 /// As for [`merge_runs`]. All threads of the block make this call, after a barrier if shared memory has been used
 /// before.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 pub(in crate::kernels::sort) unsafe fn merge_tile<
     B: Bits,
     V: Word,

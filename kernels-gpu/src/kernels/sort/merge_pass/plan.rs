@@ -92,7 +92,6 @@ impl Plan {
     /// All threads of the block make this call, two warps or more; `splits` are those of
     /// [`split_runs`](super::split_runs::split_runs).
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
     pub(in crate::kernels::sort) unsafe fn divide<B: Bits, D: Division>(
         self,
         runs: D,

@@ -45,7 +45,6 @@ use cuda_std::prelude::*;
         { own_tiles(ROW.sort_by_radix.of(4, 8).threads) }
     > within (ROW.sort_by_radix.of(4, 8).threads, ROW.sort_by_radix.of(4, 8).blocks),
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
     job: Job,
     at: Elements<B, V>,

@@ -47,7 +47,6 @@ pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
     u64v8 = <u64, u64, Packed, { ROW.merge_runs.of(8, 8).threads }, { ROW.merge_runs.of(8, 8).items_per_thread }>
         within (ROW.merge_runs.of(8, 8).threads, MIN_BLOCKS_PER_SM),
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_segments<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
     keys: Elements<B, V>,
     scratch: Elements<B, V>,
