@@ -111,7 +111,7 @@ impl Store {
         // The newest entry comes first. The sort is stable, so it also comes first among those of its key.
         run.keys.reverse();
         run.entries.reverse();
-        self.engine.sort_pairs(SortOrder::Ascending, &mut run.keys, &mut run.entries)?;
+        self.engine.sort_with(SortOrder::Ascending, (&mut run.keys, &mut run.entries))?;
         self.level_0.push(run.first_of_each(|_| true));
         Ok(())
     }
@@ -121,7 +121,8 @@ impl Store {
         let runs: Vec<(&[u64], &[Entry])> =
             self.level_0.iter().rev().map(|run| (&run.keys[..], &run.entries[..])).collect();
         let mut merged = Run::with_length(runs.iter().map(|run| run.0.len()).sum());
-        self.engine.merge_many_pairs(&runs, (&mut merged.keys, &mut merged.entries))?;
+        let timing = self.engine.merge_many(&runs, (&mut merged.keys, &mut merged.entries))?;
+        println!("merged {} runs on {} ({})", runs.len(), timing.engine, timing.reason);
         let new = merged.first_of_each(|_| true);
 
         // Keys before the first table belong to it, and keys between two tables to the earlier one.
@@ -132,9 +133,9 @@ impl Store {
         parts.push(new.keys.len());
         let old = &self.level_1;
         let mut merged = Run::with_length(new.keys.len() + old.keys.len());
-        self.engine.merge_ragged_pairs(
-            (&new.keys, &new.entries, &parts),
-            (&old.keys, &old.entries, &self.tables),
+        self.engine.merge_ragged(
+            ((&new.keys, &new.entries), &parts),
+            ((&old.keys, &old.entries), &self.tables),
             (&mut merged.keys, &mut merged.entries),
         )?;
         self.level_1 = merged.first_of_each(|entry| entry.value.is_some());
@@ -149,7 +150,6 @@ impl Store {
 /// Writes many entries, and checks that the store returns them.
 pub fn main() -> Result<(), Error> {
     let mut store = Store::new();
-    println!("engine: {} ({})", store.engine.kind(), store.engine.why());
     let mut expected = BTreeMap::new();
     let mut random = 1u64;
     for i in 0..105_000u32 {

@@ -18,7 +18,6 @@ struct Reading {
 /// Merges the logs, and checks the result.
 pub fn main() -> Result<(), Error> {
     let engine = Engine::auto();
-    println!("engine: {} ({})", engine.kind(), engine.why());
 
     // Each log is ascending by time. Logs differ in length, and some are empty.
     let logs: Vec<(Vec<u64>, Vec<Reading>)> = (0..SENSORS).map(log).collect();
@@ -28,7 +27,8 @@ pub fn main() -> Result<(), Error> {
     let total = runs.iter().map(|(times, _)| times.len()).sum();
     let mut times = vec![0; total];
     let mut readings = vec![Reading { sensor: 0, degrees: 0.0 }; total];
-    let timing = engine.merge_many_pairs(&runs, (&mut times, &mut readings))?;
+    let timing = engine.merge_many(&runs, (&mut times, &mut readings))?;
+    println!("engine: {} ({})", timing.engine, timing.reason);
     println!("{SENSORS} logs of {total} readings took {:?}", timing.compute);
 
     assert_eq!(first_unsorted(&times), None);
@@ -42,7 +42,7 @@ pub fn main() -> Result<(), Error> {
     }
     println!("from {:?} at {} to {:?} at {}", readings[0], times[0], readings[total - 1], times[total - 1]);
 
-    // `merge_many` merges keys alone.
+    // The same method merges keys alone.
     let runs: Vec<&[u64]> = runs.iter().map(|(times, _)| *times).collect();
     let mut alone = vec![0; total];
     engine.merge_many(&runs, &mut alone)?;

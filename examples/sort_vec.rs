@@ -10,11 +10,11 @@ use merge_host::{Engine, Error, SortOrder};
 pub fn main() -> Result<(), Error> {
     // The GPU if it is usable, and otherwise all CPU cores. Create an engine once and use it for many calls.
     let engine = Engine::auto();
-    println!("engine: {} ({})", engine.kind(), engine.why());
 
     // Floats are in total order: NaN is allowed, and -0.0 precedes 0.0.
     let mut numbers = vec![2.5, f64::NAN, -1.0, 0.0, -0.0, f64::NEG_INFINITY];
-    engine.sort(&mut numbers)?;
+    let timing = engine.sort(&mut numbers)?;
+    println!("engine: {} ({})", timing.engine, timing.reason);
     println!("ascending: {numbers:?}");
     assert_eq!(numbers[..5], [f64::NEG_INFINITY, -1.0, -0.0, 0.0, 2.5]);
     assert!(numbers[2].is_sign_negative() && numbers[5].is_nan());
@@ -22,7 +22,7 @@ pub fn main() -> Result<(), Error> {
     // Each key has a value, which may be anything that implements `Copy`: a word, an index, a record.
     let mut words = vec!["pear", "fig", "apple", "kiwi"];
     let mut lengths: Vec<u32> = words.iter().map(|word| word.len() as u32).collect();
-    engine.sort_pairs(SortOrder::Descending, &mut lengths, &mut words)?;
+    engine.sort_with(SortOrder::Descending, (&mut lengths, &mut words))?;
     println!("by length, the longest first: {words:?}");
     // Words of the same length keep their order.
     assert_eq!(words, ["apple", "pear", "kiwi", "fig"]);

@@ -29,7 +29,7 @@ fn cpu_pairs<K: Key, V: Key>(group: &mut Group, engine: &Engine, lg: u32) {
     let (mut out, mut out_values) = (vec![K::zeroed(); n], vec![V::zeroed(); n]);
     group.throughput(Throughput::Bytes((2 * n * (size_of::<K>() + size_of::<V>())) as u64));
     group.bench_function(id::<K>(&format!("values-{}", V::NAME), lg), |bencher| {
-        bencher.iter(|| engine.merge_pairs((&a, av), (&b, bv), (&mut out, &mut out_values)).expect("the CPU merges"));
+        bencher.iter(|| engine.merge((&a, av), (&b, bv), (&mut out, &mut out_values)).expect("the CPU merges"));
     });
 }
 

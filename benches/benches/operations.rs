@@ -84,10 +84,10 @@ fn cpu<T: Key>(group: &mut Group, engine: &Engine, lg: u32) {
     }
     rows!(row:
         "unique", inputs.bytes(*groups, [0, 0]), engine.unique(all, &mut out);
-        "run-lengths", inputs.bytes(*groups, [0, 8]), engine.run_lengths(all, &mut out, &mut lengths);
+        "run-lengths", inputs.bytes(*groups, [0, 8]), engine.run_lengths(all, (&mut out, &mut lengths));
         "sums-of-u32", inputs.bytes(*groups, [4, 4]),
-            engine.reduce_by_key(Reduction::Sum, all, &numbers, &mut out, &mut sums);
-        "lower-bounds", inputs.bytes(0, [OF_BOUND, 0]), engine.lower_bounds(a, b, &mut bounds);
+            engine.reduce_by_key(Reduction::Sum, (all, &numbers), (&mut out, &mut sums));
+        "lower-bounds", inputs.bytes(0, [OF_BOUND, 0]), engine.bounds(Bound::Lower, a, b, &mut bounds);
         "top-1024", inputs.bytes(FIRST, [0, 0]), engine.top_k(SortOrder::Descending, unsorted, &mut first);
     );
     let offsets: Vec<usize> = (0..n).step_by(SEGMENT).chain([n]).collect();

@@ -52,7 +52,7 @@ fn cpu_pairs<K: Key, V: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engi
     group.throughput(Throughput::Elements(keys.len() as u64));
     group.bench_function(with_values::<K, V>(lg), |bencher| {
         let sort = |(mut keys, mut values): (Vec<K>, Vec<V>)| {
-            engine.sort_pairs(SortOrder::Ascending, &mut keys, &mut values).expect("the CPU sorts");
+            engine.sort_with(SortOrder::Ascending, (&mut keys, &mut values)).expect("the CPU sorts");
             (keys, values)
         };
         bencher.iter_batched(|| (keys.clone(), values.clone()), sort, BatchSize::LargeInput);

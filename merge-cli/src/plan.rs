@@ -149,9 +149,9 @@ impl SortPlan {
     }
 
     /// The options of the library's external sort.
-    pub fn options(self, width: usize, unique: bool, fan_in: Option<usize>) -> Options {
+    pub fn options(self, width: usize, unique: bool, resources: &Resources) -> Options {
         let Self { in_memory: _, memory, folder } = self;
-        Options { memory, folder, fan_in, unique, width }
+        Options { memory, folder, fan_in: resources.fan_in, unique, width, kernel: resources.sort_kernel }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Merge, batch merge and sort of arrays of numbers, on one or several NVIDIA GPUs or on all CPU cores.
 //!
-//! An [`Engine`] does the work. Its methods take slices in host memory:
+//! An [`Engine`] does the work. Its methods take keys in host memory, alone or with a value for each:
 //!
 //! ```
 //! use merge_host::Engine;
@@ -11,37 +11,35 @@
 //! engine.merge(&a, &b, &mut out)?;
 //! assert_eq!(out, [-2.0, 1.5, 3.0, 3.5, 8.0]);
 //!
-//! let mut keys = [5u64, 1, 4, 1];
-//! engine.sort(&mut keys)?;
-//! assert_eq!(keys, [1, 1, 4, 5]);
+//! let (mut keys, mut values) = (vec![5u64, 1, 4], ["five", "one", "four"]);
+//! engine.sort((&mut keys, &mut values))?;
+//! assert_eq!((keys, values), (vec![1, 4, 5], ["one", "four", "five"]));
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 //!
 //! | task | methods |
 //! | --- | --- |
-//! | sort keys, ascending or descending | [`sort`](Engine::sort), [`sort_with`](Engine::sort_with) |
+//! | sort, ascending or as [`SortOptions`] say | [`sort`](Engine::sort), [`sort_with`](Engine::sort_with) |
 //! | sort keys that come from a file and go to one | [`sort_streamed`](Engine::sort_streamed) |
-//! | sort key-value pairs | [`sort_pairs`](Engine::sort_pairs) |
 //! | find the permutation that sorts keys | [`argsort`](Engine::argsort) |
-//! | choose how a GPU sorts | [`with_sort_kernel`](Engine::with_sort_kernel) |
-//! | sort each segment of an array | [`sort_segments`](Engine::sort_segments), [`sort_segments_pairs`](Engine::sort_segments_pairs) |
-//! | merge two runs | [`merge`](Engine::merge), [`merge_with`](Engine::merge_with), [`merge_pairs`](Engine::merge_pairs) |
-//! | merge any number of runs | [`merge_many`](Engine::merge_many), [`merge_many_pairs`](Engine::merge_many_pairs) |
-//! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch), [`merge_batch_pairs`](Engine::merge_batch_pairs) |
-//! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
-//! | merge any number of runs in each of many groups | [`merge_many_ragged`](Engine::merge_many_ragged), [`merge_many_ragged_pairs`](Engine::merge_many_ragged_pairs) |
+//! | sort each segment of an array | [`sort_segments`](Engine::sort_segments) |
+//! | merge two runs | [`merge`](Engine::merge), [`merge_with`](Engine::merge_with) |
+//! | merge any number of runs | [`merge_many`](Engine::merge_many) |
+//! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch) |
+//! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged) |
+//! | merge any number of runs in each of many groups | [`merge_many_ragged`](Engine::merge_many_ragged) |
 //! | sort elements of any type by a key, or by a comparison | [`sort_by_key`](Engine::sort_by_key), [`sort_by`](Engine::sort_by) |
 //! | find the permutation that sorts elements of any type | [`argsort_by_key`](Engine::argsort_by_key), [`argsort_by`](Engine::argsort_by) |
 //! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
-//! | sort values of any type by separate keys | [`sort_owned_pairs`](Engine::sort_owned_pairs) |
+//! | sort values of any type by separate keys | [`sort_owned`](Engine::sort_owned) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
 //! | keep each key once, count or reduce equal keys | [`unique`](Engine::unique), [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key); of keys that are not sorted, [`sort_unique`](Engine::sort_unique) |
-//! | find sorted needles in sorted keys | [`lower_bounds`](Engine::lower_bounds), [`upper_bounds`](Engine::upper_bounds) |
-//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices); of keys that come in parts, [`TopK`], [`TopKPairs`] |
-//! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
+//! | find sorted needles in sorted keys | [`bounds`](Engine::bounds) |
+//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices); of keys that come in parts, [`TopK`] |
+//! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_with`](Engine::auto_with) |
 //!
 //! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key
-//! is the element with the same index of a second array.
+//! is the element with the same index of a second array: see [`Elements`].
 //!
 //! | task | module |
 //! | --- | --- |
@@ -67,7 +65,7 @@
 //! # Features
 //!
 //! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`], [`Engine::gpus`], [`Engine::all_gpus`]
-//! and [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_of`] return a CPU engine. A
+//! and [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_with`] return a CPU engine. A
 //! program that is built with it also starts on a machine without an NVIDIA driver, because the driver is opened by the
 //! first call that needs it.
 
@@ -79,6 +77,7 @@ mod bound;
 mod cpu;
 mod descending;
 mod device;
+mod elements;
 mod engine;
 mod engine_kind;
 mod error;
@@ -92,6 +91,7 @@ mod names;
 pub mod parallel;
 pub mod permutation;
 mod pool;
+mod reason;
 pub mod records;
 mod reduction;
 mod set_operation;
@@ -109,7 +109,8 @@ pub use batch_kernel::BatchKernel;
 pub use bound::Bound;
 pub use descending::{Descending, descending, descending_mut};
 pub use device::{DeviceInfo, devices, driver_version};
-pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, TopK, TopKPairs, Work};
+pub use elements::{Elements, ElementsMut};
+pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, TopK, Work};
 pub use engine_kind::EngineKind;
 pub use error::{Cause, Error};
 #[cfg(feature = "emulator")]
@@ -124,6 +125,7 @@ pub use half::f16;
 pub use index::Index;
 pub use key::{GpuKey, Key};
 pub use merge_kernel::MergeKernel;
+pub use reason::Reason;
 pub use reduction::{Reduction, Summand};
 pub use set_operation::SetOperation;
 pub use sort_kernel::SortKernel;

@@ -9,7 +9,7 @@
 //! let (mut keys, names) = ([30u32, 10, 20], b"xyzabcpqr");
 //! let (mut order, mut sorted) = ([0u32; 3], [0; 9]);
 //! permutation::fill_identity(&mut order);
-//! Engine::cpu().sort_pairs(SortOrder::Ascending, &mut keys, &mut order)?;
+//! Engine::cpu().sort_with(SortOrder::Ascending, (&mut keys, &mut order))?;
 //! permutation::gather(3, &[names], &order, &mut sorted);
 //! assert_eq!((order, &sorted), ([1, 2, 0], b"abcpqrxyz"));
 //! # Ok::<(), merge_host::Error>(())

@@ -11,12 +11,13 @@ use crate::{GpuKey, Key};
 /// let (keys, values) = ([1, 1, 2], [5.0f32, -3.0, 4.0]);
 /// let (engine, mut groups, mut totals) = (Engine::cpu(), Vec::new(), Vec::new());
 /// for reduction in Reduction::ALL {
-///     engine.reduce_by_key(reduction, &keys, &values, &mut groups, &mut totals)?;
+///     engine.reduce_by_key(reduction, (&keys, &values), (&mut groups, &mut totals))?;
 ///     println!("{reduction}: {totals:?}");
 /// }
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Reduction {
     /// The sum: of integers modulo 2^32 or 2^64, of floats rounded at each addition.
     Sum,

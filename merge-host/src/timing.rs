@@ -1,10 +1,23 @@
-//! How long the steps of a call took.
+//! How long the steps of a call took, and where it was done.
 
+use crate::{EngineKind, Reason};
 use std::time::{Duration, Instant};
 
-/// How long the steps of a call took. A CPU engine only computes, except in
-/// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a call of an [`Engine`](crate::Engine) reports: how long its steps took, where it was done, and why there.
+///
+/// A CPU only computes, except in [`Engine::sort_streamed`](crate::Engine::sort_streamed).
+///
+/// ```
+/// use merge_host::{Engine, EngineKind};
+///
+/// let timing = Engine::cpu().sort(&mut [3, 1, 2])?;
+/// assert_eq!(timing.engine, EngineKind::Cpu);
+/// assert_eq!(timing.reason.to_string(), "the CPU was asked for");
+/// assert!(timing.upload.is_zero() && timing.total() == timing.compute);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timing {
     /// Copying the input to the GPU, or reading it.
     pub upload: Duration,
@@ -14,18 +27,49 @@ pub struct Timing {
     pub exchange: Duration,
     /// Copying the output from the GPU, or writing it.
     pub download: Duration,
+    /// The kind of processor that did the work.
+    pub engine: EngineKind,
+    /// Why that processor did the work.
+    pub reason: Reason,
 }
 
 impl Timing {
+    /// All steps together.
+    pub fn total(&self) -> Duration {
+        self.upload + self.compute + self.exchange + self.download
+    }
+
+    /// The same with some more time of computing.
+    pub(crate) fn and_compute(self, more: Duration) -> Self {
+        Self { compute: self.compute + more, ..self }
+    }
+}
+
+/// How long the steps of a call took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub upload: Duration,
+    pub compute: Duration,
+    pub exchange: Duration,
+    pub download: Duration,
+}
+
+impl Steps {
     /// For each step the longer time of the two.
     #[cfg(feature = "gpu")]
-    pub(crate) fn longest(self, other: Self) -> Self {
+    pub fn longest(self, other: Self) -> Self {
         Self {
             upload: self.upload.max(other.upload),
             compute: self.compute.max(other.compute),
             exchange: self.exchange.max(other.exchange),
             download: self.download.max(other.download),
         }
+    }
+
+    /// The same on a processor of that kind, for that reason.
+    pub fn on(self, engine: EngineKind, reason: Reason) -> Timing {
+        let Self { upload, compute, exchange, download } = self;
+        Timing { upload, compute, exchange, download, engine, reason }
     }
 }
 

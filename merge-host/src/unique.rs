@@ -30,16 +30,17 @@ pub fn unique<K: Key>(keys: &mut [K], payload: &mut [u8], width: usize, before: 
     unique_on(parallel::threads_for(keys.len(), BLOCK), keys, payload, width, before)
 }
 
-/// [`unique`] on up to `threads` threads, or on the calling one if there is no memory to divide the work.
-pub(crate) fn unique_on<K: Key>(
+/// [`unique`] on up to `threads` threads, or on the calling one if there is no memory to divide the work. The payload
+/// of a key is `width` items of any type.
+pub(crate) fn unique_on<K: Key, T: Copy + Send>(
     threads: usize,
     keys: &mut [K],
-    payload: &mut [u8],
+    payload: &mut [T],
     width: usize,
     before: Option<K>,
 ) -> usize {
     let bytes = keys.len().checked_mul(width);
-    assert_eq!(Some(payload.len()), bytes, "bytes of the payload of {} keys", keys.len());
+    assert_eq!(Some(payload.len()), bytes, "the payload of {} keys", keys.len());
     let Ok(counts) = unique_in_blocks(threads, keys, payload, width, before) else {
         return unique_in_block(keys, payload, width, before);
     };
@@ -57,10 +58,10 @@ pub(crate) fn unique_on<K: Key>(
 ///
 /// # Errors
 /// [`Error::OutOfHostMemory`] if there is no memory for a list of blocks. Nothing has changed then.
-fn unique_in_blocks<K: Key>(
+fn unique_in_blocks<K: Key, T: Copy + Send>(
     threads: usize,
     keys: &mut [K],
-    mut payload: &mut [u8],
+    mut payload: &mut [T],
     width: usize,
     before: Option<K>,
 ) -> Result<Vec<usize>, Error> {
@@ -74,7 +75,7 @@ fn unique_in_blocks<K: Key>(
 }
 
 /// [`unique`] on one thread.
-fn unique_in_block<K: Key>(keys: &mut [K], payload: &mut [u8], width: usize, before: Option<K>) -> usize {
+fn unique_in_block<K: Key, T: Copy>(keys: &mut [K], payload: &mut [T], width: usize, before: Option<K>) -> usize {
     let mut before = before.map(K::to_ordered);
     let mut end = 0;
     for i in 0..keys.len() {

@@ -54,8 +54,16 @@ impl RankEngine {
                 }
             }
         }
-        report::verbose(format_args!("engine: {}", this.engine.kind()));
+        report::verbose(format_args!("engine: {}", if this.has_gpu() { EngineKind::Gpu } else { EngineKind::Cpu }));
         Ok(this)
+    }
+
+    /// Whether a GPU sorts.
+    fn has_gpu(&self) -> bool {
+        #[cfg(feature = "gpu")]
+        return self.engine.as_gpu().is_some();
+        #[cfg(not(feature = "gpu"))]
+        false
     }
 
     /// The engine that merges, which is the CPU.
@@ -89,7 +97,7 @@ impl Engines<Failure> for RankEngine {
             Err(RunError::Engine(error)) => error,
             done => return done,
         };
-        let may_go_on = self.is_free && self.engine.kind() == EngineKind::Gpu;
+        let may_go_on = self.is_free && self.has_gpu();
         if !may_go_on || !restore(data).map_err(RunError::Other)? {
             return Err(error.into());
         }

@@ -221,7 +221,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
         let item = size(&output) + values_output.as_ref().map_or(0, size);
         let files = count.saturating_mul(item).saturating_mul(place.size as u64);
         let memory = budget(memory, place, files)?;
-        let options = Options { memory, folder: PathBuf::new(), fan_in, unique: false, width };
+        let options = Options { folder: PathBuf::new(), fan_in, width, ..Options::new(memory) };
         let fits = options.shape::<W>().in_memory(own) <= memory.into();
         report::verbose(format_args!(
             "memory: {memory} bytes for {own} keys, {}",

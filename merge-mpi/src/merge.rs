@@ -91,10 +91,10 @@ impl<W: Word> Merger<W> {
             0 => self.engine.merge_many(&runs.iter().map(|(keys, _)| *keys).collect::<Vec<_>>(), merged)?,
             4 => self
                 .engine
-                .merge_many_pairs(&pairs::<W, u32>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
+                .merge_many(&pairs::<W, u32>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
             8 => self
                 .engine
-                .merge_many_pairs(&pairs::<W, u64>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
+                .merge_many(&pairs::<W, u64>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
             _ => {
                 let [before, after] = &mut self.indices;
                 let (mut before, after) = (&mut before[..count], &mut after[..count]);
@@ -105,7 +105,7 @@ impl<W: Word> Merger<W> {
                     (*keys, &*indices)
                 };
                 let indexed: Vec<_> = runs.iter().map(with_index).collect();
-                let timing = self.engine.merge_many_pairs(&indexed, (merged, &mut *after))?;
+                let timing = self.engine.merge_many(&indexed, (merged, &mut *after))?;
                 gather(width, &runs.iter().map(|(_, payload)| *payload).collect::<Vec<_>>(), after, merged_payload);
                 timing
             }

@@ -150,9 +150,9 @@ fn main() -> ExitCode {
     });
     let seed =
         number("--seed").unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64));
-    let (gpu, merge_path) = match (Engine::gpu(0), Engine::gpu(0)) {
-        (Ok(gpu), Ok(other)) => (gpu, other.with_sort_kernel(SortKernel::MergePath)),
-        (Err(error), _) | (_, Err(error)) => {
+    let gpu = match Engine::gpu(0) {
+        Ok(gpu) => gpu,
+        Err(error) => {
             eprintln!("gpu_test: nothing was tested: {error}");
             return ExitCode::FAILURE;
         }
@@ -162,16 +162,8 @@ fn main() -> ExitCode {
     let gpus = merge_host::devices().map_or(1, |devices| devices.len());
     println!("{gpus} GPUs, of which only the part for groups uses more than the first");
     println!("{}, driver for CUDA {major}.{minor}, seed {seed}", device.name);
-    let mut test = Test {
-        gpu,
-        merge_path,
-        cpu: Engine::cpu(),
-        keys,
-        random: Random(seed),
-        start: Instant::now(),
-        checks: 0,
-        failures: 0,
-    };
+    let mut test =
+        Test { gpu, cpu: Engine::cpu(), keys, random: Random(seed), start: Instant::now(), checks: 0, failures: 0 };
     let n = 1 << number("--lg-n").unwrap_or(28);
     if !chosen.is_empty() {
         if !has("--no-check") {
@@ -287,8 +279,6 @@ fn bytes<K: Key>(keys: &[K]) -> &[u8] {
 
 struct Test {
     gpu: Engine,
-    /// The GPU, with [`SortKernel::MergePath`].
-    merge_path: Engine,
     cpu: Engine,
     /// The type of the keys that are compared, or all.
     keys: Option<&'static str>,
@@ -411,7 +401,10 @@ impl Test {
                 self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
                 let result = self.gpu.sort_with(order, &mut found).map(|_| found);
                 self.expect(|| format!("sort of {n} {name}, {order:?}"), result, &expected);
-                let result = self.merge_path.sort_with(order, &mut merged).map(|_| merged);
+                let result = self
+                    .gpu
+                    .sort_with(SortOptions::from(order).kernel(SortKernel::MergePath), &mut merged)
+                    .map(|_| merged);
                 self.expect(|| format!("merge-path sort of {n} {name}, {order:?}"), result, &expected);
                 self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u32);
                 self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u64);
@@ -584,13 +577,14 @@ impl Test {
         keys: &[K],
         value: impl Fn(usize) -> V,
     ) {
-        let run = |engine: &Engine| {
+        let run = |engine: &Engine, kernel| {
             let (mut keys, mut values) = (keys.to_vec(), (0..keys.len()).map(&value).collect::<Vec<V>>());
-            engine.sort_pairs(order, &mut keys, &mut values).map(|_| (keys, values))
+            let options = SortOptions::from(order).kernel(kernel);
+            engine.sort_with(options, (&mut keys, &mut values)).map(|_| (keys, values))
         };
-        let expected = run(&self.cpu).expect("the CPU sorts");
-        for (kernel, result) in SortKernel::ALL.into_iter().zip([run(&self.gpu), run(&self.merge_path)]) {
-            let (found, same) = match result {
+        let expected = run(&self.cpu, SortKernel::Auto).expect("the CPU sorts");
+        for kernel in SortKernel::ALL {
+            let (found, same) = match run(&self.gpu, kernel) {
                 Ok((keys, values)) => (Ok(keys), values == expected.1),
                 Err(error) => (Err(error), true),
             };
@@ -607,9 +601,9 @@ impl Test {
             {
                 let (a, b): (Vec<K>, Vec<K>) = (self.sorted(m, kind), self.sorted(n, kind));
                 let what = format!("merge of pairs, {name}, {m} + {n}");
-                self.check_values(&what, &a, &b, |i| i as u32, |e, a, b, out| e.merge_pairs(a, b, out));
-                self.check_values(&what, &a, &b, |i| i as f64, |e, a, b, out| e.merge_pairs(a, b, out));
-                self.check_values(&what, &a, &b, |i| [i as u16; 3], |e, a, b, out| e.merge_pairs(a, b, out));
+                self.check_values(&what, &a, &b, |i| i as u32, |e, a, b, out| e.merge(a, b, out));
+                self.check_values(&what, &a, &b, |i| i as f64, |e, a, b, out| e.merge(a, b, out));
+                self.check_values(&what, &a, &b, |i| [i as u16; 3], |e, a, b, out| e.merge(a, b, out));
             }
             for d in (1..20).chain([31, 64, 100, 511, 1000, 1024]) {
                 for (a_len, pairs) in [(0, 7), (d / 2, 1), (d / 3, 2000), (d, 300)] {
@@ -617,20 +611,8 @@ impl Test {
                         |len: usize| -> Vec<K> { (0..pairs).flat_map(|_| self.sorted::<K>(len, kind)).collect() };
                     let (a, b) = (runs(a_len), runs(d - a_len));
                     let what = format!("batch of pairs, {name}, {pairs} of d {d}, a_len {a_len}");
-                    self.check_values(
-                        &what,
-                        &a,
-                        &b,
-                        |i| i as u32,
-                        |e, a, b, out| e.merge_batch_pairs(a, b, out, d, a_len),
-                    );
-                    self.check_values(
-                        &what,
-                        &a,
-                        &b,
-                        |i| i as u64,
-                        |e, a, b, out| e.merge_batch_pairs(a, b, out, d, a_len),
-                    );
+                    self.check_values(&what, &a, &b, |i| i as u32, |e, a, b, out| e.merge_batch(a, b, out, d, a_len));
+                    self.check_values(&what, &a, &b, |i| i as u64, |e, a, b, out| e.merge_batch(a, b, out, d, a_len));
                 }
             }
             for (pairs, most) in [(1, 0), (1, 1_000_000), (30_000, 40), (100, 9_000), (500_000, 1), (3, 300_000)] {
@@ -650,7 +632,7 @@ impl Test {
                 let result = self.gpu.merge_ragged((&a, &ao), (&b, &bo), &mut found).map(|_| found);
                 self.expect(|| what.clone(), result, &expected);
                 let with = |e: &Engine, a: (&[K], &[u32]), b: (&[K], &[u32]), out: (&mut [K], &mut [u32])| {
-                    e.merge_ragged_pairs((a.0, a.1, &ao), (b.0, b.1, &bo), out)
+                    e.merge_ragged(((a.0, a.1), &ao), ((b.0, b.1), &bo), out)
                 };
                 self.check_values(&format!("{what}, with values"), &a, &b, |i| i as u32, with);
             }
@@ -719,7 +701,7 @@ impl Test {
         let run = |engine: &Engine| {
             let (mut keys, mut out) = (poison::<K>(total), values.clone());
             out.reverse();
-            engine.merge_many_pairs(&pairs, (&mut keys, &mut out)).map(|_| (keys, out))
+            engine.merge_many(&pairs, (&mut keys, &mut out)).map(|_| (keys, out))
         };
         let expected = run(&self.cpu).expect("the CPU merges");
         let (found, same) = match run(&self.gpu) {
@@ -851,7 +833,7 @@ impl Test {
             stream.synchronize().expect("the graph ends well");
             let (mut x, mut y) = (x, y);
             let (mut y_descending, mut permutation) = (y.clone(), values.clone());
-            self.cpu.sort_pairs(SortOrder::Descending, &mut y_descending, &mut permutation).expect("the CPU sorts");
+            self.cpu.sort_with(SortOrder::Descending, (&mut y_descending, &mut permutation)).expect("the CPU sorts");
             self.expect(|| "sort of pairs in a graph".to_owned(), with_values.download(), &y_descending);
             let found = sorted_values.download();
             self.expect(|| "values of the sort of pairs in a graph".to_owned(), found, &permutation);
@@ -860,8 +842,8 @@ impl Test {
             let out = || (poison::<K>(2 * n), vec![0u32; 2 * n]);
             let (mut whole, mut pieces) = (out(), out());
             let (xv, yv) = ((&x[..], &values[..]), (&y[..], &values[..]));
-            self.cpu.merge_pairs(xv, yv, (&mut whole.0, &mut whole.1)).expect("the CPU merges");
-            self.cpu.merge_batch_pairs(xv, yv, (&mut pieces.0, &mut pieces.1), 2 * D, D).expect("the CPU merges");
+            self.cpu.merge(xv, yv, (&mut whole.0, &mut whole.1)).expect("the CPU merges");
+            self.cpu.merge_batch(xv, yv, (&mut pieces.0, &mut pieces.1), 2 * D, D).expect("the CPU merges");
             for (kernel, out) in kernels.iter().zip(&merged) {
                 let found = out.download();
                 self.expect(|| format!("sort and {kernel} merge, replayed from a graph"), found, &whole.0);
@@ -984,7 +966,7 @@ impl Test {
         let (first, second) = short.split_at(above.len());
         let pairs = [(&below[..], long), (&above[..], first), (&above[..], second)];
         let mut values = vec![u32::MAX; n];
-        let result = self.gpu.merge_many_pairs(&pairs, (&mut keys, &mut values)).map(|_| {
+        let result = self.gpu.merge_many(&pairs, (&mut keys, &mut values)).map(|_| {
             let in_order = values[..below.len()] == *long
                 && values[below.len()..].chunks_exact(2).zip(first.iter().zip(second)).all(|(v, (&a, &b))| v == [a, b]);
             vec![u32::from(is_merged(&keys) && in_order)]

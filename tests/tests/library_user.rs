@@ -33,7 +33,7 @@ fn sorted<K: Key>(engine: &Engine, keys: &[K]) -> Result<Vec<K>, Error> {
 
 fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let engine = Engine::auto();
-    assert_eq!(engine.kind(), EngineKind::Cpu);
+    assert_eq!(engine.sort(&mut [2, 1])?.engine, EngineKind::Cpu);
     assert!(matches!(Engine::gpu(0), Err(Error::NoGpuSupport)));
     assert!(matches!(merge_host::devices(), Err(Error::NoGpuSupport)));
 
@@ -62,7 +62,9 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         engine.merge_with(kernel, &[1i32, 3, 5], &[-2, 3, 9], &mut out)?;
         assert_eq!(out, [-2, 1, 3, 3, 5, 9]);
     }
-    let mut out = [0; 4];
+    let (mut out, mut values) = ([0; 4], [' '; 4]);
+    engine.merge((&[3u64, 5], &['a', 'b']), (&[2, 9], &['c', 'd']), (&mut out, &mut values))?;
+    assert_eq!((out, values), ([2, 3, 5, 9], ['c', 'a', 'b', 'd']));
     engine.merge_batch(&[3u64, 5], &[2, 9], &mut out, 2, 1)?;
     assert_eq!(out, [2, 3, 5, 9]);
 

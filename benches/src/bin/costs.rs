@@ -134,7 +134,7 @@ fn sort_pairs<K: Key>(engine: &Engine, n: usize) -> Result<f64, Error> {
     let (mut sorted, mut values) = (input.clone(), input.clone());
     median(|| {
         sorted.copy_from_slice(&input);
-        seconds(|| engine.sort_pairs(SortOrder::Ascending, &mut sorted, &mut values).map(drop))
+        seconds(|| engine.sort_with(SortOrder::Ascending, (&mut sorted, &mut values)).map(drop))
     })
 }
 

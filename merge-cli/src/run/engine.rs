@@ -16,6 +16,8 @@ pub struct ChosenEngine {
     state: State,
     /// What was said of the engine last.
     said: Option<EngineKind>,
+    /// What did the work of the last run.
+    last: Option<EngineKind>,
     /// The CPU, once it is needed beside a GPU.
     cpu: Option<Box<Engine>>,
 }
@@ -54,7 +56,7 @@ impl ChosenEngine {
             EngineChoice::Gpu if !has_kernels => return Err(no_gpu(kernel, Error::NoKernels { key: key_type.name() })),
             choice => choice,
         };
-        let new = |state| Ok(Self { choice, state, said, cpu: None });
+        let new = |state| Ok(Self { choice, state, said, last: None, cpu: None });
         let open: Arc<dyn Fn() -> Result<Engine> + Send + Sync> = match (choice, work) {
             (EngineChoice::Cpu, _) => return new(State::Ready(Box::new(cpu()))),
             (EngineChoice::Auto, None) => return new(State::Ready(Box::new(auto(gpus)))),
@@ -69,7 +71,7 @@ impl ChosenEngine {
             }
             (EngineChoice::Gpu, _) => Arc::new(move || {
                 let engine = gpus.engine().map_err(|error| no_gpu(kernel, error))?;
-                Ok(engine.on_current_pool().with_sort_kernel(kernel))
+                Ok(engine.on_current_pool())
             }),
         };
         // The calls that start a GPU's driver take about as long as reading a large file, so that both are done at
@@ -81,20 +83,19 @@ impl ChosenEngine {
         }
     }
 
-    /// Says which engine has been chosen, unless that was said last.
-    fn say(&mut self) -> Result<()> {
-        let engine = self.ready()?;
-        let (kind, why) = (engine.kind(), engine.why());
+    /// Says where a run was done, unless that was said last.
+    fn say(&mut self, timing: &Timing) {
+        let kind = timing.engine;
+        self.last = Some(kind);
         if self.said.replace(kind) != Some(kind) {
-            let why = why.rsplit_once(" because ").map_or(&*why, |(_, reason)| reason);
-            report::verbose(format_args!("engine: {kind}, because {why}"));
+            report::verbose(format_args!("engine: {kind}, because {}", timing.reason));
         }
-        Ok(())
     }
 
-    /// "cpu" or "gpu": the engine of the last run.
-    pub fn name(&mut self) -> Result<&'static str> {
-        Ok(self.ready()?.kind().name())
+    /// "cpu" or "gpu": the engine of the last run, or of the first if there was none.
+    pub fn name(&self) -> &'static str {
+        let asked = if self.choice == EngineChoice::Gpu { EngineKind::Gpu } else { EngineKind::Cpu };
+        self.last.unwrap_or(asked).name()
     }
 
     /// Runs `work` on `data`, and again on the CPU if a GPU fails that was not chosen by name. Every run of `work`
@@ -121,22 +122,33 @@ impl ChosenEngine {
     /// Works with the engine, and again with the CPU if it is a GPU that fails and was not chosen by name.
     fn run_steps(
         &mut self,
-        step: &mut dyn FnMut(Step) -> std::result::Result<bool, RunError<Failure>>,
-    ) -> std::result::Result<(), RunError<Failure>> {
+        step: &mut dyn FnMut(Step) -> std::result::Result<Option<Timing>, RunError<Failure>>,
+    ) -> std::result::Result<Timing, RunError<Failure>> {
         progress::phase("compute");
-        let done = step(Step::Work(self.ready().map_err(RunError::Other)?));
-        self.say().map_err(RunError::Other)?;
-        let error = match done {
+        let error = match step(Step::Work(self.ready().map_err(RunError::Other)?)) {
             Err(RunError::Engine(error)) => error,
-            done => return done.map(|_| ()),
+            done => {
+                let timing = done?.unwrap_or_default();
+                self.say(&timing);
+                return Ok(timing);
+            }
         };
-        let is_gpu = self.ready().map_err(RunError::Other)?.kind() == EngineKind::Gpu;
-        if self.choice != EngineChoice::Auto || !is_gpu || !step(Step::Restore)? {
+        let may_go_on = self.choice == EngineChoice::Auto && self.has_gpu();
+        if !may_go_on || step(Step::Restore)?.is_none() {
             return Err(error.into());
         }
         report::warning(format_args!("{error}; continuing on the CPU"));
         self.state = State::Ready(Box::new(cpu()));
-        step(Step::Work(self.ready().map_err(RunError::Other)?)).map(|_| ())
+        self.last = Some(EngineKind::Cpu);
+        Ok(step(Step::Work(self.ready().map_err(RunError::Other)?))?.unwrap_or_default())
+    }
+
+    /// Whether a GPU is running, which may be what failed.
+    fn has_gpu(&self) -> bool {
+        #[cfg(feature = "gpu")]
+        return matches!(&self.state, State::Ready(engine) if engine.as_gpu().is_some());
+        #[cfg(not(feature = "gpu"))]
+        false
     }
 
     /// The engine, as soon as it is there.
@@ -156,7 +168,7 @@ impl ChosenEngine {
 /// A step of a run.
 enum Step<'a> {
     Work(&'a Engine),
-    /// Makes the data what it was before the work. Gives `false` if that is not possible.
+    /// Makes the data what it was before the work. Gives nothing if that is not possible.
     Restore,
 }
 
@@ -176,16 +188,13 @@ impl Engines<Failure> for ChosenEngine {
         restore: impl FnOnce(&mut T) -> Result<bool>,
     ) -> std::result::Result<Timing, RunError<Failure>> {
         let mut restore = Some(restore);
-        let mut timing = Timing::default();
-        let step = &mut |step: Step| match step {
-            Step::Work(engine) => work(engine, data).map(|measured| {
-                timing = measured;
-                true
-            }),
-            Step::Restore => restore.take().map_or(Ok(false), |restore| restore(data)).map_err(RunError::Other),
-        };
-        self.run_steps(step)?;
-        Ok(timing)
+        self.run_steps(&mut |step: Step| match step {
+            Step::Work(engine) => work(engine, data).map(Some),
+            Step::Restore => {
+                let restored = restore.take().map_or(Ok(false), |restore| restore(data)).map_err(RunError::Other)?;
+                Ok(restored.then(Timing::default))
+            }
+        })
     }
 
     fn device_memory(&mut self) -> std::result::Result<Option<u64>, RunError<Failure>> {
@@ -216,7 +225,7 @@ impl Drop for ChosenEngine {
 /// The engine that chooses between the CPU and these GPUs, on the threads that the program has started.
 fn auto(gpus: Gpus) -> Engine {
     // What the environment says has been checked.
-    Engine::auto_of(CostModel::of_environment().unwrap_or_default(), gpus).on_current_pool()
+    Engine::auto_with(CostModel::of_environment().unwrap_or_default(), gpus).on_current_pool()
 }
 
 /// The work that `of` makes of the number of keys, if that is known.

@@ -10,7 +10,7 @@ use crate::os::memory;
 use crate::say::error::Result;
 use crate::say::stats::{Phase, Stats};
 use bytemuck::Pod;
-use merge_host::{Engine, Error, Index, MergeKernel, Timing, permutation};
+use merge_host::{Elements, ElementsMut, Engine, Error, Index, MergeKernel, Timing, permutation};
 use std::borrow::Cow;
 
 /// How to merge. Slices of inputs are as long as there are inputs.
@@ -45,30 +45,18 @@ pub enum Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Merges keys.
-    fn merge<W: Word>(self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error> {
+    /// Merges keys, alone or with values.
+    fn merge<W: Word, V: Pod + Send + Sync>(
+        self,
+        engine: &Engine,
+        inputs: &[impl Elements<W, V> + Copy + Sync],
+        out: impl ElementsMut<W, V>,
+    ) -> std::result::Result<Timing, Error> {
         match (self, inputs) {
-            (Self::Whole(Some(kernel)), [a, b]) => engine.merge_with(kernel, a, b, out),
+            (Self::Whole(Some(kernel)), &[a, b]) => engine.merge_with(kernel, a, b, out),
             (Self::Whole(_), _) => engine.merge_many(inputs, out),
             (Self::OfLength { d, a_len }, _) => engine.merge_batch(inputs[0], inputs[1], out, d, a_len),
             (Self::Between([a, b]), _) => engine.merge_ragged((inputs[0], a), (inputs[1], b), out),
-        }
-    }
-
-    /// Merges keys with values.
-    fn merge_pairs<W: Word, V: Pod + Send + Sync>(
-        self,
-        engine: &Engine,
-        inputs: &[(&[W], &[V])],
-        out: (&mut [W], &mut [V]),
-    ) -> std::result::Result<Timing, Error> {
-        match (self, inputs) {
-            (Self::Whole(_), [a, b]) => engine.merge_pairs(*a, *b, out),
-            (Self::Whole(_), _) => engine.merge_many_pairs(inputs, out),
-            (Self::OfLength { d, a_len }, _) => engine.merge_batch_pairs(inputs[0], inputs[1], out, d, a_len),
-            (Self::Between([a, b]), _) => {
-                engine.merge_ragged_pairs((inputs[0].0, inputs[0].1, a), (inputs[1].0, inputs[1].1, b), out)
-            }
         }
     }
 }
@@ -177,9 +165,8 @@ impl<W: Word> Merge<'_, W> {
         let inputs: Vec<(&[W], &[V])> = self.keys.iter().map(|keys| &**keys).zip(values).collect();
         let keys = memory::zeroed::<W>(self.count, "the output")?;
         let mut out = (keys, memory::zeroed::<V>(self.count, "the output's values")?);
-        let merge = |engine: &Engine, out: &mut (Vec<W>, Vec<V>)| {
-            self.runs.merge_pairs(engine, &inputs, (&mut out.0, &mut out.1))
-        };
+        let merge =
+            |engine: &Engine, out: &mut (Vec<W>, Vec<V>)| self.runs.merge(engine, &inputs, (&mut out.0, &mut out.1));
         let timing = self.engine.run(&mut out, merge)?;
         self.stats.add(timing);
         // What comes next takes as much memory.

@@ -95,7 +95,7 @@ impl Sorting {
         } else {
             self.in_memory::<u64>(&mut input, &mut engine, output, budget, stats)?
         };
-        stats.engine = engine.name()?;
+        stats.engine = engine.name();
         Ok(written)
     }
 
@@ -170,7 +170,8 @@ impl Sorting {
         let mut order = memory::zeroed::<I>(words.len() as u64, "the records' indices")?;
         memory::prefer_large_pages(&mut order);
         stats.time(Phase::Compute, || permutation::fill_identity(&mut order));
-        Sorter { records, size, key: &self.key }.sort(engine, words, &mut order, stats).map_err(failure)?;
+        let sorter = Sorter { records, size, key: &self.key, kernel: self.resources.sort_kernel };
+        sorter.sort(engine, words, &mut order, stats).map_err(failure)?;
         stats.time(Phase::Write, || blocks.write(|begin, block| gather(records, size, &order, begin, block)))
     }
 
@@ -213,11 +214,11 @@ impl Sorting {
             output.expect(count);
             Ok(PayloadOutput { writer: output.begin()?, index_size: None })
         };
-        let options = plan.options(width, false, self.resources.fan_in);
+        let options = plan.options(width, false, &self.resources);
         let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, stats)?;
         let (PayloadOutput { writer, index_size: _ }, summary) = sorted;
         stats.keys = summary.keys_read;
-        stats.engine = engine.name()?;
+        stats.engine = engine.name();
         Ok((writer, summary.keys_written))
     }
 

@@ -81,7 +81,7 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         let (writer, values_writer) = merge::write(&all, &bytes, width, output, values_output, &mut stats)?;
         stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
     }
-    stats.engine = engine.name()?;
+    stats.engine = engine.name();
     stats.print();
     Ok(())
 }
@@ -212,7 +212,7 @@ impl<W: Word> Part<'_, W> {
         read_again: impl Fn(&mut [W]) -> Result<bool>,
     ) -> Result<Timing> {
         let sort = |engine: &Engine, keys: &mut &mut [W]| {
-            engine.sort_segments(SortOrder::Ascending, keys, self.offsets).map_err(RunError::Engine)
+            engine.sort_segments(SortOrder::Ascending, &mut **keys, self.offsets).map_err(RunError::Engine)
         };
         engine.run(&mut self.keys, sort, |keys| read_again(keys)).map_err(failure)
     }
@@ -257,7 +257,8 @@ fn sort_pairs<W: Word, V: Pod + Send + Sync>(
     restore: impl Fn(&mut [V]),
 ) -> Result<Timing> {
     let sort = |engine: &Engine, (keys, values): &mut (&mut [W], &mut [V])| {
-        engine.sort_segments_pairs(SortOrder::Ascending, keys, values, offsets).map_err(RunError::Engine)
+        let elements = (&mut **keys, &mut **values);
+        engine.sort_segments(SortOrder::Ascending, elements, offsets).map_err(RunError::Engine)
     };
     let restored = |(keys, values): &mut (&mut [W], &mut [V])| {
         restore(values);

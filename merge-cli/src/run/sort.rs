@@ -20,7 +20,7 @@ use crate::plan::{Destination, SortPlan};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::{Engines, RunError, Shape, Source, Summary, Target};
-use merge_host::{Engine, Error, SortOrder, Work, unique_indices};
+use merge_host::{Engine, Error, SortOptions, Work, unique_indices};
 use std::path::Path;
 
 /// Sorts keys.
@@ -138,7 +138,8 @@ impl Sorting {
         let (writer, written) = if let Some(count) = count {
             let keys = self.stats.time(Phase::Read, || keys.read_all::<W>())?;
             let mut indices = memory::zeroed::<u64>(count, "the indices")?;
-            let sort = |engine: &Engine, indices: &mut Vec<u64>| engine.argsort(SortOrder::Ascending, &keys, indices);
+            let options = SortOptions::default().kernel(self.resources.sort_kernel);
+            let sort = |engine: &Engine, indices: &mut Vec<u64>| engine.argsort(options, &keys, indices);
             self.stats.add(self.engine.run(&mut indices, sort)?);
             if self.unique {
                 let kept = self.stats.time(Phase::Compute, || unique_indices(&keys, &mut indices));
@@ -255,6 +256,7 @@ impl Sorting {
             let begin = |_| Ok(Outputs { keys: writer, values: None, checksum: None });
             return self.pairs_to::<W, _>(plan, source, 0, begin);
         }
+        let options = SortOptions::default().kernel(self.resources.sort_kernel);
         let sort = |engine: &Engine, checksum: &mut Option<Checksum>| {
             // Each run reads every key.
             *checksum = checksum.as_ref().map(|_| Checksum::default());
@@ -264,7 +266,7 @@ impl Sorting {
                 Ok(())
             };
             let write = |begin: usize, part: &[W]| region.write(begin as u64, part).map_err(RunError::Other);
-            engine.sort_streamed(SortOrder::Ascending, len, read, write).map_err(|error| match error {
+            engine.sort_streamed(options, len, read, write).map_err(|error| match error {
                 RunError::Engine(Error::OutOfHostMemory { needed }) => {
                     let message = format!("takes {needed} bytes of memory, and the system gives none");
                     RunError::Other(Failure::file(keys.path(), message))
@@ -275,7 +277,7 @@ impl Sorting {
         // Every key is read again, and all of the output is written again.
         let timing = Engines::run(&mut self.engine, &mut self.checksum, sort, |_| Ok(true)).map_err(failure)?;
         self.stats.keys = count;
-        self.stats.add_streamed(timing, self.engine.name()? == "gpu");
+        self.stats.add_streamed(timing);
         drop(region);
         self.finish::<W>(writer, None, count, 0)
     }
@@ -288,7 +290,7 @@ impl Sorting {
         width: usize,
         begin: impl FnOnce(Option<u64>) -> Result<T>,
     ) -> Result<(T, Summary)> {
-        let options = plan.options(width, self.unique, self.resources.fan_in);
+        let options = plan.options(width, self.unique, &self.resources);
         let (target, summary) = spilled::sort::<W, _>(&options, source, begin, &mut self.engine, &mut self.stats)?;
         self.stats.keys = summary.keys_read;
         Ok((target, summary))
@@ -296,7 +298,7 @@ impl Sorting {
 
     /// Verifies outputs of `count` keys if that is wanted, and makes them permanent.
     fn finish<W: Word>(mut self, keys: Writer, values: Option<Writer>, count: u64, width: usize) -> Result<()> {
-        self.stats.engine = self.engine.name()?;
+        self.stats.engine = self.engine.name();
         if let Some(checksum) = &self.checksum {
             let expected = Expected { count, checksum: checksum.get(), unique: self.unique, width };
             self.stats.time(Phase::Check, || verify::<W>(&keys, values.as_ref(), expected))?;

@@ -68,13 +68,13 @@ fn top<W: Word>(job: Top) -> Result<()> {
             output.expect(count.map(|count| count.min(wanted)));
             Ok(First { writer: output.begin()?, left: wanted, written: 0, checksum: checksum.clone() })
         };
-        let options = plan.options(0, false, resources.fan_in);
+        let options = plan.options(0, false, &resources);
         let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, &mut stats)?;
         let (First { writer, written, .. }, summary) = sorted;
         stats.keys = summary.keys_read;
         (writer, written)
     };
-    stats.engine = engine.name()?;
+    stats.engine = engine.name();
     if is_verified {
         let expected = Expected { count: written, checksum: checksum.get(), unique: false, width: 0 };
         stats.time(Phase::Check, || verify::<W>(&writer, None, expected))?;
@@ -103,7 +103,7 @@ fn first_keys<W: Word>(
         }
         stats.keys += read as u64;
         if read < part.len() {
-            let (first, timing) = top.into_sorted(&cpu())?;
+            let (first, _, timing) = top.into_sorted(&cpu())?;
             stats.add(timing);
             return Ok(first);
         }

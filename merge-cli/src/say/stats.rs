@@ -2,8 +2,8 @@
 
 use super::{progress, report};
 use crate::spec::StatsFormat;
-use merge_host::Timing;
 use merge_host::external::{self, Observer};
+use merge_host::{EngineKind, Timing};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -95,7 +95,8 @@ impl Stats {
 
     /// Adds what an engine measured that read and wrote by itself. On a GPU that is done while keys are copied to it
     /// and from it.
-    pub fn add_streamed(&mut self, timing: Timing, on_gpu: bool) {
+    pub fn add_streamed(&mut self, timing: Timing) {
+        let on_gpu = timing.engine == EngineKind::Gpu;
         let phases = if on_gpu { [Phase::Upload, Phase::Download] } else { [Phase::Read, Phase::Write] };
         self.phases[phases[0] as usize] += timing.upload;
         self.phases[Phase::Compute as usize] += timing.compute;

@@ -11,6 +11,7 @@
 
 use super::blocks::for_each_block_of_keys;
 use super::memory::push;
+use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{digit, leaf, sort, vector};
 use crate::{Error, Index, Key, SortOrder, parallel};
@@ -63,7 +64,7 @@ impl Numbers {
                 *number = digit::word(order, *key) >> rest << index_bits | (begin + i) as u64;
             }
         });
-        sort::sort_keys(SortOrder::Ascending, &mut numbers, threads)?;
+        sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut numbers), threads)?;
         let sorted = Self { numbers, index_bits };
         if rest > 0 {
             sorted.sorted_by_rest(|index| digit::word(order, keys[index]) & !(u64::MAX << rest), threads)
@@ -98,7 +99,7 @@ impl Numbers {
                     let index = *number & !(u64::MAX << index_bits);
                     *number = rest(index as usize) << index_bits | index;
                 }
-                sort::sort_keys(SortOrder::Ascending, group, 1)?;
+                sort::sort(SortOrder::Ascending, RunMut::of_keys(group), 1)?;
                 begin += count;
             }
             Ok(())

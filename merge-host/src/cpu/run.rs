@@ -27,18 +27,18 @@ impl<K: Key> Sequence for Keys<'_, K> {
 
 /// A run to read: keys, and the value of each.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a, K, V> {
+pub struct Run<'a, K, V> {
     pub keys: &'a [K],
     pub values: &'a [V],
 }
 
 /// A run to write: slots for keys, and for the value of each.
-pub(crate) struct RunMut<'a, K, V> {
+pub struct RunMut<'a, K, V> {
     pub keys: &'a mut [K],
     pub values: &'a mut [V],
 }
 
-impl<'a, K: Key> Run<'a, K, ()> {
+impl<'a, K> Run<'a, K, ()> {
     /// Keys alone.
     #[inline(always)]
     pub fn of_keys(keys: &'a [K]) -> Self {
@@ -46,7 +46,7 @@ impl<'a, K: Key> Run<'a, K, ()> {
     }
 }
 
-impl<'a, K: Key, V> Run<'a, K, V> {
+impl<'a, K, V> Run<'a, K, V> {
     /// Keys, and the same number of values.
     pub fn new((keys, values): (&'a [K], &'a [V])) -> Self {
         Run { keys, values }

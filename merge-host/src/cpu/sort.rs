@@ -11,7 +11,7 @@ use super::blocks::for_each_block_of_keys;
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{counting, digit, leaf, parallel_radix, radix, vector};
+use super::{counting, digit, leaf, parallel_radix, radix, sort_pairs, vector};
 use crate::sorted::first_unsorted_on;
 use crate::{Error, Key, SortOrder};
 use bytemuck::Zeroable;
@@ -22,8 +22,22 @@ const MAX_COMPARED_KEYS: usize = 1 << 10;
 /// Keys that a thread encodes at once.
 const ENCODE_BLOCK: usize = 1 << 14;
 
-/// Sorts `keys`.
-pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
+/// Sorts keys, with their values if these have any bytes. Stable.
+pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
+    order: SortOrder,
+    run: RunMut<K, V>,
+    threads: usize,
+) -> Result<(), Error> {
+    // A constant, so that the other way is not compiled.
+    if const { size_of::<V>() == 0 } {
+        sort_keys(order, run.keys, threads)
+    } else {
+        sort_pairs::sort(order, run, threads)
+    }
+}
+
+/// Sorts keys alone.
+fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     if counting::can_sort::<K>(keys.len()) {
         return counting::sort(order, keys, threads);
     }
@@ -40,7 +54,7 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
         return Ok(());
     }
     let mut scratch = Scratch::zeroed(keys.len())?;
-    in_order(order, keys, threads, |keys| sort(RunMut::of_keys(keys), RunMut::of_keys(&mut scratch), threads));
+    in_order(order, keys, threads, |keys| sort_bits(RunMut::of_keys(keys), RunMut::of_keys(&mut scratch), threads));
     Ok(())
 }
 
@@ -73,7 +87,7 @@ fn is_sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> bool {
 }
 
 /// Sorts `run` in ascending order. Stable. `scratch` has the same length.
-pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
+pub(super) fn sort_bits<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
     if threads == 1 {
         radix::sort(run, scratch, false, None, &mut Workspace::new());
     } else {

@@ -23,11 +23,10 @@ const MAX_MOVED_VALUE: usize = 16;
 /// Keys, indices or values that a thread copies at once.
 const COPY_BLOCK: usize = 1 << 14;
 
-/// Sorts `keys` and `values`, which has the same length, by key.
-pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
+/// Sorts keys with their values.
+pub(super) fn sort<K: Key, V: Copy + Send + Sync>(
     order: SortOrder,
-    keys: &mut [K],
-    values: &mut [V],
+    RunMut { keys, values }: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
     // SAFETY: both sorts end with a permutation of the initialised values in `values`.
@@ -51,7 +50,7 @@ fn sort_values<K: Key, V: Copy + Send + Sync>(
 ) -> Result<(), Error> {
     let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
     let scratch = RunMut::new((&mut scratch.0, &mut scratch.1));
-    sort::in_order(order, keys, threads, |keys| sort::sort(RunMut::new((keys, values)), scratch, threads));
+    sort::in_order(order, keys, threads, |keys| sort::sort_bits(RunMut::new((keys, values)), scratch, threads));
     Ok(())
 }
 
@@ -98,6 +97,6 @@ pub(crate) fn argsort<K: Key, I: Index>(
     });
     // SAFETY: a sort ends with a permutation of the initialised indices in `indices`.
     let run = RunMut::new((&mut *sorted, unsafe { memory::as_uninit_mut(indices) }));
-    sort::sort(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
+    sort::sort_bits(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
     Ok(())
 }

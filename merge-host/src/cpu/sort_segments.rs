@@ -11,7 +11,7 @@
 
 use super::memory::{out_of_memory, push};
 use super::run::RunMut;
-use super::{sort, sort_pairs, vector};
+use super::{sort, vector};
 use crate::parallel::{self, Threads};
 use crate::{Error, Key, SortOrder, allocation};
 
@@ -34,19 +34,23 @@ pub(crate) fn cost(offsets: &[usize]) -> usize {
     offsets[offsets.len() - 1] + (offsets.len() - 1) * SEGMENT_COST
 }
 
-/// Sorts each segment of `keys`, from an offset to the next.
-pub(crate) fn sort_keys<K: Key>(
+/// Sorts each segment, from an offset to the next, with values if these have any bytes. Stable.
+pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     order: SortOrder,
-    keys: &mut [K],
+    run: RunMut<K, V>,
     offsets: &[usize],
     threads: usize,
 ) -> Result<(), Error> {
+    // A constant, so that the other way is not compiled.
+    if const { size_of::<V>() > 0 } {
+        return sort_pairs(order, run, offsets, threads);
+    }
     let mut result = Ok(());
-    sort::in_order(order, keys, threads, |bits| result = sort_bits(bits, offsets, threads));
+    sort::in_order(order, run.keys, threads, |bits| result = sort_bits(bits, offsets, threads));
     result
 }
 
-/// [`sort_keys`] of ordered bits.
+/// Sorts the segments of ordered bits alone.
 fn sort_bits<B: Key>(bits: &mut [B], offsets: &[usize], threads: usize) -> Result<(), Error> {
     let short = vector::short::<B>();
     for_each_share(RunMut::of_keys(bits), offsets, threads, |share, threads| {
@@ -59,13 +63,13 @@ fn sort_bits<B: Key>(bits: &mut [B], offsets: &[usize], threads: usize) -> Resul
                 run.keys.sort_unstable_by_key(|bits| bits.to_ordered());
                 Ok(())
             }
-            _ => sort::sort_keys(SortOrder::Ascending, run.keys, threads),
+            _ => sort::sort(SortOrder::Ascending, run, threads),
         })
     })
 }
 
-/// [`sort_keys`] of key-value pairs.
-pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
+/// Sorts the segments of keys with values.
+fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     order: SortOrder,
     run: RunMut<K, V>,
     offsets: &[usize],
@@ -77,7 +81,7 @@ pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
             if run.keys.len() <= MAX_COMPARED_PAIRS {
                 return scratch.sort(order, run);
             }
-            sort_pairs::sort_pairs(order, run.keys, run.values, threads)
+            sort::sort(order, run, threads)
         })
     })
 }

@@ -17,10 +17,11 @@
 use super::blocks::try_for_each_callback;
 use super::buckets;
 use super::digit::word;
+use super::run::RunMut;
 use super::{Workers, memory, sort};
 use crate::parallel::{Threads, try_for_each_on};
-use crate::timing::timed;
-use crate::{Error, Key, SortOrder, Timing};
+use crate::timing::{Steps, timed};
+use crate::{Error, Key, SortOrder};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ pub(crate) fn sort<K: Key, E: From<Error> + Send>(
     len: usize,
     read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
     write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
-) -> Result<Timing, E> {
+) -> Result<Steps, E> {
     assert!(is_possible::<K>());
     let mut keys = memory::zeroed::<K>(len)?;
     let (divided, upload) = timed(|| Divided::read(threads, order, &mut keys, read));
@@ -78,7 +79,7 @@ pub(crate) fn sort<K: Key, E: From<Error> + Send>(
     sorted?;
     // On all threads, at about the same time.
     let download = Duration::from_nanos(writing.into_inner() / workers.threads_to_sort(len) as u64).min(compute);
-    Ok(Timing { upload, compute: compute - download, download, ..Timing::default() })
+    Ok(Steps { upload, compute: compute - download, download, ..Steps::default() })
 }
 
 /// The keys of a block.
@@ -113,7 +114,7 @@ impl<'a, K: Key> Divided<'a, K> {
         let blocks = keys.chunks(block).enumerate();
         let sample = blocks.flat_map(|(i, keys)| &keys[..sampled(i, keys.len())]).map(|key| word(order, *key));
         let mut sample = memory::collected(sample)?;
-        sort::sort_keys(SortOrder::Ascending, &mut sample, 1)?;
+        sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut sample), 1)?;
         let buckets = Buckets::new(&sample, (size_of_val(keys) / BUCKET_BYTES).clamp(1, MAX_BUCKETS))?;
 
         let mut ends = memory::zeroed(keys.len().div_ceil(block) * buckets.count())?;
@@ -156,7 +157,7 @@ impl<'a, K: Key> Divided<'a, K> {
                 to.into_iter().for_each(|to| to.copy_from_slice(part));
                 Ok::<_, E>(())
             })?;
-            workers.sort(keys.len(), |threads| sort::sort_keys(order, &mut keys, threads))?;
+            workers.sort(keys.len(), |threads| sort::sort(order, RunMut::of_keys(&mut keys), threads))?;
             try_for_each_callback(threads, &mut keys, |i, keys| write(begin + i, keys))?;
         }
         let longest = counts.iter().copied().filter(|count| !is_long(*count)).max().unwrap_or(0);
@@ -170,7 +171,7 @@ impl<'a, K: Key> Divided<'a, K> {
                 keys[end..end + part.len()].copy_from_slice(part);
                 end += part.len();
             }
-            sort::sort_keys(order, keys, 1)?;
+            sort::sort(order, RunMut::of_keys(keys), 1)?;
             write(begin, keys)?;
             Ok(buffers.put(buffer)?)
         })

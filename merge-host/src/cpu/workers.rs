@@ -2,8 +2,8 @@
 
 use super::limit;
 use crate::pool::{self, Spawn, processors, run_in, spawn, start, start_most};
-use crate::timing::timed;
-use crate::{Error, Timing, parallel};
+use crate::timing::{Steps, timed};
+use crate::{Error, parallel};
 use rayon::ThreadPool;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -62,11 +62,6 @@ impl Workers {
         Workers { threads, exactly, pool: Mutex::default(), on_current_pool: false }
     }
 
-    /// The number of threads that the engine was made for, if that was said, and otherwise of those that work.
-    pub fn asked_for(&self) -> usize {
-        if self.exactly { self.threads } else { self.threads() }
-    }
-
     /// The number of threads that work, which is not greater than that of processors.
     pub fn threads(&self) -> usize {
         if self.on_current_pool { parallel::threads() } else { self.threads.min(processors()) }
@@ -89,7 +84,7 @@ impl Workers {
     }
 
     /// Times `merge`, which merges `keys` keys and is given the number of threads to use.
-    pub fn merge(&self, keys: usize, merge: impl FnOnce(usize) + Send) -> Result<Timing, Error> {
+    pub fn merge(&self, keys: usize, merge: impl FnOnce(usize) + Send) -> Result<Steps, Error> {
         self.try_merge(keys, |threads| {
             merge(threads);
             Ok(())
@@ -101,18 +96,18 @@ impl Workers {
         &self,
         keys: usize,
         merge: impl FnOnce(usize) -> Result<(), Error> + Send,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         self.run(self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge)
     }
 
     /// Times `sort`, which sorts `keys` keys and is given the number of threads to use.
-    pub fn sort(&self, keys: usize, sort: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
+    pub fn sort(&self, keys: usize, sort: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Steps, Error> {
         self.run(self.threads_to_sort(keys), sort)
     }
 
     /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. If it is
     /// more than 1, `work` runs in the pool.
-    fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
+    fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Steps, Error> {
         let mut work = Some(work);
         self.run_dyn(threads, &mut |threads| work.take().map_or(Ok(()), |work| work(threads)))
     }
@@ -122,7 +117,7 @@ impl Workers {
         &self,
         threads: usize,
         work: &mut (dyn FnMut(usize) -> Result<(), Error> + Send),
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         limit::check()?;
         let (done, compute) = if threads == 1 {
             timed(|| work(1))
@@ -135,7 +130,7 @@ impl Workers {
             }
         };
         done?;
-        Ok(Timing { compute, ..Timing::default() })
+        Ok(Steps { compute, ..Steps::default() })
     }
 
     /// A pool of `threads` threads, or fewer, which is started if there is none yet, or `None` if the calling thread is

@@ -2,9 +2,10 @@
 
 use super::Gpus;
 use super::costs::{CostModel, Work};
-use crate::{Error, GpuGroup};
-use std::sync::OnceLock;
+use crate::{Error, GpuGroup, Reason};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The GPUs, which are started by the first call that they are worth starting for. Where the text says "the GPU", it
@@ -12,15 +13,9 @@ use std::time::Duration;
 pub(super) struct Choice {
     costs: CostModel,
     gpus: Gpus,
-    gpu: OnceLock<Result<GpuGroup, Error>>,
+    gpu: OnceLock<Result<GpuGroup, Arc<Error>>>,
     /// Nanoseconds that calls would have taken less if the GPU had been running.
     missed: AtomicU64,
-}
-
-/// A processor, and why it was chosen.
-pub(super) struct Chosen<'a> {
-    pub gpu: Option<&'a GpuGroup>,
-    pub why: String,
 }
 
 impl Choice {
@@ -38,10 +33,9 @@ impl Choice {
     /// A call that does the work (`is_call`) counts for later ones: what the CPU takes longer than a running GPU would
     /// have taken adds up. When that is as much as starting it takes, it is started: all calls together take at most
     /// about twice the time that they would have taken by the better choice for all.
-    pub fn choose(&self, work: &Work, threads: usize, is_call: bool) -> Chosen<'_> {
-        let cpu = |why| Chosen { gpu: None, why };
+    pub fn choose(&self, work: &Work, threads: usize, is_call: bool) -> (Option<&GpuGroup>, Reason) {
         if let Some(Err(error)) = self.gpu.get() {
-            return cpu(format!("the GPU cannot be used: {error}"));
+            return (None, Reason::NoGpu(error.clone()));
         }
         let is_running = self.gpu.get().is_some();
         let gpus = match (self.running(), &self.gpus) {
@@ -52,21 +46,20 @@ impl Choice {
             (None, Gpus::All) => 1,
         };
         let (on_cpu, on_gpu) = (self.costs.on_cpu(work, threads), self.costs.on_gpus(work, gpus, is_running));
-        let named = if gpus > 1 { format!("{gpus} GPUs") } else { "the GPU".to_owned() };
-        let estimate = format!("{} on the CPU and {} on {named} are estimated", shown(on_cpu), shown(on_gpu));
+        let estimate = Reason::Estimate { cpu: on_cpu, gpu: on_gpu, gpus };
         let missed = on_cpu.saturating_sub(self.costs.on_gpus(work, gpus, true));
         if on_cpu <= on_gpu && (is_running || !is_call || !self.is_worth_starting(missed)) {
-            return cpu(estimate);
+            return (None, estimate);
         }
-        match self.gpu.get_or_init(|| self.gpus.start()) {
-            Err(error) => cpu(format!("the GPU cannot be used: {error}")),
+        match self.gpu.get_or_init(|| self.gpus.start().map_err(Arc::new)) {
+            Err(error) => (None, Reason::NoGpu(error.clone())),
             Ok(gpu) => match memory_for(work, gpu) {
                 // Keys and values, as much again, and some more.
                 Ok(free) if (free as f64) < 2.05 * work.bytes() as f64 => {
-                    cpu(format!("{} bytes do not fit the GPU's memory, of which {free} are free", work.bytes()))
+                    (None, Reason::DeviceMemory { needed: work.bytes() as u64, free })
                 }
-                Err(error) => cpu(format!("the GPU cannot be used: {error}")),
-                Ok(_) => Chosen { gpu: Some(gpu), why: estimate },
+                Err(error) => (None, Reason::NoGpu(Arc::new(error))),
+                Ok(_) => (Some(gpu), estimate),
             },
         }
     }
@@ -90,11 +83,9 @@ fn memory_for(work: &Work, gpus: &GpuGroup) -> Result<u64, Error> {
     }
 }
 
-/// A time with two or three digits.
-fn shown(time: Duration) -> String {
-    match time.as_secs_f64() {
-        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
-        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
-        s => format!("{s:.2} s"),
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_running = self.running().is_some();
+        f.debug_struct("Choice").field("gpus", &self.gpus).field("is_running", &is_running).finish_non_exhaustive()
     }
 }

@@ -56,11 +56,9 @@ pub(crate) fn check_values(what: &'static str, keys: usize, values: usize) -> Re
     if values == keys { Ok(()) } else { Err(Error::ValuesMismatch { what, keys, values }) }
 }
 
-/// [`check_values`] of both inputs of a merge and of its output. Each is a number of keys and a number of values.
-pub(super) fn check_values_of_merge(a: (usize, usize), b: (usize, usize), out: (usize, usize)) -> Result<(), Error> {
-    check_values("a", a.0, a.1)?;
-    check_values("b", b.0, b.1)?;
-    check_values("out", out.0, out.1)
+/// Checks that a kernel is not given values that it does not take.
+pub(crate) fn check_kernel(is_right: bool, kernel: &'static str) -> Result<(), Error> {
+    if is_right { Ok(()) } else { Err(Error::KeysAlone { kernel }) }
 }
 
 /// Checks the numbers of offsets of a ragged batch against each other and returns the number of merge problems.

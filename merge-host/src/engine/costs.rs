@@ -210,7 +210,6 @@ impl Work {
     }
 
     /// The same where one GPU does all of it.
-    #[cfg(feature = "gpu")]
     pub(super) fn on_one_gpu(self) -> Self {
         Self { on_one_gpu: true, ..self }
     }

@@ -1,12 +1,12 @@
 //! Sorts and merges of elements of any type, which are moved and never cloned.
 
 use super::Engine;
-use super::check::{check_length, check_values};
-use crate::cpu::{memory, merge_by, sort_by, sort_by_key};
+use super::check::check_length;
+use crate::cpu::{RunMut, memory, merge_by, sort_by, sort_by_key};
 use crate::index::check_index_range;
 use crate::index::sealed::Sealed;
 use crate::permutation::{Permutation, fill_identity_on};
-use crate::{Error, Index, Key, SortKey, SortOrder, Timing};
+use crate::{ElementsMut, Error, Index, Key, SortKey, SortOptions, Timing};
 
 impl Engine {
     /// Sorts elements of any type by the keys that `key` returns for them, in ascending order. Stable.
@@ -48,7 +48,8 @@ impl Engine {
         items: &mut [T],
         key: impl Fn(&T) -> S + Sync,
     ) -> Result<Timing, Error> {
-        self.workers.sort(items.len(), |threads| sort_by_key::sort_by_key(items, &key, threads))
+        let steps = self.workers.sort(items.len(), |threads| sort_by_key::sort_by_key(items, &key, threads))?;
+        Ok(self.timing_on_cpu(steps))
     }
 
     /// Sorts elements of any type by a comparison. Stable: elements for which it returns
@@ -80,7 +81,8 @@ impl Engine {
         items: &mut [T],
         compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
     ) -> Result<Timing, Error> {
-        self.workers.sort(items.len(), |threads| sort_by::sort_by(items, &compare, threads))
+        let steps = self.workers.sort(items.len(), |threads| sort_by::sort_by(items, &compare, threads))?;
+        Ok(self.timing_on_cpu(steps))
     }
 
     /// Writes to `indices` the permutation that sorts `items` by the keys that `key` returns for them. Stable.
@@ -113,7 +115,9 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_length("indices", items.len(), indices.len(), "|items|")?;
         check_index_range::<I>(items.len())?;
-        self.workers.sort(items.len(), |threads| sort_by_key::argsort_by_key(items, &key, indices, threads))
+        let steps =
+            self.workers.sort(items.len(), |threads| sort_by_key::argsort_by_key(items, &key, indices, threads))?;
+        Ok(self.timing_on_cpu(steps))
     }
 
     /// Writes to `indices` the permutation that sorts `items` by a comparison. Stable.
@@ -145,10 +149,11 @@ impl Engine {
         check_length("indices", items.len(), indices.len(), "|items|")?;
         check_index_range::<I>(items.len())?;
         let compare = |a: &I, b: &I| compare(&items[a.to_usize()], &items[b.to_usize()]);
-        self.workers.sort(items.len(), |threads| {
+        let steps = self.workers.sort(items.len(), |threads| {
             fill_identity_on(threads, indices);
             sort_by::sort_by(indices, &compare, threads)
-        })
+        })?;
+        Ok(self.timing_on_cpu(steps))
     }
 
     /// Merges two runs of elements of any type by a comparison. Stable: of equal elements, those of `a` come first.
@@ -169,7 +174,7 @@ impl Engine {
     ///
     /// ```
     /// let (a, b) = (["fig", "pear"].map(String::from), ["apple", "figs", "nut"].map(String::from));
-    /// let merged = merge_host::Engine::auto().merge_by(a.to_vec(), b.to_vec(), |a, b| a.cmp(b))?;
+    /// let (merged, _) = merge_host::Engine::auto().merge_by(a.to_vec(), b.to_vec(), |a, b| a.cmp(b))?;
     /// assert_eq!(merged, ["apple", "fig", "figs", "nut", "pear"]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
@@ -178,64 +183,60 @@ impl Engine {
         a: Vec<T>,
         b: Vec<T>,
         compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<(Vec<T>, Timing), Error> {
         let is_less = |a: &T, b: &T| compare(a, b).is_lt();
         let mut merged = Vec::new();
-        self.workers.try_merge(a.len().saturating_add(b.len()), |threads| {
+        let steps = self.workers.try_merge(a.len().saturating_add(b.len()), |threads| {
             merged = merge_by::merge_by(a, b, &is_less, threads)?;
             Ok(())
         })?;
-        Ok(merged)
+        Ok((merged, self.timing_on_cpu(steps)))
     }
 
-    /// Sorts key-value pairs by key, as [`sort_pairs`](Self::sort_pairs) does, with values of any type, which are moved
-    /// and need not be `Copy`. Stable.
-    ///
-    /// The value of `keys[i]` is `values[i]`, before and after.
+    /// Sorts keys with values, as [`sort_with`](Self::sort_with) does. The values are of any type, are moved, and need
+    /// not be `Copy`. Stable.
     ///
     /// # Complexity
     /// That of [`argsort`](Self::argsort), on the GPU if the engine uses one. The values are moved on the CPU cores,
     /// twice each. The scratch memory holds n indices and n keys or values, whichever are larger.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and the errors of
-    /// [`sort_with`](Self::sort_with). If there is not enough memory to move the values, keys and values are unchanged.
+    /// Those of [`sort_with`](Self::sort_with). If there is not enough memory to move the values, keys and values are
+    /// unchanged.
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};
     ///
     /// let (mut keys, mut values) = ([2, 7, 2], ["first 2", "7", "second 2"].map(String::from));
-    /// Engine::auto().sort_owned_pairs(SortOrder::Ascending, &mut keys, &mut values)?;
+    /// Engine::auto().sort_owned(SortOrder::Ascending, (&mut keys, &mut values))?;
     /// assert_eq!((keys, values), ([2, 2, 7], ["first 2", "second 2", "7"].map(String::from)));
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn sort_owned_pairs<K: Key, V: Send>(
+    pub fn sort_owned<K: Key, V: Send>(
         &self,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
+        options: impl Into<SortOptions>,
+        mut elements: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        check_values("the input", keys.len(), values.len())?;
-        if keys.len() as u128 <= u32::COUNT {
-            self.sort_owned_pairs_by::<K, V, u32>(order, keys, values)
+        let (options, run) = (options.into(), elements.run_mut("the input")?);
+        if run.keys.len() as u128 <= u32::COUNT {
+            self.sort_owned_by::<K, V, u32>(options, run)
         } else {
-            self.sort_owned_pairs_by::<K, V, u64>(order, keys, values)
+            self.sort_owned_by::<K, V, u64>(options, run)
         }
     }
 
-    /// [`sort_owned_pairs`](Self::sort_owned_pairs) with indices of a type that has enough of them.
-    fn sort_owned_pairs_by<K: Key, V: Send, I: Index>(
+    /// [`sort_owned`](Self::sort_owned) with indices of a type that has enough of them.
+    fn sort_owned_by<K: Key, V: Send, I: Index>(
         &self,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
+        options: SortOptions,
+        RunMut { keys, values }: RunMut<K, V>,
     ) -> Result<Timing, Error> {
         let mut indices = memory::zeroed::<I>(keys.len())?;
-        let sorted = self.argsort(order, keys, &mut indices)?;
+        let sorted = self.argsort(options, keys, &mut indices)?;
         let moved = self.workers.sort(keys.len(), |threads| {
             let permutation = Permutation::check(&indices, keys.len(), threads)?;
             permutation.permute_both(keys, values, threads)
         })?;
-        Ok(Timing { compute: sorted.compute + moved.compute, ..sorted })
+        Ok(sorted.and_compute(moved.compute))
     }
 }

@@ -33,22 +33,24 @@ mod sort_unique;
 mod top_k;
 
 pub use check::MAX_BATCH_LENGTH;
-pub(crate) use check::check_length;
 #[cfg(feature = "gpu")]
 pub(crate) use check::{
-    check_batch, check_capacity, check_k, check_last_group, check_offset_counts, check_offsets, check_values,
+    check_batch, check_capacity, check_k, check_kernel, check_last_group, check_offset_counts, check_offsets,
 };
+pub(crate) use check::{check_length, check_values};
 pub use costs::{COSTS, CostModel, Work};
-pub use top_k::{TopK, TopKPairs};
+pub use top_k::TopK;
 
 use crate::cpu::Workers;
-use crate::{EngineKind, Error, Key, SortKernel, Timing};
+use crate::timing::Steps;
+use crate::{EngineKind, Error, Key, Reason, Timing};
 #[cfg(feature = "gpu")]
-use crate::{Gpu, GpuGroup, SortOptions, SortOrder};
+use crate::{Gpu, GpuGroup};
 #[cfg(feature = "gpu")]
 use auto::Choice;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What merges and sorts: one GPU or several, the cores of the CPU, or for each call whichever of these takes less
 /// time.
@@ -58,8 +60,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// | [`cpu`](Self::cpu), [`cpu_with_threads`](Self::cpu_with_threads) | the CPU |
 /// | [`gpu`](Self::gpu) | one GPU |
 /// | [`gpus`](Self::gpus), [`all_gpus`](Self::all_gpus) | several GPUs, each of which does a part of every call's work |
-/// | [`auto`](Self::auto), [`auto_with`](Self::auto_with) | the CPU or the first GPU |
-/// | [`auto_of`](Self::auto_of) | the CPU or some GPUs |
+/// | [`auto`](Self::auto) | the CPU or the first GPU |
+/// | [`auto_with`](Self::auto_with) | the CPU or some GPUs, by the constants given |
 ///
 /// An engine owns its device contexts or its pool of threads and shares nothing with other engines but its clones,
 /// which take no time to make. A program may hold several engines, for instance one for each GPU where the calls are
@@ -71,9 +73,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// # Arguments
 ///
-/// All arguments are slices in host memory. Lengths and offsets are checked before anything is written. An input of a
-/// merge must be ascending, which is not checked: if it is not, the call still returns, and it touches no other memory,
-/// but which of the input's keys the output then holds, and in which order, is unspecified.
+/// All arguments are in host memory. Keys have values where an argument is [`Elements`](crate::Elements) or
+/// [`ElementsMut`](crate::ElementsMut): `&keys` is keys alone, and `(&keys, &values)` is keys with values. In one call
+/// either all such arguments have values or none has. Options come first, then inputs, outputs, and lengths.
+///
+/// Lengths and offsets are checked before anything is written. An input of a merge must be ascending, which is not
+/// checked ([`first_unsorted`](crate::first_unsorted) does). If an input is not ascending, the call still returns and
+/// touches no other memory. Which elements of the inputs the output then holds, and in which order, is unspecified.
+///
+/// # Values
+///
+/// A CPU moves a value of up to 16 bytes together with its key. A larger one is moved once, at the end of a sort or of a
+/// pass of [`merge_many`](Self::merge_many). A GPU moves values that are numbers of 4 or 8 bytes. For values of other
+/// types a GPU moves indices, and the values are gathered on the host.
+///
+/// # Results
+///
+/// [`Timing`] says how long a call took, which kind of processor did the work, and why.
+///
+/// An engine of GPUs fails with [`Error::NoKernels`] for keys of a type that they have no kernels for. An engine that
+/// chooses takes the CPU then. The methods for elements of any type, such as [`sort_by_key`](Self::sort_by_key), work
+/// on the CPU, whatever the engine is.
 ///
 /// # Complexity
 ///
@@ -88,16 +108,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Engine {
     #[cfg(feature = "gpu")]
     gpu: Use,
-    /// The threads of the CPU. With a GPU, they handle the work for which it has no kernels.
+    /// The threads of the CPU. With a GPU, they do what is left to the CPU.
     workers: Arc<Workers>,
-    /// How the GPU sorts.
-    #[cfg(feature = "gpu")]
-    sort_kernel: SortKernel,
-    last: Arc<Mutex<Last>>,
+    /// Why the work is done where it is, unless the engine chooses.
+    reason: Reason,
 }
 
 /// Which GPUs of a machine an engine uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Gpus {
     /// All GPUs that the driver shows to this process.
     All,
@@ -140,64 +159,80 @@ enum Use {
     Choice(Arc<Choice>),
 }
 
-/// What was chosen last, and why.
-struct Last {
-    kind: EngineKind,
-    why: String,
+/// Where the work of a call is done, and why there.
+struct Place<'a> {
+    on: On<'a>,
+    reason: Reason,
+}
+
+/// What does the work of a call.
+#[derive(Clone, Copy)]
+enum On<'a> {
+    Cpu(&'a Workers),
+    #[cfg(feature = "gpu")]
+    Gpus(&'a GpuGroup),
+}
+
+impl Place<'_> {
+    fn kind(&self) -> EngineKind {
+        match self.on {
+            On::Cpu(_) => EngineKind::Cpu,
+            #[cfg(feature = "gpu")]
+            On::Gpus(_) => EngineKind::Gpu,
+        }
+    }
+
+    /// What a call reports that took these steps here.
+    fn timing(self, steps: Steps) -> Timing {
+        steps.on(self.kind(), self.reason)
+    }
 }
 
 impl Engine {
-    /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]:
-    /// those that the environment variable [`COSTS`] gives, or the default ones. What cannot be read there counts as
-    /// not given: a program refuses it by [`CostModel::of_environment`].
+    /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]. The
+    /// environment variable [`COSTS`] gives the constants, or else they are the default ones. Malformed values are
+    /// ignored; [`CostModel::of_environment`] reports them.
     ///
-    /// The GPU is started by the first call that it is worth starting for, and not before: that takes some tenths of a
-    /// second, as long as the CPU takes to sort a hundred million keys. A GPU that cannot be started, has no kernels
-    /// for the keys ([`Key::ON_GPU`](crate::Key::ON_GPU)) or too little memory is not used. [`kind`](Self::kind) and
-    /// [`why`](Self::why) tell what was chosen last.
+    /// This is [`auto_with`](Self::auto_with) with these constants and [`Gpus::Of`]`(vec![0])`.
     ///
     /// ```
-    /// let engine = merge_host::Engine::auto();
-    /// engine.sort(&mut [3, 1, 2])?;
-    /// println!("{}, because {}", engine.kind(), engine.why());
+    /// let timing = merge_host::Engine::auto().sort(&mut [3, 1, 2])?;
+    /// println!("{}, because {}", timing.engine, timing.reason);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn auto() -> Self {
-        Self::auto_with(CostModel::of_environment().unwrap_or_default())
+        Self::auto_with(CostModel::of_environment().unwrap_or_default(), Gpus::Of(vec![0]))
     }
 
-    /// As [`auto`](Self::auto), by the constants given.
-    pub fn auto_with(costs: CostModel) -> Self {
-        Self::auto_of(costs, Gpus::Of(vec![0]))
-    }
-
-    /// As [`auto_with`](Self::auto_with), with `gpus` in place of the first GPU: for each call, either the CPU or all
-    /// of `gpus` together, whichever takes less time. Until they are started, [`Gpus::All`] counts as one GPU, because
-    /// to count them takes as long as to start one.
+    /// For each call either the CPU or all of `gpus` together, whichever takes less time by the constants given.
     ///
-    /// If one of `gpus` cannot be started, is named twice or does not exist, or if there is none, the CPU does the
-    /// work, and [`why`](Self::why) gives the reason.
+    /// The GPUs are started by the first call that they are worth starting for. That takes some tenths of a second, as
+    /// long as the CPU takes to sort a hundred million keys. Until then [`Gpus::All`] counts as one GPU, because to
+    /// count them takes as long as to start one.
+    ///
+    /// The CPU does the work if the GPUs have no kernels for the keys ([`Key::ON_GPU`](crate::Key::ON_GPU)) or too
+    /// little memory. It does all work if there is no GPU, or if one of `gpus` does not exist, is named twice or cannot
+    /// be started. [`Timing::reason`] tells for each call.
     ///
     /// ```
     /// use merge_host::{CostModel, Engine, Gpus};
     ///
-    /// let engine = Engine::auto_of(CostModel::default(), Gpus::All);
+    /// let engine = Engine::auto_with(CostModel::default(), Gpus::All);
     /// let mut keys = [3, 1, 2];
     /// engine.sort(&mut keys)?;
     /// assert_eq!(keys, [1, 2, 3]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn auto_of(costs: CostModel, gpus: Gpus) -> Self {
+    pub fn auto_with(costs: CostModel, gpus: Gpus) -> Self {
         #[cfg(feature = "gpu")]
         {
             let gpu = Use::Choice(Arc::new(Choice::new(costs, gpus)));
-            let last = Last { kind: EngineKind::Cpu, why: "nothing has been done yet".to_owned() };
-            Self { gpu, ..Self::of_workers(Workers::shared(), last) }
+            Self { gpu, ..Self::of_workers(Workers::shared(), Reason::Nothing) }
         }
         #[cfg(not(feature = "gpu"))]
         {
             let _ = (costs, gpus);
-            Engine::of_cpu(Workers::shared(), &format!("the GPU cannot be used: {}", Error::NoGpuSupport))
+            Self::of_workers(Workers::shared(), Reason::NoGpu(Arc::new(Error::NoGpuSupport)))
         }
     }
 
@@ -270,13 +305,8 @@ impl Engine {
 
     #[cfg(feature = "gpu")]
     fn of_gpus(group: GpuGroup) -> Self {
-        let ordinals: Vec<String> = group.gpus().map(|gpu| gpu.ordinal().to_string()).collect();
-        let why = match &ordinals[..] {
-            [ordinal] => format!("GPU {ordinal} was asked for"),
-            several => format!("GPUs {} were asked for", several.join(", ")),
-        };
-        let last = Last { kind: EngineKind::Gpu, why };
-        Self { gpu: Use::Always(group), ..Self::of_workers(Workers::shared(), last) }
+        let reason = Reason::Gpus(group.gpus().map(Gpu::ordinal).collect());
+        Self { gpu: Use::Always(group), ..Self::of_workers(Workers::shared(), reason) }
     }
 
     /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them.
@@ -284,7 +314,7 @@ impl Engine {
     /// Keys are sorted by the vector instructions that the processor has, or by those of them that the environment
     /// variable of [`VECTORS`](crate::VECTORS) says.
     pub fn cpu() -> Self {
-        Engine::of_cpu(Workers::shared(), "the CPU was asked for")
+        Self::of_workers(Workers::shared(), Reason::Cpu)
     }
 
     /// The given number of threads of the CPU. Small inputs use fewer.
@@ -304,7 +334,7 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn cpu_with_threads(threads: usize) -> Result<Self, Error> {
-        Ok(Engine::of_cpu(Arc::new(Workers::exactly(threads)?), "that was asked for"))
+        Ok(Self::of_workers(Arc::new(Workers::exactly(threads)?), Reason::Threads(threads)))
     }
 
     /// The same engine with the CPU's work on the pool of threads that the calling thread belongs to: the pool of rayon
@@ -325,52 +355,18 @@ impl Engine {
         Engine { workers: Arc::new(Workers::of_current_pool()), ..self }
     }
 
-    /// The same engine with the given kernel for all that it sorts on a GPU: keys alone, key-value pairs and
-    /// permutations, and the chunks of an [`external`](crate::external) sort. The CPU has one way to sort, for every
-    /// kernel.
-    ///
-    /// ```
-    /// use merge_host::{Engine, SortKernel};
-    ///
-    /// for kernel in SortKernel::ALL {
-    ///     let mut keys = [3, 1, 2];
-    ///     Engine::auto().with_sort_kernel(kernel).sort(&mut keys)?;
-    ///     assert_eq!(keys, [1, 2, 3], "{kernel}");
-    /// }
-    /// # Ok::<(), merge_host::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_sort_kernel(self, kernel: SortKernel) -> Self {
-        #[cfg(feature = "gpu")]
-        return Engine { sort_kernel: kernel, ..self };
-        #[cfg(not(feature = "gpu"))]
-        {
-            let _ = kernel;
-            self
-        }
-    }
-
-    fn of_cpu(workers: Arc<Workers>, reason: &str) -> Self {
-        let why = match workers.asked_for() {
-            1 => format!("1 CPU thread because {reason}"),
-            threads => format!("{threads} CPU threads because {reason}"),
-        };
-        Self::of_workers(workers, Last { kind: EngineKind::Cpu, why })
-    }
-
-    fn of_workers(workers: Arc<Workers>, last: Last) -> Self {
+    fn of_workers(workers: Arc<Workers>, reason: Reason) -> Self {
         Engine {
             #[cfg(feature = "gpu")]
             gpu: Use::Never,
             workers,
-            #[cfg(feature = "gpu")]
-            sort_kernel: SortKernel::Auto,
-            last: Arc::new(Mutex::new(last)),
+            reason,
         }
     }
 
     /// Chooses for `work` with keys of type `K`, as the call that does it would, and starts the GPU if that is chosen.
-    /// A program calls this while it does something else, such as opening files, so that the call itself need not wait.
+    /// Returns the kind of processor that is chosen. A program calls this while it does something else, such as opening
+    /// files, so that the call itself need not wait.
     ///
     /// # Errors
     /// [`Error::NoKernels`] from an engine of [`gpu`](Self::gpu) if that has none for these keys.
@@ -387,74 +383,50 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn start_for<K: Key>(&self, work: &Work) -> Result<EngineKind, Error> {
+        Ok(self.choose::<K>(work, false)?.kind())
+    }
+
+    /// Where a call does this work with keys of type `K`.
+    ///
+    /// # Errors
+    /// [`Error::NoKernels`] from an engine of GPUs that have none for these keys.
+    fn place_for<K: Key>(&self, work: &Work) -> Result<Place<'_>, Error> {
+        self.choose::<K>(work, true)
+    }
+
+    /// [`place_for`](Self::place_for) a call that does the work, or for one that prepares it.
+    fn choose<K: Key>(&self, work: &Work, is_call: bool) -> Result<Place<'_>, Error> {
         #[cfg(feature = "gpu")]
-        self.choose_for::<K>(work, false)?;
-        let _ = work;
-        Ok(self.kind())
-    }
-
-    /// The GPUs, if they are to do this work with keys of type `K` now; otherwise the CPU does, or nothing may.
-    #[cfg(feature = "gpu")]
-    fn gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&GpuGroup>, Error> {
-        self.choose_for::<K>(work, true)
-    }
-
-    /// As [`gpu_for`](Self::gpu_for), for operations that one GPU does, and the CPU where there are no kernels.
-    #[cfg(feature = "gpu")]
-    fn one_gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&Gpu>, Error> {
-        Ok(self.gpus_for::<K>(&work.on_one_gpu())?.and_then(|group| group.gpus().next()))
-    }
-
-    /// As [`gpu_for`](Self::gpu_for), for operations that the CPU does where there are no kernels.
-    #[cfg(feature = "gpu")]
-    fn gpus_for<K: Key>(&self, work: &Work) -> Result<Option<&GpuGroup>, Error> {
-        if !K::ON_GPU && matches!(self.gpu, Use::Always(_)) {
-            return Ok(None);
-        }
-        self.gpu_for::<K>(work)
-    }
-
-    /// [`gpu_for`](Self::gpu_for), for a call that does the work, or for one that prepares it.
-    #[cfg(feature = "gpu")]
-    fn choose_for<K: Key>(&self, work: &Work, is_call: bool) -> Result<Option<&GpuGroup>, Error> {
         match &self.gpu {
-            Use::Never => Ok(None),
-            Use::Always(gpu) if K::ON_GPU => Ok(Some(gpu)),
-            Use::Always(_) => Err(Error::NoKernels { key: K::NAME }),
-            Use::Choice(_) if !K::ON_GPU => {
-                self.note(EngineKind::Cpu, format!("GPUs have no kernels for {} keys", K::NAME));
-                Ok(None)
+            Use::Never => {}
+            Use::Always(gpus) if K::ON_GPU => {
+                return Ok(Place { on: On::Gpus(gpus), reason: self.reason.clone() });
             }
+            Use::Always(_) => return Err(Error::NoKernels { key: K::NAME }),
+            Use::Choice(_) if !K::ON_GPU => return Ok(self.on_cpu(Reason::NoKernels { key: K::NAME })),
             Use::Choice(choice) => {
-                let chosen = choice.choose(work, self.workers.threads_to_sort(work.keys()), is_call);
-                let kind = if chosen.gpu.is_some() { EngineKind::Gpu } else { EngineKind::Cpu };
-                self.note(kind, chosen.why);
-                Ok(chosen.gpu)
+                let (gpus, reason) = choice.choose(work, self.workers.threads_to_sort(work.keys()), is_call);
+                return Ok(match gpus {
+                    Some(gpus) => Place { on: On::Gpus(gpus), reason },
+                    None => self.on_cpu(reason),
+                });
             }
         }
+        let _ = (work, is_call);
+        Ok(self.on_cpu(self.reason.clone()))
     }
 
-    /// The GPUs that select the first `k` of `keys` keys, if GPUs are to do it now.
-    #[cfg(feature = "gpu")]
-    fn gpus_to_select<K: Key>(&self, keys: usize, k: usize) -> Result<Option<&GpuGroup>, Error> {
-        if k == 0 || keys == 0 { Ok(None) } else { self.gpus_for::<K>(&Work::top_k::<K>(keys)) }
+    fn on_cpu(&self, reason: Reason) -> Place<'_> {
+        Place { on: On::Cpu(&self.workers), reason }
     }
 
-    /// How a GPU sorts in that order.
-    #[cfg(feature = "gpu")]
-    fn options(&self, order: SortOrder) -> SortOptions {
-        SortOptions::from(order).kernel(self.sort_kernel)
-    }
-
-    #[cfg(feature = "gpu")]
-    fn note(&self, kind: EngineKind, why: String) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Last { kind, why };
-    }
-
-    /// The kind of processor that this engine uses; of an engine that chooses, the one of the last call, and before
-    /// that the CPU.
-    pub fn kind(&self) -> EngineKind {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).kind
+    /// What an operation reports that took these steps on the CPU, where every engine does it.
+    fn timing_on_cpu(&self, steps: Steps) -> Timing {
+        #[cfg(feature = "gpu")]
+        if !matches!(self.gpu, Use::Never) {
+            return steps.on(EngineKind::Cpu, Reason::CpuOnly);
+        }
+        steps.on(EngineKind::Cpu, self.reason.clone())
     }
 
     /// Whether the CPU's work is done on the pool that the calling thread belongs to.
@@ -463,14 +435,8 @@ impl Engine {
     }
 
     /// Does work of the CPU that is worth as many threads as a merge of `keys` keys.
-    pub(crate) fn compute(&self, keys: usize, work: impl FnOnce(usize) + Send) -> Result<Timing, Error> {
-        self.workers.merge(keys, work)
-    }
-
-    /// Why this processor was chosen, as text: "2 CPU threads because the CPU was asked for", "12.1 ms on the CPU and
-    /// 331.2 ms on the GPU are estimated".
-    pub fn why(&self) -> String {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).why.clone()
+    pub(crate) fn compute(&self, keys: usize, work: impl FnOnce(usize) + Send) -> Result<Duration, Error> {
+        Ok(self.workers.merge(keys, work)?.compute)
     }
 
     /// The first GPU of this engine, for data that is already in its memory; `None` for a CPU engine, and for one that
@@ -494,6 +460,10 @@ impl Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("kind", &self.kind()).field("why", &self.why()).finish()
+        #[cfg(feature = "gpu")]
+        if let Use::Choice(choice) = &self.gpu {
+            return f.debug_tuple("Engine").field(choice).finish();
+        }
+        f.debug_tuple("Engine").field(&self.reason).finish()
     }
 }

@@ -1,8 +1,8 @@
 //! Set operations on sorted arrays.
 
-use super::Engine;
 #[cfg(feature = "gpu")]
-use super::Work;
+use super::On;
+use super::{Engine, Work};
 use crate::cpu;
 use crate::{Error, Key, SetOperation, Timing};
 #[cfg(feature = "gpu")]
@@ -15,8 +15,7 @@ impl Engine {
     /// [`SetOperation`] defines how often it occurs in `out`. Two keys are equal if their bits are: −0.0 differs from
     /// 0.0, and NaNs with different payloads differ.
     ///
-    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first
-    /// one does the work.
+    /// Of several GPUs the first one does the work.
     ///
     /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) does). If they are
     /// not, the call still returns, but which of their keys `out` then holds, and in which order, is unspecified.
@@ -30,6 +29,7 @@ impl Engine {
     /// - [`Error::OutOfHostMemory`] if there is not enough memory for the result.
     /// - [`Error::Threads`] if the system refuses to start the engine's threads.
     /// - [`Error::OutOfDeviceMemory`] if the GPU has not enough memory, and [`Error::Device`] if it fails.
+    /// - [`Error::NoKernels`] if the engine is restricted to a GPU that has no kernels for keys of this type.
     ///
     /// ```
     /// use merge_host::{Engine, SetOperation};
@@ -51,13 +51,19 @@ impl Engine {
         b: &[K],
         out: &mut Vec<K>,
     ) -> Result<Timing, Error> {
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.one_gpu_for::<K>(&Work::set_operation::<K>(a.len() + b.len()))? {
-            let (keys, timing) = gpu.set_operation_host::<K::OnGpu>(operation, cast_slice(a), cast_slice(b))?;
-            *out = cast_vec(keys);
-            return Ok(timing);
-        }
-        self.workers
-            .try_merge(a.len() + b.len(), |threads| cpu::set_operation::set_operation(operation, a, b, out, threads))
+        let place = self.place_for::<K>(&Work::set_operation::<K>(a.len() + b.len()).on_one_gpu())?;
+        let steps = match place.on {
+            #[cfg(feature = "gpu")]
+            On::Gpus(gpus) => {
+                let gpu = gpus.gpu(0);
+                let (keys, steps) = gpu.set_operation_host::<K::OnGpu>(operation, cast_slice(a), cast_slice(b))?;
+                *out = cast_vec(keys);
+                steps
+            }
+            On::Cpu(workers) => workers.try_merge(a.len() + b.len(), |threads| {
+                cpu::set_operation::set_operation(operation, a, b, out, threads)
+            })?,
+        };
+        Ok(place.timing(steps))
     }
 }

@@ -1,24 +1,22 @@
 //! Sorts of one array.
 
-use super::Engine;
 #[cfg(feature = "gpu")]
-use super::Work;
-use super::check::{check_length, check_values};
-#[cfg(feature = "gpu")]
-use crate::cpu::RunMut;
+use super::On;
+use super::check::check_length;
+use super::{Engine, Work};
 use crate::cpu::blocks::try_for_each_callback;
-use crate::cpu::{self, memory, sort_pairs};
+use crate::cpu::{self, RunMut, Workers, memory, sort_pairs};
 use crate::index::check_index_range;
 use crate::parallel::Threads;
-use crate::timing::timed;
-use crate::{Error, Index, Key, SortOrder, Timing};
+use crate::timing::{Steps, timed};
+use crate::{ElementsMut, Error, Index, Key, SortOptions, SortOrder, Timing};
 #[cfg(feature = "gpu")]
 use bytemuck::{cast_slice, cast_slice_mut};
 
 impl Engine {
-    /// Sorts `keys` in ascending order. Stable.
+    /// Sorts `elements`, keys alone or with values, in ascending order. Stable.
     ///
-    /// This is [`sort_with`](Self::sort_with) with [`SortOrder::Ascending`].
+    /// This is [`sort_with`](Self::sort_with) with the default [`SortOptions`].
     ///
     /// # Errors
     /// Those of [`sort_with`](Self::sort_with).
@@ -30,42 +28,57 @@ impl Engine {
     /// assert!(keys[1].is_sign_negative() && keys[3].is_nan());
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn sort<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
-        self.sort_with(SortOrder::Ascending, keys)
+    pub fn sort<K: Key, V: Copy + Send + Sync>(&self, elements: impl ElementsMut<K, V>) -> Result<Timing, Error> {
+        self.sort_with(SortOptions::default(), elements)
     }
 
-    /// Sorts `keys` in the given order. Stable.
+    /// Sorts `elements`, keys alone or with values, as `options` say: a [`SortOrder`](crate::SortOrder) or
+    /// [`SortOptions`]. Stable: values of equal keys keep their order, also in a descending sort.
     ///
-    /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN.
+    /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN. [`sort_owned`](Self::sort_owned) takes
+    /// values that are not `Copy`.
     ///
     /// # Complexity
     /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n
-    /// keys.
+    /// keys and n values. A CPU engine needs 4 more bytes for each key with a value of more than 16 bytes (8 if there
+    /// are more than 2^32 keys).
     ///
     /// # Errors
+    /// - [`Error::ValuesMismatch`] if there are not as many values as keys.
     /// - [`Error::OutOfHostMemory`] or [`Error::OutOfDeviceMemory`] if there is not enough memory.
     /// - [`Error::Threads`] if the system refuses to start the engine's threads.
     /// - [`Error::Device`] if the GPU fails.
     /// - [`Error::NoKernels`] if the engine is restricted to a GPU that has no kernels for keys of this type.
     ///
     /// ```
-    /// use merge_host::{Engine, SortOrder};
+    /// use merge_host::{Engine, SortKernel, SortOptions, SortOrder};
     ///
-    /// let mut keys = [-0.0f32, 2.5, f32::INFINITY, 0.0];
-    /// Engine::auto().sort_with(SortOrder::Descending, &mut keys)?;
-    /// assert_eq!(keys, [f32::INFINITY, 2.5, 0.0, -0.0]);
-    /// assert!(keys[3].is_sign_negative());
+    /// let (mut keys, mut values) = ([2, 7, 2, 5], ["first 2", "7", "second 2", "5"]);
+    /// Engine::auto().sort_with(SortOrder::Descending, (&mut keys, &mut values))?;
+    /// assert_eq!(keys, [7, 5, 2, 2]);
+    /// assert_eq!(values, ["7", "5", "first 2", "second 2"]);
+    ///
+    /// let options = SortOptions::default().kernel(SortKernel::MergePath);
+    /// Engine::auto().sort_with(options, &mut keys)?;
+    /// assert_eq!(keys, [2, 2, 5, 7]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()))? {
-            return gpu.sort_host(self.options(order), RunMut::of_keys(keys).on_gpu());
-        }
-        self.workers.sort(keys.len(), |threads| cpu::sort::sort_keys(order, keys, threads))
+    pub fn sort_with<K: Key, V: Copy + Send + Sync>(
+        &self,
+        options: impl Into<SortOptions>,
+        mut elements: impl ElementsMut<K, V>,
+    ) -> Result<Timing, Error> {
+        let (options, run) = (options.into(), elements.run_mut("the input")?);
+        let place = self.place_for::<K>(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>()))?;
+        let steps = match place.on {
+            #[cfg(feature = "gpu")]
+            On::Gpus(gpus) => gpus.sort_host(options, run.on_gpu()),
+            On::Cpu(workers) => workers.sort(run.keys.len(), |threads| cpu::sort::sort(options.order, run, threads)),
+        }?;
+        Ok(place.timing(steps))
     }
 
-    /// Sorts `len` keys that `read` provides and passes them to `write`, in the given order. Stable.
+    /// Sorts `len` keys that `read` provides and passes them to `write`, sorted as `options` say. Stable.
     ///
     /// This is for keys that come from a file and go to a file. A GPU engine needs only some buffers in host memory,
     /// and it reads or writes while it copies to or from the GPU. A CPU engine holds all keys in memory.
@@ -106,73 +119,36 @@ impl Engine {
     /// ```
     pub fn sort_streamed<K: Key, E: From<Error> + Send>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         len: usize,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
+        let options = options.into();
         let is_on_current_pool = self.workers.are_of_current_pool();
         let threads = if is_on_current_pool { Threads::OfPool(usize::MAX) } else { Threads::New(usize::MAX) };
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(len).from_files())? {
-            let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
-            let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
-            return gpu.sort_streamed::<K::OnGpu, E>(self.options(order), len, threads, read, write);
-        }
-        let threads = if is_on_current_pool { threads } else { threads.up_to(self.workers.threads_to_sort(len)) };
-        if cpu::streamed::can_sort::<K>(len, self.workers.threads_to_sort(len)) {
-            return cpu::streamed::sort(&self.workers, threads, order, len, read, write);
-        }
-        let mut keys = memory::zeroed::<K>(len)?;
-        let (read, upload) = timed(|| try_for_each_callback(threads, &mut keys, &read));
-        read?;
-        let timing = self.workers.sort(len, |threads| cpu::sort::sort_keys(order, &mut keys, threads))?;
-        let write = |begin: usize, keys: &mut [K]| write(begin, keys);
-        let (written, download) = timed(|| try_for_each_callback(threads, &mut keys, write));
-        written?;
-        Ok(Timing { upload, download, ..timing })
+        let place = self.place_for::<K>(&Work::sort::<K>(len).from_files())?;
+        let steps = match place.on {
+            #[cfg(feature = "gpu")]
+            On::Gpus(gpus) => {
+                let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
+                let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
+                gpus.sort_streamed::<K::OnGpu, E>(options, len, threads, read, write)
+            }
+            On::Cpu(workers) => {
+                let sort_threads = workers.threads_to_sort(len);
+                let threads = if is_on_current_pool { threads } else { threads.up_to(sort_threads) };
+                if cpu::streamed::can_sort::<K>(len, sort_threads) {
+                    cpu::streamed::sort(workers, threads, options.order, len, read, write)
+                } else {
+                    streamed_by_sort(workers, threads, options.order, len, read, write)
+                }
+            }
+        }?;
+        Ok(place.timing(steps))
     }
 
-    /// Sorts key-value pairs by key in the given order. Stable: values of equal keys keep their order, also in a
-    /// descending sort.
-    ///
-    /// The value of `keys[i]` is `values[i]`, before and after. A value may be anything that implements `Copy`: an
-    /// index, a record, an array of bytes, a borrowed string. [`sort_owned_pairs`](Self::sort_owned_pairs) takes values
-    /// of other types.
-    ///
-    /// # Complexity
-    /// O(n) time on one thread, plus O(n log t) on t threads. The scratch memory holds n keys and n values. A CPU
-    /// engine moves each value of more than 16 bytes once, at the end, and then needs 4 more bytes of scratch memory
-    /// for each key (8 if there are more than 2^32 keys).
-    ///
-    /// # Errors
-    /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and the errors of
-    /// [`sort_with`](Self::sort_with).
-    ///
-    /// ```
-    /// use merge_host::{Engine, SortOrder};
-    ///
-    /// let (mut keys, mut values) = ([2, 7, 2, 5], ["first 2", "7", "second 2", "5"]);
-    /// Engine::cpu().sort_pairs(SortOrder::Descending, &mut keys, &mut values)?;
-    /// assert_eq!(keys, [7, 5, 2, 2]);
-    /// assert_eq!(values, ["7", "5", "first 2", "second 2"]);
-    /// # Ok::<(), merge_host::Error>(())
-    /// ```
-    pub fn sort_pairs<K: Key, V: Copy + Send + Sync>(
-        &self,
-        order: SortOrder,
-        keys: &mut [K],
-        values: &mut [V],
-    ) -> Result<Timing, Error> {
-        check_values("the input", keys.len(), values.len())?;
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<V>()))? {
-            return gpu.sort_host(self.options(order), RunMut::new((keys, values)).on_gpu());
-        }
-        self.workers.sort(keys.len(), |threads| sort_pairs::sort_pairs(order, keys, values, threads))
-    }
-
-    /// Writes to `indices` the permutation that sorts `keys` in the given order: `keys[indices[0]]` is the first key in
+    /// Writes to `indices` the permutation that sorts `keys` as `options` say: `keys[indices[0]]` is the first key in
     /// that order, and so on. Stable: of equal keys, the one with the least index comes first, also in a descending
     /// sort.
     ///
@@ -195,13 +171,42 @@ impl Engine {
     /// assert_eq!(indices, [1, 3, 0, 2]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn argsort<K: Key, I: Index>(&self, order: SortOrder, keys: &[K], indices: &mut [I]) -> Result<Timing, Error> {
+    pub fn argsort<K: Key, I: Index>(
+        &self,
+        options: impl Into<SortOptions>,
+        keys: &[K],
+        indices: &mut [I],
+    ) -> Result<Timing, Error> {
+        let options = options.into();
         check_length("indices", keys.len(), indices.len(), "|keys|")?;
         check_index_range::<I>(keys.len())?;
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))? {
-            return gpu.argsort_host::<K::OnGpu, I>(self.options(order), cast_slice(keys), indices);
-        }
-        self.workers.sort(keys.len(), |threads| sort_pairs::argsort(order, keys, indices, threads))
+        let place = self.place_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))?;
+        let steps = match place.on {
+            #[cfg(feature = "gpu")]
+            On::Gpus(gpus) => gpus.argsort_host::<K::OnGpu, I>(options, cast_slice(keys), indices),
+            On::Cpu(workers) => {
+                workers.sort(keys.len(), |threads| sort_pairs::argsort(options.order, keys, indices, threads))
+            }
+        }?;
+        Ok(place.timing(steps))
     }
+}
+
+/// Reads all keys, sorts them, and writes them.
+fn streamed_by_sort<K: Key, E: From<Error> + Send>(
+    workers: &Workers,
+    threads: Threads,
+    order: SortOrder,
+    len: usize,
+    read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+    write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+) -> Result<Steps, E> {
+    let mut keys = memory::zeroed::<K>(len)?;
+    let (read, upload) = timed(|| try_for_each_callback(threads, &mut keys, &read));
+    read?;
+    let sorted = workers.sort(len, |threads| cpu::sort::sort(order, RunMut::of_keys(&mut keys), threads))?;
+    let write = |begin: usize, keys: &mut [K]| write(begin, keys);
+    let (written, download) = timed(|| try_for_each_callback(threads, &mut keys, write));
+    written?;
+    Ok(Steps { upload, download, ..sorted })
 }

@@ -1,12 +1,15 @@
 //! The first keys of the order: of a slice, and of keys that come in parts.
 
-use super::Engine;
-use super::check::{check_k, check_length, check_values};
+#[cfg(feature = "gpu")]
+use super::On;
+use super::check::check_k;
+use super::{Engine, Place, Work};
 use crate::cpu::memory::collected;
 use crate::cpu::top_k::Selection;
-use crate::cpu::{sort, sort_by};
+use crate::cpu::{Run, RunMut, sort, sort_by};
 use crate::index::check_index_range;
-use crate::{Error, Index, Key, SortOrder, Timing};
+use crate::timing::Steps;
+use crate::{Elements, ElementsMut, Error, Index, Key, SortOrder, Timing};
 use bytemuck::allocation::cast_vec;
 #[cfg(feature = "gpu")]
 use bytemuck::cast_slice;
@@ -14,51 +17,58 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 impl Engine {
-    /// Fills `out` with the first `out.len()` of `keys` in the total order of their type, or descending: sorted.
+    /// Fills `out` with the first elements of `from`, keys alone or with values, in the given order: sorted, and as many
+    /// as `out` has. Stable: of equal keys, the first ones are taken, and they stay in their order.
     ///
-    /// `keys` stay as they are. Of several GPUs, each selects the first keys of its part, and the CPU selects among
-    /// these. Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. `Stream::top_k` is
-    /// for keys that are in a GPU's memory, and [`TopK`] for keys that come in parts.
+    /// Of several GPUs, each selects the first keys of its part, and the CPU selects among these. [`TopK`] is for keys
+    /// that come in parts.
     ///
     /// # Complexity
     /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The scratch memory is that of
-    /// a [`TopK`], and of k keys.
+    /// a [`TopK`], and of k elements.
     ///
     /// # Errors
-    /// - [`Error::TooFewKeys`] if `out` is longer than `keys`.
+    /// - [`Error::ValuesMismatch`] if an argument has different numbers of keys and values.
+    /// - [`Error::TooFewKeys`] if `out` is longer than `from`.
     /// - [`Error::OutOfHostMemory`] if there is not enough memory.
     /// - [`Error::Threads`] if the system refuses to start the engine's threads.
     /// - [`Error::OutOfDeviceMemory`] if a GPU has not enough memory, and [`Error::Device`] if it fails.
+    /// - [`Error::NoKernels`] if the engine is restricted to a GPU that has no kernels for keys of this type.
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};
     ///
-    /// let mut greatest = [0.0; 2];
-    /// Engine::auto().top_k(SortOrder::Descending, &[3.0, 9.5, -1.0, 7.0], &mut greatest)?;
+    /// let (keys, names) = ([3.0, 9.5, -1.0, 7.0], ["three", "nine and a half", "minus one", "seven"]);
+    /// let (mut greatest, mut named) = ([0.0; 2], [""; 2]);
+    /// Engine::auto().top_k(SortOrder::Descending, &keys, &mut greatest)?;
     /// assert_eq!(greatest, [9.5, 7.0]);
+    /// Engine::auto().top_k(SortOrder::Descending, (&keys, &names), (&mut greatest, &mut named))?;
+    /// assert_eq!(named, ["nine and a half", "seven"]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn top_k<K: Key>(&self, order: SortOrder, keys: &[K], out: &mut [K]) -> Result<Timing, Error> {
-        check_k(keys.len(), out.len())?;
-        let mut top = TopK::new(order, out.len());
-        let selected = top.add(self, keys)?;
-        let (first, sorted) = top.into_sorted(self)?;
-        out.copy_from_slice(&first);
-        Ok(Timing { compute: selected.compute + sorted.compute, ..selected })
+    pub fn top_k<K: Key, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        from: impl Elements<K, V>,
+        mut out: impl ElementsMut<K, V>,
+    ) -> Result<Timing, Error> {
+        let (Run { keys, values }, out) = (from.run("keys")?, out.run_mut("out")?);
+        check_k(keys.len(), out.keys.len())?;
+        self.select(order, keys, |i| values[i], out)
     }
 
-    /// As [`top_k`](Self::top_k), and sets `indices` to the indices that these keys have in `keys`. Stable: of equal
-    /// keys, the first ones are taken, and they stay in their order.
+    /// Fills `out` with the first of `keys` in the given order, as [`top_k`](Self::top_k) does, and with the indices of
+    /// these keys: `out` is `(&mut keys, &mut indices)`, and an index is `u32` or `u64`.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are not as many indices as keys of `out`, [`Error::TooManyKeys`] if there are
-    /// more than 2^32 keys and the indices are `u32`, and those of [`top_k`](Self::top_k).
+    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and those of
+    /// [`top_k`](Self::top_k).
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};
     ///
     /// let (mut least, mut indices) = ([0; 3], [0u32; 3]);
-    /// Engine::auto().top_k_indices(SortOrder::Ascending, &[5, 1, 4, 1], &mut least, &mut indices)?;
+    /// Engine::auto().top_k_indices(SortOrder::Ascending, &[5, 1, 4, 1], (&mut least, &mut indices))?;
     /// assert_eq!((least, indices), ([1, 1, 4], [1, 3, 2]));
     /// # Ok::<(), merge_host::Error>(())
     /// ```
@@ -66,23 +76,34 @@ impl Engine {
         &self,
         order: SortOrder,
         keys: &[K],
-        out: &mut [K],
-        indices: &mut [I],
+        mut out: impl ElementsMut<K, I>,
     ) -> Result<Timing, Error> {
-        check_k(keys.len(), out.len())?;
-        check_length("indices", out.len(), indices.len(), "|out|")?;
+        let out = out.run_mut("out")?;
+        check_k(keys.len(), out.keys.len())?;
         check_index_range::<I>(keys.len())?;
-        let mut top = TopKPairs::new(order, out.len());
-        let selected = top.add_with(self, keys, |i| I::from_usize(i))?;
-        let (first, first_indices, sorted) = top.into_sorted(self)?;
-        out.copy_from_slice(&first);
-        indices.copy_from_slice(&first_indices);
-        Ok(Timing { compute: selected.compute + sorted.compute, ..selected })
+        self.select(order, keys, I::from_usize, out)
+    }
+
+    /// Fills `out` with the first of `keys`, with the values that `value` gives for their indices.
+    fn select<K: Key, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        value: impl Fn(usize) -> V + Sync,
+        out: RunMut<K, V>,
+    ) -> Result<Timing, Error> {
+        let mut top = TopK::new(order, out.keys.len());
+        let selected = top.add_with(self, keys, value)?;
+        let (first, values, sorted) = top.into_sorted(self)?;
+        out.keys.copy_from_slice(&first);
+        out.values.copy_from_slice(&values);
+        Ok(selected.and_compute(sorted.compute))
     }
 }
 
-/// The first `k` of keys that come in parts, such as those of a file: what [`Engine::top_k`] finds among keys that are
-/// together in memory.
+/// The first `k` of keys that come in parts, such as those of a file, alone or with a value for each: what
+/// [`Engine::top_k`] finds among keys that are together in memory. Stable: of equal keys, those that were added first
+/// are taken, and they stay in their order.
 ///
 /// A threshold, the last of k keys that were added, keeps most keys out. Those that pass are candidates, and when there
 /// are 2k of them, or some ten thousand, the first k are selected, which lowers the threshold. A GPU selects the first
@@ -90,8 +111,9 @@ impl Engine {
 ///
 /// # Complexity
 /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The candidates take the memory of
-/// up to 4k keys, or of some hundred thousand ([`max_bytes`](Self::max_bytes)), and each call of [`add`](Self::add)
-/// that of a part of its keys besides: of 2^18 for each thread, or of the first k for each GPU.
+/// up to 4k keys, or of some hundred thousand ([`max_bytes`](Self::max_bytes)); a candidate with a value also has a
+/// number of 8 bytes. Each call of [`add`](Self::add) takes the memory of 2^18 candidates for each thread, or of the
+/// first k for each GPU.
 ///
 /// ```
 /// use merge_host::{Engine, SortOrder, TopK};
@@ -100,153 +122,162 @@ impl Engine {
 /// for part in [[3.0, 9.5], [-1.0, 7.0]] {
 ///     greatest.add(&engine, &part)?;
 /// }
-/// assert_eq!(greatest.into_sorted(&engine)?.0, [9.5, 7.0]);
-/// # Ok::<(), merge_host::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct TopK<K: Key> {
-    order: SortOrder,
-    first: Selection<K::Bits>,
-}
-
-impl<K: Key> TopK<K> {
-    /// The first `k` keys in that order, of none so far.
-    pub fn new(order: SortOrder, k: usize) -> Self {
-        Self { order, first: Selection::new(k) }
-    }
-
-    /// Bytes that the candidates for the first `k` keys take at most; `usize::MAX` if the number is greater.
-    pub fn max_bytes(k: usize) -> usize {
-        Selection::<K::Bits>::max_bytes(k)
-    }
-
-    /// Adds a part of the keys, by that engine, which may be another one for each part.
-    ///
-    /// # Errors
-    /// Those of [`Engine::top_k`], but for [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key has
-    /// been added.
-    pub fn add(&mut self, engine: &Engine, keys: &[K]) -> Result<Timing, Error> {
-        #[cfg(feature = "gpu")]
-        if let Some(gpus) = engine.gpus_to_select::<K>(keys.len(), self.first.k())? {
-            let (first, _, timing) =
-                gpus.top_k_host::<K::OnGpu>(self.order, cast_slice(keys), self.first.k(), false)?;
-            let added = self.add_on_cpu(engine, cast_slice(&first))?;
-            return Ok(Timing { compute: timing.compute + added.compute, ..timing });
-        }
-        self.add_on_cpu(engine, keys)
-    }
-
-    fn add_on_cpu(&mut self, engine: &Engine, keys: &[K]) -> Result<Timing, Error> {
-        let Self { order, first } = self;
-        let bits = |range: Range<usize>| keys[range].iter().map(|key| order.applied_to(key.to_ordered()));
-        engine.workers.sort(keys.len(), |threads| first.add(keys.len(), bits, threads))
-    }
-
-    /// The first k of the keys that were added, or all if they are fewer: sorted by the CPU, on the threads of that
-    /// engine.
-    ///
-    /// # Errors
-    /// [`Error::OutOfHostMemory`] if there is not enough memory for as many keys once more, and [`Error::Threads`] if
-    /// the system refuses to start the engine's threads.
-    pub fn into_sorted(self, engine: &Engine) -> Result<(Vec<K>, Timing), Error> {
-        let Self { order, first } = self;
-        let mut bits = Vec::new();
-        let timing = engine.workers.sort(first.k(), |threads| {
-            bits = first.into_items();
-            sort::sort_keys(SortOrder::Ascending, &mut bits, threads)
-        })?;
-        // A key has the size and the alignment of its bits.
-        let mut keys: Vec<K> = cast_vec(bits);
-        keys.iter_mut().for_each(|key| *key = K::from_ordered(order.applied_to(bytemuck::cast(*key))));
-        Ok((keys, timing))
-    }
-}
-
-/// As [`TopK`], with a value for each key. Stable: of equal keys, those that were added first are taken, and they stay
-/// in their order.
+/// let (keys, _, _) = greatest.into_sorted(&engine)?;
+/// assert_eq!(keys, [9.5, 7.0]);
 ///
-/// A candidate takes the memory of a key, a value, and a number of 8 bytes.
-///
-/// ```
-/// use merge_host::{Engine, SortOrder, TopKPairs};
-///
-/// let (engine, mut least) = (Engine::auto(), TopKPairs::new(SortOrder::Ascending, 2));
-/// least.add(&engine, &[5, 1], &["five", "one"])?;
-/// least.add(&engine, &[7, 1], &["seven", "one again"])?;
+/// let mut least = TopK::new(SortOrder::Ascending, 2);
+/// least.add(&engine, (&[5, 1], &["five", "one"]))?;
+/// least.add(&engine, (&[7, 1], &["seven", "one again"]))?;
 /// let (keys, values, _) = least.into_sorted(&engine)?;
 /// assert_eq!((keys, values), (vec![1, 1], vec!["one", "one again"]));
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct TopKPairs<K: Key, V> {
+pub struct TopK<K: Key, V = ()> {
     order: SortOrder,
-    first: Selection<Item<K::Bits, V>>,
+    first: First<K, V>,
     /// The number of keys that were added.
     added: u64,
 }
 
-impl<K: Key, V: Copy + Send + Sync> TopKPairs<K, V> {
+/// The candidates.
+#[derive(Clone, Debug)]
+enum First<K: Key, V> {
+    /// Keys whose values have no bytes: any of these values is that of each key.
+    Keys(Selection<K::Bits>, Option<V>),
+    Pairs(Selection<Item<K::Bits, V>>),
+}
+
+impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// The first `k` keys in that order, of none so far.
     pub fn new(order: SortOrder, k: usize) -> Self {
-        Self { order, first: Selection::new(k), added: 0 }
+        let first = if const { size_of::<V>() == 0 } {
+            First::Keys(Selection::new(k), None)
+        } else {
+            First::Pairs(Selection::new(k))
+        };
+        Self { order, first, added: 0 }
     }
 
-    /// Adds a part of the keys. The value of `keys[i]` is `values[i]`. Otherwise as [`TopK::add`].
+    /// Bytes that the candidates for the first `k` keys take at most; `usize::MAX` if the number is greater.
+    pub fn max_bytes(k: usize) -> usize {
+        if const { size_of::<V>() == 0 } {
+            Selection::<K::Bits>::max_bytes(k)
+        } else {
+            Selection::<Item<K::Bits, V>>::max_bytes(k)
+        }
+    }
+
+    /// Adds a part of the keys, by that engine, which may be another one for each part.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and those of [`TopK::add`].
-    pub fn add(&mut self, engine: &Engine, keys: &[K], values: &[V]) -> Result<Timing, Error> {
-        check_values("the part", keys.len(), values.len())?;
+    /// Those of [`Engine::top_k`], except [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key has
+    /// been added.
+    pub fn add(&mut self, engine: &Engine, elements: impl Elements<K, V>) -> Result<Timing, Error> {
+        let Run { keys, values } = elements.run("the part")?;
         self.add_with(engine, keys, |i| values[i])
     }
 
     /// Adds a part of the keys. The value of `keys[i]` is `value(i)`.
     fn add_with(&mut self, engine: &Engine, keys: &[K], value: impl Fn(usize) -> V + Sync) -> Result<Timing, Error> {
-        let Self { order, first, added } = self;
-        let begin = *added;
-        let item = |i: usize| {
-            let (bits, index) = (order.applied_to(keys[i].to_ordered()), begin + i as u64);
-            Item { bits, index, value: value(i) }
+        let Self { order, ref mut first, ref mut added } = *self;
+        let k = match first {
+            First::Keys(selection, _) => selection.k(),
+            First::Pairs(selection) => selection.k(),
         };
-        let mut timing = Timing::default();
-        #[cfg(feature = "gpu")]
-        let of_part = match engine.gpus_to_select::<K>(keys.len(), first.k())? {
-            Some(gpus) => {
-                let (_, indices, of_part) = gpus.top_k_host::<K::OnGpu>(*order, cast_slice(keys), first.k(), true)?;
-                timing = of_part;
-                Some(indices)
+        let place = engine.place_for::<K>(&Work::top_k::<K>(if k == 0 { 0 } else { keys.len() }))?;
+        let by_gpus = selected_by_gpus(&place, order, keys, k, matches!(first, First::Pairs(_)))?;
+        let added_now = match first {
+            First::Keys(selection, any) => {
+                *any = any.or_else(|| (!keys.is_empty()).then(|| value(0)));
+                let keys = by_gpus.as_ref().map_or(keys, |by_gpus| &by_gpus.keys);
+                let bits = |range: Range<usize>| keys[range].iter().map(|key| order.applied_to(key.to_ordered()));
+                engine.workers.sort(keys.len(), |threads| selection.add(keys.len(), bits, threads))
             }
-            None => None,
-        };
-        #[cfg(not(feature = "gpu"))]
-        let of_part: Option<Vec<u64>> = None;
-        let on_cpu = match of_part {
-            Some(indices) => engine.workers.sort(indices.len(), |threads| {
-                let items = |range: Range<usize>| indices[range].iter().map(|&i| item(i as usize));
-                first.add(indices.len(), items, threads)
-            }),
-            None => engine.workers.sort(keys.len(), |threads| first.add(keys.len(), |range| range.map(&item), threads)),
+            First::Pairs(selection) => {
+                let begin = *added;
+                let item = |i: usize| {
+                    let (bits, index) = (order.applied_to(keys[i].to_ordered()), begin + i as u64);
+                    Item { bits, index, value: value(i) }
+                };
+                match &by_gpus {
+                    Some(Selected { indices, .. }) => engine.workers.sort(indices.len(), |threads| {
+                        let items = |range: Range<usize>| indices[range].iter().map(|&i| item(i as usize));
+                        selection.add(indices.len(), items, threads)
+                    }),
+                    None => engine
+                        .workers
+                        .sort(keys.len(), |threads| selection.add(keys.len(), |range| range.map(&item), threads)),
+                }
+            }
         }?;
         *added += keys.len() as u64;
-        timing.compute += on_cpu.compute;
-        Ok(timing)
+        let mut steps = by_gpus.map_or_else(Steps::default, |by_gpus| by_gpus.steps);
+        steps.compute += added_now.compute;
+        Ok(place.timing(steps))
     }
 
-    /// The first k of the keys that were added, with their values, or all if they are fewer. Otherwise as
-    /// [`TopK::into_sorted`].
+    /// The first k of the keys that were added, or all if they are fewer, with their values: sorted by the CPU, on the
+    /// threads of that engine.
     ///
     /// # Errors
-    /// Those of [`TopK::into_sorted`].
+    /// [`Error::OutOfHostMemory`] if there is not enough memory for as many elements once more, and [`Error::Threads`]
+    /// if the system refuses to start the engine's threads.
     pub fn into_sorted(self, engine: &Engine) -> Result<(Vec<K>, Vec<V>, Timing), Error> {
         let Self { order, first, added: _ } = self;
-        let mut items = Vec::new();
-        let timing = engine.workers.sort(first.k(), |threads| {
-            items = first.into_items();
-            sort_by::sort_by(&mut items, &Ord::cmp, threads)
-        })?;
-        let key = |item: &Item<K::Bits, V>| K::from_ordered(order.applied_to(item.bits));
-        Ok((collected(items.iter().map(key))?, collected(items.iter().map(|item| item.value))?, timing))
+        let key = |bits: K::Bits| K::from_ordered(order.applied_to(bits));
+        let (keys, values, steps) = match first {
+            First::Keys(selection, any) => {
+                let mut bits = Vec::new();
+                let steps = engine.workers.sort(selection.k(), |threads| {
+                    bits = selection.into_items();
+                    sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut bits), threads)
+                })?;
+                let values = any.map_or_else(Vec::new, |any| vec![any; bits.len()]);
+                // A key has the size and the alignment of its bits.
+                let mut keys: Vec<K> = cast_vec(bits);
+                keys.iter_mut().for_each(|to| *to = key(bytemuck::cast(*to)));
+                (keys, values, steps)
+            }
+            First::Pairs(selection) => {
+                let mut items = Vec::new();
+                let steps = engine.workers.sort(selection.k(), |threads| {
+                    items = selection.into_items();
+                    sort_by::sort_by(&mut items, &Ord::cmp, threads)
+                })?;
+                let keys = collected(items.iter().map(|item| key(item.bits)))?;
+                (keys, collected(items.iter().map(|item| item.value))?, steps)
+            }
+        };
+        Ok((keys, values, engine.timing_on_cpu(steps)))
     }
+}
+
+/// The first keys of a part, or the indices of these, as GPUs have selected them.
+struct Selected<K> {
+    keys: Vec<K>,
+    indices: Vec<u64>,
+    steps: Steps,
+}
+
+/// The first `k` of `keys`, with their indices if it `indexes`, if GPUs are to select among them.
+fn selected_by_gpus<K: Key>(
+    place: &Place<'_>,
+    order: SortOrder,
+    keys: &[K],
+    k: usize,
+    indexes: bool,
+) -> Result<Option<Selected<K>>, Error> {
+    #[cfg(feature = "gpu")]
+    if let On::Gpus(gpus) = place.on
+        && k > 0
+        && !keys.is_empty()
+    {
+        let (first, indices, steps) = gpus.top_k_host::<K::OnGpu>(order, cast_slice(keys), k, indexes)?;
+        return Ok(Some(Selected { keys: cast_vec(first), indices, steps }));
+    }
+    let _ = (place, order, keys, k, indexes);
+    Ok(None)
 }
 
 /// A key with its value, and how many were added before it.

@@ -265,7 +265,7 @@ impl<E> Merge<'_, E> {
             (keys, &identity[begin + slots.start..begin + slots.end])
         });
         let merged = &mut merged[..count];
-        engine.merge_many_pairs(&runs.collect::<Vec<_>>(), (out, &mut *merged))?;
+        engine.merge_many(&runs.collect::<Vec<_>>(), (out, &mut *merged))?;
         let windows: Vec<&[u8]> = streams.iter().map(|stream| stream.window.parts::<W>(0..slot).1).collect();
         engine.compute(payload.len() / size_of::<u64>(), |threads| {
             let value_at = |index: usize| &windows[index / slot][index % slot * width..][..width];

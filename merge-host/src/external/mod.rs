@@ -121,7 +121,7 @@ pub use shape::Shape;
 pub use source::{Source, Target};
 
 use crate::cpu::memory::collected;
-use crate::{Engine, Word};
+use crate::{Engine, SortKernel, Word};
 use passes::Merger;
 use run::Run;
 use sort::Sort;
@@ -142,12 +142,15 @@ pub struct Options {
     pub unique: bool,
     /// Bytes of each key's payload.
     pub width: usize,
+    /// How a GPU sorts what fits in memory.
+    pub kernel: SortKernel,
 }
 
 impl Options {
     /// Keys without payload, and equal ones are kept. The folder is [`std::env::temp_dir`].
     pub fn new(memory: u64) -> Self {
-        Self { memory, folder: std::env::temp_dir(), fan_in: None, unique: false, width: 0 }
+        let (folder, kernel) = (std::env::temp_dir(), SortKernel::Auto);
+        Self { memory, folder, fan_in: None, unique: false, width: 0, kernel }
     }
 
     /// The sizes of a key of type `W` and its payload.

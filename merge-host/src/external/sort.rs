@@ -85,7 +85,7 @@ where
     fn in_memory(self, mut block: Block, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, input, engines, observer, .. } = self;
         let keys_read = block.len();
-        let mut sorter = Sorter::new(&input, engines, observer, options.unique);
+        let mut sorter = Sorter::new(&input, engines, observer, options);
         let count = sorter.sort(&mut block, &Chunk { slots: 0..keys_read, index: 0 })?;
         let target = begin().map_err(Error::Other)?;
         if count > 0 {
@@ -105,10 +105,10 @@ where
         let spill = Arc::new(Spill::create(&options.folder)?);
 
         let most = device.map_or(usize::MAX, |bytes| shape.most_on_gpu(bytes) as usize);
-        let sorter = Sorter::new(&input, engines, observer, options.unique);
+        let sorter = Sorter::new(&input, engines, observer, options);
         let mut runs = spill_block(sorter, first, most, &spill, &helpers)?;
         if lock(&input).left() > 0 {
-            let mut sorter = Sorter::new(&input, engines, observer, options.unique);
+            let mut sorter = Sorter::new(&input, engines, observer, options);
             runs.extend(make_runs(&input, &mut sorter, &spill, &helpers, (chunk, shape))?);
         }
         let summary = Summary { keys_read: lock(&input).position(), keys_written: 0, runs: runs.len() as u64 };

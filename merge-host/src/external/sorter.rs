@@ -1,12 +1,13 @@
 //! Sorts blocks in memory.
 
+use super::Options;
 use super::block::{Block, zeroed_bytes};
 use super::engines::Engines;
 use super::error::Error;
 use super::observer::Observer;
 use super::source::{Input, Source};
 use crate::permutation::{fill_identity_on, gather_with};
-use crate::{Engine, Index, SortOrder, Timing, Word};
+use crate::{ElementsMut, Engine, Index, SortOptions, Timing, Word};
 use bytemuck::{Pod, cast_slice_mut};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ pub(super) struct Sorter<'a, W, S, G, O> {
     engines: &'a mut G,
     pub(super) observer: &'a mut O,
     unique: bool,
+    options: SortOptions,
     /// Memory for indices, of 4 or 8 bytes, and for payloads in their order.
     permutation: Vec<u64>,
     gathered: Vec<u64>,
@@ -44,18 +46,24 @@ where
     G: Engines<E>,
     O: Observer,
 {
-    pub(super) fn new(input: &'a Mutex<Input<W, S>>, engines: &'a mut G, observer: &'a mut O, unique: bool) -> Self {
-        Self { input, engines, observer, unique, permutation: Vec::new(), gathered: Vec::new() }
+    pub(super) fn new(
+        input: &'a Mutex<Input<W, S>>,
+        engines: &'a mut G,
+        observer: &'a mut O,
+        options: &Options,
+    ) -> Self {
+        let (unique, options) = (options.unique, SortOptions::default().kernel(options.kernel));
+        Self { input, engines, observer, unique, options, permutation: Vec::new(), gathered: Vec::new() }
     }
 
     /// Sorts a chunk with its payloads. Returns how many keys are left at its front, which are fewer only where just
     /// the first of equal keys are wanted.
     pub(super) fn sort(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
         match block.width() {
-            0 if self.unique => {
-                self.run(block, chunk, |engine, keys, _| engine.sort_unique(SortOrder::Ascending, keys))
+            0 => {
+                let how = (self.unique, self.options);
+                self.run(block, chunk, |engine, keys, _| sort_elements(engine, how, keys))
             }
-            0 => self.run(block, chunk, |engine, keys, _| Ok((keys.len(), engine.sort(keys)?))),
             4 => self.sort_numbers::<u32>(block, chunk),
             8 => self.sort_numbers::<u64>(block, chunk),
             _ if u32::try_from(chunk.slots.len()).is_ok() => self.sort_by_index::<u32>(block, chunk),
@@ -84,9 +92,9 @@ where
 
     /// Sorts keys with payloads that are numbers of type `V`.
     fn sort_numbers<V: Pod + Send + Sync>(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
-        let unique = self.unique;
+        let how = (self.unique, self.options);
         self.run(block, chunk, |engine, keys, payload| {
-            sort_pairs::<W, V>(engine, unique, keys, cast_slice_mut(payload))
+            sort_elements::<W, V>(engine, how, (keys, cast_slice_mut(payload)))
         })
     }
 
@@ -97,12 +105,12 @@ where
         reserve(&mut self.gathered, count, width)?;
         let permutation: &mut [I] = &mut cast_slice_mut(&mut self.permutation)[..count];
         let gathered = &mut cast_slice_mut(&mut self.gathered)[..count * width];
-        let (unique, mut data) = (self.unique, (&mut *block, permutation, gathered, 0));
+        let (how, mut data) = ((self.unique, self.options), (&mut *block, permutation, gathered, 0));
         let sort =
             |engine: &Engine, (block, permutation, gathered, left): &mut (&mut Block, &mut [I], &mut [u8], _)| {
                 let (keys, payload) = block.parts_mut::<W>(chunk.slots.clone());
                 let filled = engine.compute(count, |threads| fill_identity_on(threads, permutation))?;
-                let (kept, sorted) = sort_pairs(engine, unique, keys, permutation)?;
+                let (kept, sorted) = sort_elements(engine, how, (keys, &mut **permutation))?;
                 // Gathering takes the memory of the sort, part of which is kept for the next one.
                 crate::release_memory();
                 let moved = engine.compute(payload.len() / size_of::<u64>(), |threads| {
@@ -110,7 +118,7 @@ where
                     gather_with(width, indices, out, threads, |index| &payload[index * width..][..width]);
                 })?;
                 *left = kept;
-                Ok(Timing { compute: filled.compute + sorted.compute + moved.compute, ..sorted })
+                Ok(sorted.and_compute(filled + moved))
             };
         let input = self.input;
         let timing = self.engines.run(&mut data, sort, |(block, ..)| restore(input, block, chunk))?;
@@ -135,18 +143,17 @@ fn reserve(memory: &mut Vec<u64>, count: usize, width: usize) -> Result<(), crat
     Ok(())
 }
 
-/// Sorts keys with values, and keeps the first of equal keys if it is `unique`. Returns the number of those that are
-/// left.
-fn sort_pairs<W: Word, V: Pod + Send + Sync>(
+/// Sorts elements, and keeps the first of equal keys if it is `unique`. Returns the number of those that are left.
+fn sort_elements<W: Word, V: Copy + Send + Sync>(
     engine: &Engine,
-    unique: bool,
-    keys: &mut [W],
-    values: &mut [V],
+    (unique, options): (bool, SortOptions),
+    elements: impl ElementsMut<W, V>,
 ) -> Result<(usize, Timing), crate::Error> {
     if unique {
-        return engine.sort_unique_pairs(SortOrder::Ascending, keys, values);
+        return engine.sort_unique(options, elements);
     }
-    Ok((keys.len(), engine.sort_pairs(SortOrder::Ascending, keys, values)?))
+    let len = elements.len();
+    Ok((len, engine.sort_with(options, elements)?))
 }
 
 /// Reads a chunk again, if that is possible.

@@ -26,9 +26,17 @@ use bytemuck::Pod;
 /// assert_eq!(values.download()?, [0.5, 7.0, 1.5]);
 /// # Ok::<(), merge_host::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not arrays that can be read: expected `&keys` or `(&keys, &values)`, of `DeviceArray`s",
+    label = "expected `&keys` or `(&keys, &values)`"
+)]
 pub trait DeviceElements<K, V>: sealed::Elements {}
 
 /// The same that a call writes: `&mut DeviceArray<K>` or `(&mut DeviceArray<K>, &mut DeviceArray<V>)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not arrays that can be written: expected `&mut keys` or `(&mut keys, &mut values)`, of `DeviceArray`s",
+    label = "expected `&mut keys` or `(&mut keys, &mut values)`"
+)]
 pub trait DeviceElementsMut<K, V>: sealed::Elements {}
 
 pub(super) mod sealed {
@@ -79,9 +87,17 @@ impl<K, V> sealed::Elements for (&mut DeviceArray<K>, &mut DeviceArray<V>) {
 /// Keys that are distributed over the GPUs of a [`GpuGroup`](crate::GpuGroup), which a call reads, with values of type
 /// `V` or `()`: `&[DeviceArray<K>]` or `(&[DeviceArray<K>], &[DeviceArray<V>])`, one array for each member, and no
 /// other type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not arrays of a group: expected `&keys[..]` or `(&keys[..], &values[..])`, slices of `DeviceArray`s",
+    label = "expected `&keys[..]` or `(&keys[..], &values[..])`"
+)]
 pub trait GroupElements<K, V>: sealed::Group {}
 
 /// The same that a call writes: `&mut [DeviceArray<K>]` or `(&mut [DeviceArray<K>], &mut [DeviceArray<V>])`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not arrays of a group: expected `&mut keys[..]` or `(&mut keys[..], &mut values[..])`, slices of `DeviceArray`s",
+    label = "expected `&mut keys[..]` or `(&mut keys[..], &mut values[..])`"
+)]
 pub trait GroupElementsMut<K, V>: sealed::Group {}
 
 impl<K: Pod> GroupElements<K, ()> for &[DeviceArray<K>] {}

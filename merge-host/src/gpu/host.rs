@@ -15,9 +15,10 @@ use super::{Address, Gpu, zeroed};
 use crate::cpu::{Run, RunMut};
 use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
+use crate::timing::Steps;
 use crate::{
     BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, SortOrder, Summand,
-    Timing, allocation,
+    allocation,
 };
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
@@ -144,7 +145,7 @@ impl Gpu {
         &self,
         slices: [Slice<'_>; N],
         make: impl Fn([Arrays; N]) -> O,
-    ) -> Result<([OnGpu; N], Timing), Error> {
+    ) -> Result<([OnGpu; N], Steps), Error> {
         let upload =
             |arrays: &[OnGpu; N]| arrays.iter().zip(slices).try_for_each(|(array, slice)| array.upload(self, slice));
         self.run_with(slices, upload, make)
@@ -156,7 +157,7 @@ impl Gpu {
         slices: [Slice<'_>; N],
         upload: impl FnOnce(&[OnGpu; N]) -> Result<(), E> + Send,
         make: impl Fn([Arrays; N]) -> O,
-    ) -> Result<([OnGpu; N], Timing), E> {
+    ) -> Result<([OnGpu; N], Steps), E> {
         // The bytes of workspace and the entry points do not depend on addresses.
         let planned = make(slices.map(|slice| Record::arrays(slice.len, slice.values.each)));
         let (workspace_bytes, record) = (planned.workspace_bytes(), Record::new(self.shared.multiprocessors));
@@ -180,7 +181,7 @@ impl Gpu {
             unsafe { operation.launch(&OnStream::new(&stream), address(&workspace))? };
             stream.synchronize()
         })?;
-        Ok((arrays, Timing { upload, compute, ..Timing::default() }))
+        Ok((arrays, Steps { upload, compute, ..Steps::default() }))
     }
 
     /// Refuses work that does not fit, before anything is allocated.
@@ -198,8 +199,8 @@ impl Gpu {
     fn in_place<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         RunMut { keys, values }: RunMut<'_, K, V>,
-        work: impl FnOnce(&[K], Values<'_>) -> Result<(OnGpu, usize, Timing), Error>,
-    ) -> Result<(usize, Timing), Error> {
+        work: impl FnOnce(&[K], Values<'_>) -> Result<(OnGpu, usize, Steps), Error>,
+    ) -> Result<(usize, Steps), Error> {
         if let Some(numbers) = Values::of_numbers(values) {
             let (done, count, mut timing) = work(keys, numbers)?;
             let numbers = bytes_of_mut(values).unwrap_or_default();
@@ -224,9 +225,9 @@ impl Gpu {
         out: RunMut<'_, K, V>,
         offsets: [&[usize]; 2],
         make: impl Fn([Arrays; 5]) -> O,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
-            return Ok(Timing::default());
+            return Ok(Steps::default());
         }
         let offsets = offsets.map(|offsets| Slice::of(offsets, Values::NONE));
         let run = |of_a: Values<'_>, of_b: Values<'_>| {
@@ -260,7 +261,7 @@ impl Gpu {
         &self,
         SortOptions { order, kernel }: SortOptions,
         data: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let (_, timing) = self.in_place(data, |keys, values| {
             let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
             let ([sorted], timing) = self.run::<K, _, 1>([Slice::of(keys, values)], sort)?;
@@ -277,7 +278,7 @@ impl Gpu {
         threads: Threads,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
-    ) -> Result<Timing, E> {
+    ) -> Result<Steps, E> {
         let upload = |[on_gpu]: &[OnGpu; 1]| {
             self.fill(&on_gpu.keys, threads, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
         };
@@ -293,7 +294,7 @@ impl Gpu {
         &self,
         SortOptions { order, kernel }: SortOptions,
         data: RunMut<'_, K, V>,
-    ) -> Result<(usize, Timing), Error> {
+    ) -> Result<(usize, Steps), Error> {
         self.in_place(data, |keys, values| {
             let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, order, at, count: count.keys };
             let slices = [Slice::of(keys, values), Slice::room::<u64>(1, 0)];
@@ -308,7 +309,7 @@ impl Gpu {
         SortOptions { order, kernel }: SortOptions,
         keys: &[K],
         indices: &mut [I],
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: true };
         let slice = Slice { values: Values { each: size_of::<I>(), ..Values::NONE }, ..Slice::of(keys, Values::NONE) };
         let ([sorted], mut timing) = self.run::<K, _, 1>([slice], sort)?;
@@ -322,7 +323,7 @@ impl Gpu {
         order: SortOrder,
         data: RunMut<'_, K, V>,
         offsets: &[usize],
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let (count, longest) = (offsets.len() - 1, widest(offsets));
         let (_, timing) = self.in_place(data, |keys, values| {
             let sort = |[at, offsets]: [Arrays; 2]| {
@@ -341,9 +342,9 @@ impl Gpu {
         &self,
         runs: &[Run<'_, K, V>],
         mut out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
-            return Ok(Timing::default());
+            return Ok(Steps::default());
         }
         let runs: Vec<_> = runs.iter().filter(|run| !run.keys.is_empty()).copied().collect();
         concatenate(&runs, &mut out);
@@ -362,7 +363,7 @@ impl Gpu {
         lengths: &[usize],
         keys: &[K],
         values: Values<'_>,
-    ) -> Result<(OnGpu, Timing), Error> {
+    ) -> Result<(OnGpu, Steps), Error> {
         let (from, order) = (Slice::of(keys, values), SortOrder::Ascending);
         let room = |is_needed: bool| Slice::room::<K>(if is_needed { keys.len() } else { 0 }, values.each);
         if keys.len() > MOST {
@@ -386,9 +387,9 @@ impl Gpu {
         (from, offsets): (Run<'_, K, V>, &[usize]),
         groups: &[usize],
         mut out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
-            return Ok(Timing::default());
+            return Ok(Steps::default());
         }
         out.copy_from(from);
         let ends_of_groups: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
@@ -423,7 +424,7 @@ impl Gpu {
         a: Run<'_, K, V>,
         b: Run<'_, K, V>,
         out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         self.merged([a, b], out, [&[]; 2], |[a, b, out, ..]| Merge { kernel, a, b, out })
     }
 
@@ -434,7 +435,7 @@ impl Gpu {
         b: Run<'_, K, V>,
         out: RunMut<'_, K, V>,
         (d, a_len): (usize, usize),
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let (kernel, lengths) = (BatchKernel::Auto, Lengths { problems: out.keys.len() / d, d, a_len });
         self.merged([a, b], out, [&[]; 2], |[a, b, out, ..]| Batch { kernel, arrays: [a, b, out], lengths })
     }
@@ -445,7 +446,7 @@ impl Gpu {
         a: (Run<'_, K, V>, &[usize]),
         b: (Run<'_, K, V>, &[usize]),
         out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let problems = a.1.len() - 1;
         self.merged([a.0, b.0], out, [a.1, b.1], |[a, b, out, of_a, of_b]| Ragged {
             a,
@@ -462,7 +463,7 @@ impl Gpu {
         operation: SetOperation,
         a: &[K],
         b: &[K],
-    ) -> Result<(Vec<K>, Timing), Error> {
+    ) -> Result<(Vec<K>, Steps), Error> {
         let room = Slice::room::<K>(operation.most_keys(a.len(), b.len()), 0);
         let slices = [Slice::of(a, Values::NONE), Slice::of(b, Values::NONE), room, Slice::room::<u64>(1, 0)];
         let make = |[a, b, out, count]: [Arrays; 4]| Sets { operation, a, b, out, count: count.keys };
@@ -472,7 +473,7 @@ impl Gpu {
     }
 
     /// [`Engine::unique`](crate::Engine::unique).
-    pub(crate) fn unique_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Timing), Error> {
+    pub(crate) fn unique_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Steps), Error> {
         let slices = [Slice::of(keys, Values::NONE), Slice::room::<K>(keys.len(), 0), Slice::room::<u64>(1, 0)];
         let make = |[at, out, count]: [Arrays; 3]| Unique { at, out, count: count.keys };
         let ([_, out, count], timing) = self.run::<K, _, 3>(slices, make)?;
@@ -481,7 +482,7 @@ impl Gpu {
     }
 
     /// [`Engine::run_lengths`](crate::Engine::run_lengths).
-    pub(crate) fn run_lengths_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Vec<u64>, Timing), Error> {
+    pub(crate) fn run_lengths_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Vec<u64>, Steps), Error> {
         let room = Slice::room::<K>(keys.len(), size_of::<u64>());
         let slices = [Slice::of(keys, Values::NONE), room, Slice::room::<u64>(1, 0)];
         let make = |[at, out, count]: [Arrays; 3]| RunLengths { at, out, count: count.keys };
@@ -495,7 +496,7 @@ impl Gpu {
         reduction: Reduction,
         keys: &[K],
         values: &[V],
-    ) -> Result<(Vec<K>, Vec<V>, Timing), Error> {
+    ) -> Result<(Vec<K>, Vec<V>, Steps), Error> {
         let values = Values { bytes: cast_slice(values), each: size_of::<V>() };
         let slices = [Slice::of(keys, values), Slice::room::<K>(keys.len(), size_of::<V>()), Slice::room::<u64>(1, 0)];
         let make = |[at, out, count]: [Arrays; 3]| ReduceByKey { reduction, at, out, count: count.keys };
@@ -508,13 +509,13 @@ impl Gpu {
         &self,
         out: &OnGpu,
         count: &OnGpu,
-        timing: Timing,
-    ) -> Result<(Vec<K>, Vec<V>, Timing), Error> {
+        timing: Steps,
+    ) -> Result<(Vec<K>, Vec<V>, Steps), Error> {
         let ((keys, values), download) = timed(|| {
             let count = count.first_keys::<u64>(self, 1)?[0] as usize;
             Ok::<_, Error>((out.first_keys(self, count)?, out.first_values(self, count)?))
         })?;
-        Ok((keys, values, Timing { download, ..timing }))
+        Ok((keys, values, Steps { download, ..timing }))
     }
 
     /// [`Engine::bounds`](crate::Engine::bounds).
@@ -524,7 +525,7 @@ impl Gpu {
         needles: &[K],
         keys: &[K],
         found: &mut [I],
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let lower = bound == Bound::Lower;
         let make = |[needles, keys, bounds]: [Arrays; 3]| bounds::Bounds {
             lower,
@@ -546,7 +547,7 @@ impl Gpu {
         keys: &[K],
         k: usize,
         indexes: bool,
-    ) -> Result<(Vec<K>, Vec<u64>, Timing), Error> {
+    ) -> Result<(Vec<K>, Vec<u64>, Steps), Error> {
         let k = k.min(keys.len());
         let (value_bytes, indexed) = if indexes { (size_of::<u64>(), k) } else { (0, 0) };
         // Indices take the place of values where there are none.
@@ -555,7 +556,7 @@ impl Gpu {
         let ([_, out], timing) = self.run::<K, _, 2>(slices, make)?;
         let ((keys, indices), download) =
             timed(|| Ok::<_, Error>((out.first_keys(self, k)?, out.first_values(self, indexed)?)))?;
-        Ok((keys, indices, Timing { download, ..timing }))
+        Ok((keys, indices, Steps { download, ..timing }))
     }
 }
 

@@ -12,7 +12,7 @@ use super::launch::sort::Sort;
 use super::launch::top_k::TopK;
 use super::launch::{bounds, segments};
 use super::{DeviceArray, DeviceOffsets, Stream};
-use crate::engine::{check_batch, check_capacity, check_k, check_length, check_offset_counts};
+use crate::engine::{check_batch, check_capacity, check_k, check_kernel, check_length, check_offset_counts};
 use crate::index::check_index_range;
 use crate::{
     BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, SortOrder, Summand,
@@ -27,6 +27,7 @@ const OUT: (&str, &str) = ("out", "values of out");
 
 /// The segments of an array in a GPU's memory.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Segments<'a> {
     /// Segments of any lengths, from an offset to the next. The last offset is the number of keys.
     Offsets(&'a DeviceOffsets),
@@ -550,10 +551,6 @@ impl Call<'_> {
             }
         }
     }
-}
-
-fn check_kernel(is_right: bool, kernel: &'static str) -> Result<(), Error> {
-    if is_right { Ok(()) } else { Err(Error::KeysAlone { kernel }) }
 }
 
 /// Checks that `out` is as long as `a` and `b` together.

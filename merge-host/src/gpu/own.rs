@@ -133,7 +133,8 @@ impl Stream {
         a: impl DeviceElements<C::Item, V>,
         b: impl DeviceElements<C::Item, V>,
         out: impl DeviceElementsMut<C::Item, V>,
-        (d, a_len): (usize, usize),
+        d: usize,
+        a_len: usize,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         if d == 0 {

@@ -40,7 +40,7 @@ use crate::external::RunError;
 use crate::index::check_index_range;
 use crate::index::sealed::Sealed;
 use crate::permutation::fill_identity;
-use crate::{Engine, Error, Index, Timing, Word, external, parallel};
+use crate::{Engine, Error, Index, Reason, SortKernel, Timing, Word, external, parallel};
 use std::convert::Infallible;
 
 /// The fewest records whose words a thread extracts at once.
@@ -58,7 +58,7 @@ const BLOCK: usize = 1 << 12;
 /// # Errors
 /// - [`Error::NotWholeRecords`] if `records` is not a multiple of `size` bytes, or if `size` is 0.
 /// - Those of [`RecordKey::check`].
-/// - [`Error::OutOfHostMemory`] if there is not enough memory, and the errors of [`Engine::sort_pairs`].
+/// - [`Error::OutOfHostMemory`] if there is not enough memory, and the errors of [`Engine::sort_with`].
 ///
 /// The records are unchanged after an error.
 pub fn sort(engine: &Engine, key: &RecordKey, size: usize, records: &mut [u8]) -> Result<Timing, Error> {
@@ -144,7 +144,8 @@ fn argsort_by_words<W: Word, I: Index>(
     });
     fill_identity(indices);
     let mut total = Total::default();
-    match (Sorter { records, size, key }).sort::<W, I, Infallible>(&mut engine, &mut words, indices, &mut total) {
+    let sorter = Sorter { records, size, key, kernel: SortKernel::Auto };
+    match sorter.sort::<W, I, Infallible>(&mut engine, &mut words, indices, &mut total) {
         Ok(()) => Ok(total.0),
         Err(RunError::Engine(error)) => Err(error),
     }
@@ -175,6 +176,10 @@ impl external::Observer for Total {
         self.0.compute += timing.compute;
         self.0.exchange += timing.exchange;
         self.0.download += timing.download;
+        // The first part is the whole.
+        if self.0.reason == Reason::Nothing {
+            (self.0.engine, self.0.reason) = (timing.engine, timing.reason);
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cpu::memory::{self, prefetch};
 use crate::cpu::sort_by;
 use crate::external::{Engines, Observer, Phase, RunError};
 use crate::permutation::fill_identity;
-use crate::{Engine, Error, Index, SortOrder, Timing, Word, allocation, parallel};
+use crate::{Engine, Error, Index, SortKernel, SortOptions, Timing, Word, allocation, parallel};
 use std::ops::Range;
 
 /// Words that a thread makes or scans at once.
@@ -40,6 +40,8 @@ pub struct Sorter<'a> {
     pub size: usize,
     /// The key that orders them.
     pub key: &'a RecordKey,
+    /// How a GPU sorts.
+    pub kernel: SortKernel,
 }
 
 /// The words of some indices.
@@ -114,7 +116,8 @@ impl Sorter<'_> {
         // A GPU that fails may leave anything behind. In the beginning, indices are just numbers.
         let before = memory::collected(part.indices[..if word == 0 { 0 } else { part.indices.len() }].iter().copied())?;
         let sort = |engine: &Engine, part: &mut Part<W, I>| {
-            Ok(engine.sort_pairs(SortOrder::Ascending, part.words, part.indices)?)
+            let options = SortOptions::default().kernel(self.kernel);
+            Ok(engine.sort_with(options, (&mut *part.words, &mut *part.indices))?)
         };
         let restore = |part: &mut Part<W, I>| {
             if word == 0 {
@@ -253,7 +256,7 @@ mod tests {
         let (mut words, mut indices) = (vec![W::narrowed(99); records.len()], vec![I::from_usize(0); records.len()]);
         Sorter::first_words(&key, 24, bytes, &mut words);
         fill_identity(&mut indices);
-        let sorter = Sorter { records: bytes, size: 24, key: &key };
+        let sorter = Sorter { records: bytes, size: 24, key: &key, kernel: SortKernel::Auto };
         let engine = Engine::cpu();
         sorter.sort::<W, I, ()>(&mut &engine, &mut words, &mut indices, &mut ()).unwrap();
         let mut expected: Vec<usize> = (0..records.len()).collect();

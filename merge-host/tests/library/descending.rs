@@ -56,21 +56,21 @@ fn every_operation<K: TestKey>(seed: u64) {
             };
             let (a_pairs, b_pairs) = ((a_keys, &a.1[..]), (b_keys, &b.1[..]));
             check_pairs(&|keys, values| {
-                engine.merge_pairs(a_pairs, b_pairs, (descending_mut(keys), values)).unwrap();
+                engine.merge(a_pairs, b_pairs, (descending_mut(keys), values)).unwrap();
             });
             check_pairs(&|keys, values| {
-                engine.merge_many_pairs(&[a_pairs, b_pairs], (descending_mut(keys), values)).unwrap();
+                engine.merge_many(&[a_pairs, b_pairs], (descending_mut(keys), values)).unwrap();
             });
             check_pairs(&|keys, values| {
-                let (a, b) = ((a_keys, &a.1[..], &[0, m][..]), (b_keys, &b.1[..], &[0, n][..]));
-                engine.merge_ragged_pairs(a, b, (descending_mut(keys), values)).unwrap();
+                let (a, b) = ((a_pairs, &[0, m][..]), (b_pairs, &[0, n][..]));
+                engine.merge_ragged(a, b, (descending_mut(keys), values)).unwrap();
             });
             if (1..=1024).contains(&(m + n)) {
                 let mut out = poisoned(&want);
                 engine.merge_batch(a_keys, b_keys, descending_mut(&mut out), m + n, m).unwrap();
                 assert_same(&out, &want, what);
                 check_pairs(&|keys, values| {
-                    engine.merge_batch_pairs(a_pairs, b_pairs, (descending_mut(keys), values), m + n, m).unwrap();
+                    engine.merge_batch(a_pairs, b_pairs, (descending_mut(keys), values), m + n, m).unwrap();
                 });
             }
 

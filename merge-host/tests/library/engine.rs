@@ -1,9 +1,9 @@
 //! The choice of an engine, and its threads.
 
-use merge_host::{CostModel, Engine, EngineKind, Error, Gpus, SortOrder, devices, driver_version};
 #[cfg(feature = "gpu")]
-use merge_host::{Reduction, SetOperation, TopK, Work};
-use std::sync::{Mutex, mpsc};
+use merge_host::{Bound, Reduction, SetOperation, TopK, Work};
+use merge_host::{CostModel, Engine, EngineKind, Error, Gpus, Reason, SortOrder, Timing, devices, driver_version};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn a_callback_may_hold_a_lock_while_it_uses_the_engine() {
         let sort_with_lock = || {
             let mut keys = lock.lock().unwrap();
             keys.reverse();
-            engine.sort_with(SortOrder::Descending, &mut keys).map(drop)
+            engine.sort_with(SortOrder::Descending, &mut keys[..]).map(drop)
         };
         for _ in 0..3 {
             let write = |_: usize, _: &[u32]| sort_with_lock();
@@ -35,7 +35,7 @@ fn a_callback_may_hold_a_lock_while_it_uses_the_engine() {
 fn values_of_segments_may_borrow() {
     let names = [String::from("c"), String::from("a"), String::from("b")];
     let mut borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
-    Engine::cpu().sort_segments_pairs(SortOrder::Ascending, &mut [3, 1, 2], &mut borrowed, &[0, 3]).unwrap();
+    Engine::cpu().sort_segments(SortOrder::Ascending, (&mut [3, 1, 2], &mut borrowed), &[0, 3]).unwrap();
     assert_eq!(borrowed, ["a", "b", "c"]);
 }
 
@@ -46,12 +46,19 @@ fn engines_can_be_shared_between_threads() {
 }
 
 #[test]
-fn a_cpu_engine_gives_its_number_of_threads_and_the_reason() {
-    let one = Engine::cpu_with_threads(1).unwrap();
-    assert_eq!((one.kind(), &*one.why()), (EngineKind::Cpu, "1 CPU thread because that was asked for"));
-    let five = Engine::cpu_with_threads(5).unwrap();
-    assert_eq!((five.kind(), &*five.why()), (EngineKind::Cpu, "5 CPU threads because that was asked for"));
-    assert!(Engine::cpu().why().ends_with("because the CPU was asked for"), "{:?}", Engine::cpu());
+fn a_timing_tells_the_processor_and_the_reason() {
+    let of = |engine: &Engine| engine.sort(&mut [2, 1]).unwrap();
+    let one = of(&Engine::cpu_with_threads(1).unwrap());
+    assert_eq!((one.engine, one.reason), (EngineKind::Cpu, Reason::Threads(1)));
+    let all = of(&Engine::cpu().on_current_pool());
+    assert_eq!((all.engine, all.reason), (EngineKind::Cpu, Reason::Cpu));
+    // An engine that may choose leaves this to the CPU.
+    let chosen = Engine::auto().sort_by(&mut [2, 1], Ord::cmp).unwrap();
+    assert_eq!(chosen.engine, EngineKind::Cpu);
+    if cfg!(feature = "gpu") {
+        assert_eq!((chosen.reason, Timing::default().reason), (Reason::CpuOnly, Reason::Nothing));
+    }
+    assert_eq!(Engine::cpu().sort_by(&mut [2, 1], Ord::cmp).unwrap().reason, Reason::Cpu);
     assert_eq!((EngineKind::Cpu.to_string(), EngineKind::Gpu.to_string()), ("cpu".into(), "gpu".into()));
 }
 
@@ -63,15 +70,20 @@ fn costs(start_ms: f64) -> CostModel {
         .unwrap()
 }
 
+/// The engine that chooses between the CPU and the first GPU.
+#[cfg(feature = "gpu")]
+fn auto(costs: CostModel) -> Engine {
+    Engine::auto_with(costs, Gpus::Of(vec![0]))
+}
+
 /// The engine has chosen a GPU, or would have if there were one.
 #[cfg(feature = "gpu")]
 #[track_caller]
-fn assert_is_gpu_if_usable(engine: &Engine) {
+fn assert_is_gpu_if_usable(engine: &Engine, timing: &Timing) {
     match Engine::gpu(0) {
-        Ok(_) => assert!(engine.kind() == EngineKind::Gpu && engine.as_gpu().is_some(), "{engine:?}"),
+        Ok(_) => assert!(timing.engine == EngineKind::Gpu && engine.as_gpu().is_some(), "{timing:?}"),
         Err(error) => {
-            assert_eq!(engine.kind(), EngineKind::Cpu);
-            assert!(engine.why().ends_with(&error.to_string()), "{} does not give the reason {error}", engine.why());
+            assert_eq!((timing.engine, &timing.reason), (EngineKind::Cpu, &Reason::NoGpu(Arc::new(error))));
         }
     }
 }
@@ -79,23 +91,21 @@ fn assert_is_gpu_if_usable(engine: &Engine) {
 #[cfg(feature = "gpu")]
 #[test]
 fn auto_chooses_what_takes_less_time() {
-    let engine = Engine::auto_with(costs(5.0));
+    let engine = auto(costs(5.0));
     let mut keys: Vec<u32> = (0..2000).rev().collect();
-    engine.sort(&mut keys[..1000]).unwrap();
-    assert_eq!(engine.kind(), EngineKind::Cpu);
-    assert!(
-        engine.as_gpu().is_none() && engine.why().contains("4.0 ms on the CPU and 5.0 ms on the GPU"),
-        "{engine:?}"
-    );
-    let two = Engine::auto_of(costs(5.0), Gpus::Of(vec![0, 1]));
-    two.sort(&mut keys[..1000]).unwrap();
-    assert!(two.kind() == EngineKind::Cpu && two.why().contains("4.0 ms on the CPU and 5.0 ms on 2 GPUs"), "{two:?}");
-    engine.sort(&mut keys).unwrap();
+    let Timing { engine: kind, reason, .. } = engine.sort(&mut keys[..1000]).unwrap();
+    let ms = Duration::from_millis;
+    assert_eq!((kind, reason), (EngineKind::Cpu, Reason::Estimate { cpu: ms(4), gpu: ms(5), gpus: 1 }));
+    assert!(engine.as_gpu().is_none());
+    let two = Engine::auto_with(costs(5.0), Gpus::Of(vec![0, 1]));
+    let Timing { engine: kind, reason, .. } = two.sort(&mut keys[..1000]).unwrap();
+    assert_eq!((kind, reason), (EngineKind::Cpu, Reason::Estimate { cpu: ms(4), gpu: ms(5), gpus: 2 }));
+    let timing = engine.sort(&mut keys).unwrap();
     assert!(keys.is_sorted());
-    assert_is_gpu_if_usable(&engine);
+    assert_is_gpu_if_usable(&engine, &timing);
     // There are no kernels for these keys, whatever they cost.
-    engine.sort(&mut vec![1u8; 1 << 20]).unwrap();
-    assert_eq!((engine.kind(), &*engine.why()), (EngineKind::Cpu, "GPUs have no kernels for u8 keys"));
+    let Timing { engine: kind, reason, .. } = engine.sort(&mut vec![1u8; 1 << 20]).unwrap();
+    assert_eq!((kind, reason), (EngineKind::Cpu, Reason::NoKernels { key: "u8" }));
 }
 
 /// Every operation that a GPU has kernels for is one that the engine chooses a processor for.
@@ -108,63 +118,91 @@ fn auto_chooses_for_every_operation() {
             .join(",");
         format!("gpu_start_ms=1,gpu_call_ms=0,gpu_up=1,gpu_down=1,{cpu}").parse().unwrap()
     };
-    type Operation = fn(&Engine) -> Result<merge_host::Timing, Error>;
-    let operations: [(&str, Operation); 9] = [
+    let operations: [(&str, fn(&Engine) -> Result<Timing, Error>); 10] = [
         ("sort_segments", |engine| engine.sort_segments(SortOrder::Ascending, &mut [2u32; 1000], &[0, 500, 1000])),
-        ("sort_segments_pairs", |engine| {
-            engine.sort_segments_pairs(SortOrder::Ascending, &mut [2u32; 1000], &mut [1; 1000], &[0, 1000])
+        ("sort_segments with values", |engine| {
+            engine.sort_segments(SortOrder::Ascending, (&mut [2u32; 1000], &mut [1; 1000]), &[0, 1000])
         }),
         ("set_operation", |engine| engine.set_operation(SetOperation::Union, &[2u32; 500], &[3; 500], &mut Vec::new())),
         ("unique", |engine| engine.unique(&[2u32; 1000], &mut Vec::new())),
-        ("run_lengths", |engine| engine.run_lengths(&[2u32; 1000], &mut Vec::new(), &mut Vec::new())),
+        ("run_lengths", |engine| engine.run_lengths(&[2u32; 1000], (&mut Vec::new(), &mut Vec::new()))),
         ("reduce_by_key", |engine| {
             let (keys, values) = ([2u32; 1000], [1u32; 1000]);
-            engine.reduce_by_key(Reduction::Sum, &keys, &values, &mut Vec::new(), &mut Vec::new())
+            engine.reduce_by_key(Reduction::Sum, (&keys, &values), (&mut Vec::new(), &mut Vec::new()))
         }),
         ("top_k", |engine| engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3])),
         ("top_k_indices", |engine| {
-            engine.top_k_indices(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3], &mut [0u32; 3])
+            engine.top_k_indices(SortOrder::Ascending, &[2u32; 1000], (&mut [0; 3], &mut [0u32; 3]))
         }),
+        ("sort_unique", |engine| engine.sort_unique(SortOrder::Ascending, &mut [2u32; 1000]).map(|(_, timing)| timing)),
         ("TopK", |engine| TopK::new(SortOrder::Ascending, 3).add(engine, &[2u32; 1000])),
     ];
+    let is_estimate = |timing: &Timing, of: usize| matches!(timing.reason, Reason::Estimate { gpus, .. } if gpus == of);
     for (name, operation) in operations {
-        let engine = Engine::auto_with(costs(0));
-        operation(&engine).unwrap();
-        assert!(engine.kind() == EngineKind::Cpu && engine.why().ends_with("are estimated"), "{name}: {engine:?}");
+        let engine = auto(costs(0));
+        let timing = operation(&engine).unwrap();
+        assert!(timing.engine == EngineKind::Cpu && is_estimate(&timing, 1), "{name}: {timing:?}");
         assert!(engine.as_gpu().is_none(), "{name} has started a GPU");
-        let engine = Engine::auto_with(costs(100_000));
-        operation(&engine).unwrap();
+        let engine = auto(costs(100_000));
+        let timing = operation(&engine).unwrap();
         println!("{name}");
-        assert_is_gpu_if_usable(&engine);
+        assert_is_gpu_if_usable(&engine, &timing);
     }
     // The CPU has to be faster than one GPU, however many there are.
-    let engine = Engine::auto_of(costs(0), Gpus::Of(vec![0, 1]));
-    engine.unique(&[2u32; 1000], &mut Vec::new()).unwrap();
-    assert!(engine.why().ends_with("on the GPU are estimated"), "{engine:?}");
-    engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3]).unwrap();
-    assert!(engine.why().ends_with("on 2 GPUs are estimated"), "{engine:?}");
+    let engine = Engine::auto_with(costs(0), Gpus::Of(vec![0, 1]));
+    assert!(is_estimate(&engine.unique(&[2u32; 1000], &mut Vec::new()).unwrap(), 1));
+    assert!(is_estimate(&engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3]).unwrap(), 2));
     // There are no kernels for these keys.
-    let engine = Engine::auto_with(costs(100_000));
-    engine.sort_segments(SortOrder::Ascending, &mut [2u8; 1000], &[0, 1000]).unwrap();
-    assert_eq!((engine.kind(), &*engine.why()), (EngineKind::Cpu, "GPUs have no kernels for u8 keys"));
+    let engine = auto(costs(100_000));
+    let timing = engine.sort_segments(SortOrder::Ascending, &mut [2u8; 1000], &[0, 1000]).unwrap();
+    assert_eq!((timing.engine, timing.reason), (EngineKind::Cpu, Reason::NoKernels { key: "u8" }));
+}
+
+/// An engine of GPUs refuses keys of other types, whatever the operation.
+#[cfg(feature = "gpu")]
+#[test]
+fn an_engine_of_gpus_refuses_keys_without_kernels() {
+    let engine = match Engine::gpu(0) {
+        Ok(engine) => engine,
+        Err(error) => return println!("not tested: {error}"),
+    };
+    let order = SortOrder::Ascending;
+    let operations: [fn(&Engine, SortOrder) -> Result<Timing, Error>; 13] = [
+        |engine, order| engine.sort_with(order, &mut [2u8, 1]),
+        |engine, order| engine.argsort(order, &[2u8, 1], &mut [0u32; 2]),
+        |engine, order| engine.sort_segments(order, &mut [2u8, 1], &[0, 2]),
+        |engine, order| engine.sort_unique(order, &mut [2u8, 1]).map(|(_, timing)| timing),
+        |engine, _| engine.merge(&[1u8], &[2], &mut [0; 2]),
+        |engine, _| engine.merge_many(&[&[1u8], &[2]], &mut [0; 2]),
+        |engine, _| engine.merge_batch(&[1u8], &[2], &mut [0; 2], 2, 1),
+        |engine, _| engine.merge_ragged((&[1u8], &[0, 1]), (&[2], &[0, 1]), &mut [0; 2]),
+        |engine, _| engine.merge_many_ragged(&[1u8, 2], (&[0, 1, 2], &[0, 2]), &mut [0; 2]),
+        |engine, _| engine.set_operation(SetOperation::Union, &[1u8], &[2], &mut vec![]),
+        |engine, _| engine.unique(&[1u8], &mut vec![]),
+        |engine, _| engine.bounds(Bound::Lower, &[1u8], &[1], &mut [0u32]),
+        |engine, order| engine.top_k(order, &[2u8, 1], &mut [0]),
+    ];
+    for operation in operations {
+        assert_eq!(operation(&engine, order), Err(Error::NoKernels { key: "u8" }));
+    }
 }
 
 #[cfg(feature = "gpu")]
 #[test]
 fn auto_starts_the_gpu_when_that_would_have_paid() {
-    let engine = Engine::auto_with(costs(10.0));
+    let engine = auto(costs(10.0));
     let clone = engine.clone();
     for call in 1..=4 {
         let mut keys: Vec<u32> = (0..1000).rev().collect();
         // What is only started does not count. Clones choose together.
         engine.start_for::<u32>(&Work::sort::<u32>(1000)).unwrap();
-        if call == 2 { clone.sort(&mut keys) } else { engine.sort(&mut keys) }.unwrap();
+        let timing = if call == 2 { clone.sort(&mut keys) } else { engine.sort(&mut keys) }.unwrap();
         assert!(keys.is_sorted());
         if call < 3 {
-            assert_eq!(engine.kind(), EngineKind::Cpu);
-            assert!(engine.why().ends_with("are estimated"), "call {call}: {engine:?}");
+            assert!(matches!(timing.reason, Reason::Estimate { .. }), "call {call}: {timing:?}");
+            assert_eq!(timing.engine, EngineKind::Cpu);
         } else {
-            assert_is_gpu_if_usable(&engine);
+            assert_is_gpu_if_usable(&engine, &timing);
         }
     }
 }
@@ -172,10 +210,11 @@ fn auto_starts_the_gpu_when_that_would_have_paid() {
 #[cfg(feature = "gpu")]
 #[test]
 fn auto_can_be_started_before_the_work() {
-    let engine = Engine::auto_with(costs(0.0));
+    let engine = auto(costs(0.0));
     let kind = engine.start_for::<u32>(&Work::sort::<u32>(1000)).unwrap();
-    assert_eq!(kind, engine.kind());
-    assert_is_gpu_if_usable(&engine);
+    let timing = engine.sort(&mut vec![1u32; 1000]).unwrap();
+    assert_eq!(kind, timing.engine);
+    assert_is_gpu_if_usable(&engine, &timing);
     // Nothing can be started for an engine that does not choose.
     assert_eq!(Engine::cpu().start_for::<u32>(&Work::sort::<u32>(1 << 40)), Ok(EngineKind::Cpu));
 }
@@ -183,24 +222,22 @@ fn auto_can_be_started_before_the_work() {
 #[cfg(feature = "gpu")]
 #[test]
 fn auto_takes_the_cpu_if_one_of_the_gpus_cannot_be_used() {
-    let none = Error::NoMembers.to_string();
-    let twice = Error::RepeatedDevice { ordinal: 0 }.to_string();
     for (gpus, reason) in [
-        (Gpus::Of(vec![]), Some(none)),
-        (Gpus::Of(vec![0, 0]), Some(twice)),
-        (Gpus::Of(vec![0, 1000]), Gpus::Of(vec![0, 1000]).engine().err().map(|error| error.to_string())),
-        (Gpus::All, Gpus::All.engine().err().map(|error| error.to_string())),
+        (Gpus::Of(vec![]), Some(Error::NoMembers)),
+        (Gpus::Of(vec![0, 0]), Some(Error::RepeatedDevice { ordinal: 0 })),
+        (Gpus::Of(vec![0, 1000]), Gpus::Of(vec![0, 1000]).engine().err()),
+        (Gpus::All, Gpus::All.engine().err()),
     ] {
-        let engine = Engine::auto_of(costs(0.0), gpus.clone());
+        let engine = Engine::auto_with(costs(0.0), gpus.clone());
         assert!(engine.as_gpu_group().is_none(), "{gpus:?} have been started before there is work");
         let mut keys: Vec<u32> = (0..1000).rev().collect();
-        engine.sort(&mut keys).unwrap();
+        let timing = engine.sort(&mut keys).unwrap();
         assert!(keys.is_sorted(), "{gpus:?}");
         let Some(reason) = reason else {
-            assert!(engine.kind() == EngineKind::Gpu && engine.as_gpu_group().is_some(), "{engine:?}");
+            assert!(timing.engine == EngineKind::Gpu && engine.as_gpu_group().is_some(), "{timing:?}");
             continue;
         };
-        assert_eq!((engine.kind(), engine.why()), (EngineKind::Cpu, format!("the GPU cannot be used: {reason}")));
+        assert_eq!((timing.engine, timing.reason), (EngineKind::Cpu, Reason::NoGpu(Arc::new(reason))));
         assert!(engine.as_gpu_group().is_none(), "{engine:?}");
     }
 }
@@ -231,7 +268,7 @@ fn all_gpus_are_those_that_the_driver_shows() {
                 let engine = engine.unwrap();
                 let group = engine.as_gpu_group().expect("the engine is of GPUs");
                 assert!(group.gpus().map(|gpu| gpu.ordinal()).eq(devices.iter().map(|device| device.ordinal)));
-                assert_eq!(engine.kind(), EngineKind::Gpu);
+                assert_eq!(engine.sort(&mut [1u32]).unwrap().engine, EngineKind::Gpu);
             }
             _ => assert!(matches!(engine.unwrap_err(), Error::NoDevice { .. })),
         }
@@ -260,11 +297,11 @@ fn a_build_without_the_gpu_engine_says_so() {
         assert_eq!(Engine::gpus(ordinals).unwrap_err(), Error::NoGpuSupport);
         assert_eq!(Gpus::Of(ordinals.to_vec()).engine().unwrap_err(), Error::NoGpuSupport);
     }
-    let engine = Engine::auto_of(CostModel::default(), Gpus::All);
+    let engine = Engine::auto_with(CostModel::default(), Gpus::All);
     let mut keys = [3, 1, 2];
-    engine.sort(&mut keys).unwrap();
-    assert_eq!((engine.kind(), keys), (EngineKind::Cpu, [1, 2, 3]));
-    assert!(engine.why().ends_with(&Error::NoGpuSupport.to_string()), "{engine:?}");
+    let timing = engine.sort(&mut keys).unwrap();
+    assert_eq!((timing.engine, keys), (EngineKind::Cpu, [1, 2, 3]));
+    assert_eq!(timing.reason, Reason::NoGpu(Arc::new(Error::NoGpuSupport)));
     assert_eq!(devices().unwrap_err(), Error::NoGpuSupport);
     assert_eq!(driver_version().unwrap_err(), Error::NoGpuSupport);
 }

@@ -35,7 +35,7 @@ fn lengths_near_the_greatest_number_do_not_overflow() {
     assert_eq!(error.to_string(), last_offset("the input", usize::MAX, 3));
     // A slice of zero-sized values may have `usize::MAX` elements, and a run may occur many times.
     let (runs, none) = (vec![(&[0u8; 3][..], &[(); usize::MAX][..]); 3], (&mut [][..], &mut [][..]));
-    let error = Engine::cpu().merge_many_pairs(&runs, none).unwrap_err();
+    let error = Engine::cpu().merge_many(&runs, none).unwrap_err();
     assert_eq!(error, Error::ValuesMismatch { what: "a run", keys: 3, values: usize::MAX });
 }
 
@@ -102,9 +102,9 @@ fn refused_pairs(keys: [usize; 3], values: [usize; 3], message: &str) -> Error {
         let (a, b, to) = ((&a[..], &a_values[..]), (&b[..], &b_values[..]), (&mut out[..], &mut out_values[..]));
         let (a_offsets, b_offsets) = ([0, a.0.len()], [0, b.0.len()]);
         let error = match merge {
-            0 => Engine::cpu().merge_pairs(a, b, to),
-            1 => Engine::cpu().merge_batch_pairs(a, b, to, 8, 3),
-            _ => Engine::cpu().merge_ragged_pairs((a.0, a.1, &a_offsets), (b.0, b.1, &b_offsets), to),
+            0 => Engine::cpu().merge(a, b, to),
+            1 => Engine::cpu().merge_batch(a, b, to, 8, 3),
+            _ => Engine::cpu().merge_ragged(((a.0, a.1), &a_offsets), ((b.0, b.1), &b_offsets), to),
         };
         errors.push(error.unwrap_err());
         assert!(out.iter().all(|&key| key == 7) && out_values.iter().all(|&value| value == 7), "wrote to its output");
@@ -129,7 +129,7 @@ fn pairs_need_a_value_for_each_key() {
 fn a_sort_needs_a_value_or_an_index_for_each_key() {
     for length in [0, 2, 4] {
         let (mut keys, mut values) = ([3, 2, 1], vec![7u8; length]);
-        let error = Engine::cpu().sort_pairs(SortOrder::Ascending, &mut keys, &mut values).unwrap_err();
+        let error = Engine::cpu().sort_with(SortOrder::Ascending, (&mut keys, &mut values)).unwrap_err();
         assert_eq!(error, Error::ValuesMismatch { what: "the input", keys: 3, values: length });
         assert!(keys == [3, 2, 1] && values.iter().all(|&value| value == 7), "a refused sort wrote to its input");
         let mut indices = vec![7u32; length];
@@ -145,7 +145,7 @@ fn pairs_need_an_output_of_the_right_length() {
     for length in [0, 7, 9] {
         let (mut keys, mut values) = (vec![7; length], vec![7; length]);
         let out = (&mut keys[..], &mut values[..]);
-        let error = Engine::cpu().merge_pairs((&[1, 2, 3], &[1; 3]), (&[1, 2, 3, 4, 5], &[2; 5]), out).unwrap_err();
+        let error = Engine::cpu().merge((&[1, 2, 3], &[1; 3]), (&[1, 2, 3, 4, 5], &[2; 5]), out).unwrap_err();
         assert_eq!(error, Error::LengthMismatch { what: "out", expected: 8, found: length, rule: "|a| + |b|" });
         assert!(keys.iter().chain(&values).all(|&x| x == 7), "wrote to an output of the wrong length");
     }
@@ -157,7 +157,7 @@ fn batches_of_pairs_need_the_lengths_that_batches_need() {
         let (mut keys, mut values) = (vec![7u32; out], vec![7u8; out]);
         let (a, b) = ((vec![1u32; a], vec![1u8; a]), (vec![1u32; b], vec![1u8; b]));
         let out = (&mut keys[..], &mut values[..]);
-        let error = Engine::cpu().merge_batch_pairs((&a.0, &a.1), (&b.0, &b.1), out, d, a_len).unwrap_err();
+        let error = Engine::cpu().merge_batch((&a.0, &a.1), (&b.0, &b.1), out, d, a_len).unwrap_err();
         assert!(keys.iter().all(|&key| key == 7) && values.iter().all(|&value| value == 7));
         error.to_string()
     };
@@ -175,8 +175,8 @@ fn refused_offsets(a: &[usize], b: &[usize], out: usize, message: &str) -> Error
     let (a_keys, b_keys, a_values, b_values) = ([1u32; 6], [2u32; 4], [3u8; 6], [4u8; 4]);
     let (mut keys, mut values) = (vec![7u32; out], vec![7u8; out]);
     let error = Engine::cpu().merge_ragged((&a_keys, a), (&b_keys, b), &mut keys).unwrap_err();
-    let (of_a, of_b) = ((&a_keys[..], &a_values[..], a), (&b_keys[..], &b_values[..], b));
-    let of_pairs = Engine::cpu().merge_ragged_pairs(of_a, of_b, (&mut keys, &mut values)).unwrap_err();
+    let (of_a, of_b) = (((&a_keys, &a_values), a), ((&b_keys, &b_values), b));
+    let of_pairs = Engine::cpu().merge_ragged(of_a, of_b, (&mut keys, &mut values)).unwrap_err();
     assert_eq!((error.to_string().as_str(), &error), (message, &of_pairs));
     assert!(keys.iter().all(|&key| key == 7) && values.iter().all(|&value| value == 7), "wrote to its output");
     error

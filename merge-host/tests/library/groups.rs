@@ -1,7 +1,7 @@
 //! `Engine::unique`, `run_lengths`, `reduce_by_key` and the bounds, against loops.
 
 use crate::common::*;
-use merge_host::{Descending, Engine, Error, Reduction, Summand, descending};
+use merge_host::{Bound, Descending, Engine, Error, Reduction, Summand, descending};
 use rand::Rng;
 
 /// Engines of one thread and of several, which the inputs below are long enough for.
@@ -36,11 +36,11 @@ fn check_groups<K: TestKey, V: Summand + PartialEq>(n: usize, most: usize, value
         let (mut out, mut lengths, mut totals) = (vec![K::number(1); 7], vec![7; 3], vec![value(1); 2]);
         engine.unique(&keys, &mut out).unwrap();
         assert_same(&out, &first, what);
-        engine.run_lengths(&keys, &mut out, &mut lengths).unwrap();
+        engine.run_lengths(&keys, (&mut out, &mut lengths)).unwrap();
         assert_same(&out, &first, what);
         assert!(lengths.iter().copied().eq(begins.windows(2).map(|ends| (ends[1] - ends[0]) as u64)), "{}", what());
         for reduction in Reduction::ALL {
-            engine.reduce_by_key(reduction, &keys, &values, &mut out, &mut totals).unwrap();
+            engine.reduce_by_key(reduction, (&keys, &values), (&mut out, &mut totals)).unwrap();
             assert_same(&out, &first, what);
             let expected = begins.windows(2).map(|ends| {
                 let values = values[ends[0]..ends[1]].iter().copied();
@@ -49,6 +49,7 @@ fn check_groups<K: TestKey, V: Summand + PartialEq>(n: usize, most: usize, value
                     Reduction::Sum => values.reduce(V::plus),
                     Reduction::Min => values.min_by(ordered),
                     Reduction::Max => values.max_by(ordered),
+                    _ => panic!("{reduction} is not tested"),
                 }
                 .unwrap()
             });
@@ -70,7 +71,7 @@ fn groups_are_found_within_blocks_and_over_several() {
 
 #[test]
 fn values_are_as_many_as_keys() {
-    let error = Engine::cpu().reduce_by_key(Reduction::Sum, &[1, 2], &[1], &mut Vec::new(), &mut Vec::new());
+    let error = Engine::cpu().reduce_by_key(Reduction::Sum, (&[1, 2], &[1]), (&mut Vec::new(), &mut Vec::new()));
     assert_eq!(error.unwrap_err(), Error::ValuesMismatch { what: "keys", keys: 2, values: 1 });
 }
 
@@ -80,7 +81,9 @@ fn sums_of_floats_do_not_depend_on_the_number_of_threads() {
     let values: Vec<f32> = (0..500_000).map(|_| rng.random()).collect();
     let sums = engines().map(|engine| {
         let mut totals = Vec::new();
-        engine.reduce_by_key(Reduction::Sum, &vec![1u16; values.len()], &values, &mut Vec::new(), &mut totals).unwrap();
+        engine
+            .reduce_by_key(Reduction::Sum, (&vec![1u16; values.len()], &values), (&mut Vec::new(), &mut totals))
+            .unwrap();
         totals
     });
     assert_eq!(sums[0], sums[1]);
@@ -96,8 +99,8 @@ fn check_bounds<K: TestKey>(needles: usize, keys: usize) {
         let keys = sorted(keys);
         for engine in engines() {
             let (mut lower, mut upper) = (vec![7u32; needles.len()], vec![7u64; needles.len()]);
-            engine.lower_bounds(&needles, &keys, &mut lower).unwrap();
-            engine.upper_bounds(&needles, &keys, &mut upper).unwrap();
+            engine.bounds(Bound::Lower, &needles, &keys, &mut lower).unwrap();
+            engine.bounds(Bound::Upper, &needles, &keys, &mut upper).unwrap();
             for (i, needle) in needles.iter().enumerate() {
                 let bounds = (
                     keys.partition_point(|key| key.order(needle).is_lt()) as u32,
@@ -118,8 +121,8 @@ fn bounds_are_those_of_the_standard_library() {
         check_bounds::<u128>(needles, keys);
     }
     let mut bounds = [0u32; 2];
-    Engine::cpu().lower_bounds(descending(&[5, 1]), descending(&[6, 5, 4]), &mut bounds).unwrap();
+    Engine::cpu().bounds(Bound::Lower, descending(&[5, 1]), descending(&[6, 5, 4]), &mut bounds).unwrap();
     assert_eq!(bounds, [1, 3]);
     let none: &[Descending<f32>] = &[];
-    assert!(Engine::cpu().upper_bounds(none, none, &mut bounds).is_err());
+    assert!(Engine::cpu().bounds(Bound::Upper, none, none, &mut bounds).is_err());
 }

@@ -3,6 +3,7 @@
 #[macro_use]
 mod common;
 
+mod arguments;
 mod descending;
 mod engine;
 mod errors;

@@ -207,7 +207,7 @@ fn a_thread_of_a_pool_may_hold_a_lock_while_it_sorts() {
             (0..50).into_par_iter().for_each(|_| {
                 let mut keys = lock.lock().unwrap();
                 keys.reverse();
-                engine.sort(&mut keys).unwrap();
+                engine.sort(&mut keys[..]).unwrap();
             });
         });
     });

@@ -1,7 +1,7 @@
 //! The first keys of the order, of a slice and of parts, against a stable sort of all.
 
 use crate::common::*;
-use merge_host::{Engine, Error, SortOrder, TopK, TopKPairs};
+use merge_host::{Engine, Error, SortOrder, TopK};
 use rand::Rng;
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
@@ -17,29 +17,33 @@ fn check<K: TestKey, V: TestValue>(keys: &[K], k: usize, rng: &mut impl Rng, wha
     for (order, engine) in ORDERS.into_iter().zip(engines()).chain(ORDERS.into_iter().rev().zip(engines())) {
         let mut first = sorted_indices(order, keys);
         first.truncate(k);
-        let (want, want_values) = (gathered(keys, &first), gathered(&given, &first));
+        let want_pairs = (gathered(keys, &first), gathered(&given, &first));
+        let want = want_pairs.0.clone();
         let what = || format!("{k} of {} keys, {what}, {order:?}, {engine:?}", keys.len());
 
         let (mut out, mut indices) = (poisoned(&want), vec![7u32; first.len()]);
-        engine.top_k_indices(order, keys, &mut out, &mut indices).unwrap();
+        engine.top_k_indices(order, keys, (&mut out, &mut indices)).unwrap();
         assert_same(&out, &want, what);
         assert!(indices.iter().map(|&i| i as usize).eq(first), "indices of {}", what());
         let mut out = poisoned(&want);
         engine.top_k(order, keys, &mut out).unwrap();
         assert_same(&out, &want, what);
+        let mut out = poisoned_pairs(&want_pairs);
+        engine.top_k(order, (keys, &given), (&mut out.0, &mut out.1)).unwrap();
+        assert_same_pairs(&out, &want_pairs, what);
 
-        let (mut top, mut pairs) = (TopK::new(order, k), TopKPairs::new(order, k));
+        let (mut top, mut pairs) = (TopK::<K>::new(order, k), TopK::<K, V>::new(order, k));
         let mut begin = 0;
         while begin < keys.len() {
             // Some parts are empty.
             let part = begin..(begin + rng.random_range(0..=keys.len() / 3 + 1)).min(keys.len());
             top.add(&engine, &keys[part.clone()]).unwrap();
-            pairs.add(&engine, &keys[part.clone()], &given[part.clone()]).unwrap();
+            pairs.add(&engine, (&keys[part.clone()], &given[part.clone()])).unwrap();
             begin = part.end;
         }
         assert_same(&top.into_sorted(&engine).unwrap().0, &want, what);
         let (found, found_values, _) = pairs.into_sorted(&engine).unwrap();
-        assert_same_pairs(&(found, found_values), &(want, want_values), what);
+        assert_same_pairs(&(found, found_values), &want_pairs, what);
     }
 }
 
@@ -82,13 +86,13 @@ fn the_first_of_many_keys() {
 #[test]
 fn fewer_keys_than_are_wanted_are_all_of_them() {
     let engine = Engine::cpu();
-    let (mut top, mut pairs) = (TopK::new(SortOrder::Descending, usize::MAX), TopKPairs::new(SortOrder::Descending, 9));
+    let (mut top, mut pairs) = (TopK::new(SortOrder::Descending, usize::MAX), TopK::new(SortOrder::Descending, 9));
     top.add(&engine, &[1u8, 3]).unwrap();
     top.add(&engine, &[2]).unwrap();
     assert_eq!(top.into_sorted(&engine).unwrap().0, [3, 2, 1]);
-    pairs.add(&engine, &[1.0, 3.0], &['a', 'b']).unwrap();
+    pairs.add(&engine, (&[1.0, 3.0], &['a', 'b'])).unwrap();
     let expected = Error::ValuesMismatch { what: "the part", keys: 1, values: 2 };
-    assert_eq!(pairs.add(&engine, &[5.0], &['x', 'y']), Err(expected));
+    assert_eq!(pairs.add(&engine, (&[5.0], &['x', 'y'])), Err(expected));
     let (keys, values, _) = pairs.into_sorted(&engine).unwrap();
     assert_eq!((keys, values), (vec![3.0, 1.0], vec!['b', 'a']));
     assert_eq!(TopK::<u128>::new(SortOrder::Ascending, 0).into_sorted(&engine).unwrap().0, []);
@@ -100,8 +104,8 @@ fn arguments_that_do_not_fit_are_refused() {
     let (mut out, mut indices) = ([0u32; 3], [0u64; 2]);
     let too_few = Error::TooFewKeys { k: 3, found: 2 };
     assert_eq!(engine.top_k(SortOrder::Ascending, &[1, 2], &mut out), Err(too_few.clone()));
-    assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2], &mut out, &mut indices), Err(too_few));
-    let rule = "|out|";
-    let mismatch = Error::LengthMismatch { what: "indices", expected: 3, found: 2, rule };
-    assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2, 3], &mut out, &mut indices), Err(mismatch));
+    let of_out = (&mut out, &mut [0u64; 3]);
+    assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2], of_out), Err(too_few));
+    let too_few = Error::ValuesMismatch { what: "out", keys: 3, values: 2 };
+    assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2, 3], (&mut out, &mut indices)), Err(too_few));
 }

@@ -69,22 +69,22 @@ impl Test {
         let pairs: Vec<(&[K], &[u32])> =
             ends.windows(2).map(|range| (&sorted[range[0]..range[1]], &values[range[0]..range[1]])).collect();
         let mut expected = (keys.to_vec(), vec![0; n]);
-        self.cpu.merge_many_pairs(&pairs, (&mut expected.0, &mut expected.1)).expect("the CPU merges");
+        self.cpu.merge_many(&pairs, (&mut expected.0, &mut expected.1)).expect("the CPU merges");
         let mut found = keys.to_vec();
         let result = engine.merge_many(&runs, &mut found).map(|_| found);
         self.expect(|| format!("merge of many, {what}"), result, &expected.0);
         let mut found = (keys.to_vec(), vec![0; n]);
-        let result = engine.merge_many_pairs(&pairs, (&mut found.0, &mut found.1));
+        let result = engine.merge_many(&pairs, (&mut found.0, &mut found.1));
         self.expect(|| format!("merge of many with values, {what}"), result.map(|_| found.1), &expected.1);
 
         let (a, b) = (pairs[2], pairs[3]);
         let total = a.0.len() + b.0.len();
         let (mut expected, mut found) = ((poison::<K>(total), vec![0; total]), (poison::<K>(total), vec![1; total]));
-        self.cpu.merge_pairs(a, b, (&mut expected.0, &mut expected.1)).expect("the CPU merges");
+        self.cpu.merge(a, b, (&mut expected.0, &mut expected.1)).expect("the CPU merges");
         let mut merged = poison::<K>(total);
         let result = engine.merge(a.0, b.0, &mut merged).map(|_| merged);
         self.expect(|| format!("merge, {what}"), result, &expected.0);
-        let result = engine.merge_pairs(a, b, (&mut found.0, &mut found.1));
+        let result = engine.merge(a, b, (&mut found.0, &mut found.1));
         self.expect(|| format!("merge with values, {what}"), result.clone().map(|_| found.0), &expected.0);
         self.expect(|| format!("values of the merge, {what}"), result.map(|_| found.1), &expected.1);
         self.check_group_batches(engine, keys, what);
@@ -100,8 +100,8 @@ impl Test {
     ) {
         let values: Vec<V> = (0..keys.len()).map(value).collect();
         let (mut found, mut expected) = ((keys.to_vec(), values.clone()), (keys.to_vec(), values));
-        self.cpu.sort_pairs(order, &mut expected.0, &mut expected.1).expect("the CPU sorts");
-        let result = engine.sort_pairs(order, &mut found.0, &mut found.1);
+        self.cpu.sort_with(order, (&mut expected.0, &mut expected.1)).expect("the CPU sorts");
+        let result = engine.sort_with(order, (&mut found.0, &mut found.1));
         let words = |values: &[V]| bytemuck::cast_slice::<V, u32>(values).to_vec();
         self.expect(|| format!("values of the {what}"), result.clone().map(|_| words(&found.1)), &words(&expected.1));
         self.expect(|| format!("keys of the {what}"), result.map(|_| found.0), &expected.0);
@@ -115,6 +115,7 @@ impl Test {
         a.chunks_mut(a_len).for_each(|run| run.sort_by_key(|key| Key::to_ordered(*key)));
         b.chunks_mut(d - a_len).for_each(|run| run.sort_by_key(|key| Key::to_ordered(*key)));
         let (mut found, mut expected) = (keys[..problems * d].to_vec(), keys[..problems * d].to_vec());
+        let (a, b) = (&*a, &*b);
         // A batch of no problems is refused.
         self.cpu.merge_batch(a, b, &mut expected, d, a_len).expect("the CPU merges");
         let result = engine.merge_batch(a, b, &mut found, d, a_len).map(|_| found);
@@ -144,7 +145,7 @@ impl Test {
             let what = |name: &str| format!("{name} of arrays {before:?} to {after:?}, {order}, {what}");
             let values: Vec<u32> = (0..n as u32).map(|i| i ^ 0x5555).collect();
             let mut expected = (keys.to_vec(), values.clone());
-            self.cpu.sort_pairs(order, &mut expected.0, &mut expected.1).expect("the CPU sorts");
+            self.cpu.sort_with(order, (&mut expected.0, &mut expected.1)).expect("the CPU sorts");
             let mut indices = vec![0u64; n];
             self.cpu.argsort(order, keys, &mut indices).expect("the CPU sorts");
 

@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::table::keys_of;
-use merge_host::{DeviceOffsets, Error, Segments, SetOperation, SortOrder, parallel, workspace};
+use merge_host::{Bound, DeviceOffsets, Error, Segments, SetOperation, SortOrder, parallel, workspace};
 
 /// More keys than 32 bits count.
 const MANY: usize = (1 << 32) + 5;
@@ -133,10 +133,10 @@ impl Test {
         let needles: Vec<u32> = (0..8 * periods + 1000).step_by(37).map(|v| v as u32).collect();
         let mut bounds = vec![u64::MAX; needles.len()];
         let bound = |v: usize| union.less_than(v).min(keys.len()) as u64;
-        let result = self.gpu.lower_bounds(&needles, &keys, &mut bounds);
+        let result = self.gpu.bounds(Bound::Lower, &needles, &keys, &mut bounds);
         let result = result.map(|_| agrees(&bounds, needles.len(), |i| bound(37 * i)));
         self.expect_large(&format!("lower bounds in {} keys", keys.len()), result);
-        let result = self.gpu.upper_bounds(&needles, &keys, &mut bounds);
+        let result = self.gpu.bounds(Bound::Upper, &needles, &keys, &mut bounds);
         let result = result.map(|_| agrees(&bounds, needles.len(), |i| bound(37 * i + 1)));
         self.expect_large(&format!("upper bounds in {} keys", keys.len()), result);
         drop(keys);
@@ -144,7 +144,7 @@ impl Test {
         // A group that is longer than 32 bits count, between two others.
         let keys: Vec<u32> = keys_of(MANY, |i| if i < 2 { 3 } else { 7 + u64::from(i as usize + 2 >= MANY) });
         let (mut out, mut lengths) = (Vec::new(), Vec::new());
-        let result = self.gpu.run_lengths(&keys, &mut out, &mut lengths);
+        let result = self.gpu.run_lengths(&keys, (&mut out, &mut lengths));
         let result = result.map(|_| out == [3, 7, 8] && lengths == [2, MANY as u64 - 4, 2]);
         self.expect_large(&format!("run lengths of {MANY} keys"), result);
     }

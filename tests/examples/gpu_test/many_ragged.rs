@@ -81,7 +81,7 @@ impl<K: GpuKey> Case<K> {
     /// The keys and their indices, by the CPU's stable sort of each group.
     fn expected(&self, test: &Test) -> (Vec<K>, Vec<u32>) {
         let (mut keys, mut indices) = (self.keys.clone(), (0..self.keys.len() as u32).collect::<Vec<_>>());
-        test.cpu.sort_segments_pairs(self.order, &mut keys, &mut indices, &self.ends).expect("the CPU sorts");
+        test.cpu.sort_segments(self.order, (&mut keys, &mut indices), &self.ends).expect("the CPU sorts");
         (keys, indices)
     }
 
@@ -154,18 +154,17 @@ impl Test {
     fn check_groups_of_slices<K: GpuKey>(&mut self, case: &Case<K>, what: &str, expected: &[K], indices: &[u32]) {
         let Case { keys, offsets, groups, .. } = case;
         let mut out = poison::<K>(keys.len());
-        let found = self.gpu.merge_many_ragged((keys, offsets), groups, &mut out).map(|_| out);
+        let found = self.gpu.merge_many_ragged(keys, (offsets, groups), &mut out).map(|_| out);
         self.expect(|| format!("{what}, of slices"), found, expected);
         let numbers: Vec<u32> = (0..keys.len() as u32).collect();
         let (mut out, mut values) = (poison::<K>(keys.len()), vec![u32::MAX; keys.len()]);
-        let runs = (&keys[..], &numbers[..], &offsets[..]);
-        let found = self.gpu.merge_many_ragged_pairs(runs, groups, (&mut out, &mut values)).map(|_| values);
+        let (from, groups) = ((keys, &numbers), (&offsets[..], &groups[..]));
+        let found = self.gpu.merge_many_ragged(from, groups, (&mut out, &mut values)).map(|_| values);
         self.expect(|| format!("{what}, values of slices"), found, indices);
         self.expect(|| format!("{what}, of slices, with values"), Ok(out), expected);
         let wide: Vec<(u32, [u8; 8])> = numbers.iter().map(|&i| (i, [7; 8])).collect();
         let (mut out, mut values) = (poison::<K>(keys.len()), vec![(u32::MAX, [0; 8]); keys.len()]);
-        let runs = (&keys[..], &wide[..], &offsets[..]);
-        let found = self.gpu.merge_many_ragged_pairs(runs, groups, (&mut out, &mut values));
+        let found = self.gpu.merge_many_ragged((keys, &wide), groups, (&mut out, &mut values));
         let found = found.map(|_| values.iter().map(|value| value.0).collect());
         self.expect(|| format!("{what}, wide values of slices"), found, indices);
     }

@@ -62,7 +62,7 @@ impl Test {
                     let keys = self.runs::<K>(order, &offsets, kind);
                     let what = format!("merge of {n} {name} in {count} runs, {order:?}");
                     let (mut expected, mut indices) = (keys.clone(), (0..n as u32).collect::<Vec<_>>());
-                    self.cpu.sort_pairs(order, &mut expected, &mut indices).expect("the CPU sorts");
+                    self.cpu.sort_with(order, (&mut expected, &mut indices)).expect("the CPU sorts");
                     let found = self.merge_runs(order, &keys, &offsets);
                     self.expect(|| what.clone(), found, &expected);
                     let (found, values) = self.merge_runs_with_indices(order, &keys, &offsets, |i| i as u32);

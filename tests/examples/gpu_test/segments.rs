@@ -58,13 +58,13 @@ impl Test {
                 let what = format!("segments {mix}, {}, {order:?}", kind.0);
                 let keys = self.keys::<K>(offsets[offsets.len() - 1], kind.1);
                 let (mut sorted, mut permutation) = (keys.clone(), (0..keys.len() as u32).collect::<Vec<_>>());
-                self.cpu.sort_segments_pairs(order, &mut sorted, &mut permutation, &offsets).expect("the CPU sorts");
+                self.cpu.sort_segments(order, (&mut sorted, &mut permutation), &offsets).expect("the CPU sorts");
 
                 let mut found = keys.clone();
                 let result = self.gpu.sort_segments(order, &mut found, &offsets).map(|_| found);
                 self.expect(|| format!("{what}, by the engine"), result, &sorted);
                 let (mut found, mut values) = (keys.clone(), (0..keys.len() as u64).collect::<Vec<_>>());
-                let result = self.gpu.sort_segments_pairs(order, &mut found, &mut values, &offsets).map(|_| found);
+                let result = self.gpu.sort_segments(order, (&mut found, &mut values), &offsets).map(|_| found);
                 self.expect(|| format!("{what}, with values of 8 bytes"), result, &sorted);
                 let wide: Vec<u64> = permutation.iter().map(|&i| i as u64).collect();
                 self.expect(|| format!("{what}, values of 8 bytes"), Ok(values), &wide);
@@ -120,7 +120,7 @@ impl Test {
         let (mut sorted, mut sorted_values) = (keys.clone(), values.clone());
         let ends: Vec<usize> = (0..keys.len()).step_by(length).chain([keys.len()]).collect();
         let order = SortOrder::Descending;
-        self.cpu.sort_segments_pairs(order, &mut sorted, &mut sorted_values, &ends).expect("the CPU sorts");
+        self.cpu.sort_segments(order, (&mut sorted, &mut sorted_values), &ends).expect("the CPU sorts");
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
         let on_device = || {
             let mut workspace = stream.zeroed(workspace::sort_segments::<K, u64>(keys.len()))?;

@@ -151,7 +151,7 @@ impl Test {
     /// What the CPU's engine writes for a reduction of the keys' indices.
     fn reduced_indices<K: GpuKey>(&self, reduction: Reduction, keys: &[K]) -> (Vec<K>, Vec<u64>) {
         let (mut out, mut totals) = (Vec::new(), Vec::new());
-        let by = self.cpu.reduce_by_key(reduction, keys, &indices(keys.len()), &mut out, &mut totals);
+        let by = self.cpu.reduce_by_key(reduction, (keys, &indices(keys.len())), (&mut out, &mut totals));
         by.expect("the CPU reduces");
         (out, totals)
     }
@@ -167,7 +167,7 @@ impl Test {
         self.expect_pairs(&format!("unique keys of {what}"), self.unique_pairs(keys), &keys_once, &first);
         let by = |engine: &Engine| {
             let (mut out, mut lengths) = (Vec::new(), Vec::new());
-            engine.run_lengths(keys, &mut out, &mut lengths).map(|_| lengths)
+            engine.run_lengths(keys, (&mut out, &mut lengths)).map(|_| lengths)
         };
         let (expected, found) = (by(&self.cpu).expect("the CPU counts"), by(&self.gpu));
         self.expect(|| format!("run lengths of {what}"), found, &expected);
@@ -183,7 +183,7 @@ impl Test {
         for reduction in Reduction::ALL {
             let by = |engine: &Engine| {
                 let (mut out, mut totals) = (Vec::new(), Vec::new());
-                engine.reduce_by_key(reduction, keys, &values, &mut out, &mut totals).map(|_| totals)
+                engine.reduce_by_key(reduction, (keys, &values), (&mut out, &mut totals)).map(|_| totals)
             };
             let (expected, found) = (by(&self.cpu).expect("the CPU reduces"), by(&self.gpu));
             let name = <V as Key>::NAME;
@@ -194,8 +194,8 @@ impl Test {
     fn check_bounds<K: GpuKey>(&mut self, what: &str, needles: &[K], keys: &[K]) {
         let by = |engine: &Engine| {
             let (mut lower, mut upper) = (vec![7u32; needles.len()], vec![7u32; needles.len()]);
-            engine.lower_bounds(needles, keys, &mut lower)?;
-            engine.upper_bounds(needles, keys, &mut upper).map(|_| [lower, upper].concat())
+            engine.bounds(Bound::Lower, needles, keys, &mut lower)?;
+            engine.bounds(Bound::Upper, needles, keys, &mut upper).map(|_| [lower, upper].concat())
         };
         let (expected, found) = (by(&self.cpu).expect("the CPU finds them"), by(&self.gpu));
         self.expect(|| format!("bounds of {what}"), found, &expected);
@@ -262,14 +262,14 @@ impl Test {
             self.expect(|| format!("graph of unique, {name}"), alone.download().map(|(keys, _)| keys), &once);
             self.expect_pairs(&format!("graph of unique, {name}"), first.download(), &once, &expected);
             let (mut once, mut expected) = (Vec::new(), Vec::new());
-            self.cpu.run_lengths(&x, &mut once, &mut expected).expect("the CPU counts");
+            self.cpu.run_lengths(&x, (&mut once, &mut expected)).expect("the CPU counts");
             self.expect_pairs(&format!("graph of run lengths, {name}"), lengths.download(), &once, &expected);
             let (once, expected) = self.reduced_indices(Reduction::Sum, &x);
             self.expect_pairs(&format!("graph of sums, {name}"), sums.download(), &once, &expected);
             let mut expected = vec![u32::MAX; N];
-            self.cpu.lower_bounds(&y, &x, &mut expected).expect("the CPU finds them");
+            self.cpu.bounds(Bound::Lower, &y, &x, &mut expected).expect("the CPU finds them");
             self.expect(|| format!("graph of lower bounds, {name}"), lower.download(), &expected);
-            self.cpu.upper_bounds(&y, &x, &mut expected).expect("the CPU finds them");
+            self.cpu.bounds(Bound::Upper, &y, &x, &mut expected).expect("the CPU finds them");
             self.expect(|| format!("graph of upper bounds, {name}"), upper.download(), &expected);
         }
     }

@@ -32,7 +32,7 @@ struct Expected<K> {
 impl<K: GpuKey> Expected<K> {
     fn new(cpu: &Engine, order: SortOrder, keys: &[K]) -> Self {
         let (mut sorted, mut permutation) = (keys.to_vec(), (0..keys.len() as u32).collect::<Vec<_>>());
-        cpu.sort_pairs(order, &mut sorted, &mut permutation).expect("the CPU sorts");
+        cpu.sort_with(order, (&mut sorted, &mut permutation)).expect("the CPU sorts");
         Self { sorted, permutation }
     }
 }
@@ -73,13 +73,13 @@ impl<K: GpuKey> Merge<K> {
             merge((&mut out.0, &mut out.1));
             out
         };
-        let whole = result(&|out| _ = cpu.merge_pairs((&a, av), (&b, bv), out).expect("the CPU merges"));
+        let whole = result(&|out| _ = cpu.merge((&a, av), (&b, bv), out).expect("the CPU merges"));
         let batch = result(&|out| {
-            _ = cpu.merge_batch_pairs((&a, av), (&b, bv), out, 2 * RUN, RUN).expect("the CPU merges");
+            _ = cpu.merge_batch((&a, av), (&b, bv), out, 2 * RUN, RUN).expect("the CPU merges");
         });
         let ragged = result(&|out| {
-            let (a, b) = ((&a[..], av, &offsets[0][..]), (&b[..], bv, &offsets[1][..]));
-            _ = cpu.merge_ragged_pairs(a, b, out).expect("the CPU merges");
+            let (a, b) = (((&a, av), &offsets[0][..]), ((&b, bv), &offsets[1][..]));
+            _ = cpu.merge_ragged(a, b, out).expect("the CPU merges");
         });
         Self { a, b, offsets, whole, batch, ragged, values }
     }

@@ -121,7 +121,7 @@ pub fn pairs<'a, K: Peer>(setup: &'a Setup, keys: &'a [K]) -> Vec<Contender<'a>>
     let pairs: Vec<(K, K::Bits)> = keys.iter().copied().zip(values.iter().copied()).collect();
     let want = sorted_pairs(&pairs);
     let work = |(keys, values): &mut (Vec<K>, Vec<K::Bits>)| {
-        setup.engine.sort_pairs(SortOrder::Ascending, keys, values).expect("the CPU sorts");
+        setup.engine.sort_with(SortOrder::Ascending, (keys, values)).expect("the CPU sorts");
     };
     let prepare = move || (memory::copy(keys), memory::copy(&values));
     let ours = Contender::new("merge-host", prepare, work, |(keys, values)| {

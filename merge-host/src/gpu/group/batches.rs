@@ -3,7 +3,8 @@
 
 use super::{GpuGroup, even_part};
 use crate::cpu::{Run, RunMut};
-use crate::{Error, GpuKey, SortOrder, Timing};
+use crate::timing::Steps;
+use crate::{Error, GpuKey, SortOrder};
 use std::ops::Range;
 
 /// Lengths and offsets have been checked.
@@ -15,7 +16,7 @@ impl GpuGroup {
         b: Run<'_, K, V>,
         out: RunMut<'_, K, V>,
         (d, a_len): (usize, usize),
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let ranges = batch_ranges(self.len(), out.keys.len(), d);
         self.for_each_part(divided(out, ranges.iter().map(|range| range.len() * d)), |i, out| {
             let (of_a, of_b) = (times(&ranges[i], a_len), times(&ranges[i], d - a_len));
@@ -29,7 +30,7 @@ impl GpuGroup {
         a: (Run<'_, K, V>, &[usize]),
         b: (Run<'_, K, V>, &[usize]),
         out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let parts = ragged_parts(self.len(), a.1, b.1);
         self.for_each_part(divided(out, parts.iter().map(RaggedPart::len)), |i, out| {
             let RaggedPart { a: of_a, b: of_b, a_offsets, b_offsets } = &parts[i];
@@ -44,7 +45,7 @@ impl GpuGroup {
         (from, offsets): (Run<'_, K, V>, &[usize]),
         groups: &[usize],
         out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let parts = group_parts(self.len(), offsets, groups);
         self.for_each_part(divided(out, parts.iter().map(|part| part.keys.len())), |i, out| {
             let GroupsPart { keys: range, offsets, groups } = &parts[i];
@@ -58,7 +59,7 @@ impl GpuGroup {
         order: SortOrder,
         data: RunMut<'_, K, V>,
         offsets: &[usize],
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let parts = segment_parts(self.len(), offsets);
         self.for_each_part(divided(data, parts.iter().map(|(keys, _)| keys.len())), |i, data| {
             self.gpu(i).sort_segments_host(order, data, &parts[i].1)

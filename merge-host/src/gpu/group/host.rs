@@ -17,7 +17,8 @@ use crate::gpu::operation::{Operation, Record};
 use crate::gpu::{Address, Gpu, zeroed};
 use crate::parallel::{self, Threads};
 use crate::splits::{InMemory, ordered_splits};
-use crate::{Error, GpuKey, Index, MergeKernel, SortOptions, SortOrder, Timing};
+use crate::timing::Steps;
+use crate::{Error, GpuKey, Index, MergeKernel, SortOptions, SortOrder};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
@@ -81,7 +82,7 @@ impl GpuGroup {
         threads: Threads,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
-    ) -> Result<Timing, E> {
+    ) -> Result<Steps, E> {
         if let Some(gpu) = self.only() {
             return gpu.sort_streamed(options, len, threads, read, write);
         }
@@ -108,7 +109,7 @@ impl GpuGroup {
         &self,
         options: SortOptions,
         RunMut { keys, values }: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         if let Some(gpu) = self.only() {
             return gpu.sort_host(options, RunMut { keys, values });
         }
@@ -135,7 +136,7 @@ impl GpuGroup {
         &self,
         options: SortOptions,
         keys: &[K],
-    ) -> Result<(Vec<OnMember>, Timing), Error> {
+    ) -> Result<(Vec<OnMember>, Steps), Error> {
         let job = Job { options, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
         self.sort_on_members::<K, Error>(job, |member, to| {
             self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
@@ -148,7 +149,7 @@ impl GpuGroup {
         options: SortOptions,
         keys: &[K],
         indices: &mut [I],
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         if let Some(gpu) = self.only() {
             return gpu.argsort_host(options, keys, indices);
         }
@@ -162,7 +163,7 @@ impl GpuGroup {
         &self,
         job: Job,
         upload: impl Fn(usize, &OnGpu) -> Result<(), E> + Sync,
-    ) -> Result<(Vec<OnMember>, Timing), E> {
+    ) -> Result<(Vec<OnMember>, Steps), E> {
         let Job { options: SortOptions { order, kernel }, len, value_bytes, indexes } = job;
         let (members, uploading) = timed(|| {
             self.map_members(|i| {
@@ -207,7 +208,7 @@ impl GpuGroup {
             unsafe { self.exchange_in_order::<K>(order, &members.iter().map(share).collect::<Vec<_>>())? };
             self.synchronize()
         })?;
-        Ok((members, Timing { upload: uploading, compute, exchange, ..Timing::default() }))
+        Ok((members, Steps { upload: uploading, compute, exchange, ..Steps::default() }))
     }
 
     /// Downloads sorted keys, unless none are wanted, and the bytes of their values.
@@ -245,7 +246,7 @@ impl GpuGroup {
         a: Run<'_, K, V>,
         b: Run<'_, K, V>,
         out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let ranges = self.merge_ranges(a.keys, b.keys);
         self.for_each_part(self.output_parts(out), |i, out| {
             let (of_a, of_b) = ranges[i].clone();
@@ -258,7 +259,7 @@ impl GpuGroup {
         &self,
         runs: &[Run<'_, K, V>],
         out: RunMut<'_, K, V>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Steps, Error> {
         let keys: Vec<&[K]> = runs.iter().map(|run| run.keys).collect();
         let splits = self.many_splits(&keys, out.keys.len());
         self.for_each_part(self.output_parts(out), |i, out| {
@@ -292,10 +293,10 @@ impl GpuGroup {
     pub(super) fn for_each_part<T: Send>(
         &self,
         parts: impl IntoIterator<Item = T, IntoIter: Send>,
-        work: impl Fn(usize, T) -> Result<Timing, Error> + Sync,
-    ) -> Result<Timing, Error> {
+        work: impl Fn(usize, T) -> Result<Steps, Error> + Sync,
+    ) -> Result<Steps, Error> {
         let timings = parallel::map(parts.into_iter().enumerate(), |(i, part)| work(i, part));
-        timings.into_iter().try_fold(Timing::default(), |all, timing| Ok(all.longest(timing?)))
+        timings.into_iter().try_fold(Steps::default(), |all, timing| Ok(all.longest(timing?)))
     }
 
     /// What `work` returns for each member, at the same time.
@@ -314,14 +315,14 @@ impl GpuGroup {
         keys: &[K],
         k: usize,
         indexes: bool,
-    ) -> Result<(Vec<K>, Vec<u64>, Timing), Error> {
+    ) -> Result<(Vec<K>, Vec<u64>, Steps), Error> {
         let of_members = self.map_members(|i| {
             let part = self.part(i, keys.len());
             let (keys, mut indices, timing) = self.gpu(i).top_k_host(order, &keys[part.clone()], k, indexes)?;
             indices.iter_mut().for_each(|index| *index += part.start as u64);
             Ok::<_, Error>((keys, indices, timing))
         })?;
-        let (mut all, mut all_indices, mut all_timing) = (Vec::new(), Vec::new(), Timing::default());
+        let (mut all, mut all_indices, mut all_timing) = (Vec::new(), Vec::new(), Steps::default());
         for (keys, indices, timing) in of_members {
             all.extend(keys);
             all_indices.extend(indices);

@@ -47,7 +47,7 @@ fn merges_big_batches_on_several_threads() {
 
 #[test]
 fn merges_no_pairs_at_all() {
-    Engine::cpu().merge_batch::<i32>(&[], &[], &mut [], 5, 2).unwrap();
+    Engine::cpu().merge_batch(&[0i32; 0], &[], &mut [], 5, 2).unwrap();
 }
 
 #[test]

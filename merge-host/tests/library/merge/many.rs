@@ -1,4 +1,4 @@
-//! `Engine::merge_many` and `Engine::merge_many_pairs` against the standard library's stable sort.
+//! `Engine::merge_many`, with values and without, against the standard library's stable sort.
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder};
@@ -36,7 +36,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, runs: &[Vec<K>], what: impl 
         pairs.push((&run[..], values));
     }
     let mut out = poisoned_pairs(&want);
-    engine.merge_many_pairs(&pairs, (&mut out.0, &mut out.1)).unwrap();
+    engine.merge_many(&pairs, (&mut out.0, &mut out.1)).unwrap();
     let name = std::any::type_name::<V>();
     assert_same_pairs(&out, &want, || format!("{} runs with {name}, {engine:?}, {}", runs.len(), what()));
 }
@@ -134,7 +134,7 @@ fn runs_that_are_not_ascending_give_pairs_of_the_input() {
             let indices: Vec<usize> = (0..input.len()).collect();
             let runs: Vec<_> = input.chunks(length).zip(indices.chunks(length)).collect();
             let (mut keys, mut values) = (vec![0; input.len()], vec![usize::MAX; input.len()]);
-            engine.merge_many_pairs(&runs, (&mut keys, &mut values)).unwrap();
+            engine.merge_many(&runs, (&mut keys, &mut values)).unwrap();
             let torn = (0..keys.len()).find(|&i| input.get(values[i]) != Some(&keys[i]));
             assert_eq!(torn, None, "{count} runs, {engine:?}, seed {seed}");
         }
@@ -165,7 +165,7 @@ proptest! {
             input.push((&run[..], values));
         }
         let (mut keys, mut out) = (vec![-1; want.len()], vec![(usize::MAX, 0); want.len()]);
-        Engine::cpu_with_threads(1).unwrap().merge_many_pairs(&input, (&mut keys, &mut out)).unwrap();
+        Engine::cpu_with_threads(1).unwrap().merge_many(&input, (&mut keys, &mut out)).unwrap();
         let found: Vec<_> = keys.into_iter().zip(out).map(|(key, (run, index))| (key, run, index)).collect();
         prop_assert_eq!(found, want);
     }
@@ -176,27 +176,28 @@ fn bad_lengths_are_refused() {
     let rule = "the runs' keys in all";
     for length in [0, 4, 6] {
         let mut out = vec![7; length];
-        let error = Engine::cpu().merge_many(&[&[1, 2], &[], &[1, 2, 3]], &mut out).unwrap_err();
+        let error = Engine::cpu().merge_many(&[&[1, 2][..], &[], &[1, 2, 3]], &mut out).unwrap_err();
         assert_eq!(error, Error::LengthMismatch { what: "out", expected: 5, found: length, rule });
         let pairs: [(&[i32], &[u8]); 2] = [(&[1, 2], &[1, 2]), (&[1, 2, 3], &[0; 3])];
         let mut values = vec![7; length];
-        let error = Engine::cpu().merge_many_pairs(&pairs, (&mut out, &mut values)).unwrap_err();
+        let error = Engine::cpu().merge_many(&pairs, (&mut out, &mut values)).unwrap_err();
         assert_eq!(error, Error::LengthMismatch { what: "out", expected: 5, found: length, rule });
         assert!(out.iter().all(|&key| key == 7) && values.iter().all(|&value| value == 7));
     }
     let (mut out, mut values) = ([7; 5], [7; 5]);
     let pairs: [(&[i32], &[u8]); 2] = [(&[1, 2], &[1, 2]), (&[1, 2, 3], &[0; 2])];
-    let error = Engine::cpu().merge_many_pairs(&pairs, (&mut out, &mut values)).unwrap_err();
+    let error = Engine::cpu().merge_many(&pairs, (&mut out, &mut values)).unwrap_err();
     assert_eq!(error, Error::ValuesMismatch { what: "a run", keys: 3, values: 2 });
     assert_eq!(error.to_string(), "a run has 3 keys and 2 values, expected a value for each key");
-    let error = Engine::cpu().merge_many_pairs(&pairs[..1], (&mut out[..2], &mut values)).unwrap_err();
+    let error = Engine::cpu().merge_many(&pairs[..1], (&mut out[..2], &mut values)).unwrap_err();
     assert_eq!(error, Error::ValuesMismatch { what: "out", keys: 2, values: 5 });
     assert!(out == [7; 5] && values == [7; 5]);
 }
 
 #[test]
 fn no_runs_are_merged_to_nothing() {
-    Engine::cpu().merge_many::<u32>(&[], &mut []).unwrap();
-    Engine::cpu().merge_many::<u32>(&[&[], &[]], &mut []).unwrap();
-    Engine::cpu().merge_many_pairs::<u32, char>(&[], (&mut [], &mut [])).unwrap();
+    let (none, no_pairs): ([&[u32]; 0], [(&[u32], &[u8]); 0]) = ([], []);
+    Engine::cpu().merge_many(&none, &mut []).unwrap();
+    Engine::cpu().merge_many(&[&[0u32; 0], &[]], &mut []).unwrap();
+    Engine::cpu().merge_many(&no_pairs, (&mut [], &mut [])).unwrap();
 }

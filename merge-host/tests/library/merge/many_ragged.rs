@@ -1,5 +1,4 @@
-//! `Engine::merge_many_ragged` and `Engine::merge_many_ragged_pairs` against the standard library's stable sort of each
-//! group.
+//! `Engine::merge_many_ragged` against the standard library's stable sort of each group.
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder, descending, descending_mut};
@@ -52,10 +51,10 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, groups: &Groups<K>, what: im
     let want = groups.wanted(SortOrder::Ascending, &numbers);
     let what = || format!("{} groups of {} runs, {engine:?}, {}", ends.len() - 1, offsets.len() - 1, what());
     let mut out = poisoned(&want.0);
-    engine.merge_many_ragged((keys, offsets), ends, &mut out).unwrap();
+    engine.merge_many_ragged(keys, (offsets, ends), &mut out).unwrap();
     assert_same(&out, &want.0, what);
     let mut out = poisoned_pairs(&want);
-    engine.merge_many_ragged_pairs((keys, &numbers, offsets), ends, (&mut out.0, &mut out.1)).unwrap();
+    engine.merge_many_ragged((keys, &numbers), (offsets, ends), (&mut out.0, &mut out.1)).unwrap();
     assert_same_pairs(&out, &want, || format!("with {}, {}", std::any::type_name::<V>(), what()));
 }
 
@@ -144,9 +143,8 @@ fn merges_descending_runs() {
             let numbers = values::<u32>(0, keys.len());
             let want = all.wanted(SortOrder::Descending, &numbers);
             let mut out = poisoned_pairs(&want);
-            let (runs, to) =
-                ((descending(keys), &numbers[..], &offsets[..]), (descending_mut(&mut out.0), &mut out.1[..]));
-            engine.merge_many_ragged_pairs(runs, groups, to).unwrap();
+            let (from, to) = ((descending(keys), &numbers), (descending_mut(&mut out.0), &mut out.1));
+            engine.merge_many_ragged(from, (offsets, groups), to).unwrap();
             assert_same_pairs(&out, &want, || format!("{kind}, {engine:?}, seed {seed}"));
         }
     }
@@ -165,8 +163,8 @@ fn a_run_that_is_not_ascending_leaves_other_groups_alone() {
         // A run of the group in the middle.
         all.keys[begin..begin + 100_000].reverse();
         let mut out = poisoned_pairs(&want);
-        let runs = (&all.keys[..], &numbers[..], &all.offsets[..]);
-        engine.merge_many_ragged_pairs(runs, &all.groups, (&mut out.0, &mut out.1)).unwrap();
+        let groups = (&all.offsets[..], &all.groups[..]);
+        engine.merge_many_ragged((&all.keys, &numbers), groups, (&mut out.0, &mut out.1)).unwrap();
         for range in [0..begin, end..all.keys.len()] {
             let part =
                 |pairs: &(Vec<u32>, Vec<u64>)| (pairs.0[range.clone()].to_vec(), pairs.1[range.clone()].to_vec());
@@ -199,7 +197,7 @@ proptest! {
         let indices: Vec<usize> = (0..keys.len()).collect();
         let (mut out, mut values) = (vec![-1; keys.len()], vec![usize::MAX; keys.len()]);
         let engine = Engine::cpu_with_threads(threads).unwrap();
-        engine.merge_many_ragged_pairs((&keys, &indices, &of_runs), &of_groups, (&mut out, &mut values)).unwrap();
+        engine.merge_many_ragged((&keys, &indices), (&of_runs, &of_groups), (&mut out, &mut values)).unwrap();
         let found: Vec<_> = out.into_iter().zip(values).collect();
         prop_assert_eq!(found, want.into_iter().map(|(_, key, i)| (key, i)).collect::<Vec<_>>());
     }
@@ -209,9 +207,9 @@ proptest! {
 fn refused(offsets: &[usize], groups: &[usize], out: usize) -> Error {
     let (keys, values) = ([1u32; 6], [3u8; 6]);
     let (mut to, mut to_values) = (vec![7u32; out], vec![7u8; out]);
-    let error = Engine::cpu().merge_many_ragged((&keys, offsets), groups, &mut to).unwrap_err();
-    let runs = (&keys[..], &values[..], offsets);
-    let of_pairs = Engine::cpu().merge_many_ragged_pairs(runs, groups, (&mut to, &mut to_values)).unwrap_err();
+    let error = Engine::cpu().merge_many_ragged(&keys, (offsets, groups), &mut to).unwrap_err();
+    let from = (&keys, &values);
+    let of_pairs = Engine::cpu().merge_many_ragged(from, (offsets, groups), (&mut to, &mut to_values)).unwrap_err();
     assert_eq!(error, of_pairs);
     assert!(to.iter().all(|&key| key == 7) && to_values.iter().all(|&value| value == 7), "wrote to its output");
     error
@@ -241,11 +239,10 @@ fn bad_offsets_and_lengths_are_refused() {
         assert_eq!(error, Error::LengthMismatch { what: "out", expected: 6, found, rule: "|keys|" });
     }
     let (keys, mut out, mut values) = ([1; 6], [7; 6], [7; 6]);
-    let runs = (&keys[..], &[3; 5][..], &offsets[..]);
-    let error = Engine::cpu().merge_many_ragged_pairs(runs, &groups, (&mut out, &mut values)).unwrap_err();
+    let groups = (&offsets[..], &groups[..]);
+    let error = Engine::cpu().merge_many_ragged((&keys, &[3; 5]), groups, (&mut out, &mut values)).unwrap_err();
     assert_eq!(error, Error::ValuesMismatch { what: "the runs", keys: 6, values: 5 });
-    let runs = (&keys[..], &[3; 6][..], &offsets[..]);
-    let error = Engine::cpu().merge_many_ragged_pairs(runs, &groups, (&mut out, &mut values[..5])).unwrap_err();
+    let error = Engine::cpu().merge_many_ragged((&keys, &[3; 6]), groups, (&mut out, &mut values[..5])).unwrap_err();
     assert_eq!(error, Error::ValuesMismatch { what: "out", keys: 6, values: 5 });
     assert!(out == [7; 6] && values == [7; 6]);
 }
@@ -253,8 +250,8 @@ fn bad_offsets_and_lengths_are_refused() {
 #[test]
 fn nothing_is_merged_to_nothing() {
     for (offsets, groups) in [(vec![0], vec![0]), (vec![0], vec![0, 0, 0]), (vec![0, 0, 0], vec![0, 1, 2])] {
-        Engine::cpu().merge_many_ragged::<u32>((&[], &offsets), &groups, &mut []).unwrap();
-        let runs = (&[][..], &[][..], &offsets[..]);
-        Engine::cpu().merge_many_ragged_pairs::<u32, char>(runs, &groups, (&mut [], &mut [])).unwrap();
+        let (groups, keys, values): (_, [u32; 0], [char; 0]) = ((&offsets[..], &groups[..]), [], []);
+        Engine::cpu().merge_many_ragged(&keys, groups, &mut []).unwrap();
+        Engine::cpu().merge_many_ragged((&keys, &values), groups, (&mut [], &mut [])).unwrap();
     }
 }

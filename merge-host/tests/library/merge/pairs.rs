@@ -1,4 +1,4 @@
-//! `Engine::merge_pairs` and `Engine::merge_batch_pairs` against the standard library's stable sort.
+//! `Engine::merge` and `Engine::merge_batch` with values against the standard library's stable sort.
 //!
 //! The values of a test are distinct, so equal keys are distinguished by their values.
 
@@ -11,7 +11,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, a: &[K], b: &[K], what: impl
     let (a, b) = ((a, &a_values[..]), (b, &b_values[..]));
     let want = merged_pairs(a, b);
     let mut out = poisoned_pairs(&want);
-    engine.merge_pairs(a, b, (&mut out.0, &mut out.1)).unwrap();
+    engine.merge(a, b, (&mut out.0, &mut out.1)).unwrap();
     let value = std::any::type_name::<V>();
     assert_same_pairs(&out, &want, || {
         format!("with {value}, {engine:?}, |a| {}, |b| {}, {}", a.0.len(), b.0.len(), what())
@@ -63,7 +63,7 @@ fn of_equal_keys_the_pairs_of_a_come_first() {
             let (a, b) = (vec![5u32; m], vec![5u32; n]);
             let (a_values, b_values) = (values::<u32>(0, m), values::<u32>(m, n));
             let (mut keys, mut out) = (vec![0; m + n], vec![0; m + n]);
-            engine.merge_pairs((&a, &a_values), (&b, &b_values), (&mut keys, &mut out)).unwrap();
+            engine.merge((&a, &a_values), (&b, &b_values), (&mut keys, &mut out)).unwrap();
             assert_eq!(keys, vec![5; m + n]);
             let misplaced = (0..m + n).find(|&i| out[i] != i as u32);
             assert_eq!(misplaced, None, "{engine:?}, {m} and {n} equal keys");
@@ -125,7 +125,7 @@ fn unsorted_input_gives_pairs_of_the_input() {
             let (a, b) = input.split_at(m);
             let (a_values, b_values) = (values::<u32>(0, m), values::<u32>(m, n));
             let (mut out, mut out_values) = (vec![0; m + n], vec![u32::MAX; m + n]);
-            engine.merge_pairs((a, &a_values), (b, &b_values), (&mut out, &mut out_values)).unwrap();
+            engine.merge((a, &a_values), (b, &b_values), (&mut out, &mut out_values)).unwrap();
             // The only guarantee is that each element is a pair of the input.
             let torn = first_torn_pair(&out, &out_values, &input);
             assert_eq!(torn, None, "{engine:?}, |a| {m}, |b| {n}, seed {seed}");
@@ -148,7 +148,7 @@ fn check_batch<K: TestKey, V: TestValue>(engine: &Engine, pairs: usize, d: usize
         want.1.extend(run.1);
     }
     let mut out = poisoned_pairs(&want);
-    engine.merge_batch_pairs((&a, &a_values), (&b, &b_values), (&mut out.0, &mut out.1), d, a_len).unwrap();
+    engine.merge_batch((&a, &a_values), (&b, &b_values), (&mut out.0, &mut out.1), d, a_len).unwrap();
     let value = std::any::type_name::<V>();
     let what = || format!("with {value}, {engine:?}, {pairs} pairs, d {d}, a_len {a_len}, {kind}, seed {seed}");
     assert_same_pairs(&out, &want, what);
@@ -185,6 +185,7 @@ fn merges_big_batches_on_several_threads() {
 #[test]
 fn merges_nothing_at_all() {
     let engine = Engine::cpu();
-    engine.merge_pairs::<u32, u64>((&[], &[]), (&[], &[]), (&mut [], &mut [])).unwrap();
-    engine.merge_batch_pairs::<u32, u64>((&[], &[]), (&[], &[]), (&mut [], &mut []), 5, 2).unwrap();
+    let none: (&[u32], &[u8]) = (&[], &[]);
+    engine.merge(none, none, (&mut [], &mut [])).unwrap();
+    engine.merge_batch(none, none, (&mut [], &mut []), 5, 2).unwrap();
 }

@@ -1,5 +1,4 @@
-//! `Engine::merge_ragged` and `Engine::merge_ragged_pairs` against the standard library's stable sort
-//! of each merge problem.
+//! `Engine::merge_ragged`, with values and without, against the standard library's stable sort of each merge problem.
 
 use crate::common::*;
 use merge_host::Engine;
@@ -47,8 +46,8 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, a: &Ragged<K>, b: &Ragged<K>
     assert_same(&out, &want.0, || format!("keys, {engine:?}, {}", what()));
 
     let mut out = poisoned_pairs(&want);
-    let (a, b) = ((&a.keys[..], &a_values[..], &a.offsets[..]), (&b.keys[..], &b_values[..], &b.offsets[..]));
-    engine.merge_ragged_pairs(a, b, (&mut out.0, &mut out.1)).unwrap();
+    let (a, b) = (((&a.keys, &a_values), &a.offsets[..]), ((&b.keys, &b_values), &b.offsets[..]));
+    engine.merge_ragged(a, b, (&mut out.0, &mut out.1)).unwrap();
     assert_same_pairs(&out, &want, || format!("with {}, {engine:?}, {}", std::any::type_name::<V>(), what()));
 }
 
@@ -156,8 +155,8 @@ fn a_run_that_is_not_ascending_leaves_the_others_alone() {
         bad(&mut b);
         let mut out = poisoned_pairs(&want);
         let (a_values, b_values) = good_values;
-        let (a_in, b_in) = ((&a.keys[..], &a_values[..], &a.offsets[..]), (&b.keys[..], &b_values[..], &b.offsets[..]));
-        engine.merge_ragged_pairs(a_in, b_in, (&mut out.0, &mut out.1)).unwrap();
+        let (a_in, b_in) = (((&a.keys, &a_values), &a.offsets[..]), ((&b.keys, &b_values), &b.offsets[..]));
+        engine.merge_ragged(a_in, b_in, (&mut out.0, &mut out.1)).unwrap();
 
         let (from, to) = (a.offsets[2] + b.offsets[2], a.offsets[3] + b.offsets[3]);
         for good in [0..from, to..out.0.len()] {

@@ -49,7 +49,7 @@ fn every_sort<K: TestKey>(seed: u64) {
             assert!(indices.iter().map(|index| index.to_usize()).eq(ascending.iter().copied()), "{}", what());
             let mut values: Vec<String> = (0..length).map(|i| i.to_string()).collect();
             let mut moved = keys.clone();
-            engine.sort_owned_pairs(SortOrder::Ascending, &mut moved, &mut values).unwrap();
+            engine.sort_owned(SortOrder::Ascending, (&mut moved, &mut values)).unwrap();
             assert_same(&moved, &gathered(&keys, &ascending), what);
             assert!(
                 values.iter().map(|value| value.parse::<usize>().unwrap()).eq(ascending.iter().copied()),
@@ -152,22 +152,22 @@ fn borrowed_values_are_values() {
     let mut lengths: Vec<usize> = words.iter().map(|word| word.len()).collect();
     let mut sorted = words.clone();
     let engine = Engine::auto();
-    engine.sort_pairs(SortOrder::Ascending, &mut lengths, &mut sorted).unwrap();
+    engine.sort_with(SortOrder::Ascending, (&mut lengths, &mut sorted)).unwrap();
     assert_eq!((&lengths[..], &sorted[..]), (&[3, 3, 4, 4, 5][..], &["fig", "fig", "pear", "kiwi", "apple"][..]));
     let (mut keys, mut merged) = ([0; 7], [""; 7]);
     let others = [String::from("x"), String::from("yyyy")];
     let others: Vec<&str> = others.iter().map(|word| &word[..]).collect();
-    engine.merge_pairs((&lengths, &sorted), (&[1, 4], &others), (&mut keys, &mut merged)).unwrap();
+    engine.merge((&lengths, &sorted), (&[1, 4], &others), (&mut keys, &mut merged)).unwrap();
     assert_eq!(merged, ["x", "fig", "fig", "pear", "kiwi", "yyyy", "apple"]);
     merged.fill("");
-    engine.merge_many_pairs(&[(&lengths, &sorted), (&[1, 4], &others)], (&mut keys, &mut merged)).unwrap();
+    engine.merge_many(&[(&lengths[..], &sorted), (&[1, 4], &others)], (&mut keys, &mut merged)).unwrap();
     assert_eq!((keys, merged), ([1, 3, 3, 4, 4, 4, 5], ["x", "fig", "fig", "pear", "kiwi", "yyyy", "apple"]));
     // Slices and references, too.
     let mut slices: Vec<&[char]> = vec![&['a', 'b'], &[], &['c']];
-    engine.sort_pairs(SortOrder::Descending, &mut [1.5, -1.5, 0.0], &mut slices).unwrap();
+    engine.sort_with(SortOrder::Descending, (&mut [1.5, -1.5, 0.0], &mut slices)).unwrap();
     assert_eq!(slices, [&['a', 'b'][..], &['c'], &[]]);
     let mut references: Vec<&String> = vec![&text; 3];
-    engine.sort_segments_pairs(SortOrder::Ascending, &mut [3, 1, 2], &mut references, &[0, 2, 3]).unwrap();
+    engine.sort_segments(SortOrder::Ascending, (&mut [3, 1, 2], &mut references), &[0, 2, 3]).unwrap();
     assert!(references.iter().all(|reference| std::ptr::eq(*reference, &text)));
 }
 
@@ -178,7 +178,7 @@ fn arguments_that_do_not_fit_are_refused() {
     assert_eq!(error, Error::LengthMismatch { what: "indices", expected: 2, found: 3, rule: "|items|" });
     let error = engine.argsort_by_key(&["a"], &mut [0u64; 0], |word| word.len()).unwrap_err();
     assert_eq!(error, Error::LengthMismatch { what: "indices", expected: 1, found: 0, rule: "|items|" });
-    let error = engine.sort_owned_pairs(SortOrder::Ascending, &mut [1], &mut Vec::<String>::new()).unwrap_err();
+    let error = engine.sort_owned(SortOrder::Ascending, (&mut [1], &mut Vec::<String>::new())).unwrap_err();
     assert_eq!(error, Error::ValuesMismatch { what: "the input", keys: 1, values: 0 });
 }
 

@@ -1,4 +1,4 @@
-//! `Engine::sort_with`, `Engine::sort_pairs` and `Engine::argsort` against the standard library's stable sort.
+//! `Engine::sort_with` with values, and `Engine::argsort`, against the standard library's stable sort.
 //!
 //! The value of a key is its index in the input, so equal keys are distinguished by their values.
 
@@ -12,7 +12,7 @@ fn check_pairs<K: TestKey, V: TestValue>(engine: &Engine, order: SortOrder, keys
     let values = values::<V>(0, keys.len());
     let want = sorted_pairs(order, keys, &values);
     let mut found = (keys.to_vec(), values);
-    engine.sort_pairs(order, &mut found.0, &mut found.1).unwrap();
+    engine.sort_with(order, (&mut found.0, &mut found.1)).unwrap();
     let value = std::any::type_name::<V>();
     assert_same_pairs(&found, &want, || format!("{} keys with {value}, {order:?}, {engine:?}, {}", keys.len(), what()));
 }
@@ -196,7 +196,7 @@ fn equal_keys_keep_their_order_in_either_order() {
             for order in ORDERS {
                 let (mut keys, mut values) = (vec![-0.0f64; length], (0..length).collect::<Vec<_>>());
                 keys[length / 2..].fill(0.0);
-                engine.sort_pairs(order, &mut keys, &mut values).unwrap();
+                engine.sort_with(order, (&mut keys, &mut values)).unwrap();
                 let split = if order == SortOrder::Ascending { 0 } else { length / 2 };
                 let want = (split..length).chain(0..split);
                 assert!(values.iter().copied().eq(want), "{length} keys, {order:?}, {engine:?}");
@@ -228,9 +228,9 @@ fn descending_nan_and_zero_keep_their_bits() {
 fn values_may_be_anything_that_can_be_copied() {
     let mut words = ["pear", "fig", "apple", "kiwi"];
     let mut lengths = words.map(|word| word.len() as u32);
-    Engine::cpu().sort_pairs(SortOrder::Descending, &mut lengths, &mut words).unwrap();
+    Engine::cpu().sort_with(SortOrder::Descending, (&mut lengths, &mut words)).unwrap();
     assert_eq!(words, ["apple", "pear", "kiwi", "fig"]);
     let mut options = vec![None, Some('x'), Some('y')];
-    Engine::cpu().sort_pairs(SortOrder::Ascending, &mut [3, 2, 1], &mut options).unwrap();
+    Engine::cpu().sort_with(SortOrder::Ascending, (&mut [3, 2, 1], &mut options)).unwrap();
     assert_eq!(options, [Some('y'), Some('x'), None]);
 }

@@ -60,7 +60,7 @@ fn check<K: TestKey>(engines: &[Engine], keys: &[K], what: impl Fn() -> String) 
             engine.sort_with(order, &mut alone).unwrap();
             assert_same(&alone, &want.0, what);
             let mut pairs = (keys.to_vec(), indices.clone());
-            engine.sort_pairs(order, &mut pairs.0, &mut pairs.1).unwrap();
+            engine.sort_with(order, (&mut pairs.0, &mut pairs.1)).unwrap();
             assert_same_pairs(&pairs, &want, what);
             let mut permutation = vec![u32::MAX; keys.len()];
             engine.argsort(order, keys, &mut permutation).unwrap();
@@ -99,7 +99,7 @@ fn sorts_every_skew_on_sixteen_threads() {
         let indices = values::<u32>(0, length);
         let want = sorted_pairs(SortOrder::Ascending, &keys, &indices);
         let mut found = (keys, indices);
-        engines[0].sort_pairs(SortOrder::Ascending, &mut found.0, &mut found.1).unwrap();
+        engines[0].sort_with(SortOrder::Ascending, (&mut found.0, &mut found.1)).unwrap();
         assert_same_pairs(&found, &want, || format!("{skew}, seed {seed}"));
     }
     check(&engines, &skewed::<u128>("one digit has most", length, &mut rng), || format!("seed {seed}"));

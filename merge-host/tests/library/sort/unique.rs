@@ -1,4 +1,4 @@
-//! `Engine::sort_unique` and `sort_unique_pairs` against the standard library's stable sort and a loop.
+//! `Engine::sort_unique`, with values and without, against the standard library's stable sort and a loop.
 
 use crate::common::*;
 use bytemuck::Pod;
@@ -18,7 +18,7 @@ fn check<K: TestKey, V: TestValue + Pod>(keys: &[K], what: &str) {
             let (count, _) = engine.sort_unique(order, &mut found).unwrap();
             assert_same(&found[..count], &want, what);
             let mut found = (keys.to_vec(), given.clone());
-            let (count, _) = engine.sort_unique_pairs(order, &mut found.0, &mut found.1).unwrap();
+            let (count, _) = engine.sort_unique(order, (&mut found.0, &mut found.1)).unwrap();
             found.0.truncate(count);
             found.1.truncate(count);
             assert_same_pairs(&found, &(want.clone(), want_values.clone()), what);
@@ -50,6 +50,6 @@ fn the_first_of_equal_keys_are_kept_in_order() {
 #[test]
 fn as_many_values_as_keys_are_needed() {
     let mismatch = Error::ValuesMismatch { what: "the input", keys: 2, values: 1 };
-    let found = Engine::cpu().sort_unique_pairs(SortOrder::Ascending, &mut [2, 1], &mut [0u32]);
+    let found = Engine::cpu().sort_unique(SortOrder::Ascending, (&mut [2, 1], &mut [0u32]));
     assert_eq!(found.map(|(count, _)| count), Err(mismatch));
 }
