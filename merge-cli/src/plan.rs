@@ -27,6 +27,10 @@ const STREAMED_IS_FASTER: u128 = 64 << 20;
 /// Bytes of memory that are enough for that, and for each of many files.
 const STREAMED_MEMORY: u64 = 512 << 20;
 const STREAMED_MEMORY_PER_FILE: u64 = 2 << 20;
+/// Beside files in memory that may take too much of it, one part in so many is for keys that are sorted, and for keys
+/// that are merged while they are read.
+const SORTED_PARTS: u64 = 2;
+const STREAMED_PARTS: u64 = 8;
 
 /// Files that a job writes, and how many bytes.
 #[derive(Clone, Copy, Debug)]
@@ -66,13 +70,19 @@ impl<'a> Destination<'a> {
         counted.filter(|(folder, _)| folder.is_some_and(&is_counted)).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Bytes to leave for the files that are memory.
+    /// Bytes that a sort leaves for the files that are memory.
     pub fn in_memory(&self) -> u64 {
+        self.in_memory_beside(SORTED_PARTS)
+    }
+
+    /// Bytes to leave for the files that are memory. Where they may take too much, one part in `parts` of what there is
+    /// is left for keys.
+    fn in_memory_beside(&self, parts: u64) -> u64 {
         // Two of them are no more than 2^64 bytes.
         let most = self.most.unwrap_or([u128::from(u64::MAX / 2); 2]);
         let [least, most] = [self.least, most].map(|bytes| self.bytes_where(bytes, is_in_memory));
         let [least, most] = [least, most].map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
-        memory::for_files(least, most)
+        memory::for_files(least, most, parts)
     }
 }
 
@@ -185,7 +195,7 @@ pub struct MergeFacts<'a> {
 pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
     let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, destination, path } = facts;
     let Resources { processors, sort_kernel: _, memory: asked, folder, fan_in, threads: _ } = resources;
-    let budget = memory::budget(*asked, destination.in_memory())?;
+    let budget = memory::budget(*asked, destination.in_memory_beside(STREAMED_PARTS))?;
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
     let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
     let mut options = Options { fan_in: Some(limit), width: shape.width, ..Options::new(memory) };
@@ -238,7 +248,7 @@ pub fn set(
     destination: Destination,
     resources: &Resources,
 ) -> Result<Option<Options>> {
-    let memory = memory::budget(resources.memory, destination.in_memory())?;
+    let memory = memory::budget(resources.memory, destination.in_memory_beside(STREAMED_PARTS))?;
     // Keys, and as many in the output.
     let needed = bytes.map(|bytes| 2 * u128::from(bytes)).filter(|needed| *needed > memory.into());
     let Some(needed) = needed else { return Ok(None) };
@@ -328,13 +338,22 @@ mod tests {
             folder: Some("/var/tmp".into()),
             fan_in: None,
         };
-        let in_memory = |count: u64, folder| {
-            let destination = Destination::of_keys(folder, 4 * u128::from(count));
+        let plan = |count: u64, destination| {
             SortPlan::new(shape, Some(count), destination, &resources, &mut || Ok(None), Path::new("in"))
                 .unwrap()
                 .in_memory
         };
+        let in_memory = |count: u64, folder| plan(count, Destination::of_keys(folder, 4 * u128::from(count)));
         assert_eq!((in_memory(1 << 20, shm), in_memory((1 << 20) + 1, shm)), (Some(true), Some(false)));
         assert_eq!((in_memory(3 << 19, None), in_memory((3 << 19) + 1, None)), (Some(true), Some(false)));
+        // All keys may be different.
+        let unique = |count: u64, folder| {
+            plan(count, Destination::of_keys(folder, 0).or_up_to(Some([4 * u128::from(count), 0])))
+        };
+        assert_eq!((unique(1 << 20, shm), unique((1 << 20) + 1, shm)), (Some(true), Some(false)));
+        assert_eq!((unique(3 << 19, None), unique((3 << 19) + 1, None)), (Some(true), Some(false)));
+        // Nothing is known.
+        assert!(Destination::of_keys(shm, 0).or_up_to(None).in_memory() > 0);
+        assert_eq!(Destination::of_keys(None, 0).or_up_to(None).in_memory(), 0);
     }
 }

@@ -63,7 +63,10 @@ impl Slice {
             Payload::None => self.input.read(keys)? == keys.len(),
             Payload::Values(values) => {
                 if values.read::<u8>(payload)? < payload.len() {
-                    return Err(Failure::file(values.path(), "ends before the value of the last key, expected a value for each"));
+                    return Err(Failure::file(
+                        values.path(),
+                        "ends before the value of the last key, expected a value for each",
+                    ));
                 }
                 self.input.read(keys)? == keys.len()
             }

@@ -20,6 +20,12 @@ const DEFAULT_PERCENT: u64 = 80;
 /// Percent of the available memory that a run uses at most, whatever `--memory` says: the program itself, the system's
 /// buffers and page tables take memory too.
 const MOST_PERCENT: u64 = 95;
+/// Available bytes of which budgets leave no more than the allocator keeps.
+#[cfg(target_env = "gnu")]
+const LITTLE: u64 = 2 << 30;
+/// Bytes of an allocation that is given back at once there.
+#[cfg(target_env = "gnu")]
+const RETURNED: i32 = 128 << 10;
 /// The least budget, in bytes.
 const LEAST: u64 = 1 << 20;
 /// Bytes of memory to assume where the system does not tell.
@@ -56,6 +62,16 @@ fn refused(needed: u128, purpose: &str) -> Failure {
 
 fn too_much(needed: u128, purpose: &str, why: &str) -> Failure {
     Failure::new(format!("{purpose} takes {needed} bytes of memory, {why}"))
+}
+
+/// Has the allocator give freed memory back to the system at once where there is little. Otherwise glibc keeps 64 MiB and
+/// more, which may be a quarter of what keys take. In return, the system has to provide more pages.
+pub fn return_freed() {
+    #[cfg(target_env = "gnu")]
+    if Machine::read().is_some_and(|machine| machine.available < LITTLE) {
+        // SAFETY: mallopt(3) changes a parameter of the allocator. It is thread-safe.
+        let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED) };
+    }
 }
 
 /// Asks the system for pages of 2 MiB for `numbers`: they take fewer page faults, and fewer entries of the TLB where
@@ -108,10 +124,10 @@ pub fn budget(asked: Option<MemorySize>, files: u64) -> Result<u64> {
 }
 
 /// Bytes of memory to leave for files in memory that will take `least` to `most` bytes: the most if there can be so
-/// many, or else half of what there is.
-pub fn for_files(least: u64, most: u64) -> u64 {
+/// many. Otherwise, one part in `parts` of what there is is left for keys.
+pub fn for_files(least: u64, most: u64, parts: u64) -> u64 {
     let available = Machine::read().map_or(UNKNOWN, |machine| machine.available);
-    if least == most || most <= available { most } else { least.max(available / 2) }
+    if least == most || most <= available { most } else { least.max(available - available / parts) }
 }
 
 /// The memory of a machine, or of the part of it that this process may use, in bytes.
@@ -208,6 +224,18 @@ mod tests {
         assert_eq!(budget_of(MACHINE, asked, 46 * GIB), 4 * GIB / 100 * 95);
         assert_eq!(budget_of(MACHINE, asked, 60 * GIB), LEAST);
         assert_eq!(budget_of(MACHINE, None, u64::MAX), LEAST);
+    }
+
+    #[test]
+    fn files_of_unknown_size_count_with_the_most_that_there_can_be() {
+        assert_eq!([for_files(0, 0, 2), for_files(7, 7, 2), for_files(0, 7, 2)], [0, 7, 7]);
+        assert_eq!(for_files(u64::MAX, u64::MAX, 2), u64::MAX);
+        assert_eq!(for_files(u64::MAX - 1, u64::MAX, 2), u64::MAX - 1);
+        let total = Machine::read().map_or(UNKNOWN, |machine| machine.total);
+        for parts in [2, 8] {
+            let left = for_files(0, u64::MAX, parts);
+            assert!(left > 0 && left <= total - total / parts, "{left}");
+        }
     }
 
     #[test]

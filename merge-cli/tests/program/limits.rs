@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,76 @@ fn sorts_or_fails(folder: &Folder, command: &mut Command) -> bool {
     assert!(found.into_iter().eq(0..MANY), "{command:?}");
     fs::remove_file(folder.path("out.u64")).unwrap();
     true
+}
+
+/// A control group that limits memory, and a folder in memory. Both are removed in the end.
+struct Group {
+    path: PathBuf,
+    shm: tempfile::TempDir,
+}
+
+impl Group {
+    /// None, with a warning, where no group can be made: by anyone but root, and in most containers.
+    fn new(limit: u64) -> Option<Self> {
+        let name = format!("gmerge-test-{}", std::process::id());
+        let limits = [("memory", "memory.limit_in_bytes"), ("", "memory.max")];
+        let made = limits.iter().find_map(|(controller, file)| {
+            let path = Path::new("/sys/fs/cgroup").join(controller).join(&name);
+            fs::create_dir(&path).ok()?;
+            let limited = fs::write(path.join(file), limit.to_string());
+            limited.map_err(|_| fs::remove_dir(&path)).ok().map(|()| path)
+        });
+        let Some(path) = made else {
+            eprintln!("NOT TESTED: no control group can be made that limits memory");
+            return None;
+        };
+        // Where there is swap, too much memory is no reason to kill.
+        let _ = fs::write(path.join("memory.swap.max"), "0");
+        Some(Self { path, shm: tempfile::tempdir_in("/dev/shm").unwrap() })
+    }
+
+    /// Runs a shell script, in which `gmerge` is the program in this group, and SHM the folder in memory.
+    fn shell(&self, folder: &Folder, script: &str) -> Run {
+        let procs = self.path.join("cgroup.procs");
+        let script = script.replace("SHM", self.shm.path().to_str().unwrap());
+        let run = folder.shell(&format!("echo $$ > {} && {script}", procs.display()));
+        fs::read_dir(self.shm.path()).unwrap().for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
+        run
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+#[test]
+fn a_control_group_kills_no_run_for_its_memory() {
+    let Some(group) = Group::new(64 << 20) else { return };
+    let folder = Folder::new();
+    // Three quarters of the group's memory.
+    folder.run("gen -n 6000000 -o in.u64").succeeds();
+    folder.run("sort in.u64 -o sorted.u64").succeeds();
+    folder.write("empty.u64", &[0u64; 0]);
+    for command in [
+        "sort in.u64 -u -o SHM/out.u64",
+        "sort in.u64 -u -o SHM/out.arrow",
+        "sort in.u64 --argsort -o SHM/out.u64",
+        "sort in.u64 --argsort -o out.u32",
+        "sort in.u64 --top 4000000 -o SHM/out.u64",
+        "sort in.u64 --record-size 16 --key 0:u64 -o SHM/out",
+        "merge -u sorted.u64 sorted.u64 -o SHM/out.u64",
+        "union sorted.u64 sorted.u64 -o SHM/out.u64",
+        "difference sorted.u64 empty.u64 -o SHM/out.u64",
+    ] {
+        group.shell(&folder, &format!("gmerge {command} --engine cpu")).succeeds();
+    }
+    // More than there is, of which that is not known before.
+    for command in ["sort - --type u64 -o SHM/out.u64", "merge - sorted.u64 -o SHM/out.u64 --assume-sorted"] {
+        let run = group.shell(&folder, &format!("cat sorted.u64 sorted.u64 | gmerge {command} --engine cpu"));
+        run.fails(2, &["out.u64: No space left on device"]);
+    }
 }
 
 #[test]

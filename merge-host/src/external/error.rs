@@ -13,7 +13,7 @@ pub enum Error<E> {
     /// A source or a target failed.
     #[error("{0}")]
     Other(E),
-    /// The memory is not enough for the least that an external sort needs.
+    /// The memory is less than an external sort needs ([`Shape::least_memory`](super::Shape::least_memory)).
     #[error(transparent)]
     TooLittleMemory(#[from] TooLittleMemory),
     /// The temporary file failed.
@@ -24,7 +24,8 @@ pub enum Error<E> {
     Thread(io::Error),
 }
 
-/// The memory is not enough for the least that an external sort needs.
+/// The memory is less than an external sort needs ([`Shape::least_memory`](super::Shape::least_memory)), or that of a
+/// GPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{memory} bytes of memory are too few for keys of {key} bytes with payloads of {width}, expected at least {needed}"

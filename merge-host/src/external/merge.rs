@@ -64,14 +64,11 @@ impl Pass<'_> {
         let writes_alone = is_little && sink.is_spilled();
         std::thread::scope(|scope| {
             let (requests, requested) = channel();
-            let (mut readers, mut replies, mut streams) = (reserved(count)?, reserved(count)?, reserved(count)?);
+            let (mut readers, mut streams) = (Readers::reserved(count)?, reserved(count)?);
             for (number, run) in runs.iter_mut().enumerate() {
-                let (reply, ahead) = channel();
                 let reader = run.reader();
-                let window = Block::new(slot, shape)?;
-                streams.push(Stream { number, window, slots: 0..0, behind: reader.left(), ahead });
-                replies.push(reply);
-                readers.push(Mutex::new(reader));
+                let (behind, window) = (reader.left(), Block::new(slot, shape)?);
+                streams.push(Stream { number, window, slots: 0..0, behind, ahead: readers.add(reader) });
                 // The receiver is there.
                 let _ = requests.send((number, Block::new(slot, shape)?));
             }
@@ -84,11 +81,8 @@ impl Pass<'_> {
                 Merge { engine, streams, requests, slot, identity: zeroed(indices)?, merged: zeroed(indices)? };
             engine.compute(indices, |threads| fill_identity_on(threads, &mut merge.identity))?;
             let (merged, unwritten) = sync_channel::<(Block, usize)>(1);
-            let mut all = reserved(count)?;
-            let reader = spawn(scope, "read", move || {
-                let alone = if reads_alone { None } else { Some(helpers) };
-                read_ahead(&requested, &readers, &replies, alone, &mut all)
-            })?;
+            let readers_help = (!reads_alone).then_some(helpers);
+            let reader = spawn(scope, "read", move || readers.serve(&requested, readers_help))?;
             let writer = spawn(scope, "write", move || {
                 for (mut block, count) in unwritten {
                     if writes_alone {
@@ -135,30 +129,47 @@ struct Part {
 /// A part of a run that was read.
 type Reply<E> = Result<Part, Error<E>>;
 
-/// Serves requests until there can be no more, and replies to the run's stream. If there are helpers, they take part.
-/// `all` is memory for a request of each run.
-fn read_ahead<W: Word, S: Source<W>>(
-    requested: &Receiver<Request>,
-    readers: &[Mutex<Reader<W, S>>],
-    replies: &[Sender<Reply<S::Error>>],
-    helpers: Option<&Helpers>,
-    all: &mut Vec<Request>,
-) {
-    let read = |number: usize, mut block: Block| {
-        let mut reader = readers[number].lock().unwrap_or_else(PoisonError::into_inner);
-        let (begin, end) = (head(block.len()), block.len());
-        let count = reader.read(&mut block, begin..end)?;
-        Ok(Part { block, slots: begin..begin + count, behind: reader.left() })
-    };
-    let serve = |(number, block): Request| {
-        // The stream is gone where another thread has failed.
-        let _ = replies[number].send(read(number, block));
-    };
-    while let Ok(first) = requested.recv() {
-        all.extend([first].into_iter().chain(requested.try_iter()));
-        match helpers {
-            Some(helpers) => helpers.run(|| parallel::for_each(all.drain(..), serve)),
-            None => all.drain(..).for_each(serve),
+/// What serves requests: the reader of each run, and where it replies.
+struct Readers<'a, W: Word, S: Source<W>> {
+    readers: Vec<Mutex<Reader<'a, W, S>>>,
+    replies: Vec<Sender<Reply<S::Error>>>,
+    /// Memory for a request of each run.
+    requests: Vec<Request>,
+}
+
+impl<'a, W: Word, S: Source<W>> Readers<'a, W, S> {
+    /// None, with memory for those of `count` runs.
+    fn reserved(count: usize) -> Result<Self, crate::Error> {
+        Ok(Self { readers: reserved(count)?, replies: reserved(count)?, requests: reserved(count)? })
+    }
+
+    /// Adds the reader of the next run, and returns where it replies.
+    fn add(&mut self, reader: Reader<'a, W, S>) -> Receiver<Reply<S::Error>> {
+        let (reply, ahead) = channel();
+        self.readers.push(Mutex::new(reader));
+        self.replies.push(reply);
+        ahead
+    }
+
+    /// Serves requests until there can be no more, and replies to the run's stream. If there are helpers, they take part.
+    fn serve(mut self, requested: &Receiver<Request>, helpers: Option<&Helpers>) {
+        let read = |number: usize, mut block: Block| {
+            let mut reader = self.readers[number].lock().unwrap_or_else(PoisonError::into_inner);
+            let (begin, end) = (head(block.len()), block.len());
+            let count = reader.read(&mut block, begin..end)?;
+            Ok(Part { block, slots: begin..begin + count, behind: reader.left() })
+        };
+        let serve = |(number, block): Request| {
+            // The stream is gone where another thread has failed.
+            let _ = self.replies[number].send(read(number, block));
+        };
+        while let Ok(first) = requested.recv() {
+            self.requests.extend([first].into_iter().chain(requested.try_iter()));
+            let all = self.requests.drain(..);
+            match helpers {
+                Some(helpers) => helpers.run(|| parallel::for_each(all, serve)),
+                None => all.for_each(serve),
+            }
         }
     }
 }

@@ -80,16 +80,20 @@
 //! # Memory and complexity
 //!
 //! [`Options::memory`] bounds keys, payloads and everything that grows with their number; [`Shape`] says how it is
-//! divided. Sources and targets have their own. Each key is read from the source once and written to the target once,
-//! and between them it is written to the temporary file and read from it once for each pass. One pass merges
-//! [`fan_in`](Shape::fan_in) runs: with 1 GiB of memory it is enough for 200 GB of `u64` keys, and with 8 GiB for 8 TB.
-//! A sort of n keys in r runs takes O(n log r) time.
+//! divided. What does not fit needs [`Shape::least_memory`], 16 KiB for small keys and payloads, and less is refused.
+//! With so little a sort of 64 MB takes some seconds, and with 1 MiB half a second. Sources and targets have their own.
+//! Each key is read from the source once and written to the target once, and between them it is written to the
+//! temporary file and read from it once for each pass. One pass merges [`fan_in`](Shape::fan_in) runs: with 1 GiB of
+//! memory it is enough for 200 GB of `u64` keys, and with 8 GiB for 8 TB. A sort of n keys in r runs takes O(n log r)
+//! time.
 //!
 //! # Threads
 //!
-//! Besides the engine's threads, two threads read and write, with the help of [`parallel`](crate::parallel) loops on
-//! rayon's global pool. A program that calls [`sort`] or [`merge`] on all threads of that pool at once waits for ever,
-//! because none is left to help.
+//! Besides the engine's threads, two threads read and write, and others help them. These are shared by all calls, and a
+//! call by a thread of a pool has its own, which end with it. So [`sort`] and [`merge`] may be called by all threads of
+//! a pool at once, and by sources and targets. The calling thread takes up no other work of its pool while it waits.
+//! Sources and targets that use rayon do so on the threads that help. If the engine is one of
+//! [`Engine::on_current_pool`], and the calling thread belongs to no pool, the threads of rayon's global pool help.
 //!
 //! # Errors
 //!
@@ -132,7 +136,7 @@ use threads::Helpers;
 /// How to sort or merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of memory to use at most.
+    /// Bytes of memory to use at most: [`Shape::least_memory`] or more, unless all keys fit.
     pub memory: u64,
     /// The folder of the temporary file, which is created only if not all keys fit in memory.
     pub folder: PathBuf,
@@ -177,6 +181,7 @@ pub struct Summary {
 ///
 /// # Errors
 /// Those of `source`, `begin` and the target as [`Error::Other`], and the other variants of [`Error`].
+/// [`Error::TooLittleMemory`] if the keys do not fit in memory, and it is less than [`Shape::least_memory`].
 pub fn sort<W, S, T, E>(
     options: &Options,
     source: S,
@@ -205,6 +210,7 @@ where
 ///
 /// # Errors
 /// Those of `sources`, `begin` and the target as [`Error::Other`], and the other variants of [`Error`].
+/// [`Error::TooLittleMemory`] if the memory is less than [`Shape::least_memory`].
 pub fn merge<W, S, T, E>(
     options: &Options,
     sources: Vec<S>,

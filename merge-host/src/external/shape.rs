@@ -151,7 +151,7 @@ impl Shape {
     fn bytes_per_slot_key(self) -> u64 {
         // The payloads' indices before and after the merge, and in its scratch memory, which has keys in any case.
         let indices = if self.width == 0 { 0 } else { 3 * size_of::<u32>() };
-        self.times(4, self.key + indices)
+        self.times(4, self.key.saturating_add(indices))
     }
 
     /// Bytes of `copies` keys with payloads, and `more` bytes.

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Gives keys and their payloads, in order.
 ///
 /// A sort reads a source on another thread while it sorts keys that were read before. A merge reads several sources at
-/// the same time, on the threads of rayon's global pool.
+/// the same time, on several threads.
 #[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 pub trait Source<W: Word>: Send {
     /// What reading fails with.

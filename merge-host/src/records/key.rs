@@ -103,7 +103,8 @@ impl RecordKey {
     /// The order of two records.
     ///
     /// # Panics
-    /// Panics if [`check`](Self::check) does not return `Ok` for the number of bytes of a record.
+    /// Panics if a record does not have all bytes of the fields, or if [`check`](Self::check) refuses the key for
+    /// another reason.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         self.compare_from(0, a, b)
     }
@@ -122,7 +123,7 @@ impl RecordKey {
     /// last 16 bytes.
     ///
     /// # Panics
-    /// Panics if [`check`](Self::check) does not return `Ok` for the number of bytes of the record.
+    /// As [`compare`](Self::compare).
     #[inline]
     pub fn whole(&self, record: &[u8]) -> u128 {
         self.words.iter().fold(0, |key, word| key << (8 * word.size()) | u128::from(word.of(record)))
@@ -140,7 +141,7 @@ impl RecordKey {
     /// Scans the records once at most, on the threads of [`parallel`] loops.
     ///
     /// # Panics
-    /// Panics if `size` is 0, or if there are two records and [`check`](Self::check) does not return `Ok` for it.
+    /// Panics if `size` is 0, and as [`compare`](Self::compare) if there are two records.
     pub fn first_disorder(&self, size: usize, records: &[u8], strict: bool) -> Option<usize> {
         let record = |i: usize| &records[i * size..][..size];
         let is_wrong = |i: &usize| {

@@ -81,7 +81,7 @@ fn sort_by_indices<I: Index>(
     let (mut indices, mut sorted) = (memory::zeroed::<I>(count)?, memory::zeroed::<u8>(records.len())?);
     let timing = argsort(engine, key, size, records, &mut indices)?;
     let threads = parallel::threads_for(count, BLOCK);
-    let share = parallel::share_length_for(threads, count, BLOCK) * size;
+    let share = parallel::share_length_for(threads, count, BLOCK).saturating_mul(size);
     parallel::for_each_on(threads, sorted.chunks_mut(share).enumerate(), |(i, out)| {
         gather(records, size, &indices, (i * share) as u64, out);
     });
@@ -138,7 +138,7 @@ fn argsort_by_words<W: Word, I: Index>(
     let mut words = memory::zeroed::<W>(indices.len())?;
     let threads = parallel::threads_for(words.len(), BLOCK);
     let share = parallel::share_length_for(threads, words.len(), BLOCK);
-    let shares = words.chunks_mut(share).zip(records.chunks(share * size));
+    let shares = words.chunks_mut(share).zip(records.chunks(share.saturating_mul(size)));
     parallel::for_each_on(threads, shares, |(words, records)| {
         Sorter::first_words(key, size, records, words);
     });

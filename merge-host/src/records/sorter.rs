@@ -69,8 +69,8 @@ impl Sorter<'_> {
     /// Those of the engines, and [`Error::OutOfHostMemory`] if there is not enough memory.
     ///
     /// # Panics
-    /// Panics if `words` and `indices` have different lengths, if an index is not below the number of records, or if
-    /// [`RecordKey::check`] does not return `Ok` for the size of a record.
+    /// Panics if `words` and `indices` have different lengths or if an index is not below the number of records, and as
+    /// [`RecordKey::compare`].
     pub fn sort<W: Word, I: Index, E>(
         &self,
         engine: &mut impl Engines<E>,

@@ -4,12 +4,15 @@
 mod common;
 
 mod descending;
+mod edges;
 mod engine;
 mod errors;
 mod examples;
 mod external;
 mod first_unsorted;
 mod groups;
+#[cfg(target_os = "linux")]
+mod memory_limit;
 mod merge;
 mod pools;
 mod properties;
