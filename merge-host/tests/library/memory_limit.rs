@@ -30,7 +30,7 @@ fn used() -> u64 {
 /// Calls `work` while the system gives no more than `room` bytes.
 fn within<T>(room: u64, work: impl FnOnce() -> T) -> T {
     let before = getrlimit(Resource::As);
-    setrlimit(Resource::As, Rlimit { current: Some(used() + room), ..before.clone() }).unwrap();
+    setrlimit(Resource::As, Rlimit { current: Some(used() + room), ..before }).unwrap();
     let result = work();
     setrlimit(Resource::As, before).unwrap();
     result
@@ -170,7 +170,8 @@ fn check_sorts(engine: &dyn Fn() -> Engine) {
     check_all(
         "sort_streamed",
         || (numbers(), Mutex::new(vec![0; COUNT])),
-        |(keys, written)| {
+        |data| {
+            let (keys, written) = &*data;
             let read = |begin: usize, part: &mut [u64]| {
                 part.copy_from_slice(&keys[begin..][..part.len()]);
                 Ok::<_, Error>(())
