@@ -17,6 +17,7 @@ pub struct Values<I> {
 #[derive(Clone, Copy, Debug)]
 struct Side<'a> {
     keys_path: &'a Path,
+    is_of_several: bool,
     keys: u64,
     values: &'a Input,
     bytes: u64,
@@ -25,11 +26,15 @@ struct Side<'a> {
 impl Side<'_> {
     /// Bytes of a value, if there are keys. A value is one row of an array, or several.
     fn width(&self) -> Result<Option<u64>> {
-        let Self { keys_path, keys, values, bytes } = *self;
-        let (keys_name, failure) = (name(keys_path), |expected| Err(Failure::file(values.path(), expected)));
+        let Self { keys_path, is_of_several, keys, values, bytes } = *self;
+        let keys_name = if is_of_several { "all inputs".to_owned() } else { name(keys_path) };
+        let failure = |expected| Err(Failure::file(values.path(), expected));
         if keys == 0 {
             if bytes > 0 {
-                return failure(format!("has {bytes} bytes, expected none: {keys_name} has no keys"));
+                return failure(format!(
+                    "has {bytes} bytes, expected none: {keys_name} {} no keys",
+                    if is_of_several { "have" } else { "has" }
+                ));
             }
             return Ok(None);
         }
@@ -55,14 +60,15 @@ impl Side<'_> {
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
     if let ([values], [bytes], [first, ..]) = (values, bytes, inputs) {
         let keys = keys.iter().sum();
-        let side = Side { keys_path: first.path(), keys, values, bytes: *bytes };
+        let is_of_several = inputs.len() > 1;
+        let side = Side { keys_path: first.path(), is_of_several, keys, values, bytes: *bytes };
         return Ok(side.width()?.unwrap_or(0) as usize);
     }
     let files = inputs.iter().map(Input::path).zip(values);
     let sides = files.zip(keys.iter().zip(bytes));
     let mut found: Option<(Side, u64)> = None;
     for ((keys_path, values), (&keys, &bytes)) in sides {
-        let b = Side { keys_path, keys, values, bytes };
+        let b = Side { keys_path, is_of_several: false, keys, values, bytes };
         match (found, b.width()?) {
             (Some((a, of_a)), Some(of_b)) if of_a != of_b => {
                 return Err(Failure::new(format!(

@@ -79,8 +79,7 @@ impl Input {
             let raw = self.offsets[i].iter().flat_map(|&offset| order(offset as u64)).collect();
             files.insert(format!("in{i}.offsets"), raw);
         }
-        // One file of values for all keys, however many files there are of them.
-        if request.command == "sort" && request.inputs() > 1 {
+        if request.has_values_of_all() {
             let rows: Vec<u8> = self.items.iter().flatten().flat_map(|item| item.value.clone()).collect();
             files.insert("in0.values.npy".to_owned(), npy("'|V3'", self.count(), &rows));
             files.insert("in0.rows".to_owned(), rows);

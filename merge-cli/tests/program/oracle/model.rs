@@ -19,7 +19,8 @@
 //!    that it has; with `-m`, too. With `-c` and `-C`, equal neighbours are out of order. With `--top`, the first N distinct keys.
 //! 8. `--top N` keeps the first N keys of the output, with their values or indices.
 //! 9. `--reverse` reverses the order, fields of records with `:desc` included; equal keys stay in the order of the input.
-//! 10. `sort A B C` sorts all files together: `--argsort` counts through the files, and there is one file of all values.
+//! 10. `sort A B C` sorts all files together: `--argsort` counts through the files, and there is one file of all values or
+//!     one for each file.
 //! 11. `-c` and `-C` write nothing: with `-o`, `--format`, `--check`, `--merge`, and with each other, they are refused, as
 //!     with several files. With `--check`, the output has to be a file.
 //! 12. Segments stay as long as they were: `--unique`, `--top`, `--argsort` and `--merge` are refused.

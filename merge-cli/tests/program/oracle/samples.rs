@@ -355,11 +355,16 @@ impl Request {
         untold && !self.has_any(&["type", "record-size", "key"])
     }
 
+    /// Whether one file has the values of all files of keys, instead of a file of values for each.
+    pub fn has_values_of_all(&self) -> bool {
+        self.command == "sort" && self.seed & 128 != 0
+    }
+
     /// A value of [`table`] as it is typed; once for each input if `several`.
     fn expand(&self, value: &str, several: bool) -> Vec<String> {
         let output = if self.has("argsort") { "u64" } else { self.key_type() };
         let value = value.replace("{type}", output);
-        let count = if several && value.contains('*') { self.inputs() } else { 1 };
+        let count = if several && value.contains('*') && !self.has_values_of_all() { self.inputs() } else { 1 };
         (0..count).map(|i| value.replace('*', &i.to_string())).collect()
     }
 }
