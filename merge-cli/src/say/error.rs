@@ -87,7 +87,7 @@ pub fn out_of_memory(what: fmt::Arguments<'_>) -> impl fmt::Display {
     fmt::from_fn(move |f| write!(f, "out of memory: the system gives no {what}; does ulimit -v allow it?"))
 }
 
-/// The path as messages show it: see [`shown`].
+/// The path as messages show it: on one line, with control characters escaped, and shortened if it is long.
 pub fn name(path: &Path) -> String {
     shown(&path.display().to_string())
 }
