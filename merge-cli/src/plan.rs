@@ -60,7 +60,7 @@ impl<'a> Destination<'a> {
         Self { folders: [self.folders[0], folder], least: bytes, most: Some(bytes) }
     }
 
-    /// This destination, of which the present bytes become the least bytes, and `most` the most bytes, if known.
+    /// This destination with an upper bound of bytes: `most`, if known. The present bytes are the least bytes.
     pub fn or_up_to(self, most: Option<[u128; 2]>) -> Self {
         Self { most, ..self }
     }

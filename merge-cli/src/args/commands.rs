@@ -160,7 +160,7 @@ pub struct BatchArgs {
     ///
     /// All values have the same number of bytes, which may be any: the length of the file divided by the number of
     /// keys. In an .npy file, or a column of an Arrow file, values are items. Value i belongs to key i. Equal keys of A
-    /// come before those of B, with their values, and the keys of each file keep their order.
+    /// come first, with their values, and the keys of each file keep their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,
     #[command(flatten)]

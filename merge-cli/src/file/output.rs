@@ -182,7 +182,7 @@ impl Output {
         self.target.is_same(&other.target)
     }
 
-    /// Creates a file for `count` items, of which several programs write a range each. The programs may run on other
+    /// Creates a file for `count` items. Several programs write a range of items each. The programs may run on other
     /// machines unless `is_local`.
     pub fn create_shared(self, count: u64, is_local: bool) -> Result<SharedWriter> {
         let Self { path, target, form, count: _ } = self;
@@ -439,7 +439,7 @@ impl Writer {
         Ok(KeyRegion { region: self.next_region(bytes)?, coding })
     }
 
-    /// Withdraws the [region](Self::region) of the output, to which nothing has been written.
+    /// Withdraws the [region](Self::region) of the output. Nothing has been written to it.
     pub fn withdraw_region(&mut self) -> Result<()> {
         if let Sink::Temporary { temporary, position } = &mut self.sink {
             *position -= self.written;

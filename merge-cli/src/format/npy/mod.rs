@@ -46,7 +46,7 @@ pub struct Header {
     pub dtype: Dtype,
     /// The number of rows: the length of the first dimension.
     pub count: u64,
-    /// The lengths of the other dimensions: empty for an array of one dimension, of which each row is one item.
+    /// The lengths of the other dimensions: empty for an array of one dimension, because its rows are single items.
     pub row: Vec<u64>,
     /// The offset of the first item in the file, in bytes.
     pub begin: u64,
