@@ -28,7 +28,7 @@ const STREAMED_IS_FASTER: u128 = 64 << 20;
 /// Bytes of memory that suffice for a streamed merge, in all and for each of many files.
 const STREAMED_MEMORY: u64 = 512 << 20;
 const STREAMED_MEMORY_PER_FILE: u64 = 2 << 20;
-/// If files in memory may take too much of it, 1 / `SORTED_PARTS` of the memory is for keys of a sort, and 1 /
+/// Files in memory may take too much of the memory. Then 1 / `SORTED_PARTS` of it is left for keys of a sort, and 1 /
 /// `STREAMED_PARTS` for keys of a streamed merge.
 const SORTED_PARTS: u64 = 2;
 const STREAMED_PARTS: u64 = 8;

@@ -87,7 +87,7 @@ pub fn main() -> ExitCode {
     };
     // Only rank 0 prints decisions, which are the same on all ranks.
     let verbose = args.verbose && mpi.rank() == 0;
-    // A panic becomes a failure, whose message is printed later.
+    // A panic becomes a failure, and its message is printed later.
     std::panic::set_hook(Box::new(|_| {}));
     match catch_unwind(AssertUnwindSafe(|| run(args, &mpi, name, verbose))) {
         Ok(Ok(())) => ExitCode::SUCCESS,

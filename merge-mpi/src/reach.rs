@@ -34,8 +34,8 @@ pub struct Reached<W> {
     words: PhantomData<W>,
 }
 
-/// The runs of all ranks, if every run is in the memory of a process that every rank can read, and all ranks
-/// `have_memory` for windows.
+/// The runs of all ranks. `None` unless every rank can read the memory of every run, and all ranks `have_memory` for
+/// windows.
 ///
 /// A rank may read the returned runs until the next step of all ranks. Until then, no run changes.
 pub fn reached<W: Word>(exchange: &impl Exchange, run: &Run<W>, have_memory: bool) -> Option<Vec<Reached<W>>> {

@@ -93,10 +93,10 @@ pub struct RecordArgs {
     /// Fields that order records, the most significant one first, with commas between them: OFFSET:TYPE, or NAME of an
     /// .npy file with a structured dtype; append `:desc` for descending
     ///
-    /// OFFSET is in bytes from the beginning of the record. TYPE is one of those of --type, with the byte order of
-    /// --endian or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. A NAME that is a
-    /// number, or has a comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'. Fields
-    /// must not overlap. Records with equal fields keep their order.
+    /// OFFSET is in bytes from the beginning of the record. TYPE is a type as for --type, with the byte order of
+    /// --endian or its own (`u32be`). It can also be `bytesN`, for N bytes that are compared like memcmp(3). A NAME
+    /// that is a number, or has a comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'.
+    /// Fields must not overlap. Records with equal fields keep their order.
     #[arg(long, value_name = "FIELD", value_parser = KeyFields::from_str)]
     pub key: Vec<KeyFields>,
 }

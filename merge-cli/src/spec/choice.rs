@@ -30,7 +30,7 @@ pub enum When {
 /// Where to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineChoice {
-    /// The GPU if it works, or else the CPU
+    /// The CPU or the GPU, whichever takes less time
     Auto,
     /// The GPU, or an error
     Gpu,

@@ -17,9 +17,11 @@
 //!    input, or `|V3` for 3 raw bytes; records written to .npy likewise (`|V12`).
 //! 6. Offsets may be in an .npy file.
 //! 7. `--unique` keeps the first of equal keys, or the first record with equal keys, with its value and index. So does
-//!    it with `-m`. With `-c` and `-C`, equal neighbours are out of order. With `--top`, the first N distinct keys.
+//!    it with `-m`. With `-c` and `-C`, equal neighbours are out of order. With `--top`, it keeps the first N distinct
+//!    keys.
 //! 8. `--top N` keeps the first N keys of the output, with their values or indices.
-//! 9. `--reverse` reverses the order, fields of records with `:desc` included; equal keys stay in the order of the input.
+//! 9. `--reverse` reverses the order, including fields of records with `:desc`. Equal keys stay in the order of the
+//!    input.
 //! 10. `sort A B C` sorts all files together. `--argsort` numbers the keys across the files. One file holds all values,
 //!     or each file of keys has a file of values.
 //! 11. `-c` and `-C` write nothing. They are refused with `-o`, `--format`, `--check`, `--merge`, with each other, and
