@@ -1,4 +1,4 @@
-//! The two layers for data in a GPU's memory: arrays of streams, and arrays by address.
+//! The two layers for data in device memory: arrays of streams, and arrays by address.
 
 use super::{KINDS, Test, bytes, poison};
 use merge_host::{
@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::thread;
 
-/// Keys of many divisions, whose sort has work on a second stream.
+/// A number of keys that is divided often. The sort has work on a second stream.
 const MANY: usize = (1 << 24) + 3;
 
 /// Sizes of sorts: of one block, of merges, of one division, and of several.
@@ -17,7 +17,7 @@ const SIZES: [usize; 6] = [0, 1, 1000, 100_003, 600_011, MANY];
 /// Keys and their values.
 type Pairs<K> = (Vec<K>, Vec<u32>);
 
-/// Keys and their values, which are written.
+/// Keys and their values as outputs.
 type PairsMut<'a, K> = (&'a mut [K], &'a mut [u32]);
 
 /// Expected results, by the CPU.
@@ -34,7 +34,7 @@ impl<K: GpuKey> Expected<K> {
     }
 }
 
-/// Two sorted sides with values, in runs of which there are as many on both sides, and what merging them makes.
+/// Two sorted sides with values, with the same number of runs, and the results of merging them.
 struct Merge<K> {
     a: Vec<K>,
     b: Vec<K>,
@@ -54,7 +54,7 @@ impl<K: GpuKey> Merge<K> {
         let (_, kind) = KINDS[0];
         let mut side = || test.sorted::<K>(runs * RUN, kind);
         let (a, b) = (side(), side());
-        // Parts of a sorted array are sorted.
+        // Ranges of a sorted array are sorted.
         let mut offsets = |keys: usize| {
             let mut offsets: Vec<usize> = (1..runs).map(|_| test.random.next() as usize % (keys + 1)).collect();
             offsets.sort_unstable();
@@ -83,9 +83,9 @@ impl<K: GpuKey> Merge<K> {
 }
 
 impl Test {
-    /// Sorts and merges of the arrays of streams.
+    /// Sorts and merges of arrays of streams.
     pub fn check_streams<K: GpuKey>(&mut self) {
-        // Streams and arrays keep what they need of the GPU.
+        // Streams and arrays keep the `Gpu` alive, which is dropped here.
         let streams = [(); 2].map(|()| Gpu::new(0).and_then(|gpu| gpu.stream()).expect("the device makes streams"));
         for (n, order) in SIZES.into_iter().flat_map(|n| [(n, SortOrder::Ascending), (n, SortOrder::Descending)]) {
             let keys: Vec<K> = self.keys(n, KINDS[0].1);
@@ -120,7 +120,7 @@ impl Test {
         self.check_threads::<K>(&streams[0]);
     }
 
-    /// Arrays that are sorted on one stream each and merged on a third one, while the sorts are under way.
+    /// Arrays that are sorted on one stream each, and merged on a third stream during the sorts.
     fn check_moves<K: GpuKey>(&mut self, streams: &[Stream; 2]) {
         for round in 0..6 {
             let sides = [(); 2].map(|()| self.keys::<K>(MANY / (1 + round % 3), KINDS[0].1));
@@ -146,8 +146,8 @@ impl Test {
         }
     }
 
-    /// Arrays, workspace, streams and the GPU, dropped while a sort is under way. Memory that is allocated next is not
-    /// written.
+    /// Arrays, workspace, streams and the GPU, dropped during a sort. The sort does not write to memory that is
+    /// allocated next.
     fn check_drops<K: GpuKey>(&mut self) {
         let keys: Vec<K> = self.keys(MANY, KINDS[0].1);
         let mut expected = keys.clone();
@@ -163,7 +163,7 @@ impl Test {
                     0 => drop((workspace, stream, gpu)),
                     1 => drop((gpu, stream, workspace)),
                     2 => drop((stream, gpu, workspace)),
-                    // What is never dropped is never freed.
+                    // Values that are never dropped are never freed.
                     _ => std::mem::forget((workspace, stream, gpu)),
                 }
                 let other = Gpu::new(0)?.stream()?;
@@ -196,7 +196,7 @@ impl Test {
         }
     }
 
-    /// Arrays of other streams and of another GPU are errors, and are left as they are.
+    /// Arrays of other streams and of another GPU are errors, and stay unchanged.
     pub fn check_misuse(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         let [one, other] = [(); 2].map(|()| gpu.stream().expect("the device makes streams"));
@@ -276,7 +276,7 @@ impl Test {
         }
     }
 
-    /// Sorts and merges of arrays by address, on streams that the library has not made, where no context is current.
+    /// Sorts and merges of arrays by address, on foreign streams, without a current context.
     pub fn check_addresses<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         let foreign = driver::Stream::new();
@@ -320,13 +320,14 @@ impl Test {
         self.expect(|| "the context that was current before".to_owned(), Ok(vec![same]), &[1]);
     }
 
-    /// Arguments that can be seen to be wrong.
+    /// Arguments that are detectably wrong.
     fn check_refused_addresses(&mut self, gpu: &Gpu, on: *mut c_void) {
         let (kernel, order) = (SortKernel::Auto, SortOrder::Ascending);
         let keys = RawArray::<u32>::new(0x1000, 100_000);
         let needed = Gpu::sort_workspace_bytes::<u32>(keys.len);
         let apart = RawArray::new(0x100_0000, needed);
-        // SAFETY: all of these are refused before anything is put on the stream.
+        // SAFETY: the calls check their arguments first. Each call here has a wrong argument, so that it returns before
+        // any work is put on the stream, and no address is used.
         let found = unsafe {
             [
                 (
@@ -455,15 +456,15 @@ fn merge_ragged<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool)
     on.download()
 }
 
-/// `from` after an element that is not part of it, so that it begins where only its elements are aligned.
+/// A copy of `from` behind one extra element, so that its address has only the alignment of an element.
 fn shifted<T: bytemuck::Pod>(stream: &Stream, from: &[T]) -> Result<(DeviceArray<T>, RawArray<T>), Error> {
     let array = stream.upload(&[&[T::zeroed()], from].concat())?;
     let raw = array.raw().part(1, from.len());
     Ok((array, raw))
 }
 
-/// The keys by `sort_raw`, the values by `sort_pairs_raw`, which are the keys' indices at first, and the indices by
-/// `argsort_raw`. The work is on a stream of any library.
+/// The keys by `sort_raw`, the values by `sort_pairs_raw`, with the keys' indices as values, and the indices by
+/// `argsort_raw`. The stream may belong to any library.
 fn sorts_by_address<K: GpuKey>(
     gpu: &Gpu,
     kernel: SortKernel,
@@ -479,8 +480,7 @@ fn sorts_by_address<K: GpuKey>(
     let in_workspace = memory.zeroed::<u8>(bytes_of_pairs + 16)?;
     let workspace = in_workspace.raw().part(1, bytes_of_pairs + 15);
     memory.synchronize()?;
-    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited
-    // for.
+    // SAFETY: the arrays do not overlap, nothing else uses them, and they live until the stream has been waited for.
     unsafe {
         gpu.sort_raw(kernel, order, arrays[0].1, workspace, on)?;
         gpu.sort_pairs_raw(kernel, order, arrays[1].1, values[0].1, workspace, on)?;
@@ -512,8 +512,8 @@ fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) ->
     let workspace = memory.zeroed::<u8>(bytes.into_iter().fold(0, usize::max))?;
     let (w, pairs) = (workspace.raw(), ((a.1, av.1), (b.1, bv.1)));
     memory.synchronize()?;
-    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited
-    // for. The offsets ascend from 0 to the lengths.
+    // SAFETY: the arrays do not overlap, nothing else uses them, and they live until the stream has been waited for.
+    // The offsets ascend from 0 to the lengths.
     unsafe {
         gpu.merge_pairs_raw(pairs.0, pairs.1, out(0), w, on)?;
         gpu.merge_batch_pairs_raw(pairs.0, pairs.1, out(1), 2 * RUN, RUN, on)?;
@@ -527,12 +527,12 @@ fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) ->
 }
 
 mod driver {
-    //! What another library does: its own streams, and its own idea of the current context.
+    //! Another library, with its own streams and its own current context.
     use super::Gpu;
     use std::ffi::c_void;
     use std::ptr::null_mut;
 
-    // SAFETY: the driver's functions with their own signatures.
+    // SAFETY: the declarations have the signatures of the driver's functions in cuda.h.
     unsafe extern "C" {
         fn cuStreamCreate(stream: *mut *mut c_void, flags: u32) -> i32;
         fn cuStreamSynchronize(stream: *mut c_void) -> i32;
@@ -547,7 +547,7 @@ mod driver {
     impl Stream {
         pub fn new() -> Self {
             let mut stream = null_mut();
-            // SAFETY: the call writes the handle.
+            // SAFETY: the call writes one handle to a local variable that is valid for it, and reads nothing.
             assert_eq!(unsafe { cuStreamCreate(&mut stream, 1) }, 0, "cuStreamCreate");
             Self(stream)
         }
@@ -555,7 +555,7 @@ mod driver {
 
     impl Drop for Stream {
         fn drop(&mut self) {
-            // SAFETY: the stream exists, and the handle is not used afterwards.
+            // SAFETY: `new` has created the stream, which is destroyed only here. The handle is not used afterwards.
             assert_eq!(unsafe { cuStreamDestroy_v2(self.0) }, 0, "cuStreamDestroy");
         }
     }
@@ -567,7 +567,8 @@ mod driver {
     pub unsafe fn wait(gpu: &Gpu, stream: *mut c_void) {
         let before = current();
         gpu.make_current().expect("the context exists");
-        // SAFETY: the caller's guarantee, and `before` was current.
+        // SAFETY: by the contract of `wait`, the stream exists. `before` was the current context or null, both of which
+        // cuCtxSetCurrent accepts.
         unsafe {
             assert_eq!(cuStreamSynchronize(stream), 0, "cuStreamSynchronize");
             assert_eq!(cuCtxSetCurrent(before), 0, "cuCtxSetCurrent");
@@ -576,20 +577,21 @@ mod driver {
 
     fn current() -> *mut c_void {
         let mut context = null_mut();
-        // SAFETY: the call writes the handle.
+        // SAFETY: the call writes one handle to a local variable that is valid for it, and reads nothing.
         assert_eq!(unsafe { cuCtxGetCurrent(&mut context) }, 0, "cuCtxGetCurrent");
         context
     }
 
-    /// Calls `work` while no context is current. Returns the one that is current before `work`, and the one after it.
+    /// Calls `work` while no context is current. Returns the current contexts before and after `work`.
     pub fn without_context(work: impl FnOnce()) -> (*mut c_void, *mut c_void) {
         let outside = current();
-        // SAFETY: 0 is no context, and `outside` was current.
+        // SAFETY: a null pointer unbinds the current context, and reads no memory.
         assert_eq!(unsafe { cuCtxSetCurrent(null_mut()) }, 0, "cuCtxSetCurrent");
         let before = current();
         work();
         let after = current();
-        // SAFETY: as above.
+        // SAFETY: `outside` was the current context or null at the start of this function, and nothing has destroyed
+        // it.
         assert_eq!(unsafe { cuCtxSetCurrent(outside) }, 0, "cuCtxSetCurrent");
         (before, after)
     }
