@@ -1,20 +1,20 @@
-//! Sorts key-value pairs that the crate cudarc owns, on a stream of cudarc's, without a copy and without a wait on the
+//! Sorts key-value pairs that the crate cudarc owns, on a stream of cudarc, without a copy and without a wait on the
 //! host.
 //!
 //! ```sh
 //! cargo run --release --manifest-path examples/foreign_pointers/Cargo.toml
 //! ```
 //!
-//! Other libraries have the same two numbers: the address of an array and the handle of a stream. A library for Python
-//! that is written with PyO3 gets them as integers. In PyTorch they are
+//! Other libraries have the same two numbers: the address of an array and the handle of a stream. A Python library
+//! written with PyO3 gets them as integers. In PyTorch they are
 //!
 //! ```text
 //! keys.data_ptr(), keys.numel(), workspace.data_ptr(), torch.cuda.current_stream().cuda_stream
 //! ```
 //!
 //! where `keys` is contiguous and `workspace` is `torch.empty(bytes, dtype=torch.uint8, device="cuda")`. Both must be
-//! kept until the stream has completed the sort. PyTorch's allocator does so by itself if the tensors belong to that
-//! stream, and otherwise after `keys.record_stream(stream)` and `workspace.record_stream(stream)`.
+//! kept until the stream has completed the sort. PyTorch's allocator keeps tensors of this stream by itself, and other
+//! tensors after `keys.record_stream(stream)` and `workspace.record_stream(stream)`.
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut};
 use merge_host::{Gpu, RawArray, SortKernel, SortOrder};
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 
 /// Sorts pairs of random keys and their indices, and checks the result.
 fn run(gpu: &Gpu) -> Result<(), Box<dyn Error>> {
-    // cudarc retains the primary context of the GPU, which is also that of `gpu`.
+    // cudarc retains the primary context of the GPU, which is also the context of `gpu`.
     let stream = CudaContext::new(gpu.ordinal())?.new_stream()?;
     let keys: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(0x9e37_79b9) ^ (i >> 7)).collect();
     let values: Vec<u32> = (0..N as u32).collect();
@@ -77,7 +77,7 @@ unsafe fn sort_pairs(
 ) -> Result<(), merge_host::Error> {
     assert_eq!(stream.context().ordinal(), gpu.ordinal(), "the ordinals of the GPUs");
     let (n, value_count, workspace_bytes) = (keys.len(), values.len(), workspace.len());
-    // Each call lets `stream` wait for work on the array by cudarc's other streams. When its second result is dropped,
+    // Each call makes `stream` wait for work on the array by cudarc's other streams. When its second result is dropped,
     // after the call below, cudarc records that `stream` uses the array, and its other streams wait for that.
     let (keys, _keys_in_use) = keys.device_ptr_mut(stream);
     let (values, _values_in_use) = values.device_ptr_mut(stream);
@@ -85,8 +85,9 @@ unsafe fn sort_pairs(
     let (keys, values) = (RawArray::<u32>::new(keys, n), RawArray::<u32>::new(values, value_count));
     let workspace = RawArray::new(workspace, workspace_bytes);
     let (kernel, order, stream) = (SortKernel::Auto, SortOrder::Ascending, stream.cu_stream().cast());
-    // SAFETY: the addresses and lengths are those of three arrays in this GPU's memory, and the stream is of its
-    // primary context, the one that cudarc uses. The arrays are borrowed mutably, and cudarc orders what it does with
-    // them later, frees included, after what is on the stream. The caller keeps the `Gpu`.
+    // SAFETY: cudarc has allocated the three arrays with these addresses and lengths in this GPU's memory. The stream
+    // belongs to the GPU's primary context, which cudarc uses. The arrays are borrowed mutably, so they do not overlap.
+    // cudarc orders later work on the arrays, and freeing them, after the work on the stream. By the contract of this
+    // function, the `Gpu` lives until then.
     unsafe { gpu.sort_pairs_raw(kernel, order, keys, values, workspace, stream) }
 }

@@ -1,4 +1,4 @@
-//! The kernels as the GPU gets them, by NVIDIA's assembler, which the environment variable PTXAS or the path names.
+//! The kernels, assembled by NVIDIA's ptxas. It is named by the environment variable PTXAS, or is on the PATH.
 
 use std::process::Command;
 
