@@ -159,8 +159,8 @@ pub struct BatchArgs {
     /// Files of the values of A's keys and of B's keys, which are moved along with their keys
     ///
     /// All values have the same number of bytes, which may be any: the length of the file divided by the number of
-    /// keys. In an .npy file, or a column of an Arrow file, values are items. Value i belongs to key i. Equal keys of A
-    /// come first, with their values, and the keys of each file keep their order.
+    /// keys. In an .npy file or a column of an Arrow file, a value is one item or several. Value i belongs to key i. Of
+    /// equal keys, A's keys come first with their values, and the keys of each file keep their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,
     #[command(flatten)]
