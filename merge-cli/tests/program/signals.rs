@@ -1,6 +1,6 @@
 //! Signals: the old file or none, no temporary file, and the exit code that shells report.
 
-use crate::common::{Folder, GMERGE, Run, spawn, wait_until};
+use crate::common::{Folder, GMERGE, Run, cannot_run, spawn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -60,6 +60,7 @@ fn while_writing_a_file() {
 }
 
 #[test]
+#[ignore = "needs the right to mount"]
 fn a_temporary_file_with_a_name_is_removed() {
     let folder = Folder::new();
     // Without /proc, a file that has no name cannot be given one later.
@@ -70,8 +71,7 @@ fn a_temporary_file_with_a_name_is_removed() {
     let named = || folder.files().iter().any(|name| name.starts_with(".gmerge-") && name.ends_with(".tmp"));
     wait_until("there is a temporary file or an error", || named() || has_ended(&child));
     if !named() {
-        eprintln!("NOT TESTED: unshare(1) cannot hide /proc: {}", Run::until_end(script, child).stderr());
-        return;
+        cannot_run(format_args!("unshare(1) cannot hide /proc: {}", Run::until_end(script, child).stderr()));
     }
     send(&child, Signal::TERM);
     assert_eq!(exit_code(child), Some(143));
@@ -92,8 +92,8 @@ fn a_kill_that_cannot_be_handled_leaves_nothing_behind() {
         send(&child, Signal::KILL);
         assert_eq!(exit_code(child), None);
         if has_name && !supports_unnamed_files(&folder) {
-            eprintln!("NOT TESTED: the file system of the temporary folder has no unnamed files");
-            return;
+            assert_eq!(folder.files().len(), before.len() + 1);
+            continue;
         }
         assert_eq!(folder.files(), before);
     }
