@@ -148,8 +148,7 @@ where
     Ok(runs)
 }
 
-/// A block of `count` slots. The number is halved while the system does not provide the memory, but not below
-/// `MIN_BLOCK` slots.
+/// A block of `count` slots. While the system does not provide the memory, a number above `MIN_BLOCK` is halved.
 fn largest_block(count: u64, shape: Shape) -> Result<Block, crate::Error> {
     let mut count = usize::try_from(count).unwrap_or(usize::MAX);
     loop {

@@ -53,7 +53,7 @@ enum Fault {
 }
 
 impl RecordKey {
-    /// The key of these fields. Fields may overlap, and fields of size 0 order nothing.
+    /// The key that consists of `fields`. Fields may overlap, and fields of size 0 order nothing.
     ///
     /// `new` does not check whether records have these fields: [`check`](Self::check), [`sort`](super::sort()) and
     /// [`argsort`](super::argsort) do.
@@ -153,7 +153,7 @@ impl RecordKey {
     }
 }
 
-/// The words of the key of these fields, which have `size` bytes in total.
+/// The words of the key that consists of `fields`, which have `size` bytes in total.
 fn words_of(fields: &[Field], size: usize) -> Result<Vec<Word>, Fault> {
     let is_float = |field: &&Field| field.kind == Kind::Float && field.size > 0;
     if let Some(field) = fields.iter().filter(is_float).find(|field| !FLOATS.contains(&field.size)) {
@@ -224,7 +224,7 @@ struct Piece {
     count: usize,
     /// Whether the most significant byte comes first.
     big_endian: bool,
-    /// The offset of the byte whose most significant bit is the sign of a float.
+    /// The offset of the byte with the sign of a float as its most significant bit.
     sign: usize,
     /// The bits to flip if the sign bit is clear, and if it is set.
     flips: [u64; 2],
