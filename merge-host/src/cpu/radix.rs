@@ -41,7 +41,7 @@ const MAX_PASSES: usize = 3;
 const KEYS_PER_PASS: usize = 48;
 /// The greatest number of keys that insertion sorts.
 const INSERTION_KEYS: usize = 8;
-/// The number of keys for each value of the most significant digit. LSD passes sort a bucket of this size well.
+/// The number of keys for each value of the most significant digit. A bucket of this size is worth passes of its own.
 const KEYS_PER_BUCKET: usize = 1 << 10;
 /// Bytes of keys and values that fit a core's caches together with the scratch memory.
 const CACHED_BYTES: usize = 1 << 21;

@@ -48,7 +48,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
             if len <= few::most::<L, ROWS>() {
                 few::sort::<L, ROWS>(from.add(begin), to.add(begin), len);
             } else if steps == 0 {
-                // `steps` pivots in a row divided badly.
+                // Pivots have divided badly too often.
                 std::ptr::copy(from.add(begin), to.add(begin), len);
                 std::slice::from_raw_parts_mut(to.add(begin), len).sort_unstable();
             } else {

@@ -88,7 +88,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
             if len <= near_len && has_scratch {
                 near::sort::<L, ROWS>(words, scratch, len, steps, &mut random);
             } else if len <= near_len || steps == 0 {
-                // There is no memory, or `steps` pivots in a row divided badly.
+                // There is no memory, or pivots have divided badly too often.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
                 let Sampled { median, is_same } = sample::<L, ROWS>(words, len, &mut random, encode);
@@ -125,7 +125,7 @@ pub(super) struct Sampled<W> {
 /// A sample of `len` words, encoded by the flips `encode`. There are more words than [`few::sort`] sorts.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` points to `len` words.
+/// The processor has the instruction set; `from` points to `len` words, at least one.
 #[inline(always)]
 pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
     from: *const L::Word,

@@ -19,8 +19,8 @@ pub(super) const MOST_ROWS: usize = 8;
 /// few words faster. Returns whether there are no longer segments.
 ///
 /// # Safety
-/// The processor has the instruction sets of `L` and `S`; the offsets do not descend, and the number of words is the
-/// last offset less the first.
+/// The processor has the instruction sets of `L` and `S`; the offsets do not descend, and `words` points to n words,
+/// where n is the last offset less the first.
 #[inline(always)]
 pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
     words: *mut L::Word,
@@ -54,8 +54,8 @@ pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
 /// the least length of longer segments, or `usize::MAX`.
 ///
 /// # Safety
-/// The processor has the instruction set; the offsets do not descend, and the number of words is the last offset less
-/// the first.
+/// The processor has the instruction set; the offsets do not descend, and `words` points to n words, where n is the
+/// last offset less the first.
 #[inline(always)]
 unsafe fn sort_in_rows<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
     words: *mut L::Word,
