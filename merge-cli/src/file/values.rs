@@ -1,19 +1,19 @@
-//! The files of the keys' values.
+//! The files of values.
 
 use super::{Concatenation, Input, Output};
 use crate::say::error::{Failure, Result, name};
 use std::path::Path;
 
-/// The values of a command's keys, and where those of the output go.
+/// The values of a command's keys, and the output for values.
 #[derive(Debug)]
 pub struct Values<I> {
-    /// Where they are read.
+    /// The input of values.
     pub input: I,
-    /// Where they are written.
+    /// The output of values.
     pub output: Output,
 }
 
-/// A file of keys, or several that are read as one, and the file of their values, which has that many bytes.
+/// A file of keys, or several files that are read as one, and the file of their values, with its length in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Side<'a> {
     keys_path: &'a Path,
@@ -55,8 +55,8 @@ impl Side<'_> {
     }
 }
 
-/// Bytes of a value, which is the same for all files; 0 where there are no keys at all. There is a number of `keys` for
-/// each of `inputs`, and a number of `bytes` for each of `values`. One file may hold the values of all inputs.
+/// Bytes of a value, which all files have in common, or 0 if there are no keys. `keys` has the number of keys of each
+/// input, and `bytes` the length of each file of values. One file may hold the values of all inputs.
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
     if let ([values], [bytes], [first, ..]) = (values, bytes, inputs) {
         let keys = keys.iter().sum();
@@ -98,7 +98,7 @@ pub fn known_width(inputs: &[Input], size: usize, values: &[Input]) -> Result<Op
 }
 
 impl Values<Concatenation> {
-    /// Bytes of a value of `keys`, which have `size` bytes each, if all lengths are known.
+    /// Bytes of a value, if all lengths are known. Each of `keys` has `size` bytes.
     pub fn known_width(&self, keys: &Concatenation, size: usize) -> Result<Option<usize>> {
         known_width(keys.inputs(), size, self.input.inputs())
     }

@@ -1,4 +1,5 @@
-//! The jobs of `gmerge sort`: a sort, or by its flags a merge, a check, the first keys, segments or records.
+//! The jobs of `gmerge sort`. Flags select a merge, a check, the first keys, segments or records instead of a sort of
+//! keys.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
 use super::records::TYPE_OF_FIELD;
@@ -47,7 +48,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let flags = common.key_flags(format, order_of(reverse));
     let flags = KeyFlags { is_typed: flags.is_typed || record_args.record_size.is_some(), ..flags };
-    // A kernel that is named is of the GPU.
+    // A named kernel needs the GPU.
     let processors = engine.processors()?;
     let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
     let engine = Processors { engine, ..processors };
@@ -61,7 +62,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
         let how = check::How { unique, silent: only_check_silently };
         return check::keys_or_records(input, flags, record_args, reverse, how, resources, stats);
     }
-    // clap asks for it unless -c or -C is there.
+    // clap requires the output unless -c or -C is given.
     let output = output.ok_or_else(|| Failure::new("--output is missing"))?;
     check_standard_inputs(&inputs, &values, segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
@@ -152,7 +153,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(records, &[only_unique], "records with equal keys may differ in their other bytes")
 }
 
-/// Refuses two tasks at once: two of these flags, or of those about segments.
+/// Refuses two tasks at once: two of these flags or of the flags about segments.
 fn refuse_tasks(args: &SortArgs, [check, merge, top, argsort, records]: &[Flag; 5]) -> Result<()> {
     let all = [
         (*merge, "merges files of sorted keys"),
@@ -178,8 +179,8 @@ fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Optio
     check_standard_input(inputs.chain(values).chain(segments.map(|path| ("OFFSETS".to_owned(), path))))
 }
 
-/// The output of indices of keys: integers of the type that its extension names, or else `u64`. Also gives how many
-/// keys it is enough for.
+/// The output of indices of keys: integers of the type in its extension, by default `u64`. Also returns the limit of
+/// this type.
 fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
     let path = target.path();
     let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);
@@ -195,7 +196,7 @@ fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, I
     let format = format::of_output(path, flags.format)?;
     let endian = format::endian_of_output(path, format, flags.endian, None);
     let container = Container::of_keys(path, format, key_type, endian, None, None)?;
-    // Indices are not negative, so that they are encoded as they are.
+    // Indices are not negative, so that their encoding is the identity of an unsigned type.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
     let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };
     let limit = IndexLimit { path: path.to_owned(), key_type };

@@ -74,7 +74,7 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
         destination: Destination::new(&output, values_output.as_ref(), bytes).or_up_to(most),
         path: &path,
     };
-    // Values of no bytes are those of no keys.
+    // Values have a width of 0 bytes only if there are no keys.
     let options = match (width, &values) {
         (Some(0), Some(_)) => None,
         _ => plan::merge(facts, &resources, max_open)?,
@@ -107,10 +107,11 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
     Ok(())
 }
 
-/// What a merge has come to.
+/// The state of a merge.
 struct Progress {
     unique: bool,
-    /// Of the keys and values that are read, or with `unique` written, if the output will be verified.
+    /// The checksum, if the output will be verified: of all keys and values that are read, or with `unique` that are
+    /// written.
     checksum: Option<Checksum>,
     assume_sorted: bool,
     stats: Stats,
@@ -118,7 +119,7 @@ struct Progress {
     width: usize,
 }
 
-/// Outputs on their way, and the number of their keys.
+/// Outputs that are being written, and the number of their keys.
 type Written = (Writer, Option<Writer>, u64);
 
 impl Progress {
@@ -204,7 +205,7 @@ pub fn write<W: Word>(
 
 /// One run in each file.
 struct Whole {
-    /// For two files.
+    /// The kernel for two files.
     kernel: Option<MergeKernel>,
 }
 

@@ -1,12 +1,11 @@
-//! What is waited for until it is on its disk, and in which order names change: seen in the system calls, where
-//! strace(1) is there to show them.
+//! Which files a run syncs, and the order of its renames: seen in the system calls, if strace(1) is installed.
 
 use crate::common::{Folder, GMERGE, Run, cannot_run};
 use std::fs;
 use std::process::Stdio;
 use std::thread;
 
-/// The system calls that matter here.
+/// The system calls to trace.
 const CALLS: &str = "fsync,syncfs,ftruncate,linkat,renameat,renameat2,rename,flock,pwrite64,write";
 
 /// The names of the system calls of a run, with those of files that calls have.
@@ -25,7 +24,7 @@ fn calls(folder: &Folder, arguments: &str) -> Vec<String> {
     fs::remove_file(&trace).unwrap();
     let path = folder.path("").canonicalize().unwrap();
     let path = path.to_str().unwrap().trim_end_matches('/').to_owned();
-    // Of calls on files of this folder, and of links and renames, which have relative names.
+    // Calls on files of this folder, and links and renames, which have relative names.
     let ours = |line: &&str| line.contains(&path) || line.contains("link") || line.contains("rename");
     let call = |line: &str| {
         let call = line.split_once(' ').map_or(line, |(_, call)| call.trim_start());
@@ -104,7 +103,7 @@ fn nothing_is_waited_for_between_the_names_of_a_pair() {
         prepare("out.rows", values_exist);
         let arguments = "sort in.u32 --values in.rows -o out.u32 --values-out out.rows --engine cpu";
         let calls = calls(&folder, arguments);
-        // Both files, then names, then both are replaced, then the folder.
+        // First both files are synced, then they get names, then they replace the old files, then the folder is synced.
         let names: Vec<&str> = calls[position(&calls, "fsync")..].iter().map(String::as_str).collect();
         let is_known = |call: &&str| !["flock", "write"].contains(call);
         let names: Vec<&str> = names.into_iter().filter(is_known).collect();

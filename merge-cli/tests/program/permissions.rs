@@ -1,4 +1,5 @@
-//! Files and folders that may not be read or written. The superuser may, so that these tests become someone else.
+//! Files and folders that may not be read or written. The superuser may, so these tests run the program as another
+//! user.
 
 use crate::common::{Folder, GMERGE, Run, cannot_run, run_interrupted, run_without_end};
 use rustix::fs::XattrFlags;
@@ -13,16 +14,16 @@ fn set_mode(folder: &Folder, name: &str, mode: u32) {
 
 /// The user and group without privileges.
 const USER: u32 = 65534;
-/// A group that the user may belong to, and a user that no test is.
+/// A group that the user may belong to, and a user that no test runs as.
 const GROUP: u32 = 54321;
 const OTHER: u32 = 12345;
 
 /// A command that runs `gmerge` in `folder` as a user without privileges.
 fn command(folder: &Folder) -> Command {
-    // The folder that the program was built in may be closed to others.
+    // Other users may have no access to the folder of the program.
     if !folder.path("gmerge").exists() {
-        // By another process: what this one has open for writing, children of other tests hold for a moment, and a
-        // program that is being written to cannot be started.
+        // Another process copies the program. If this process wrote the copy, children of other tests would briefly
+        // hold it open for writing, and such a program cannot be started.
         assert!(folder.command("cp").args([GMERGE, "gmerge"]).status().unwrap().success());
         set_mode(folder, "gmerge", 0o755);
     }
@@ -52,7 +53,7 @@ fn folder_with(user: u32, group: u32, mode: u32) -> Folder {
     folder
 }
 
-/// Owner, group and mode.
+/// The owner, the group and the mode of a file.
 fn access(folder: &Folder, name: &str) -> (u32, u32, u32) {
     let metadata = fs::metadata(folder.path(name)).unwrap();
     (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
@@ -61,8 +62,8 @@ fn access(folder: &Folder, name: &str) -> (u32, u32, u32) {
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
 
-/// An access control list: `user` may read and write, the owning group and others may do nothing. The mask makes the
-/// group's bits of the mode 6.
+/// An access control list: `user` may read and write, the owning group and others have no access. By its mask, the
+/// group bits of the mode are 6.
 fn list_for(user: u32) -> Vec<u8> {
     let entries: [(u16, u16, u32); 5] =
         [(1, 6, u32::MAX), (2, 6, user), (4, 0, u32::MAX), (0x10, 6, u32::MAX), (0x20, 0, u32::MAX)];
@@ -93,7 +94,7 @@ fn what_may_not_be_written_is_not_replaced() {
     folder.write("secret.u32", &[9u32]);
     fs::create_dir(folder.path("closed")).unwrap();
     folder.write("closed/old.u32", &[9u32]);
-    // A folder that may be written to, with a file that may not; and a file that may, in a folder that may not.
+    // A read-only file in a writable folder, and a writable file in a read-only folder.
     set_mode(&folder, ".", 0o777);
     set_mode(&folder, "closed.u32", 0o444);
     set_mode(&folder, "secret.u32", 0o000);
@@ -205,7 +206,7 @@ fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
     let run = run_without_end(command.args(["sort", "-", "-o", "out.u32"]), &[0; 64]);
     run.fails(2, &["out.u32: cannot be replaced by a new file: Operation not permitted"]);
     assert_eq!((folder.files().len(), folder.read::<u32>("out.u32")), (3, vec![9]));
-    // A new file is possible there, and one's own can be replaced.
+    // A user can create a file there, and replace their own file.
     for _ in 0..2 {
         self::run(&folder, "sort in.u32 -o new.u32").succeeds();
     }
@@ -222,7 +223,7 @@ fn root_does_not_replace_the_file_of_another_user_in_a_sticky_folder() {
     let mut command = folder.command(GMERGE);
     run_without_end(command.args(["sort", "-", "-o", "out.u32"]), &[0; 64]).fails(2, &[message]);
     folder.run("sort in.u32 --values in.rows -o new --values-out out.u32").fails(2, &[message]);
-    // Somebody else's file or link that is there in the end counts, too.
+    // A file or link of another user that appears during the run is respected, too.
     let other = || std::os::unix::fs::lchown(folder.path("late.u32"), Some(OTHER), Some(OTHER)).unwrap();
     let file = || {
         folder.write("late.u32", &[5u32]);
@@ -258,7 +259,7 @@ fn somebody_elses_links_in_a_sticky_folder_are_not_followed() {
     }
     set_mode(&folder, ".", 0o1777);
     let before = folder.files();
-    // No file is opened here, so that the system is not asked.
+    // No file is opened here, so that the system does not check the link.
     run(&folder, "sort in.u32 -o lost.u32").fails(2, &["lost.u32: Permission denied"]);
     folder.run("sort in.u32 -o lost.u32").fails(2, &["lost.u32: Permission denied"]);
     let is_protected = fs::read_to_string("/proc/sys/fs/protected_symlinks").is_ok_and(|text| text.trim() == "1");
