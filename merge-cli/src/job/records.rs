@@ -110,15 +110,21 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
     }
 }
 
+/// How to sort records.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub reverse: bool,
+    /// Whether the output is read back and checked.
+    pub verify: bool,
+}
+
 /// The job of a sort of records.
-#[expect(clippy::too_many_arguments, reason = "each is a flag or follows from one")]
 pub fn sort(
     args: RecordArgs,
     inputs: Vec<Input>,
     target: OutputTarget,
     flags: KeyFlags,
-    reverse: bool,
-    verify: bool,
+    How { reverse, verify }: How,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {

@@ -2,7 +2,7 @@
 
 use super::engine::{ChosenEngine, work_of};
 use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
-use super::merge::write;
+use super::merge::Columns;
 use super::order::{first_disorder_between, first_disorder_in_runs};
 use crate::coding::{Word, with_word};
 use crate::file::Input;
@@ -63,7 +63,8 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
     };
     let Merged { keys, values, width } = merged?;
     stats.engine = engine.name()?;
-    let (keys, values) = write(&keys, &values, width, output, values_output, &mut stats)?;
+    let columns = Columns { keys: &keys, values: &values, width };
+    let (keys, values) = columns.write(output, values_output, &mut stats)?;
     stats.time(Phase::Write, || commit([keys].into_iter().chain(values)))?;
     stats.print();
     Ok(())

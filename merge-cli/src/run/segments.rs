@@ -1,7 +1,7 @@
 //! A sort of each segment on its own, part by part.
 
 use super::engine::{ChosenEngine, failure, work_of};
-use super::merge;
+use super::merge::Columns;
 use crate::coding::{Word, with_word};
 use crate::file::offsets::Offsets;
 use crate::file::output::commit;
@@ -24,7 +24,7 @@ pub fn run(job: Segments) -> Result<()> {
 }
 
 fn sort<W: Word>(job: Segments) -> Result<()> {
-    let Segments { mut keys, key_type, values, bounds, mut output, resources, mut stats } = job;
+    let Segments { keys, key_type, values, bounds, mut output, resources, mut stats } = job;
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
     let bounds = Bounds::read(bounds)?;
@@ -60,30 +60,40 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         let Parts { writer, values_writer, .. } = parts;
         stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
     } else {
-        // The numbers of keys and values in a pipe are known only after reading all.
-        let keys_path = keys.path().to_owned();
-        let mut all = stats.time(Phase::Read, || keys.read_all::<W>())?;
-        stats.keys = all.len() as u64;
-        bounds.check(&keys_path, stats.keys)?;
-        let offsets = bounds.offsets(all.len());
-        let (mut bytes, mut width, mut values_output) = (Vec::new(), 0, None);
-        if let Some(Values { mut input, output }) = values {
-            bytes = stats.time(Phase::Read, || input.read_all::<u8>())?;
-            let lengths = ([stats.keys], [bytes.len() as u64]);
-            width = values::width(keys.inputs(), &lengths.0, input.inputs(), &lengths.1)?;
-            stats.value_size = Some(width);
-            values_output = Some(output);
-        }
-        // A pipe cannot be read again.
-        stats.add(
-            Part { keys: &mut all, values: &mut bytes, width, offsets: &offsets }.sort(&mut engine, |_| Ok(false))?,
-        );
-        let (writer, values_writer) = merge::write(&all, &bytes, width, output, values_output, &mut stats)?;
-        stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
+        sort_pipe::<W>(keys, values, &bounds, output, &mut engine, &mut stats)?;
     }
     stats.engine = engine.name()?;
     stats.print();
     Ok(())
+}
+
+/// Sorts segments whose number of keys or width of values is known only after all has been read.
+fn sort_pipe<W: Word>(
+    mut keys: Concatenation,
+    values: Option<Values<Concatenation>>,
+    bounds: &Bounds,
+    output: Output,
+    engine: &mut ChosenEngine,
+    stats: &mut Stats,
+) -> Result<()> {
+    let keys_path = keys.path().to_owned();
+    let mut all = stats.time(Phase::Read, || keys.read_all::<W>())?;
+    stats.keys = all.len() as u64;
+    bounds.check(&keys_path, stats.keys)?;
+    let offsets = bounds.offsets(all.len());
+    let (mut bytes, mut width, mut values_output) = (Vec::new(), 0, None);
+    if let Some(Values { mut input, output }) = values {
+        bytes = stats.time(Phase::Read, || input.read_all::<u8>())?;
+        let lengths = ([stats.keys], [bytes.len() as u64]);
+        width = values::width(keys.inputs(), &lengths.0, input.inputs(), &lengths.1)?;
+        stats.value_size = Some(width);
+        values_output = Some(output);
+    }
+    // A pipe cannot be read again.
+    stats.add(Part { keys: &mut all, values: &mut bytes, width, offsets: &offsets }.sort(engine, |_| Ok(false))?);
+    let columns = Columns { keys: &all, values: &bytes, width };
+    let (writer, values_writer) = columns.write(output, values_output, stats)?;
+    stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))
 }
 
 /// Files of keys and values that are sorted part by part, each of whole segments.

@@ -382,3 +382,10 @@ pub fn assert_same<K: TestKey>(found: &[K], expected: &[K], what: &str) {
         panic!("{what}: key {i} is {:?}, expected {:?}", found[i], expected[i]);
     }
 }
+
+/// Ends a test that this machine does not support. Such tests are ignored by default: `.ci/run` runs them, and lists
+/// those that end here.
+#[track_caller]
+pub fn cannot_run(reason: impl std::fmt::Display) -> ! {
+    panic!("cannot run here: {reason}")
+}

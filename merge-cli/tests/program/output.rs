@@ -1,6 +1,6 @@
 //! Targets of output: files, links, devices, and existing files.
 
-use crate::common::{Folder, GMERGE, Run, run_interrupted, run_without_end};
+use crate::common::{Folder, GMERGE, Run, cannot_run, run_interrupted, run_without_end};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -320,14 +320,14 @@ fn keys_and_values_are_restored_if_one_of_them_cannot_be_replaced() {
 }
 
 #[test]
+#[ignore = "needs the right to mount"]
 fn a_mount_point_is_refused_before_the_work() {
     let folder = folder();
     folder.write("out.u32", &[9u32]);
     let script = format!("mount --bind out.u32 out.u32 && echo mounted && exec {GMERGE} sort - -o out.u32");
     let run = run_without_end(folder.command("unshare").args(["--mount", "sh", "-c", &script]), &[0; 64]);
     if run.stdout() != b"mounted\n" {
-        eprintln!("NOT TESTED: unshare(1) and mount(8) cannot mount a file: {}", run.stderr());
-        return;
+        cannot_run(format_args!("unshare(1) and mount(8) cannot mount a file: {}", run.stderr()));
     }
     run.fails(2, &["out.u32: is a mount point"]);
     assert_eq!((folder.files(), folder.read::<u32>("out.u32")), (vec!["in.u32".into(), "out.u32".into()], vec![9]));

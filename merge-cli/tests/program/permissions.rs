@@ -1,7 +1,7 @@
 //! Files and folders that may not be read or written. The superuser may, so these tests run the program as another
 //! user.
 
-use crate::common::{Folder, GMERGE, Run, run_interrupted, run_without_end};
+use crate::common::{Folder, GMERGE, Run, cannot_run, run_interrupted, run_without_end};
 use rustix::fs::XattrFlags;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -39,19 +39,18 @@ fn run(folder: &Folder, arguments: &str) -> Run {
     Run::of(command(folder).args(arguments.split_whitespace()))
 }
 
-/// A folder that everyone may write to, with keys in `in.u32`, and `out.u32` with this owner, group and mode. `None`,
-/// with a warning, unless the superuser runs the test.
-fn folder_with(user: u32, group: u32, mode: u32) -> Option<Folder> {
+/// A folder that all may write to, with keys in `in.u32`, and `out.u32` with this owner, group and mode. Only the
+/// superuser can make it.
+fn folder_with(user: u32, group: u32, mode: u32) -> Folder {
     let folder = Folder::new();
     folder.write("in.u32", &[2u32, 1]);
     folder.write("out.u32", &[9u32]);
     set_mode(&folder, ".", 0o777);
     if let Err(error) = std::os::unix::fs::chown(folder.path("out.u32"), Some(user), Some(group)) {
-        eprintln!("NOT TESTED: only the superuser can give files to others: {error}");
-        return None;
+        cannot_run(format_args!("only the superuser can give files to others: {error}"));
     }
     set_mode(&folder, "out.u32", mode);
-    Some(folder)
+    folder
 }
 
 /// The owner, the group and the mode of a file.
@@ -74,10 +73,10 @@ fn list_for(user: u32) -> Vec<u8> {
     [2u32.to_le_bytes().to_vec()].into_iter().chain(entries.map(bytes)).flatten().collect()
 }
 
-/// Sets an extended attribute. Returns false, with a warning, if the file system does not support them.
-fn set_attribute(folder: &Folder, file: &str, name: &str, value: &[u8]) -> bool {
+/// Sets an extended attribute.
+fn set_attribute(folder: &Folder, file: &str, name: &str, value: &[u8]) {
     let result = rustix::fs::setxattr(folder.path(file), name, value, XattrFlags::empty());
-    result.inspect_err(|error| eprintln!("NOT TESTED: {name} cannot be set: {error}")).is_ok()
+    result.unwrap_or_else(|error| cannot_run(format_args!("{name} cannot be set: {error}")));
 }
 
 fn attribute(folder: &Folder, file: &str, name: &str) -> Option<Vec<u8>> {
@@ -126,8 +125,9 @@ fn somebody_elses_file_keeps_its_mode_but_does_not_lend_new_rights() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn a_group_that_the_user_belongs_to_is_kept() {
-    let Some(folder) = folder_with(0, GROUP, 0o2670) else { return };
+    let folder = folder_with(0, GROUP, 0o2670);
     run(&folder, "sort in.u32 -o out.u32").fails(2, &["out.u32: Permission denied"]);
     let groups = format!("--reuid={USER} --regid={USER} --groups={GROUP} ./gmerge sort in.u32 -o out.u32");
     let run = Run::of(folder.command("setpriv").args(groups.split(' ')));
@@ -136,24 +136,24 @@ fn a_group_that_the_user_belongs_to_is_kept() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn the_rights_of_a_group_do_not_pass_to_another() {
     for (old, expected) in [(0o676, 0o666), (0o626, 0o622), (0o7662, 0o1622)] {
-        let Some(folder) = folder_with(0, GROUP, old) else { return };
+        let folder = folder_with(0, GROUP, old);
         run(&folder, "sort in.u32 -o out.u32").succeeds();
         assert_eq!(access(&folder, "out.u32"), (USER, USER, expected), "{old:o}");
     }
 }
 
 #[test]
+#[ignore = "needs access control lists"]
 fn an_access_control_list_is_kept() {
     let folder = Folder::new();
     folder.write("in.u32", &[2u32, 1]);
     folder.write("out.u32", &[9u32]);
     set_mode(&folder, "out.u32", 0o600);
     let list = list_for(OTHER);
-    if !set_attribute(&folder, "out.u32", ACCESS, &list) {
-        return;
-    }
+    set_attribute(&folder, "out.u32", ACCESS, &list);
     let before = access(&folder, "out.u32");
     assert_eq!(before.2, 0o660);
     folder.run("sort in.u32 -o out.u32").succeeds();
@@ -161,25 +161,24 @@ fn an_access_control_list_is_kept() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn an_access_control_list_that_cannot_be_kept_becomes_a_private_file() {
-    let Some(folder) = folder_with(0, 0, 0o600) else { return };
-    if set_attribute(&folder, "out.u32", ACCESS, &list_for(USER)) {
-        run(&folder, "sort in.u32 -o out.u32").succeeds();
-        let expected = ((USER, USER, 0o600), None);
-        assert_eq!((access(&folder, "out.u32"), attribute(&folder, "out.u32", ACCESS)), expected);
-    }
+    let folder = folder_with(0, 0, 0o600);
+    set_attribute(&folder, "out.u32", ACCESS, &list_for(USER));
+    run(&folder, "sort in.u32 -o out.u32").succeeds();
+    let expected = ((USER, USER, 0o600), None);
+    assert_eq!((access(&folder, "out.u32"), attribute(&folder, "out.u32", ACCESS)), expected);
 }
 
 #[test]
+#[ignore = "needs access control lists"]
 fn the_default_list_of_a_folder_is_for_new_files_only() {
     let folder = Folder::new();
     folder.write("in.u32", &[2u32, 1]);
     folder.write("out.u32", &[9u32]);
     set_mode(&folder, "out.u32", 0o660);
     let list = list_for(OTHER);
-    if !set_attribute(&folder, ".", DEFAULT, &list) {
-        return;
-    }
+    set_attribute(&folder, ".", DEFAULT, &list);
     folder.run("sort in.u32 -o out.u32").succeeds();
     assert_eq!((access(&folder, "out.u32").2, attribute(&folder, "out.u32", ACCESS)), (0o660, None));
     folder.run("sort in.u32 -o new.u32").succeeds();
@@ -187,18 +186,19 @@ fn the_default_list_of_a_folder_is_for_new_files_only() {
 }
 
 #[test]
+#[ignore = "needs extended attributes"]
 fn user_attributes_are_kept() {
     let folder = Folder::new();
     folder.write("out.u32", &[9u32, 8]);
-    if set_attribute(&folder, "out.u32", "user.origin", b"a sensor") {
-        folder.run("sort out.u32 -o out.u32").succeeds();
-        assert_eq!(attribute(&folder, "out.u32", "user.origin").unwrap(), b"a sensor");
-    }
+    set_attribute(&folder, "out.u32", "user.origin", b"a sensor");
+    folder.run("sort out.u32 -o out.u32").succeeds();
+    assert_eq!(attribute(&folder, "out.u32", "user.origin").unwrap(), b"a sensor");
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
-    let Some(folder) = folder_with(OTHER, OTHER, 0o666) else { return };
+    let folder = folder_with(OTHER, OTHER, 0o666);
     set_mode(&folder, ".", 0o1777);
     // The folder's owner may replace all files in it.
     std::os::unix::fs::chown(folder.path("."), Some(OTHER), None).unwrap();
@@ -213,8 +213,9 @@ fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn root_does_not_replace_the_file_of_another_user_in_a_sticky_folder() {
-    let Some(folder) = folder_with(OTHER, OTHER, 0o666) else { return };
+    let folder = folder_with(OTHER, OTHER, 0o666);
     folder.write("in.rows", &[1u8, 2]);
     set_mode(&folder, ".", 0o1777);
     let message =
@@ -248,8 +249,9 @@ fn root_does_not_replace_the_file_of_another_user_in_a_sticky_folder() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn somebody_elses_links_in_a_sticky_folder_are_not_followed() {
-    let Some(folder) = folder_with(USER, USER, 0o666) else { return };
+    let folder = folder_with(USER, USER, 0o666);
     let links = [("link.u32", "out.u32", OTHER), ("lost.u32", "new.u32", OTHER), ("own.u32", "own", USER)];
     for (link, target, user) in links {
         std::os::unix::fs::symlink(target, folder.path(link)).unwrap();
@@ -266,7 +268,6 @@ fn somebody_elses_links_in_a_sticky_folder_are_not_followed() {
         folder.run("sort in.u32 -o link.u32").fails(2, &["link.u32: Permission denied"]);
         assert_eq!(folder.read::<u32>("out.u32"), [9]);
     } else {
-        eprintln!("NOT TESTED: fs.protected_symlinks is off");
         run(&folder, "sort in.u32 -o link.u32").succeeds();
     }
     run(&folder, "sort in.u32 -o own.u32").succeeds();

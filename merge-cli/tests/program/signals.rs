@@ -1,7 +1,7 @@
 //! Signals: the old file stays or there is none, no temporary file remains, and the exit code is the shell's for the
 //! signal.
 
-use crate::common::{Folder, GMERGE, Run, spawn, wait_until};
+use crate::common::{Folder, GMERGE, Run, cannot_run, spawn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -61,6 +61,7 @@ fn while_writing_a_file() {
 }
 
 #[test]
+#[ignore = "needs the right to mount"]
 fn a_temporary_file_with_a_name_is_removed() {
     let folder = Folder::new();
     // Without /proc, an unnamed file cannot get a name later.
@@ -71,8 +72,7 @@ fn a_temporary_file_with_a_name_is_removed() {
     let named = || folder.files().iter().any(|name| name.starts_with(".gmerge-") && name.ends_with(".tmp"));
     wait_until("there is a temporary file or an error", || named() || has_ended(&child));
     if !named() {
-        eprintln!("NOT TESTED: unshare(1) cannot hide /proc: {}", Run::until_end(script, child).stderr());
-        return;
+        cannot_run(format_args!("unshare(1) cannot hide /proc: {}", Run::until_end(script, child).stderr()));
     }
     send(&child, Signal::TERM);
     assert_eq!(exit_code(child), Some(143));
@@ -93,8 +93,8 @@ fn a_kill_that_cannot_be_handled_leaves_nothing_behind() {
         send(&child, Signal::KILL);
         assert_eq!(exit_code(child), None);
         if has_name && !supports_unnamed_files(&folder) {
-            eprintln!("NOT TESTED: the file system of the temporary folder has no unnamed files");
-            return;
+            assert_eq!(folder.files().len(), before.len() + 1);
+            continue;
         }
         assert_eq!(folder.files(), before);
     }

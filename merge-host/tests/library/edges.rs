@@ -1,5 +1,5 @@
 //! Arguments at the ends of their ranges: 0, the greatest numbers, elements without a size, empty slices, and lengths
-//! that do not fit. Each call returns, with an error where it cannot do what is asked for.
+//! that do not fit. Each call returns a result or an error.
 
 use crate::external::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::window::{self, Window};
@@ -77,7 +77,7 @@ fn the_least_memory_is_enough_and_less_is_refused() {
                 assert_eq!((error.memory, error.needed, error.key, error.width), (memory, least, 4, width));
             }
         }
-        // What fits in memory needs no more.
+        // Keys that fit in memory need no more than their memory.
         let few = pairs::<u32>(3, 1 << 31, width);
         let options = Options { width, ..Options::new(Shape { key: 4, width }.in_memory(3) as u64) };
         let begin = || Ok(ToVec::new(width, Calls::default()));
@@ -91,7 +91,7 @@ fn options_of_any_size() {
         for memory in [0, 1 << 20, u64::MAX] {
             let options = Options { width, fan_in: Some(usize::MAX), ..Options::new(memory) };
             let begin = || Ok(ToVec::<u32>::new(0, Calls::default()));
-            // There are no keys to be read, so that there is no payload either.
+            // There are no keys to read, so there is no payload.
             let none = FromSlice::new(pairs(0, 1, 0), 0);
             let sorted = external::sort(&options, none, begin, &mut &Engine::cpu(), &mut ());
             assert_eq!(sorted.unwrap().1.keys_read, 0);
@@ -144,7 +144,7 @@ fn fields_anywhere_are_refused_where_records_do_not_have_them() {
                 }
             }
         }
-        // Two fields that have too many bytes only together.
+        // Two fields that exceed the limit only in total.
         let key = RecordKey::new(&[Field::bytes(0, usize::MAX), Field::bytes(0, usize::MAX)]);
         assert_eq!((key.size(), key.end()), (usize::MAX, usize::MAX));
         let long = RecordKey::new(&[Field::bytes(0, 17 << 20)]);
@@ -171,7 +171,7 @@ fn records_of_any_size() {
             records::argsort::<u32>(&engine, &key, size, &[], &mut []).unwrap();
         }
     }
-    // An index that is too great panics, also where its product with the size does not.
+    // An index that is too great panics, even if its product with the size overflows to a valid offset.
     let gathered = |index: u64| catch_unwind(|| records::gather(b"aabb", 2, &[index], 0, &mut [0; 2]));
     assert!(gathered(1).is_ok());
     for index in [2, 1 << 63, u64::MAX] {
@@ -198,7 +198,7 @@ fn permutations_of_nothing_and_of_what_is_not_there() {
         assert!(gathered(2, index).is_err(), "{index}");
     }
     for width in ENDS.into_iter().skip(1) {
-        // Two values of that width are not in one byte, also where the number of bytes overflows.
+        // Two values of this width do not fit one byte, even if the number of bytes overflows.
         assert!(catch_unwind(|| permutation::gather(width, &[&[0; 1]], &[0u32, 0], &mut [0])).is_err(), "{width}");
         assert!(catch_unwind(|| unique(&mut [1, 1], &mut [0], width, None)).is_err(), "{width}");
     }
@@ -214,7 +214,7 @@ fn permutations_of_nothing_and_of_what_is_not_there() {
     assert_eq!(first_unsorted::<u8>(&[]), None);
 }
 
-/// As many elements as there are numbers, which have no size.
+/// `count` elements without a size.
 fn units(count: usize) -> Vec<()> {
     vec![(); count]
 }
@@ -369,7 +369,7 @@ fn splits_at_any_rank() {
     for bits in [1, 3, 16] {
         let splits = |ranks: &[u64]| exact_splits(&mut InMemory::new(&runs), ranks, bits).unwrap();
         assert_eq!(splits(&[]), [0; 0]);
-        // A rank behind all keys is that of their end.
+        // A rank behind all keys gives the split at the end.
         for rank in [7, 8, u64::MAX] {
             assert_eq!(splits(&[rank, 0, rank]), [4, 0, 3, 0, 0, 0, 4, 0, 3], "{rank}");
         }

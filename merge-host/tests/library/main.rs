@@ -1,4 +1,4 @@
-//! Tests of the library as its users see it, in one program, so that the engine is compiled once for each type.
+//! Tests of the library as its users see it. They are one program, so that the engine is compiled once for each type.
 
 #[macro_use]
 mod common;

@@ -1,5 +1,5 @@
-//! Calls in a process whose memory is limited, from too little up to enough: each succeeds, or fails with an error that
-//! says so, and loses nothing. The program never ends.
+//! Calls in a process with limited memory, from too little up to enough. Each call succeeds, or returns an error for
+//! the lack of memory, and loses no element. The process is never aborted.
 
 use crate::external::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::{self, Options};
@@ -12,22 +12,22 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Names the child process.
+/// Identifies the child process.
 const CHILD: &str = "MEMORY_LIMIT_TEST";
-/// Enough elements for two threads.
+/// A number of elements that is worth two threads.
 const COUNT: usize = 150_000;
-/// Bytes by which a limit differs from the next.
+/// The difference of two limits in bytes.
 const STEP: u64 = 900 << 10;
 /// More bytes than any call needs.
 const MOST: u64 = 256 << 20;
 
-/// Bytes of the address space that this process uses.
+/// The number of bytes of this process's address space in use.
 fn used() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').next().unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64
 }
 
-/// Calls `work` while the system gives no more than `room` bytes.
+/// Calls `work` while the system provides at most `room` more bytes.
 fn within<T>(room: u64, work: impl FnOnce() -> T) -> T {
     let before = getrlimit(Resource::As);
     setrlimit(Resource::As, Rlimit { current: Some(used() + room), ..before }).unwrap();
@@ -36,8 +36,8 @@ fn within<T>(room: u64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Calls `work` on fresh data with more and more memory until it has succeeded twice. `check` is told whether it has,
-/// and the data.
+/// Calls `work` on fresh data with more and more memory until it has succeeded twice. `check` receives whether it has
+/// succeeded, and the data.
 fn check_all<D>(
     name: &str,
     make: impl Fn() -> D,
@@ -45,7 +45,7 @@ fn check_all<D>(
     check: impl Fn(bool, D) -> bool,
 ) {
     let (mut failed, mut succeeded) = (0, 0);
-    // Others in each run of the tests.
+    // Each run of the tests has other limits.
     let first = u64::from(std::process::id()) * 4096 % STEP;
     for room in (first..MOST).step_by(STEP as usize) {
         let mut data = make();
@@ -65,10 +65,10 @@ fn check_all<D>(
     panic!("{name}: {MOST} bytes are not enough");
 }
 
-/// The number of elements that there are.
+/// The number of elements that exist.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// An element that owns memory, and counts.
+/// An element that owns memory. [`ALIVE`] counts the elements.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Owned(Box<u64>);
 
@@ -87,7 +87,7 @@ impl Drop for Owned {
 
 /// A permutation of the numbers below `COUNT`.
 fn number(i: usize) -> u64 {
-    // The factor is odd and no multiple of 3 or 5.
+    // The factor and `COUNT` have no common divisor: the factor is odd and not a multiple of 3 or 5.
     (i * 77_773 % COUNT) as u64
 }
 
@@ -99,14 +99,14 @@ fn owned() -> Vec<Owned> {
     numbers().into_iter().map(Owned::new).collect()
 }
 
-/// Whether `found` are the numbers below `COUNT`, in order if `is_sorted`.
+/// Whether `found` has each number below `COUNT` once, in order if `is_sorted`.
 fn are_numbers(is_sorted: bool, mut found: Vec<u64>) -> bool {
     let was_sorted = found.is_sorted();
     found.sort();
     (was_sorted || !is_sorted) && found.into_iter().eq(0..COUNT as u64)
 }
 
-/// [`are_numbers`] of elements, each of which is there once.
+/// [`are_numbers`] of elements, and whether each element is dropped once.
 fn are_owned(is_sorted: bool, found: Vec<Owned>) -> bool {
     let is_right = are_numbers(is_sorted, found.iter().map(|element| *element.0).collect());
     drop(found);
@@ -216,7 +216,7 @@ fn check_elements(engine: &dyn Fn() -> Engine) {
             keys.iter().eq(values.iter().map(|value| &*value.0)) && are_numbers(ok, keys) && are_owned(ok, values)
         },
     );
-    // The elements are dropped if there is no memory.
+    // Without enough memory the elements are dropped.
     let runs = || {
         let (a, b) = (0..COUNT as u64).partition(|number| number % 3 == 0);
         [a, b].map(|run: Vec<u64>| run.into_iter().map(Owned::new).collect::<Vec<_>>())
@@ -245,7 +245,7 @@ fn check_elements(engine: &dyn Fn() -> Engine) {
 }
 
 fn check_records(engine: &dyn Fn() -> Engine) {
-    // Words that are equal in large groups and in small ones, and then differ.
+    // Large groups and small groups of equal first words, with different next words.
     let record = |i: usize| {
         let number = number(i);
         let group = if number < COUNT as u64 / 2 { 0 } else { number / 40 };
@@ -364,7 +364,7 @@ fn check_external(engine: &dyn Fn() -> Engine) {
 #[test]
 fn too_little_memory_is_an_error_and_loses_nothing() {
     if env::var(CHILD).is_err() {
-        // With the allocator's own thresholds memory that was freed is used again, so that less of it fails.
+        // By its default thresholds the allocator would reuse freed memory, so that fewer allocations fail.
         let strict = [
             ("MALLOC_ARENA_MAX", "1"),
             ("MALLOC_MMAP_THRESHOLD_", "32768"),

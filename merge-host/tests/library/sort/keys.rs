@@ -28,7 +28,7 @@ fn sorts_every_length_and_kind() {
 }
 
 fn many_keys<K: TestKey>(seed: u64) {
-    // Enough for all threads of each engine, and a last run that is shorter.
+    // Enough keys for all threads of each engine, and a shorter last run.
     let length = 200_003;
     let mut rng = rng(seed);
     for engine in cpu_engines() {
@@ -61,7 +61,7 @@ fn sorts_with_every_kernel() {
     for kernel in SortKernel::ALL {
         for engine in [Engine::gpu(0), Ok(Engine::cpu())].into_iter().flatten() {
             let engine = engine.with_sort_kernel(kernel);
-            // GPUs divide many keys. The CPU's methods do not change beyond 2^20.
+            // GPUs divide many keys. The CPU's methods do not change above 2^20 keys.
             let many = if engine.kind() == EngineKind::Gpu { 1 << 22 } else { 1 << 20 };
             let what = || format!("{kernel}, seed {seed}");
             check(&engine, keys::<u32>("any bits", many + 1, &mut rng(seed)), what);
