@@ -8,8 +8,8 @@
 //!   level 1   ├ table ┼── table ───┼─ table ────┤         adjacent; their keys do not overlap
 //! ```
 //!
-//! Of the entries with equal keys, the newest is valid. Merges are stable, so it comes first if newer runs precede
-//! older ones, and the others are dropped. An entry may mark its key as deleted; the last level keeps no such entries.
+//! Of entries with equal keys, the newest is valid. Merges are stable, so it comes first if newer runs precede older
+//! runs, and the others are dropped. An entry may mark its key as deleted. The last level keeps no such entries.
 //!
 //! ```sh
 //! cargo run --release --example compaction
@@ -49,7 +49,7 @@ impl Run {
         Run { keys: vec![0; length], entries: vec![NONE; length] }
     }
 
-    /// The first entry of each key, without those for which `keep` returns false.
+    /// The first entry of each key, unless `keep` returns false for it.
     fn first_of_each(&self, keep: impl Fn(&Entry) -> bool) -> Self {
         let mut first = Run::default();
         let mut last = None;
@@ -108,7 +108,7 @@ impl Store {
     /// Sorts the writes in memory into a run of level 0.
     fn flush(&mut self) -> Result<(), Error> {
         let mut run = std::mem::take(&mut self.memory);
-        // The newest entry comes first. The sort is stable, so it also comes first among those of its key.
+        // The newest entry comes first. The sort is stable, so it also comes first among the entries of its key.
         run.keys.reverse();
         run.entries.reverse();
         self.engine.sort_with(SortOrder::Ascending, (&mut run.keys, &mut run.entries))?;

@@ -1,4 +1,4 @@
-//! Merges many sorted runs into one: the logs of sensors, whose keys are times and whose values are readings.
+//! Merges many sorted runs into one: the logs of sensors, with times as keys and readings as values.
 //!
 //! ```sh
 //! cargo run --release --example merge_runs
@@ -32,7 +32,7 @@ pub fn main() -> Result<(), Error> {
     println!("{SENSORS} logs of {total} readings took {:?}", timing.compute);
 
     assert_eq!(first_unsorted(&times), None);
-    // Readings with equal times are in the order of the runs, which is that of the sensors.
+    // Readings with equal times are in the order of the runs, so in the order of the sensors.
     let together: Vec<_> = times.iter().zip(&readings).collect();
     assert!(together.windows(2).all(|pair| (pair[0].0, pair[0].1.sensor) <= (pair[1].0, pair[1].1.sensor)));
     // No reading is lost, and each has its time.

@@ -1,12 +1,12 @@
-//! Times sorts of elements of any type beside rayon's stable sorts, in one run, alternating.
+//! Times sorts of elements of any type and rayon's stable sorts, alternating in one run.
 //!
 //! ```sh
 //! cargo run --release -p merge-host --example sort_elements -- 1000000 2
 //! ```
 //!
-//! The arguments are the number of elements, that of threads, and how often each sort is repeated. The times are in
-//! nanoseconds for each element: medians, and minima, which say more on a machine that has other work. Both libraries
-//! sort copies of the same elements.
+//! The arguments are the numbers of elements, of threads, and of repetitions. The times are in nanoseconds per element:
+//! medians and minima. Minima are more reliable on a machine with other work. Both libraries sort copies of the same
+//! elements.
 
 use merge_host::{Engine, Error, SortKey};
 use rayon::ThreadPoolBuilder;
@@ -76,7 +76,7 @@ impl Run {
     ) {
         let mut state = 7;
         let items: Vec<T> = (0..self.count).map(|_| make(split_mix(&mut state))).collect();
-        // Few elements are sorted often, so that a measurement takes long enough.
+        // Small inputs are sorted several times, so that a measurement takes long enough.
         let copies = (200_000 / self.count.max(1)).max(1);
         let mut times = [vec![], vec![]];
         for _ in 0..self.repeats {

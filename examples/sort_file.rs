@@ -45,7 +45,7 @@ impl Target<u64> for Output {
 pub fn sort_file(input: &Path, output: &Path, memory: u64) -> Result<Summary, Box<dyn Error>> {
     let file = File::open(input)?;
     let keys = file.metadata()?.len() / 8;
-    // The runs need as much space as the input, which temporary folders in memory do not have.
+    // The runs need the space of the input, which temporary folders in memory do not have.
     let folder = Path::new(".").join(output).parent().map(Path::to_owned).unwrap_or_default();
     let options = Options { folder, ..Options::new(memory) };
     let begin = || Ok(Output(File::create(output)?));

@@ -19,7 +19,7 @@ pub fn main() -> Result<(), Error> {
     assert_eq!(numbers[..5], [f64::NEG_INFINITY, -1.0, -0.0, 0.0, 2.5]);
     assert!(numbers[2].is_sign_negative() && numbers[5].is_nan());
 
-    // Each key has a value, which may be anything that implements `Copy`: a word, an index, a record.
+    // Each key has a value of any type that implements `Copy`: a word, an index, a record.
     let mut words = vec!["pear", "fig", "apple", "kiwi"];
     let mut lengths: Vec<u32> = words.iter().map(|word| word.len() as u32).collect();
     engine.sort_with(SortOrder::Descending, (&mut lengths, &mut words))?;

@@ -1,15 +1,15 @@
 //! Provides the compiled kernels: `OUT_DIR/modules.rs` names them and includes them, compressed.
 //!
-//! The manifest in `kernels-gpu/ptx` has the hash of the sources that the modules there were made from. Where that is
-//! the hash of the sources at hand they are used as they are, and no kernel compiler is needed. Where the sources have
-//! changed since, the kernels are compiled afresh; without a compiler the build fails, because a library with kernels
-//! of other sources than its own may launch them with the wrong arguments.
+//! The manifest in `kernels-gpu/ptx` has the hash of the sources of the compiled modules. If it equals the hash of the
+//! current sources, the modules are used, and no kernel compiler is needed. If the sources have changed, the kernels
+//! are compiled again. Without a compiler the build then fails, because a library with kernels of other sources may
+//! launch them with wrong arguments.
 //!
-//! `CUDA_BUILDER_PTX_DIR=folder` compiles in any case and writes the modules to that folder.
+//! `CUDA_BUILDER_PTX_DIR=folder` always compiles, and writes the modules to this folder.
 //!
-//! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities, which the driver need not compile
-//! at the first launch. That takes NVIDIA's `ptxas`, on the path or named by `PTXAS`. Where the variable is not set, it
-//! is added for [`CAPABILITIES`] to what is built for release, if `ptxas` is there.
+//! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities, so that the driver does not
+//! compile at the first launch. It needs NVIDIA's `ptxas`, on the path or named by `PTXAS`. If the variable is not set,
+//! a release build adds machine code for [`CAPABILITIES`] if it finds `ptxas`.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -31,7 +31,7 @@ mod kernels {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
-    /// What the kernels are made from, relative to the workspace's root.
+    /// The sources of the kernels, relative to the root of the workspace.
     const SOURCES: [&str; 7] = [
         "kernels-gpu/Cargo.toml",
         "kernels-gpu/src",
@@ -41,10 +41,10 @@ mod kernels {
         "rust-cuda/cuda_std_macros/src",
         "merge-host/build.rs",
     ];
-    /// Sources under those that the GPU does not see.
+    /// Folders in the sources that are not compiled for the GPU.
     const SKIPPED: [&str; 1] = ["rust-cuda/cuda_std/src/emulator"];
 
-    /// The level of DEFLATE's compression: higher ones take longer and save little.
+    /// The compression level of DEFLATE. Higher levels take longer and save little.
     const COMPRESSION: u8 = 6;
 
     /// The generations of GPUs that run the kernels: Ampere, Hopper, Blackwell.
@@ -69,7 +69,7 @@ mod kernels {
             exit(1)
         });
         let mut list = String::from("[\n");
-        // Compressed, PTX takes a tenth of its bytes, and machine code a quarter.
+        // Compressed PTX has a tenth of the bytes, and compressed machine code a quarter.
         let include = |file: String, bytes: &[u8]| {
             let path = out.join(format!("{file}.deflate"));
             fs::write(&path, compress_to_vec(bytes, COMPRESSION)).expect("OUT_DIR is writable");
@@ -89,10 +89,10 @@ mod kernels {
         fs::write(out.join("modules.rs"), list).expect("OUT_DIR is writable");
     }
 
-    /// Machine code of modules for compute capabilities.
+    /// Machine code: the name of a module, a compute capability, and the bytes.
     type Codes = Vec<(String, u32, Vec<u8>)>;
 
-    /// Assembles all modules, on all cores, for the compute capabilities that are wanted.
+    /// Assembles all modules for the requested compute capabilities, on all cores.
     fn machine_code(modules: &Modules) -> Result<Codes, CudaBuilderError> {
         let wanted: Vec<u32> = match env::var("CUDA_BUILDER_SM") {
             Ok(list) => list.split(',').filter(|word| !word.is_empty()).map(capability).collect(),

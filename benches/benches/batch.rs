@@ -73,7 +73,7 @@ fn on_gpu(criterion: &mut Criterion) {
             );
         }
     }
-    // Half as many keys, because memory also holds two offsets for each problem.
+    // Half of the keys, because memory also holds two offsets for each problem.
     let n = n / 2;
     let problems = n / 100;
     let side = |seed| {

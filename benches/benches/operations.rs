@@ -1,7 +1,7 @@
 //! Set operations, groups of equal keys, bounds, sorts of segments and the first k keys, on the CPU engine and on a
 //! GPU.
 //!
-//! `gpu_test --sets --segments --top` has more rows, those of the peers in `benches/peers/operations`.
+//! `gpu_test --sets --segments --top` has more rows, with the names of the peers' rows in `benches/peers/operations`.
 
 use benches::{Device, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
@@ -15,15 +15,15 @@ type Group<'a> = BenchmarkGroup<'a, WallTime>;
 /// The length of a segment.
 const SEGMENT: usize = 100;
 
-/// The number of first keys: those of the smallest size.
+/// The number of first keys, which equals the smallest number of keys.
 const FIRST: usize = 1024;
 
-/// The keys of all rows, and how many are in the results.
+/// The keys of all rows, and the numbers of keys in the results.
 struct Inputs<T> {
-    /// Two sorted halves. Each key is one of n / 2.
+    /// Two sorted halves. Keys have n / 2 possible values.
     a: Vec<T>,
     b: Vec<T>,
-    /// Both, sorted.
+    /// The keys of both halves, sorted.
     all: Vec<T>,
     unsorted: Vec<T>,
     kept: [usize; 4],
@@ -48,7 +48,7 @@ impl<T: Key> Inputs<T> {
         Self { a, b, all, unsorted: uniform(n, 3), kept, groups: out.len() }
     }
 
-    /// The bytes of all keys and of `written` keys, with as many `more` bytes beside each.
+    /// The bytes of all keys and of `written` keys, with `more` additional bytes for each key.
     fn bytes(&self, written: usize, more: [usize; 2]) -> usize {
         self.all.len() * (size_of::<T>() + more[0]) + written * (size_of::<T>() + more[1])
     }
@@ -58,11 +58,10 @@ fn id<T: Key>(name: &str, lg: u32) -> BenchmarkId {
     BenchmarkId::new(format!("{}/{name}", T::NAME), format!("2^{lg}"))
 }
 
-/// Bytes of a bound beside a key, of which half are needles.
+/// Additional bytes for each key in rows of bounds: half of the keys are needles, and a needle has a bound.
 const OF_BOUND: usize = size_of::<u32>() / 2;
 
-/// Measures calls that leave their inputs as they are: the name of a row, the bytes that are read and written, and the
-/// call.
+/// Measures calls that do not change their inputs: the name of a row, the bytes read and written, and the call.
 macro_rules! rows {
     ($row:ident: $($name:expr, $bytes:expr, $call:expr;)*) => {
         $($row(&$name.to_string(), $bytes, &mut || $call.map(|_| ()));)*

@@ -1,7 +1,7 @@
 //! Sorts by size, key type and distribution, of key-value pairs and of indices, on the CPU engine and on a GPU.
 //!
-//! The keys are those of `gpu_test` and of `benches/peers/peers.cu`. Before the rows of an array on the GPU comes a
-//! line with its digest, which the other two print, too.
+//! The keys are the same as in `gpu_test` and in `benches/peers/peers.cu`. A line with the digest of an array on the
+//! GPU precedes its rows. The other two programs print this digest, too.
 
 use benches::{Device, brief, one_size, sizes};
 use criterion::measurement::WallTime;
@@ -42,7 +42,7 @@ fn cpu<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, id: Benchm
     });
 }
 
-/// Random bits, which for floats include NaNs.
+/// Random bits, including NaNs for floats.
 fn cpu_uniform<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, lg: u32) {
     cpu(group, engine, BenchmarkId::new(K::NAME, power(lg)), &Distribution::Uniform.keys::<K>(1 << lg));
 }
@@ -102,7 +102,7 @@ fn on_cpu(criterion: &mut Criterion) {
     cpu_argsort::<u64>(&mut group, &engine, lg);
 }
 
-/// The distributions of integers without the first, which is the uniform one: its rows have the name of the type alone.
+/// The distributions of integers, without uniform, the first. Rows of uniform keys have only the name of the type.
 fn other_than_uniform() -> &'static [Distribution] {
     &Distribution::OF_INTEGERS[1..]
 }
@@ -131,7 +131,7 @@ fn gpu<K: GpuKey>(
     });
 }
 
-/// Sorts key-value pairs, whose values are their indices at first.
+/// Sorts keys with their indices as values.
 fn gpu_pairs<K: GpuKey, V: Key>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
@@ -149,7 +149,7 @@ fn gpu_pairs<K: GpuKey, V: Key>(
     });
 }
 
-/// Sorts the keys and computes the permutation that does.
+/// Computes the permutation that sorts the keys.
 fn gpu_argsort<K: GpuKey>(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceArray<K>, lg: u32) {
     let n = unsorted.len();
     let (keys, mut indices) = (RefCell::new(device.buffer::<K>(n)), device.buffer::<u32>(n));
@@ -188,15 +188,14 @@ fn gpu_pairs_distributions(
     }
 }
 
-/// The most keys of the course's sort from runs of one key on, as a power of two: about 2^17 launches, one after the
-/// other.
+/// The most keys of the course's sort from runs of one key on, as a power of two: about 2^17 consecutive launches.
 const MOST_OF_COURSE: u32 = 16;
 
-/// The same with the first passes by the batch kernel.
+/// The most keys if the batch kernel makes the first passes, as a power of two.
 const MOST_OF_COURSE_BY_BATCHES: u32 = 24;
 
-/// The course's sort of d keys, by passes of `pathBig_k` and `mergeBig_k`, whose time the course asks for with respect
-/// to d.
+/// The course's sort of d keys, by passes of `pathBig_k` and `mergeBig_k`. The course asks for its time as a function
+/// of d.
 fn gpu_course(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceArray<u32>, lg: u32) {
     let d = unsorted.len();
     let kinds = [

@@ -1,4 +1,4 @@
-// What the programs of this folder share: errors, times by events, and keys.
+// Common parts of the programs in this folder: errors, times by events, and keys.
 #pragma once
 #include <cub/device/device_radix_sort.cuh>
 #include <cuda_runtime.h>
@@ -17,7 +17,8 @@
 
 struct Timing { float median, min; };
 
-// Median and minimum of `reps` launches timed by events after three warm-ups. `before` restores inputs and is not timed.
+// Median and minimum of `reps` launches, timed by events after three warm-ups. `before` restores inputs and is not
+// timed.
 inline Timing time_it(const std::function<void()> &before, const std::function<void()> &f, int reps) {
   cudaEvent_t a, b; CHECK(cudaEventCreate(&a)); CHECK(cudaEventCreate(&b));
   std::vector<float> t;
@@ -31,7 +32,7 @@ inline Timing time_it(const std::function<void()> &before, const std::function<v
   return {t[t.size() / 2], t[0]};
 }
 
-// The keys, on the CPU and on a GPU: what tests/src/distribution.rs does, operation by operation.
+// The keys, on the CPU and on a GPU, by the same operations as in tests/src/distribution.rs.
 
 enum Dist { UNIFORM, UNIT, NORMAL, AND2, AND3, AND4, ZIPF, DUPS16, EQUAL, SORTED, REVERSED, EIGHT_RUNS, NEARLY_SORTED };
 inline constexpr const char *DIST_NAMES[] = {"uniform", "unit", "normal", "and2", "and3", "and4", "zipf", "dups16", "equal", "sorted", "reversed", "8-runs", "nearly-sorted"};
@@ -77,7 +78,7 @@ template <class K> __host__ __device__ inline K key_of(Dist dist, uint64_t i, ui
   }
 }
 
-// The sum of (2i + 1) times the bits of key i, of the first 2^16 keys.
+// The sum of (2i + 1) times the bits of key i, over the first 2^16 keys.
 inline constexpr size_t DIGEST_KEYS = 1 << 16;
 template <class K> static uint64_t digest(const std::vector<K> &keys) {
   uint64_t sum = 0;
@@ -91,7 +92,7 @@ template <class K> static uint64_t digest_of(Dist dist, size_t n) {
   return digest(keys);
 }
 
-// Of 2^16 and of 2^28 keys.
+// Prints the digests of 2^16 and of 2^28 keys.
 template <class K> static void print_digests(const char *type, Dist dist) {
   printf("%s %-13s %016llx %016llx\n", type, DIST_NAMES[dist], (unsigned long long)digest_of<K>(dist, DIGEST_KEYS), (unsigned long long)digest_of<K>(dist, size_t(1) << 28));
 }
@@ -112,7 +113,7 @@ template <class K> struct Dev {
   explicit Dev(size_t n) : n(n) { CHECK(cudaMalloc(&p, std::max<size_t>(n, 1) * sizeof(K))); }
   ~Dev() { cudaFree(p); }
   void random(uint64_t seed, uint64_t mask = ~0ull) { fill_random<<<1024, 256>>>(p, n, seed, mask); CHECK(cudaGetLastError()); }
-  // Makes the keys, compares the first with those that the CPU makes, and returns the end of a row: their digest.
+  // Makes the keys, compares the first keys with the CPU's keys, and returns the end of a row with the digest.
   std::string keys(Dist dist) {
     fill<<<1024, 256>>>(p, n, dist); CHECK(cudaGetLastError());
     std::vector<K> first(std::min(n, DIGEST_KEYS));

@@ -1,11 +1,12 @@
-// What NVIDIA's libraries CUB and Thrust, a batch kernel written as the course asks for it, and a plain device copy do on
-// the same work as this project. Each row is one JSON object on standard output.
+// Times of NVIDIA's libraries CUB and Thrust, of a batch kernel as the course asks for it, and of a plain device copy,
+// on the same work as this project. Each row is one JSON object on standard output.
 //
 //   nvcc -O3 -std=c++17 -arch=sm_90 peers.cu -o peers && ./peers [part of an op's name]
 //   ./peers --digest       prints the digests of the keys of the sorts, and needs no GPU
 //
-// A row: {"op", "type", "n", "dist", "ms" (median), "min_ms", "gbs" (each input and output byte once / time), "gkeys"}
-// Those of sorts also have the "digest" of their keys, which are those of tests/src/distribution.rs, bit for bit.
+// A row: {"op", "type", "n", "dist", "ms" (median), "min_ms", "gbs" (each input and output byte once / time), "gkeys"}.
+// Rows of sorts also have the "digest" of their keys. The keys equal the keys of tests/src/distribution.rs, bit for
+// bit.
 #include "common.cuh"
 #include <cub/cub.cuh>
 #include <thrust/device_ptr.h>
@@ -62,7 +63,7 @@ template <class K> static void sort_rows(const char *type, size_t n, Dist dist) 
   }
 }
 
-// Keys whose values are their indices.
+// Sorts of keys with their indices as values.
 template <class K, class V> static void sort_pairs_rows(const char *type, size_t n, Dist dist = UNIFORM) {
   Dev<K> in(n), a(n), b(n); Dev<V> vin(n), va(n), vb(n); std::string more = in.keys(dist); vin.keys(SORTED);
   int reps = n > (1u << 28) ? 5 : 11;
@@ -80,7 +81,8 @@ template <class K, class V> static void sort_pairs_rows(const char *type, size_t
   }
 }
 
-// An argsort with indices of type u32, of uniform keys: the indices are made, and sorted as values. Both are in the time.
+// An argsort of uniform keys with indices of type u32: the indices are made, and sorted as values. Both steps are
+// timed.
 template <class K> static void argsort_rows(const char *type, size_t n) {
   if (!wanted("cub_radix_argsort")) return;
   Dev<K> in(n), b(n); Dev<uint32_t> va(n), vb(n); std::string more = in.keys(UNIFORM);
@@ -91,8 +93,8 @@ template <class K> static void argsort_rows(const char *type, size_t n) {
   }, n > (1u << 28) ? 5 : 11), 1.0 * n * (sizeof(K) + 4), more.c_str());
 }
 
-// The course text's batch merge, one thread per output element, as its question 5 lays it out:
-// tidx = threadIdx % d, one diagonal binary search per thread, arrays read straight from global memory.
+// The batch merge of the course, one thread per output element, as in its question 5: tidx = threadIdx % d, one
+// diagonal binary search per thread, arrays read directly from global memory.
 template <class K> __global__ void merge_small_batch(const K *a, const K *b, K *c, int la, int d, size_t batches) {
   int tidx = threadIdx.x % d, qt = (threadIdx.x - tidx) / d; size_t g = qt + blockIdx.x * (size_t)(blockDim.x / d);
   if (g >= batches) return;
@@ -103,7 +105,7 @@ template <class K> __global__ void merge_small_batch(const K *a, const K *b, K *
   c[g * d + tidx] = (i < la && (j >= lb || A[i] <= B[j])) ? A[i] : B[j];
 }
 
-// `n / len` runs of `len` random keys each, every one ascending, and what is left over.
+// `n / len` ascending runs of `len` random keys each, and the remaining keys.
 static void fill_runs(uint32_t *p, size_t n, int len, uint64_t seed) {
   Dev<uint32_t> in(n); in.random(seed);
   int runs = (int)(n / len); std::vector<int> off(runs + 1); for (int i = 0; i <= runs; ++i) off[i] = i * len;

@@ -3,8 +3,8 @@
 //! `cargo bench` runs the benchmarks `merge`, `batch`, `sort` and `operations` on the CPU engine and, if there is a
 //! GPU, on the GPU. Criterion writes its measurements as JSON to `target/criterion`, where `scripts/plot` reads them.
 //!
-//! A GPU works on data in its memory and is timed by events, so the time includes neither transfers nor the host. A
-//! line after each GPU row compares it with a copy of the same number of bytes.
+//! A GPU works on data in its memory and is timed by events, so the time excludes transfers and the host. A line after
+//! each GPU row compares it with a copy of the same number of bytes.
 //!
 //! The variable `GMERGE_BENCH_MAX_LG` is the binary logarithm of the greatest number of keys. The default is 22 on the
 //! CPU and 28 on the GPU.
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tests::distribution::{key, random};
 
-/// The distribution of the keys of a merge. [`tests::distribution`] has those of a sort.
+/// The distribution of the keys of a merge. [`tests::distribution`] has the distributions of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Random bits in both inputs.
@@ -27,9 +27,9 @@ pub enum Distribution {
     ABeforeB,
     /// Keys of A and of B alternate.
     Alternating,
-    /// Keys of sixteen values.
+    /// Keys with sixteen distinct values.
     Dups16,
-    /// A thousandth of the keys are in A, and the others in B.
+    /// A has about 1/1000 of the keys, and B the others.
     Skewed,
 }
 
@@ -55,8 +55,8 @@ impl Distribution {
             let mut keys: Vec<K> = match self {
                 Self::Uniform | Self::Skewed => uniform(len, name),
                 Self::Dups16 => (0..len as u64).map(|i| key(random(i, name) & 15)).collect(),
-                // The bits ascend, so the arrays do for every key type: bits of positive floats are ordered like the
-                // floats.
+                // The bits ascend, so the arrays ascend for every key type: bits of positive floats are ordered like
+                // the floats.
                 Self::ABeforeB => (0..len as u64).map(|i| key(i + (name - 1) * n as u64)).collect(),
                 Self::Alternating => (0..len as u64).map(|i| key(2 * i + name)).collect(),
             };
@@ -78,7 +78,7 @@ pub fn sizes(default_most: u32) -> Vec<u32> {
     (10..=most).step_by(2).collect()
 }
 
-/// The binary logarithm of the number of keys of benchmarks that measure only one.
+/// The binary logarithm of the number of keys in benchmarks of one size.
 pub fn one_size(default_most: u32) -> u32 {
     sizes(default_most).last().map_or(20, |&most| most.min(24))
 }
@@ -119,7 +119,7 @@ impl Device {
         self.stream.zeroed(len).expect("the GPU has memory for the output")
     }
 
-    /// Copies `from` to `to`, which is as long.
+    /// Copies `from` to `to`, which has the same length.
     pub fn copy<T: Pod>(&self, from: &DeviceArray<T>, to: &mut DeviceArray<T>) {
         to.copy_from(from).expect("a GPU copies");
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::exit;
 
 fn main() {
-    // What the kernels are made of: the crate that names them, and those that it depends on.
+    // The sources of the kernels: the crate that names them, and its dependencies.
     for source in ["kernels", "../../kernels-gpu/src", "../../rust-cuda/cuda_std/src"] {
         println!("cargo:rerun-if-changed={source}");
     }

@@ -1,20 +1,22 @@
-//! The door: keys of every type become unsigned numbers when they are read, and keys again when they are written.
+//! Encoding of keys: keys of every type become unsigned numbers when they are read, and keys again when they are
+//! written.
 //!
 //! ```text
-//!   in a file             behind the door                              in a file
+//!   in a file             in memory                                    in a file
 //!   u8 … f64, u128   ──►  u8, u16, u32, u64 or u128, ascending   ──►   u8 … f64, u128
 //!   either byte order     in the order that is wanted                  either byte order
 //! ```
 //!
-//! Behind the door there are five types and one order instead of twelve types and two. A key is encoded by at most
-//! three steps, each of which undoes itself: its bytes are reversed (big endian), a negative float's other bits are
-//! flipped, and the bits of a mask are (the sign bit; all others too where the greatest key comes first).
+//! In memory there are five types and one order instead of twelve types and two orders. A key is encoded in at most
+//! three steps, and each step is its own inverse. Big endian: the bytes are reversed. Negative floats: all bits but the
+//! sign bit are flipped. Then the bits of a mask are flipped. For ascending order, the mask is the sign bit of signed
+//! types and floats, and empty for unsigned types. For descending order, it is the complement.
 
 use crate::spec::{Endian, KeyType, Kind};
 use merge_host::SortOrder;
 use std::ops::{BitXor, BitXorAssign, Not};
 
-/// An unsigned number that a key is encoded as.
+/// The unsigned number that encodes a key.
 pub trait Word: merge_host::Word + BitXorAssign + BitXor<Output = Self> + Not<Output = Self> {
     /// Bytes of the number.
     const SIZE: usize = size_of::<Self>();
@@ -24,11 +26,11 @@ pub trait Word: merge_host::Word + BitXorAssign + BitXor<Output = Self> + Not<Ou
     const TOP_BIT: Self;
     /// The number with its bytes in the opposite order.
     fn swap_bytes(self) -> Self;
-    /// The number with all bits but the most significant one flipped, if that one is set. Undoes itself.
+    /// If the most significant bit is set, the number with all other bits flipped. The function is its own inverse.
     fn flip_negative(self) -> Self;
-    /// The number with the value of the low bits of `value`.
+    /// The low bits of `value`.
     fn truncate(value: u128) -> Self;
-    /// The number as one of 16 bytes.
+    /// The number, extended to 16 bytes.
     fn widen(self) -> u128;
 }
 
@@ -58,7 +60,7 @@ macro_rules! word {
 }
 word!(u8 as i8 u16 as i16 u32 as i32 u64 as i64 u128 as i128);
 
-/// Runs `$body` with the type named `$W` being the unsigned number of `$size` bytes: 1, 2, 4, 8, or else 16.
+/// Runs `$body` with `$W` as the unsigned type of `$size` bytes: 1, 2, 4 or 8; any other size means 16.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! with_word {
@@ -85,22 +87,22 @@ pub(crate) use with_word;
 pub struct Coding {
     /// The type of the keys in the file.
     pub key_type: KeyType,
-    /// Their byte order in the file.
+    /// The byte order of the keys in the file.
     pub endian: Endian,
-    /// The order that the encoded keys ascend in.
+    /// The order in which the encoded keys ascend.
     pub order: SortOrder,
 }
 
 impl Coding {
-    /// Bytes, encoded as they are.
+    /// Bytes, encoded unchanged.
     pub const BYTES: Self = Self { key_type: KeyType::U8, endian: Endian::Little, order: SortOrder::Ascending };
 
-    /// Whether keys are encoded as they are.
+    /// Whether encoding leaves keys unchanged.
     pub fn is_identity(self) -> bool {
         !self.swaps() && self.key_type.kind() == Kind::Unsigned && self.order == SortOrder::Ascending
     }
 
-    /// Encodes keys, of which each word has the bytes as they are in the file.
+    /// Encodes keys. Before, each word has the bytes of its key in the file.
     pub fn encode<W: Word>(self, keys: &mut [W]) {
         let mask = self.mask::<W>();
         match (self.key_type.kind() == Kind::Float, self.swaps()) {
@@ -112,7 +114,7 @@ impl Coding {
         }
     }
 
-    /// Undoes [`encode`](Self::encode).
+    /// Decodes keys: the inverse of [`encode`](Self::encode).
     pub fn decode<W: Word>(self, keys: &mut [W]) {
         let mask = self.mask::<W>();
         match (self.key_type.kind() == Kind::Float, self.swaps()) {
@@ -124,7 +126,7 @@ impl Coding {
         }
     }
 
-    /// An encoded key for a message: its value and, for a NaN, of which there are many, its bits.
+    /// An encoded key for a message: its value, and for a NaN also its bits, because there are many NaNs.
     pub fn show<W: Word>(self, mut key: W) -> String {
         Self { endian: Endian::Little, ..self }.decode(std::slice::from_mut(&mut key));
         let bits = key.widen();
@@ -154,7 +156,7 @@ impl Coding {
         self.endian == Endian::Big && self.key_type.size() > 1
     }
 
-    /// The bits to flip in the end.
+    /// The bits to flip in the last step.
     fn mask<W: Word>(self) -> W {
         let mask = if self.key_type.kind() == Kind::Unsigned { W::ZERO } else { W::TOP_BIT };
         if self.order == SortOrder::Descending { !mask } else { mask }
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
     use clap::ValueEnum;
 
-    /// Encodes `keys`, ascending in their type's order, in each byte order and order, and checks the words' order.
+    /// Encodes `keys`, which ascend, in each byte order and sort order, and checks the order of the words.
     fn check<W: Word, const N: usize>(key_type: KeyType, keys: [W; N]) {
         for order in [SortOrder::Ascending, SortOrder::Descending] {
             for endian in [Endian::Little, Endian::Big] {

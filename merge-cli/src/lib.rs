@@ -34,14 +34,15 @@ use merge_host::{COSTS, CostModel};
 use say::{Failure, progress, report};
 use std::process::ExitCode;
 
-// Keys are read from files as they are in memory.
+// Keys in memory have the byte order of little-endian files.
 const _: () = assert!(cfg!(target_endian = "little"), "gmerge supports little-endian machines only");
 
-/// The program: does what its command line asks for.
+/// Runs the program with its command line.
 pub fn main() -> ExitCode {
     let args: args::Args = Parser::try_parse().unwrap_or_else(|text| print_and_exit(&text));
     let result = report::catch_bugs(|| {
         os::limits::share_heap();
+        os::memory::return_freed();
         os::signals::install()?;
         check_environment()?;
         let args::ReportArgs { quiet, verbose, progress } = args.report;
@@ -62,7 +63,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Refuses a value of an environment variable that would be ignored.
+/// Refuses an environment variable with a value that would be ignored.
 fn check_environment() -> Result<(), Failure> {
     let (name, values) = merge_host::VECTORS;
     match std::env::var_os(name) {
@@ -81,8 +82,8 @@ fn check_environment() -> Result<(), Failure> {
     }
 }
 
-/// Prints help, the version or an error of the command line, and exits. Unlike clap, it fails where standard
-/// output is closed.
+/// Prints help, the version or an error of the command line, and exits. Unlike clap, it fails if standard output is
+/// closed.
 fn print_and_exit(text: &clap::Error) -> ! {
     if !text.use_stderr()
         && let Err(error) = os::standard::output()
@@ -94,7 +95,7 @@ fn print_and_exit(text: &clap::Error) -> ! {
     std::process::exit(text.exit_code())
 }
 
-/// The definition of the command line, built: commands have their full names, and the flags that all have.
+/// The definition of the command line, built: commands have their full names and the global flags.
 pub fn command() -> clap::Command {
     let mut command = args::Args::command();
     command.build();

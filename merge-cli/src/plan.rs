@@ -1,4 +1,4 @@
-//! How a job fits the machine: in memory, in chunks that are spilled as sorted runs, or merged while it is read.
+//! How a job fits the machine: in memory, in chunks that are spilled as sorted runs, or merged while inputs are read.
 //!
 //! | plan | when | memory |
 //! | --- | --- | --- |
@@ -6,7 +6,7 @@
 //! | in chunks | a sort that does not fit | the budget, and a temporary file |
 //! | streamed | sorted files that do not fit, large ones, and pipes | some blocks of each file |
 //!
-//! Outputs and temporary files in memory (a tmpfs such as /dev/shm) take of the same memory as keys do.
+//! Outputs and temporary files in memory (on a tmpfs such as /dev/shm) use the same memory as keys.
 
 use crate::file::Output;
 use crate::job::Resources;
@@ -19,33 +19,38 @@ use merge_host::external::{Options, Shape};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Memory that every GPU has free that the kernels run on. What takes less is sorted without asking how much there is.
+/// Bytes that are free on every GPU that the kernels support. Smaller jobs are sorted without a query of the free
+/// memory.
 const EVERY_GPU: u128 = 4 << 30;
-/// Bytes of keys that are merged faster while they are read: the memory for a part is used again for the next one, and
-/// reading, merging and writing go on at the same time.
+/// From this many bytes of keys on, a streamed merge is faster. It uses memory again for the next block, and reading,
+/// merging and writing overlap.
 const STREAMED_IS_FASTER: u128 = 64 << 20;
-/// Bytes of memory that are enough for that, and for each of many files.
+/// Bytes of memory that suffice for a streamed merge, in all and for each of many files.
 const STREAMED_MEMORY: u64 = 512 << 20;
 const STREAMED_MEMORY_PER_FILE: u64 = 2 << 20;
+/// Files in memory may take too much of the memory. Then 1 / `SORTED_PARTS` of it is left for keys of a sort, and 1 /
+/// `STREAMED_PARTS` for keys of a streamed merge.
+const SORTED_PARTS: u64 = 2;
+const STREAMED_PARTS: u64 = 8;
 
-/// Files that a job writes, and how many bytes.
+/// The files that a job writes, and their sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
     /// The folders of new files.
     folders: [Option<&'a Path>; 2],
-    /// The bytes of each, at least.
+    /// The least bytes of each file.
     least: [u128; 2],
-    /// The bytes of each, at most, if that is known.
+    /// The most bytes of each file, if known.
     most: Option<[u128; 2]>,
 }
 
 impl<'a> Destination<'a> {
-    /// Outputs of keys and of values, with `bytes` of each.
+    /// The outputs of keys and of values, with the bytes of each.
     pub fn new(keys: &'a Output, values: Option<&'a Output>, bytes: [u128; 2]) -> Self {
         Self::of_keys(keys.folder(), bytes[0]).with_values(values.and_then(Output::folder), bytes[1])
     }
 
-    /// A file of `bytes` bytes in `folder`, unless it is written to directly.
+    /// A file of `bytes` bytes in `folder`. `None` as the folder means an output that is written to directly.
     pub fn of_keys(folder: Option<&'a Path>, bytes: u128) -> Self {
         Self { folders: [folder, None], least: [bytes, 0], most: Some([bytes, 0]) }
     }
@@ -55,41 +60,47 @@ impl<'a> Destination<'a> {
         Self { folders: [self.folders[0], folder], least: bytes, most: Some(bytes) }
     }
 
-    /// The same if the bytes are the least, and there are at most `most`, if that is known.
+    /// This destination with an upper bound of bytes: `most`, if known. The present bytes are the least bytes.
     pub fn or_up_to(self, most: Option<[u128; 2]>) -> Self {
         Self { most, ..self }
     }
 
-    /// Those of `bytes` whose folders are as `is_counted` says.
+    /// The sum of `bytes` over the files that have a folder for which `is_counted` is true.
     fn bytes_where(&self, bytes: [u128; 2], is_counted: impl Fn(&Path) -> bool) -> u128 {
         let counted = self.folders.iter().zip(bytes);
         counted.filter(|(folder, _)| folder.is_some_and(&is_counted)).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Bytes to leave for the files that are memory.
+    /// Bytes that a sort leaves for files in memory.
     pub fn in_memory(&self) -> u64 {
-        // Two of them are no more than 2^64 bytes.
+        self.in_memory_beside(SORTED_PARTS)
+    }
+
+    /// Bytes to leave for files in memory. If they may take too much, 1 / `parts` of the available memory is left for
+    /// keys.
+    fn in_memory_beside(&self, parts: u64) -> u64 {
+        // The sum of both files stays below 2^64 bytes.
         let most = self.most.unwrap_or([u128::from(u64::MAX / 2); 2]);
         let [least, most] = [self.least, most].map(|bytes| self.bytes_where(bytes, is_in_memory));
         let [least, most] = [least, most].map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
-        memory::for_files(least, most)
+        memory::for_files(least, most, parts)
     }
 }
 
-/// How a sort goes about its work.
+/// The plan of a sort.
 #[derive(Clone, Debug)]
 pub struct SortPlan {
-    /// Whether all keys are sorted at once. If it is not known, reading tells.
+    /// Whether all keys are sorted at once. `None` if only reading shows how many keys there are.
     pub in_memory: Option<bool>,
     /// Bytes that keys, payloads and scratch memory may take.
     pub memory: u64,
-    /// The folder for runs, if any are spilled.
+    /// The folder for spilled runs.
     pub folder: PathBuf,
 }
 
 impl SortPlan {
-    /// The plan for `count` keys, if that is known. `device` gives the bytes that are free on a GPU, if one sorts, and
-    /// is called only where keys may not fit. `path` is the input's.
+    /// The plan for `count` keys, if known. `device` returns the free bytes of the GPU, if a GPU sorts, and is called
+    /// only if keys may not fit. `path` is the path of the input.
     pub fn new(
         shape: Shape,
         count: Option<u64>,
@@ -107,7 +118,7 @@ impl SortPlan {
             let folder = match disk::temporary_folder(resources.folder.as_deref()) {
                 Ok(folder) => folder.path,
                 Err(failure) if resources.folder.is_some() => return Err(failure),
-                // It may never be needed.
+                // The run may not need the folder.
                 Err(_) => std::env::temp_dir(),
             };
             return Ok(Self { in_memory: None, memory, folder });
@@ -117,7 +128,7 @@ impl SortPlan {
         if needed + u128::from(files) <= budget.into() && Self::fits_device(shape, count, device)? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
             if let Some(folder) = &resources.folder {
-                // Not needed, but a folder that cannot be used is a mistake that is better known now.
+                // The run does not need the folder, but an unusable folder is a mistake that the user should know now.
                 disk::temporary_folder(Some(folder))?;
             }
             return Ok(Self { in_memory: Some(true), memory: budget, folder: PathBuf::new() });
@@ -125,12 +136,12 @@ impl SortPlan {
         Self::in_chunks(shape, count, destination, resources, path)
     }
 
-    /// Whether a GPU has memory for `count` keys, if one sorts them.
+    /// Whether `count` keys fit the memory of the GPU, if a GPU sorts them.
     pub fn fits_device(shape: Shape, count: u64, device: &mut dyn FnMut() -> Result<Option<u64>>) -> Result<bool> {
         Ok(count <= most_on_device(shape, count, device)?)
     }
 
-    /// The plan for keys that do not fit the memory of the machine, or of a GPU.
+    /// The plan for keys that exceed the memory of the machine or of the GPU.
     pub fn in_chunks(
         shape: Shape,
         count: u64,
@@ -155,37 +166,37 @@ impl SortPlan {
     }
 }
 
-/// The most keys that a GPU sorts at once, if one sorts; `u64::MAX` if every GPU has memory for `count` keys. `device`
-/// gives the bytes that are free on a GPU, if one sorts, and is called only where they may be too few.
+/// The most keys that the GPU sorts at once, or `u64::MAX` if no GPU sorts or every GPU has memory for `count` keys.
+/// `device` returns the free bytes of the GPU, if a GPU sorts, and is called only if they may be too few.
 pub fn most_on_device(shape: Shape, count: u64, device: &mut dyn FnMut() -> Result<Option<u64>>) -> Result<u64> {
     let bytes = if shape.in_memory(count) > EVERY_GPU { device()? } else { None };
     Ok(bytes.map_or(u64::MAX, |bytes| shape.most_on_gpu(bytes)))
 }
 
-/// What a merge of files is about.
+/// The facts about a merge of files that decide its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeFacts<'a> {
     pub shape: Shape,
     /// The number of files.
     pub files: usize,
-    /// Keys of all files, if it is known.
+    /// The number of keys in all files, if known.
     pub count: Option<u64>,
-    /// Whether an output needs the number of its keys before they are merged, and it is not known.
+    /// Whether an output needs the number of its keys before they are merged, and the number is unknown.
     pub needs_count: bool,
-    /// Whether it does no harm if files turn out not to be sorted after some keys have been written.
+    /// Whether the merge may write keys before it finds that a file is not sorted.
     pub may_fail_late: bool,
-    /// The kernel that merges in memory, if one was chosen.
+    /// The kernel of a merge in memory, if the user chose one.
     pub kernel: Option<&'a str>,
     pub destination: Destination<'a>,
     /// The first file.
     pub path: &'a Path,
 }
 
-/// How a merge of files goes about its work: streamed, with these options, or in memory.
+/// The plan of a merge of files: the options of a streamed merge, or `None` for a merge in memory.
 pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
     let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, destination, path } = facts;
     let Resources { processors, sort_kernel: _, memory: asked, folder, fan_in, threads: _ } = resources;
-    let budget = memory::budget(*asked, destination.in_memory())?;
+    let budget = memory::budget(*asked, destination.in_memory_beside(STREAMED_PARTS))?;
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
     let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
     let mut options = Options { fan_in: Some(limit), width: shape.width, ..Options::new(memory) };
@@ -231,15 +242,16 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     Ok(Some(options))
 }
 
-/// How a set operation goes about its work: on files of `bytes` bytes, streamed with these options, or in memory.
+/// The plan of a set operation on files of `bytes` bytes: the options of a streamed operation, or `None` for one in
+/// memory.
 pub fn set(
     shape: Shape,
     bytes: Option<u64>,
     destination: Destination,
     resources: &Resources,
 ) -> Result<Option<Options>> {
-    let memory = memory::budget(resources.memory, destination.in_memory())?;
-    // Keys, and as many in the output.
+    let memory = memory::budget(resources.memory, destination.in_memory_beside(STREAMED_PARTS))?;
+    // The output may have as much data as the inputs.
     let needed = bytes.map(|bytes| 2 * u128::from(bytes)).filter(|needed| *needed > memory.into());
     let Some(needed) = needed else { return Ok(None) };
     if resources.processors.engine == EngineChoice::Gpu {
@@ -249,7 +261,7 @@ pub fn set(
     Ok(Some(Options { width: shape.width, ..Options::new(memory) }))
 }
 
-/// What a GPU `does` in memory only, of which the files need more than there is.
+/// The error for an operation that a GPU `does` only in memory, if the files need more memory than there is.
 fn too_large_for_gpu(does: &str, needed: u128, memory: u64) -> Failure {
     Failure::new(format!(
         "--engine gpu: {does} in memory, and these files take {needed} bytes, of {memory} that --memory allows or that \
@@ -257,7 +269,8 @@ fn too_large_for_gpu(does: &str, needed: u128, memory: u64) -> Failure {
     ))
 }
 
-/// An error if `spilled` bytes of runs can certainly not be written to `folder`, where `destination` may be, too.
+/// An error if `folder` certainly has too little space for `spilled` bytes of runs. The files of `destination` may be
+/// on the same device.
 fn check_spill_space(folder: &TemporaryFolder, spilled: u128, destination: Destination, path: &Path) -> Result<()> {
     let Ok(device) = folder.path.metadata().map(|metadata| metadata.dev()) else { return Ok(()) };
     let output =
@@ -311,7 +324,7 @@ mod tests {
         }
         let needed = 2 * 8 * count;
         let in_memory = |device| plan(shape, Some(count), needed, Some(device)).in_memory;
-        // A GPU needs a fortieth more.
+        // A GPU needs 1/40 more memory.
         let on_device = (needed + needed / 40)..=(needed + needed / 40 + 100);
         assert_eq!((in_memory(*on_device.end()), in_memory(on_device.start() - 1)), (Some(true), Some(false)));
     }
@@ -328,13 +341,22 @@ mod tests {
             folder: Some("/var/tmp".into()),
             fan_in: None,
         };
-        let in_memory = |count: u64, folder| {
-            let destination = Destination::of_keys(folder, 4 * u128::from(count));
+        let plan = |count: u64, destination| {
             SortPlan::new(shape, Some(count), destination, &resources, &mut || Ok(None), Path::new("in"))
                 .unwrap()
                 .in_memory
         };
+        let in_memory = |count: u64, folder| plan(count, Destination::of_keys(folder, 4 * u128::from(count)));
         assert_eq!((in_memory(1 << 20, shm), in_memory((1 << 20) + 1, shm)), (Some(true), Some(false)));
         assert_eq!((in_memory(3 << 19, None), in_memory((3 << 19) + 1, None)), (Some(true), Some(false)));
+        // All keys may be different.
+        let unique = |count: u64, folder| {
+            plan(count, Destination::of_keys(folder, 0).or_up_to(Some([4 * u128::from(count), 0])))
+        };
+        assert_eq!((unique(1 << 20, shm), unique((1 << 20) + 1, shm)), (Some(true), Some(false)));
+        assert_eq!((unique(3 << 19, None), unique((3 << 19) + 1, None)), (Some(true), Some(false)));
+        // The number of bytes is unknown.
+        assert!(Destination::of_keys(shm, 0).or_up_to(None).in_memory() > 0);
+        assert_eq!(Destination::of_keys(None, 0).or_up_to(None).in_memory(), 0);
     }
 }

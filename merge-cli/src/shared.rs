@@ -1,7 +1,7 @@
-//! Parts of this program that `gmerge-mpi` is made of, too, so that both read and write the same files and say the
-//! same.
+//! Parts of this program that `gmerge-mpi` uses, too, so that both programs read and write the same files and print the
+//! same messages.
 //!
-//! They serve that program only and may change with any version.
+//! They are for `gmerge-mpi` only and may change with any version.
 
 pub use crate::args::usage;
 pub use crate::coding::Word;
@@ -122,7 +122,7 @@ impl KeyFlags {
     }
 }
 
-/// What is in the files that are sorted or checked.
+/// The contents of the files that are sorted or checked.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Items {
@@ -134,44 +134,44 @@ pub enum Items {
     Records(Layout, Key),
 }
 
-/// A sort, decided: files are open, and the type of the keys is known.
+/// A decided sort: files are open, and the type of the keys is known.
 #[derive(Debug)]
 pub struct SortJob {
     /// Keys or records.
     pub input: Concatenation,
-    /// What they are.
+    /// The kind of the items.
     pub items: Items,
-    /// Where keys or records go.
+    /// The output of keys or records.
     pub output: Output,
-    /// Where to sort.
+    /// The engine that sorts.
     pub engine: EngineChoice,
-    /// Threads of the CPU, if `--parallel` says.
+    /// Threads of the CPU, if `--parallel` is given.
     pub threads: Option<usize>,
-    /// Memory of each rank, if `--memory` says.
+    /// Memory of each rank, if `--memory` is given.
     pub memory: Option<MemorySize>,
     /// The folder for temporary files, if `--tmp-dir` names one.
     pub folder: Option<PathBuf>,
-    /// The most runs to merge at once, if `--batch-size` says.
+    /// The most runs to merge at once, if `--batch-size` is given.
     pub fan_in: Option<usize>,
 }
 
-/// A check of the order of keys or records, decided.
+/// A decided check of the order of keys or records.
 #[derive(Debug)]
 pub struct CheckJob {
     /// The file.
     pub input: Input,
-    /// What is in it; no values.
+    /// The kind of its items, without values.
     pub items: Items,
-    /// Whether equal keys are out of order.
+    /// Whether equal keys count as out of order.
     pub unique: bool,
-    /// Threads of the CPU, if `--parallel` says.
+    /// Threads of the CPU, if `--parallel` is given.
     pub threads: Option<usize>,
 }
 
-/// Decides what to sort, as `gmerge sort` does with these flags.
+/// Makes the job of these flags, as `gmerge sort` does.
 ///
 /// # Errors
-/// Those of `gmerge sort`.
+/// The errors of `gmerge sort`.
 pub fn sort(flags: SortFlags) -> Result<SortJob> {
     let SortFlags {
         inputs,
@@ -210,7 +210,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         segment_len: None,
         records: records.args,
         kernel: SortKernel::Auto,
-        // The GPU is that of the rank.
+        // The rank determines the GPU.
         engine: EngineArgs { engine, device: None },
         common: keys.common(),
     })?;
@@ -233,10 +233,10 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
     Ok(SortJob { input, items, output, engine, threads, memory, folder, fan_in })
 }
 
-/// Decides what to check, as `gmerge check` does with these flags.
+/// Makes the job of these flags, as `gmerge check` does.
 ///
 /// # Errors
-/// Those of `gmerge check`.
+/// The errors of `gmerge check`.
 pub fn check(flags: CheckFlags) -> Result<CheckJob> {
     let CheckFlags { input, reverse, unique, records, keys } = flags;
     match Job::check(CheckArgs { input, reverse, unique, records: records.args, common: keys.common() })? {
@@ -253,14 +253,15 @@ pub fn check(flags: CheckFlags) -> Result<CheckJob> {
     }
 }
 
-/// Begins as `gmerge` does: refuses environment variables with values that would be ignored, handles signals, and
-/// prints no more than `quiet` and `verbose` ask for, each line after the name `program`.
+/// Starts like `gmerge`: refuses environment variables with values that would be ignored, and handles signals. Sets the
+/// verbosity by `quiet` and `verbose`, and the name `program` at the beginning of each line.
 ///
 /// # Errors
-/// The first value or signal that is not accepted.
+/// If the value of an environment variable is unknown, or the system refuses to handle signals.
 pub fn begin(program: String, quiet: bool, verbose: bool) -> Result<()> {
     report::set_name(program);
     crate::os::limits::share_heap();
+    memory::return_freed();
     signals::install()?;
     crate::check_environment()?;
     report::start(quiet, verbose, When::Never);

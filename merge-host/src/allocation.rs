@@ -1,8 +1,8 @@
-//! Allocations whose failure is handled.
+//! Memory allocations with failures that the crate handles.
 //!
-//! Where the system refuses memory, most code has no way to go on, and the standard library aborts the process. A
-//! program that wants to end in its own way installs a global allocator that does so. That allocator must not end it
-//! where the failure is an [`Error`](crate::Error) of this crate: [`is_handled`] tells.
+//! If an allocation fails, most code cannot go on, and the standard library aborts the process. A program can install a
+//! global allocator that ends the program in another way. This allocator must not do so if the crate turns the failure
+//! into an [`Error`](crate::Error). [`is_handled`] tells it.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ thread_local! {
     static IS_HANDLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `allocate`, which returns an error where the system refuses memory.
+/// Calls `allocate`, which returns an error if the system refuses memory.
 ///
 /// ```
 /// use merge_host::allocation;
@@ -26,7 +26,7 @@ pub fn handled<T>(allocate: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether the calling thread is in [`handled`]. It does not allocate, so that an allocator can call it.
+/// Whether the calling thread is in [`handled`]. Does not allocate, so an allocator can call it.
 pub fn is_handled() -> bool {
     IS_HANDLED.get()
 }

@@ -15,11 +15,10 @@ use crate::names::names;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BatchKernel {
-    /// The fastest kernel: a block of threads takes as many problems as fill it, and each thread the same number of
-    /// keys.
+    /// The fastest kernel: a block of threads takes the problems that fill it, and each thread the same number of keys.
     #[default]
     Auto,
-    /// One thread for each key of the output, which it finds by a search in shared memory.
+    /// One thread for each key of the output. The thread finds its key by a search in shared memory.
     Small,
 }
 

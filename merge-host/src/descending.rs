@@ -4,12 +4,12 @@ use crate::Key;
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use std::fmt;
 
-/// A key of which the greater ones come first.
+/// A key in descending order: the greater of two keys comes first.
 ///
-/// Whatever takes ascending keys takes descending ones in this wrapper: merges, batches, set operations, arrays on a
-/// GPU, [`first_unsorted`](crate::first_unsorted) and [`unique`](crate::unique()). A sort in
-/// [`SortOrder`](crate::SortOrder::Descending) is the same as one of wrapped keys. [`descending`] and
-/// [`descending_mut`] wrap the keys of a slice where they are.
+/// Everything that takes ascending keys takes descending keys in this wrapper: merges, batches, set operations, arrays
+/// on a GPU, [`first_unsorted`](crate::first_unsorted) and [`unique`](crate::unique()). A sort of keys in
+/// [`SortOrder::Descending`](crate::SortOrder::Descending) gives the order of a sort of wrapped keys. [`descending`]
+/// and [`descending_mut`] wrap the keys of a slice in place.
 ///
 /// ```
 /// use merge_host::{Engine, SetOperation, descending, descending_mut};
@@ -27,9 +27,9 @@ use std::fmt;
 #[repr(transparent)]
 pub struct Descending<K>(pub K);
 
-// SAFETY: `Descending` is transparent, so that a zeroed `K` is a zeroed `Descending<K>`.
+// SAFETY: `Descending` is transparent, so a zeroed `Descending<K>` is a zeroed `K`.
 unsafe impl<K: Zeroable> Zeroable for Descending<K> {}
-// SAFETY: `Descending` is transparent: it has the layout and the values of `K`, which is plain data.
+// SAFETY: `Descending` is transparent. It has the layout and the values of `K`, which is plain data.
 unsafe impl<K: Pod> Pod for Descending<K> {}
 // SAFETY: `Descending` is transparent, and its only field is of type `K`.
 unsafe impl<K> TransparentWrapper<K> for Descending<K> {}
@@ -40,12 +40,12 @@ impl<K: fmt::Display> fmt::Display for Descending<K> {
     }
 }
 
-/// The same keys, of which the greater ones come first.
+/// Wraps keys in place, so that greater keys come first.
 pub fn descending<K: Key>(keys: &[K]) -> &[Descending<K>] {
     Descending::wrap_slice(keys)
 }
 
-/// As [`descending`], to be written.
+/// Wraps mutable keys in place, so that greater keys come first.
 pub fn descending_mut<K: Key>(keys: &mut [K]) -> &mut [Descending<K>] {
     Descending::wrap_slice_mut(keys)
 }

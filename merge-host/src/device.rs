@@ -6,17 +6,17 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// Its ordinal, for [`Engine::gpu`](crate::Engine::gpu).
+    /// The ordinal, for [`Engine::gpu`](crate::Engine::gpu).
     pub ordinal: usize,
-    /// Its name, such as "NVIDIA H200".
+    /// The name, such as "NVIDIA H200".
     pub name: String,
-    /// Its memory, in bytes.
+    /// The size of the memory, in bytes.
     pub memory_bytes: u64,
-    /// How much of it is free, in bytes, if that is known.
+    /// The size of the free memory, in bytes, if it is known.
     pub free_bytes: Option<u64>,
-    /// Its compute capability, major and minor.
+    /// The compute capability, major and minor.
     pub compute_capability: (u32, u32),
-    /// The number of its multiprocessors.
+    /// The number of multiprocessors.
     pub multiprocessors: u32,
 }
 
@@ -42,7 +42,7 @@ pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
 /// The newest CUDA version that the installed driver supports, major and minor.
 ///
 /// # Errors
-/// Those of [`devices`].
+/// The errors of [`devices`].
 pub fn driver_version() -> Result<(u32, u32), Error> {
     #[cfg(feature = "gpu")]
     return crate::gpu::driver_version();

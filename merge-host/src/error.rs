@@ -26,12 +26,12 @@ pub enum Error {
         /// The GPU's ordinal.
         ordinal: usize,
     },
-    /// The arguments for a group of GPUs are not one array for each of its members.
+    /// The arguments for a group of GPUs do not have one array for each member.
     #[error("{what} has {found} arrays, expected {expected}, one for each GPU of the group")]
     MembersMismatch {
         /// The argument's name.
         what: &'static str,
-        /// The number of its arrays.
+        /// The number of arrays of the argument.
         found: usize,
         /// The number of members.
         expected: usize,
@@ -43,24 +43,23 @@ pub enum Error {
         call: String,
         /// The driver's message and the name of its code, or another reason.
         reason: String,
-        /// What the driver's function returned, a `CUresult` such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if
-        /// the failure is not the driver's. 999 is `CUDA_ERROR_UNKNOWN`, and stands for codes newer than the crate
-        /// `cust`, too.
+        /// The `CUresult` that the driver's function returned, such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if
+        /// another part than the driver failed. 999 is `CUDA_ERROR_UNKNOWN`, and also stands for codes newer than the
+        /// crate `cust`.
         code: Option<u32>,
-        /// The error behind this one, if there is one: `cust::error::CudaError`, for instance. Its text is part of
-        /// `reason`.
+        /// The error behind this one, if there is one, such as `cust::error::CudaError`. `reason` contains its text.
         #[source]
         cause: Option<Cause>,
     },
-    /// The constants of a [`CostModel`](crate::CostModel) cannot be read.
+    /// A part of the constants of a [`CostModel`](crate::CostModel) is malformed.
     #[error("{part:?} among the costs, expected {expected}")]
     Costs {
-        /// The part that cannot be read.
+        /// The malformed part.
         part: String,
-        /// What was expected.
+        /// The expected form.
         expected: &'static str,
     },
-    /// The GPU has not enough free memory.
+    /// The GPU does not have enough free memory.
     #[error("the GPU has {free} bytes of memory free, {needed} are needed")]
     OutOfDeviceMemory {
         /// Bytes that the call needs.
@@ -71,7 +70,7 @@ pub enum Error {
     /// The system refused to allocate host memory.
     #[error("no host memory for {needed} more bytes")]
     OutOfHostMemory {
-        /// Bytes that were requested; `u64::MAX` if the number is greater.
+        /// Requested bytes; `u64::MAX` if the number is greater.
         needed: u64,
     },
     /// A device workspace is too small.
@@ -82,13 +81,13 @@ pub enum Error {
         /// Bytes that the workspace has.
         found: usize,
     },
-    /// An array in a GPU's memory does not belong to the stream that is to work on it.
+    /// An array in a GPU's memory belongs to another stream than the stream that works on it.
     #[error("{what} belongs to another stream (`move_to` moves it to this one)")]
     OtherStream {
         /// The argument's name.
         what: &'static str,
     },
-    /// An array is in the memory of another GPU than the stream that is to work on it.
+    /// An array is in the memory of another GPU than the GPU of the stream that works on it.
     #[error("{what} is in the memory of GPU {found}, expected GPU {expected}")]
     OtherGpu {
         /// The argument's name.
@@ -103,9 +102,9 @@ pub enum Error {
     BadAddress {
         /// The argument's name.
         what: &'static str,
-        /// Its address.
+        /// The address.
         address: u64,
-        /// The alignment of its elements, in bytes.
+        /// The alignment of the elements, in bytes.
         align: usize,
     },
     /// A kernel that handles keys alone was asked for, and there are values.
@@ -114,7 +113,7 @@ pub enum Error {
         /// The kernel's name.
         kernel: &'static str,
     },
-    /// Arrays in the GPU's memory overlap that must not.
+    /// Arrays in the GPU's memory overlap, but must not.
     #[error("{what} overlaps {other}")]
     Overlap {
         /// The argument that is written.
@@ -127,21 +126,21 @@ pub enum Error {
     LengthMismatch {
         /// The argument's name.
         what: &'static str,
-        /// The length it should have.
+        /// The expected length.
         expected: usize,
-        /// The length it has.
+        /// The actual length.
         found: usize,
         /// How the expected length is computed.
         rule: &'static str,
     },
-    /// An array has fewer elements than the result may have.
+    /// An array has fewer elements than the result may need.
     #[error("{what} has capacity for {found} elements, the result may have {needed}")]
     CapacityTooSmall {
         /// The argument's name.
         what: &'static str,
         /// The greatest number of elements of a result.
         needed: usize,
-        /// Elements that the array has.
+        /// The number of elements of the array.
         found: usize,
     },
     /// The length of a batch's output is not a multiple of the length of a run.
@@ -149,7 +148,7 @@ pub enum Error {
     NotWholeRuns {
         /// The argument's name.
         what: &'static str,
-        /// The length it has.
+        /// The actual length.
         found: usize,
         /// The length of one run.
         run: usize,
@@ -163,12 +162,12 @@ pub enum Error {
     /// The runs of A are longer than the runs of the output.
     #[error("a_len is {a_len}, expected at most {d} (d)")]
     BadSplit {
-        /// Keys of a run of A.
+        /// The number of keys of a run of A.
         a_len: usize,
-        /// Keys of a run of the output.
+        /// The number of keys of a run of the output.
         d: usize,
     },
-    /// Segments of one length are of no keys.
+    /// The length of segments of one length is 0.
     #[error("the length of the segments is 0, expected 1 or more")]
     SegmentLength,
     /// An argument has different numbers of keys and values.
@@ -176,9 +175,9 @@ pub enum Error {
     ValuesMismatch {
         /// The argument's name.
         what: &'static str,
-        /// The number of its keys.
+        /// The number of keys of the argument.
         keys: usize,
-        /// The number of its values.
+        /// The number of values of the argument.
         values: usize,
     },
     /// There are more keys than the type of the indices has values.
@@ -191,20 +190,20 @@ pub enum Error {
         /// The type of the indices.
         index: &'static str,
     },
-    /// More keys are asked for than there are.
+    /// More keys are requested than there are.
     #[error("the first {k} keys were asked for, but there are {found}")]
     TooFewKeys {
-        /// How many are asked for.
+        /// The requested number of keys.
         k: usize,
         /// The number of keys.
         found: usize,
     },
-    /// An index of a permutation is not below the number of its elements.
+    /// An index of a permutation is not less than the number of elements.
     #[error("index {slot} of the permutation is {found}, expected less than {count}, the number of elements")]
     IndexOutOfRange {
-        /// Where the first such index is in the permutation.
+        /// The position of the first such index in the permutation.
         slot: usize,
-        /// That index.
+        /// The index.
         found: usize,
         /// The number of elements.
         count: usize,
@@ -212,17 +211,17 @@ pub enum Error {
     /// A permutation has an index twice.
     #[error("index {slot} of the permutation is {found}, which it has before, expected each index once")]
     RepeatedIndex {
-        /// Where the first index is in the permutation that was there before.
+        /// The position of the first index that occurs earlier in the permutation, too.
         slot: usize,
-        /// That index.
+        /// The index.
         found: usize,
     },
-    /// Records are not a whole number of records.
+    /// The number of bytes of the records is not a multiple of the size of a record.
     #[error("the records have {found} bytes, expected a multiple of {size}, the size of a record")]
     NotWholeRecords {
         /// Bytes of all records.
         found: usize,
-        /// Bytes of one record. If this is 0, there are no records of this size.
+        /// Bytes of one record. A size of 0 is always an error.
         size: usize,
     },
     /// A field of a key is not within a record.
@@ -233,18 +232,18 @@ pub enum Error {
         /// Bytes of one record.
         size: usize,
     },
-    /// A field of a key is a floating-point number of a size that there is not.
+    /// A field of a key is a floating-point number of an unsupported size.
     #[error("a field of the key is a floating-point number of {size} bytes, expected 2, 4, 8 or 16")]
     FloatSize {
         /// Bytes of the field.
         size: usize,
     },
-    /// The fields of a key have too many bytes together.
+    /// The fields of a key have too many bytes in total.
     #[error("the fields of the key have {found} bytes, expected at most {most}")]
     KeyTooLong {
         /// Bytes of all fields; `usize::MAX` if the number is greater.
         found: usize,
-        /// The greatest number of them.
+        /// The greatest number of bytes of all fields.
         most: usize,
     },
     /// The two inputs of a ragged batch have different numbers of runs.
@@ -255,8 +254,8 @@ pub enum Error {
         /// The number of offsets of B.
         b: usize,
     },
-    /// The offsets of a ragged batch, of groups of runs or of segments are empty. There must be one even if there are
-    /// no runs.
+    /// The offsets of a ragged batch, of groups of runs or of segments are empty. There must be one offset even if
+    /// there are no runs.
     #[error("there are no offsets, expected one more than there are runs")]
     NoOffsets,
     /// The first offset of a ragged batch, of groups of runs or of segments is not 0.
@@ -264,17 +263,17 @@ pub enum Error {
     FirstOffset {
         /// The argument's name.
         what: &'static str,
-        /// Its first offset.
+        /// The first offset.
         found: usize,
     },
-    /// An offset of a ragged batch, of groups of runs or of segments is less than the one before it.
+    /// An offset of a ragged batch, of groups of runs or of segments is less than the offset before it.
     #[error("offset {index} of {what} is {found}, less than the one before it ({before})")]
     DescendingOffsets {
         /// The argument's name.
         what: &'static str,
         /// The index of the first such offset.
         index: usize,
-        /// That offset.
+        /// The offset.
         found: usize,
         /// The offset before it.
         before: usize,
@@ -284,9 +283,9 @@ pub enum Error {
     LastOffset {
         /// The argument's name.
         what: &'static str,
-        /// Its last offset.
+        /// The last offset.
         found: usize,
-        /// The number of its keys.
+        /// The number of keys of the argument.
         expected: usize,
     },
     /// The last offset of groups of runs is not the number of runs.
@@ -322,27 +321,27 @@ pub enum Error {
         /// The reason for the refusal.
         reason: String,
     },
-    /// The environment variable [`VECTORS`](crate::VECTORS) has a value that it cannot have.
+    /// The environment variable [`VECTORS`](crate::VECTORS) has an unknown value.
     #[error("the environment variable {} is `{found}`, expected one of {}", crate::VECTORS.0, crate::VECTORS.1.join(", "))]
     Vectors {
-        /// Its value.
+        /// The value.
         found: String,
     },
     /// No value of a type has this name.
     #[error("there is no {what} `{name}`, expected one of {expected}")]
     UnknownName {
-        /// What the type is: "merge kernel", for instance.
+        /// A description of the type, such as "merge kernel".
         what: &'static str,
         /// The requested name.
         name: String,
-        /// The names that there are, with commas between them.
+        /// The valid names, separated by commas.
         expected: &'static str,
     },
 }
 
-/// The error that caused another: of the crate `cust`, for instance, if a call into the driver failed.
+/// The error that caused another error, for instance an error of the crate `cust` if a call into the driver failed.
 ///
-/// It is shared by the clones of an error. Two are equal if they are described by the same text.
+/// The clones of an error share it. Two causes are equal if their texts are equal.
 ///
 /// ```
 /// use merge_host::{Cause, Error};

@@ -4,7 +4,7 @@ use crate::Error;
 
 /// The index of a key, counted from 0: `u32` or `u64`, and no other type.
 pub trait Index: bytemuck::Pod + Send + Sync + sealed::Sealed {
-    /// The index with this value, or with its low 32 bits if it is a `u32`.
+    /// The index with this value. A `u32` takes the low 32 bits.
     fn from_usize(index: usize) -> Self;
     /// The value of this index.
     fn to_usize(self) -> usize;

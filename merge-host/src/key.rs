@@ -6,10 +6,9 @@ use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
 /// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`,
-/// `u64`, `i64`, `f64`, `usize`, `isize`, `u128` or `i128`, one of these in [`Descending`](crate::Descending) order,
-/// and no other type.
+/// `u64`, `i64`, `f64`, `usize`, `isize`, `u128` or `i128`, a [`Descending`](crate::Descending) key, and no other type.
 ///
-/// Integers are in their usual order and floats in that of `total_cmp`. Elements of other types are sorted by a
+/// Integers are in their usual order and floats in the order of `total_cmp`. Elements of other types are sorted by a
 /// [`SortKey`](crate::SortKey) or by a comparison.
 ///
 /// ```
@@ -23,25 +22,25 @@ use std::fmt::{Debug, Display};
     note = "elements of other types are sorted by a key with `Engine::sort_by_key`, or by a comparison with `Engine::sort_by`"
 )]
 pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
-    /// Unsigned bits of the same width, which are their own ordered bits.
+    /// An unsigned integer of the same width. It is its own ordered bits.
     type Bits: Word;
     /// The type's name.
     const NAME: &'static str;
-    /// Whether a GPU engine can merge and sort keys of this type. It is then a [`GpuKey`], or `usize` or `isize`, which
-    /// an engine passes to the GPU as `u64` or `i64`.
+    /// Whether a GPU engine can merge and sort keys of this type. They are then [`GpuKey`]s, or `usize` or `isize`,
+    /// which an engine passes to the GPU as `u64` or `i64`.
     const ON_GPU: bool;
     /// Encodes the key as ordered bits: `a` precedes `b` in total order if and only if `a.to_ordered() <
     /// b.to_ordered()`.
     fn to_ordered(self) -> Self::Bits;
-    /// Decodes ordered bits: the key for which [`to_ordered`](Self::to_ordered) returns `bits`.
+    /// Decodes ordered bits: returns the key with the ordered bits `bits`.
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// A key for which the GPU has kernels: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, one of these in
-/// [`Descending`](crate::Descending) order, and no other type.
+/// A key that the GPU has kernels for: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, a [`Descending`](crate::Descending)
+/// wrapper of such a key, and no other type.
 ///
-/// Both supertraits have a `NAME`, a `to_ordered` and so on, with the same meaning. Generic code therefore names one of
-/// the traits, as in `<K as Key>::NAME`.
+/// Both supertraits have `NAME`, `to_ordered` and other items with the same meaning. Generic code therefore names one
+/// of the traits, as in `<K as Key>::NAME`.
 #[diagnostic::on_unimplemented(
     message = "the GPU has no kernels for keys of type `{Self}`",
     label = "not `u32`, `i32`, `f32`, `u64`, `i64` or `f64`",
@@ -55,7 +54,7 @@ pub(crate) mod sealed {
     use std::ops::{BitOr, BitXor, Not, Shl, Shr};
 
     pub trait Sealed {
-        /// The type itself if [`ON_GPU`](super::Key::ON_GPU), and otherwise any, which is not used.
+        /// The type of the keys on the GPU if [`ON_GPU`](super::Key::ON_GPU), and otherwise an unused type.
         type OnGpu: super::GpuKey;
     }
 
@@ -72,13 +71,13 @@ pub(crate) mod sealed {
     {
         /// The number of bits.
         const COUNT: u32;
-        /// The number of zeros before the first 1.
+        /// The number of zeros before the most significant 1.
         fn leading_zeros(self) -> u32;
-        /// The least significant bits, as many as a `usize` has.
+        /// The least significant bits, as a `usize`.
         fn low(self) -> usize;
         /// The number `low`, truncated to the width of this type.
         fn from_low(low: usize) -> Self;
-        /// The same number, of 128 bits.
+        /// The same number with 128 bits.
         fn widened(self) -> u128;
         /// The number `wide`, truncated to the width of this type.
         fn narrowed(wide: u128) -> Self;
@@ -126,7 +125,7 @@ macro_rules! on_gpu {
     };
 }
 
-/// Whether there is a type on the GPU.
+/// Whether keys have a type on the GPU.
 macro_rules! is_on_gpu {
     (false) => {
         false
@@ -165,7 +164,7 @@ key! {
     i64 as u64: Kernels::to_ordered, Kernels::from_ordered;
     f64 as u64: Kernels::to_ordered, Kernels::from_ordered;
 }
-// The same encodings, for types for which there are no kernels.
+// The same encodings for types without kernels.
 key! {
     false;
     u8 as u8: |key| key, |bits| bits;
@@ -177,7 +176,7 @@ key! {
     u128 as u128: |key| key, |bits| bits;
     i128 as u128: |key: i128| (key ^ i128::MIN) as u128, |bits: u128| bits as i128 ^ i128::MIN;
 }
-// Numbers of the width of an address, which are numbers of 8 bytes.
+// Numbers of the width of an address, which is 8 bytes.
 #[cfg(target_pointer_width = "64")]
 key! {
     (true as u64);
@@ -189,7 +188,7 @@ key! {
     isize as u64: |key| Kernels::to_ordered(key as i64), |bits| <i64 as Kernels>::from_ordered(bits) as isize;
 }
 
-/// Inverts all bits of a negative float, and the sign bit of others.
+/// Inverts all bits of a negative float, and the sign bit of other floats.
 #[inline(always)]
 fn inverted(bits: u16, negative: bool) -> u16 {
     bits ^ if negative { u16::MAX } else { 1 << 15 }

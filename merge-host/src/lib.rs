@@ -38,13 +38,13 @@
 //! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices); of keys that come in parts, [`TopK`] |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_with`](Engine::auto_with) |
 //!
-//! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key
-//! is the element with the same index of a second array: see [`Elements`].
+//! A run is an ascending array of keys. A descending run is an ascending array of [`Descending`] keys. The value of a
+//! key is the element with the same index in a second array: see [`Elements`].
 //!
 //! | task | module |
 //! | --- | --- |
-//! | sort and merge what does not fit in memory | [`external`] |
-//! | find exact splits of sorted runs, wherever the runs are | [`splits`] |
+//! | sort and merge more keys than memory holds | [`external`] |
+//! | find exact splits of sorted runs in any memory | [`splits`] |
 //! | apply the result of an argsort | [`permutation`] |
 //! | sort records of bytes by fields | [`records`] |
 //! | run loops over blocks on all threads | [`parallel`] |
@@ -52,22 +52,22 @@
 //! # Order
 //!
 //! Fifteen types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`,
-//! `i64`, `f64`, `usize`, `isize`, `u128` and `i128`. Integers are in their usual order and floats in IEEE 754's total
-//! order, that of [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. The bits of every key are preserved,
+//! `i64`, `f64`, `usize`, `isize`, `u128` and `i128`. Integers are in their usual order. Floats are in IEEE 754's total
+//! order, as by [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. The bits of every key are preserved,
 //! including the payload of a NaN and the sign of a zero.
 //!
-//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); the CPU handles keys of the other types, and
+//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]). The CPU handles keys of the other types, and
 //! elements of any type that a [`SortKey`] or a comparison orders.
 //!
-//! Every merge and every sort is stable: equal keys keep the order of the input, and in a merge those of an earlier run
-//! precede those of a later one.
+//! Every merge and every sort is stable: equal keys keep the order of the input. In a merge, equal keys of an earlier
+//! run precede keys of a later run.
 //!
 //! # Features
 //!
 //! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`], [`Engine::gpus`], [`Engine::all_gpus`]
 //! and [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_with`] return a CPU engine. A
-//! program that is built with it also starts on a machine without an NVIDIA driver, because the driver is opened by the
-//! first call that needs it.
+//! program that is built with it also starts on a machine without an NVIDIA driver: the first call that needs the driver
+//! opens it.
 
 #![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 
@@ -142,10 +142,10 @@ pub use word::Word;
 #[doc = include_str!("../../README.md")]
 mod readme {}
 
-/// Gives memory back to the system that sorts on the CPU have kept for later calls: up to 64 MiB in the whole process.
+/// Returns the memory that sorts on the CPU have kept for later calls to the system: up to 64 MiB in the whole process.
 ///
-/// The system zeroes each page that a program gets, which takes longer than to sort what is on it. So scratch memory is
-/// kept when a sort ends, and the next one takes it.
+/// The system zeroes each page that a program gets. That takes longer than a sort of the keys on the page. Therefore
+/// scratch memory is kept when a sort ends, and the next sort uses it.
 ///
 /// ```
 /// let mut keys = vec![3u64; 100_000];
@@ -157,9 +157,9 @@ pub fn release_memory() {
     cpu::scratch::release();
 }
 
-/// The environment variable that limits the vector instructions of the CPU, and the values that it may have. Without
-/// it, the best ones are used that the processor has. It is read once. If it has another value, every call that works
-/// on the CPU fails with [`Error::Vectors`].
+/// The environment variable that limits the vector instructions of the CPU, and its valid values. Without it, the best
+/// instructions of the processor are used. The variable is read once. With another value, every call that works on the
+/// CPU fails with [`Error::Vectors`].
 ///
 /// ```
 /// assert_eq!(merge_host::VECTORS, ("MERGE_HOST_VECTORS", ["none", "avx2", "avx512"]));

@@ -15,7 +15,7 @@ use crate::names::names;
 #[non_exhaustive]
 pub enum MergeKernel {
     /// The fastest kernel for the number of keys. On a GPU, one block merges up to 1024 keys, one launch of persistent
-    /// blocks up to 64 MiB of keys, and [`MergePath`](Self::MergePath) more. On a CPU it is
+    /// blocks merges up to 64 MiB of keys, and [`MergePath`](Self::MergePath) merges more. On a CPU it is
     /// [`MergePath`](Self::MergePath).
     #[default]
     Auto,
@@ -28,8 +28,8 @@ pub enum MergeKernel {
     /// Like [`Tiled`](Self::Tiled), but the tiles are circular buffers, so no key is loaded twice (figures 12.16 to
     /// 12.20).
     Circular,
-    /// Two levels of exact splits along the merge path give every thread the same number of keys, which it merges in
-    /// registers on a GPU and from both ends at once on a CPU.
+    /// Two levels of exact splits along the Merge Path give every thread the same number of keys. A thread merges them
+    /// in registers on a GPU, and from both ends at once on a CPU.
     MergePath,
 }
 

@@ -1,6 +1,6 @@
-//! Enums whose variants have names.
+//! Names for the variants of enums.
 
-/// Gives an enum without fields `ALL`, `name`, `Display` and `FromStr`. All variants are listed, each with its name.
+/// Gives an enum without fields `ALL`, `name`, `Display` and `FromStr`. The macro lists all variants with their names.
 ///
 /// ```text
 /// names! {
@@ -35,7 +35,7 @@ macro_rules! names {
             /// The value with the given [`name`](Self::name), which is in lower case.
             ///
             /// # Errors
-            /// [`Error::UnknownName`](crate::Error::UnknownName) if there is none.
+            /// [`Error::UnknownName`](crate::Error::UnknownName) if no value has this name.
             fn from_str(name: &str) -> Result<Self, $crate::Error> {
                 let found = Self::ALL.into_iter().find(|value| value.name() == name);
                 let expected = $crate::names::list!("", ""; $($name),+);
@@ -46,7 +46,7 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// Names as one literal, with commas between them, and each between two others.
+/// The names as one literal, separated by commas. Each name is enclosed in `$before` and `$after`.
 macro_rules! list {
     ($before:literal, $after:literal; $first:literal $(, $name:literal)*) => {
         concat!($before, $first, $after $(, ", ", $before, $name, $after)*)

@@ -1,6 +1,7 @@
-//! Parallel loops, on the threads of the pool of rayon that the calling thread belongs to, or else of the global one.
+//! Parallel loops on the threads of the calling thread's rayon pool, or of the global pool if the thread belongs to
+//! none.
 //!
-//! Threads take items from an ordinary iterator, one after the other, whenever they have finished the one before:
+//! A thread takes the next item of an ordinary iterator when it has finished the item before:
 //!
 //! ```text
 //!   items     │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ …
@@ -8,10 +9,11 @@
 //!   thread 1  ├ 1 ┼───── 3 ─────┼── 5 ──┤
 //! ```
 //!
-//! An item is best a block of some thousand keys, because taking it locks a mutex.
+//! An item is best a block of some thousand keys, because a thread locks a mutex to take it.
 //!
-//! Only the body of a loop is compiled for each type of keys and values; what starts the threads is compiled once.
-//! Rayon's parallel iterators are compiled anew for every loop and type, which made up a third of the program `gmerge`.
+//! Only the body of a loop is compiled for each type of keys and values. The code that starts the threads is compiled
+//! once. Rayon's parallel iterators are compiled anew for every loop and type, which made up a third of the program
+//! `gmerge`.
 
 use crate::Error;
 use crate::cpu::memory;
@@ -36,7 +38,7 @@ pub fn for_each<T: Send>(items: impl IntoIterator<Item = T, IntoIter: Send>, wor
     for_each_on(usize::MAX, items, work);
 }
 
-/// [`for_each`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
+/// [`for_each`] on up to `threads` threads of the pool. 1 is the calling thread.
 pub(crate) fn for_each_on<T: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -62,7 +64,7 @@ pub fn try_for_each<T: Send, E: Send>(
     try_for_each_on(Threads::OfPool(usize::MAX), items, work)
 }
 
-/// [`try_for_each`] on these threads.
+/// [`try_for_each`] on the given threads.
 pub(crate) fn try_for_each_on<T: Send, E: Send>(
     threads: Threads,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -95,11 +97,11 @@ pub fn map<T: Send, R: Send>(
     map_to(Threads::OfPool(usize::MAX), Vec::new(), items, work)
 }
 
-/// [`map`] on up to `threads` threads of the pool, of items of which there are no more than their iterator says. If
-/// `threads` is 1, it is the calling thread.
+/// [`map`] on up to `threads` threads of the pool. The iterator has an upper bound on the number of its items. 1 is the
+/// calling thread.
 ///
 /// # Errors
-/// [`Error::OutOfHostMemory`] if there is no memory for the results. No call has begun then.
+/// [`Error::OutOfHostMemory`] if there is no memory for the results. `work` has not been called then.
 pub(crate) fn try_map_on<T: Send, R: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -111,7 +113,7 @@ pub(crate) fn try_map_on<T: Send, R: Send>(
     Ok(map_to(Threads::OfPool(threads), results, items, work))
 }
 
-/// [`map`] of a few items on as many new threads, which wait for each other and not for those of a pool.
+/// [`map`] of a few items, each on a new thread. They wait for each other and not for threads of a pool.
 #[cfg(feature = "gpu")]
 pub(crate) fn map_on_new<T: Send, R: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -120,7 +122,7 @@ pub(crate) fn map_on_new<T: Send, R: Send>(
     map_to(Threads::New(usize::MAX), Vec::new(), items, work)
 }
 
-/// The results of `work`, in `results`, which is empty.
+/// The results of `work`, in the memory of `results`, which is empty.
 fn map_to<T: Send, R: Send>(
     threads: Threads,
     results: Vec<Option<R>>,
@@ -132,12 +134,12 @@ fn map_to<T: Send, R: Send>(
         set(&results, i, work(item));
         Next::Take
     });
-    // In the same memory.
+    // The iterator reuses the memory.
     into_inner(results).into_iter().map(|result| result.expect("there is a result for each item")).collect()
 }
 
-/// Sets element `i`, and lengthens the array where it is too short. Compiled once for each type of results, not for
-/// each loop.
+/// Sets element `i`, and extends the vector if it is too short. Compiled once for each type of results, not for each
+/// loop.
 fn set<R>(results: &Mutex<Vec<Option<R>>>, i: usize, result: R) {
     let mut results = lock(results);
     if results.len() <= i {
@@ -146,7 +148,7 @@ fn set<R>(results: &Mutex<Vec<Option<R>>>, i: usize, result: R) {
     results[i] = Some(result);
 }
 
-/// The result for the first of the items for which `work` finds something.
+/// The first result of `work` that is not `None`, in the order of the items.
 ///
 /// ```
 /// let first = merge_host::parallel::find_first(0..100, |i| (i * i > 50).then_some(i));
@@ -162,7 +164,7 @@ pub fn find_first<T: Send, R: Send>(
     find_first_on(usize::MAX, items, work)
 }
 
-/// [`find_first`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
+/// [`find_first`] on up to `threads` threads of the pool. 1 is the calling thread.
 pub(crate) fn find_first_on<T: Send, R: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -175,20 +177,20 @@ pub(crate) fn find_first_on<T: Send, R: Send>(
         if found.as_ref().is_none_or(|(first, _)| i < *first) {
             *found = Some((i, result));
         }
-        // Threads take items in order, so those before this one have been taken.
+        // Threads take items in order, so all items before this one have been taken.
         Next::Stop
     });
     Some(into_inner(found)?.1)
 }
 
-/// Calls both functions, at the same time if there is a thread for each.
+/// Calls both functions, in parallel if there is a thread for each.
 ///
 /// # Panics
-/// Panics if one of them does.
+/// Panics if one of the functions does.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     let (mut of_a, mut of_b) = (None, None);
     let (mut a, mut b) = (Some(a), Some(b));
-    // Each runs once; it is taken so that the closures that rayon sees have one type.
+    // Each function runs once. It is taken out of an `Option`, so that the closures for rayon have one type.
     let mut run_a = || of_a = a.take().map(|a| a());
     let mut run_b = || of_b = b.take().map(|b| b());
     join_dyn(&mut run_a, &mut run_b);
@@ -211,8 +213,8 @@ const SHARES_PER_THREAD: usize = 16;
 /// The best length of shares of `total` items that threads write to: a multiple of `block`, and at least 1. A `block`
 /// of 0 counts as 1. If the multiple exceeds `usize::MAX`, the length is `usize::MAX`.
 ///
-/// Threads that write to adjacent blocks of fresh memory get in each other's way when the system provides its pages, so
-/// shares are as long as they can be without leaving a thread idle.
+/// Threads that write to adjacent blocks of fresh memory delay each other when the system provides its pages. So shares
+/// are as long as possible without leaving a thread idle.
 ///
 /// ```
 /// let length = merge_host::parallel::share_length(1_000_000, 1000);
@@ -232,31 +234,31 @@ pub(crate) fn share_length_for(threads: usize, total: usize, block: usize) -> us
         .unwrap_or(usize::MAX)
 }
 
-/// Which threads work.
+/// The threads that work.
 #[derive(Clone, Copy)]
 pub(crate) enum Threads {
-    /// Those of the pool, up to this number. If that is 1, it is the calling thread.
+    /// Threads of the pool, up to this number. 1 is the calling thread.
     OfPool(usize),
-    /// As many, which are started for the work. The calling thread is one of them if it belongs to no pool, and
-    /// otherwise only waits.
+    /// This number of threads, started for the work. The calling thread takes part if it belongs to no pool. Otherwise
+    /// it only waits.
     ///
-    /// They are not those of a pool, because a thread of a pool that waits takes up other work of that pool. If the
-    /// work held a lock and used the pool, its thread could begin another call of it, and wait for the lock that it
-    /// holds itself. Each is a pool of its own, so that the work can use rayon though all threads of the other pools
-    /// wait for it.
+    /// These threads belong to no other pool, because a waiting thread of a pool takes up other work of that pool.
+    /// Suppose that the work holds a lock and uses the pool. Its thread could then begin another call of the work, and
+    /// wait for the lock that it holds itself. Each new thread is a pool of its own, so the work can use rayon while
+    /// all threads of the other pools wait for it.
     New(usize),
 }
 
-/// What threads do after an item.
+/// The next step of a thread after an item.
 #[derive(Clone, Copy, PartialEq)]
 enum Next {
-    /// They take another one.
+    /// Take another item.
     Take,
-    /// No thread takes another one.
+    /// End the loop: no thread takes another item.
     Stop,
 }
 
-/// Calls `work` with items until it stops.
+/// Calls `work` with items until one call stops the loop.
 fn share<T: Send>(
     threads: Threads,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -267,7 +269,7 @@ fn share<T: Send>(
     share_items(threads.up_to(most), &mut || items.next(), &work);
 }
 
-/// [`share`], compiled once for each type of items. `None` from `next` is the end.
+/// [`share`], compiled once for each type of items. `next` returns `None` at the end.
 fn share_items<T: Send>(
     threads: Threads,
     next: &mut (dyn FnMut() -> Option<T> + Send),
@@ -292,7 +294,7 @@ fn share_items<T: Send>(
 }
 
 impl Threads {
-    /// No more than `most` of them.
+    /// At most `most` threads.
     pub(crate) fn up_to(self, most: usize) -> Self {
         match self {
             Self::OfPool(threads) => Self::OfPool(threads.min(most)),
@@ -309,7 +311,7 @@ impl Threads {
     }
 }
 
-/// Calls `work` on all threads of the pool, but on no more than `most`.
+/// Calls `work` on all threads of the pool, but on at most `most`.
 fn on_pool(most: usize, work: &(dyn Fn() + Sync)) {
     let threads = if most <= 1 { 1 } else { most.min(threads_of_pool()) };
     if threads == 1 {
@@ -323,30 +325,30 @@ fn on_pool(most: usize, work: &(dyn Fn() + Sync)) {
     });
 }
 
-/// The threads of the pool that `count` items are worth, in blocks of `block`. Few items need not know how many there
-/// are.
+/// The number of threads of the pool for `count` items in blocks of `block`. Up to one block, the number of threads is
+/// not looked up.
 pub(crate) fn threads_for(count: usize, block: usize) -> usize {
     if count <= block { 1 } else { threads() }
 }
 
-/// The number of threads of the pool that have a processor each.
+/// The number of threads of the pool, but at most the number of processors.
 pub(crate) fn threads() -> usize {
     threads_of_pool().min(processors())
 }
 
-/// The number of threads of the pool, or 1 if it is the global one and the system refuses to start its threads.
+/// The number of threads of the pool, or 1 if it is the global pool and the system refuses to start its threads.
 fn threads_of_pool() -> usize {
-    /// Rayon panics if it is told to use a pool that it cannot start.
+    /// Whether the global pool runs. Rayon panics if it has to use a pool that it cannot start.
     static GLOBAL_POOL_RUNS: LazyLock<bool> = LazyLock::new(|| {
         let error = ThreadPoolBuilder::new().build_global().err();
-        // An error without a source says that the pool was started before.
+        // An error without a source means that the pool has been started before.
         error.is_none_or(|error| error.source().is_none())
     });
     if rayon::current_thread_index().is_some() || *GLOBAL_POOL_RUNS { rayon::current_num_threads() } else { 1 }
 }
 
-/// Calls `work` on `threads` threads, of which all are new but the calling one, if that belongs to no pool. If the
-/// system refuses to start one, those that it has started go on, or else the calling thread.
+/// Calls `work` on `threads` threads. All are new, except the calling thread if it belongs to no pool. If the system
+/// refuses to start a thread, the started threads work, or the calling thread if there are none.
 fn on_new_threads(threads: usize, work: &(dyn Fn() + Sync)) {
     let is_free = rayon::current_thread_index().is_none();
     let new = if is_free { threads.saturating_sub(1) } else { threads };
@@ -355,12 +357,12 @@ fn on_new_threads(threads: usize, work: &(dyn Fn() + Sync)) {
     run_in_each(&pools_of_one, is_free || pools.is_empty(), work);
 }
 
-/// Locks what is consistent also if another thread has panicked.
+/// Locks data that is consistent even if another thread has panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The contents of such a mutex.
+/// The contents of a mutex, with data that is consistent even if another thread has panicked.
 fn into_inner<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! Permutations: which value goes to each index of an output.
+//! Permutations: the index of the value that goes to each slot of an output.
 //!
-//! Values of any size are sorted by their keys in three steps: number them, sort keys and numbers, and gather the
-//! values in the order of the numbers. So each value moves once, however large it is:
+//! Values of any size are sorted by their keys in three steps: number the values, sort keys and numbers, and gather the
+//! values in the order of the numbers. So each value moves once, at any size:
 //!
 //! ```
 //! use merge_host::{Engine, SortOrder, permutation};
@@ -15,8 +15,8 @@
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 //!
-//! [`gather`] copies bytes, and need not be given a permutation. [`permute`], [`permute_in_place`] and [`permuted`]
-//! move elements of any type, and refuse what is not a permutation.
+//! [`gather`] copies bytes, and its indices need not be a permutation. [`permute`], [`permute_in_place`] and
+//! [`permuted`] move elements of any type, and return an error if the indices are not a permutation.
 
 use crate::cpu::memory;
 use crate::cpu::moved::{self, Moved};
@@ -25,7 +25,7 @@ use crate::engine::check_length;
 use crate::{Error, Index, parallel};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The fewest values that a thread gathers at once.
+/// The least number of values that a task gathers.
 const BLOCK: usize = 1 << 14;
 
 /// Writes 0, 1, 2 and so on to `indices`. Takes linear time, on the threads of [`parallel`] loops.
@@ -37,7 +37,7 @@ pub fn fill_identity<I: Index>(indices: &mut [I]) {
     fill_identity_on(parallel::threads_for(indices.len(), BLOCK), indices);
 }
 
-/// [`fill_identity`] on up to `threads` threads. If that is 1, it is the calling thread.
+/// [`fill_identity`] on up to `threads` threads. 1 is the calling thread.
 pub(crate) fn fill_identity_on<I: Index>(threads: usize, indices: &mut [I]) {
     let share = parallel::share_length_for(threads, indices.len(), BLOCK);
     parallel::for_each_on(threads, indices.chunks_mut(share).enumerate(), |(i, indices)| {
@@ -45,10 +45,11 @@ pub(crate) fn fill_identity_on<I: Index>(threads: usize, indices: &mut [I]) {
     });
 }
 
-/// Copies to slot `i` of `out` the value at index `permutation[i]` of `parts`, which are numbered one after the other.
+/// Copies to slot `i` of `out` the value at index `permutation[i]` of `parts`. The values of all parts are numbered in
+/// sequence.
 ///
-/// A value has `width` bytes. Each part holds whole values, and `out` one for each index. Takes linear time, times the
-/// logarithm of the number of parts, on the threads of [`parallel`] loops.
+/// A value has `width` bytes. Each part has whole values, and `out` has one value for each index. Takes linear time,
+/// times the logarithm of the number of parts, on the threads of [`parallel`] loops.
 ///
 /// ```
 /// let mut out = [0; 6];
@@ -57,10 +58,10 @@ pub(crate) fn fill_identity_on<I: Index>(threads: usize, indices: &mut [I]) {
 /// ```
 ///
 /// # Panics
-/// Panics if the lengths are not as said, or an index is not below the number of values.
+/// Panics if `out` does not have `width` bytes for each index, or if an index is not less than the number of values.
 pub fn gather<I: Index>(width: usize, parts: &[&[u8]], permutation: &[I], out: &mut [u8]) {
     let ends = memory::collected(parts.iter().scan(0usize, |end, part| {
-        // The same part may be there many times.
+        // The same part may occur many times, so the sum may overflow.
         *end = end.saturating_add(part.len());
         Some(*end)
     }));
@@ -68,7 +69,7 @@ pub fn gather<I: Index>(width: usize, parts: &[&[u8]], permutation: &[I], out: &
     match ends {
         Ok(ends) => gather_with(width, permutation, out, threads, |index| {
             let begin = byte_of(index, width);
-            // The first part that ends behind the value's first byte. Empty parts hold none.
+            // The first part that ends behind the value's first byte. An empty part is never the first.
             let part = ends.partition_point(|&end| end <= begin);
             assert!(part < parts.len(), "index {index} is not below the number of values");
             &parts[part][begin - (ends[part] - parts[part].len())..][..width]
@@ -86,12 +87,12 @@ pub fn gather<I: Index>(width: usize, parts: &[&[u8]], permutation: &[I], out: &
     }
 }
 
-/// Where the value with that index begins.
+/// The byte at which the value with this index begins.
 fn byte_of(index: usize, width: usize) -> usize {
     index.checked_mul(width).expect("an index is below the number of values")
 }
 
-/// [`gather`] of the values that `value_at` finds by their indices, on up to `threads` threads.
+/// [`gather`] of the values that `value_at` returns for their indices, on up to `threads` threads.
 pub(crate) fn gather_with<'a, I: Index>(
     width: usize,
     permutation: &[I],
@@ -104,7 +105,7 @@ pub(crate) fn gather_with<'a, I: Index>(
     if width == 0 {
         return;
     }
-    // There is memory for the output, so that the product is a number of bytes unless one share is all.
+    // The product does not exceed the bytes of `out` unless one share is all of it.
     let share = parallel::share_length_for(threads, permutation.len(), BLOCK);
     let shares = out.chunks_mut(share.saturating_mul(width)).zip(permutation.chunks(share));
     parallel::for_each_on(threads, shares, |(out, indices)| {
@@ -114,16 +115,16 @@ pub(crate) fn gather_with<'a, I: Index>(
     });
 }
 
-/// Moves to each slot of `items` the element that has the slot's index in `permutation`: that at index `permutation[0]`
-/// to the first slot, and so on. Elements may be of any type; they are moved, not cloned.
+/// Moves to each slot `i` of `items` the element at index `permutation[i]`. Elements may be of any type. They are
+/// moved, not cloned.
 ///
-/// Takes linear time, on the threads of [`parallel`] loops. The scratch memory holds n elements and n bytes;
-/// [`permute_in_place`] needs none for the elements.
+/// Takes linear time, on the threads of [`parallel`] loops. The scratch memory holds n elements and n bytes.
+/// [`permute_in_place`] needs no scratch memory for the elements.
 ///
 /// # Errors
 /// - [`Error::LengthMismatch`] if `permutation` has another length than `items`.
-/// - [`Error::IndexOutOfRange`] if an index is not below the number of elements, and otherwise [`Error::RepeatedIndex`] if one
-///   occurs twice.
+/// - [`Error::IndexOutOfRange`] if an index is not less than the number of elements, and otherwise
+///   [`Error::RepeatedIndex`] if an index occurs twice.
 /// - [`Error::OutOfHostMemory`] if there is not enough scratch memory.
 ///
 /// The elements are unchanged after an error.
@@ -144,19 +145,18 @@ pub(crate) fn gather_with<'a, I: Index>(
 pub fn permute<T: Send, I: Index>(items: &mut [T], permutation: &[I]) -> Result<(), Error> {
     let threads = parallel::threads_for(items.len(), BLOCK);
     let permutation = Permutation::check(permutation, items.len(), threads)?;
-    // SAFETY: each index occurs once.
+    // SAFETY: `check` has returned a permutation, so each index below `items.len()` occurs once.
     unsafe { moved::permute(items, permutation.indices, threads) }
 }
 
-/// As [`permute`], with a byte of scratch memory for each element: follows the cycles of the permutation, on one
-/// thread.
+/// [`permute`] with one byte of scratch memory for each element: follows the cycles of the permutation, on one thread.
 ///
 /// ```text
 ///   permutation  2 0 1 3       slots 0 ◄ 2 ◄ 1 ◄ 0    3
 /// ```
 ///
 /// # Errors
-/// Those of [`permute`].
+/// The errors of [`permute`].
 ///
 /// ```
 /// let mut letters = ['a', 'b', 'c', 'd'];
@@ -168,10 +168,10 @@ pub fn permute_in_place<T, I: Index>(items: &mut [T], permutation: &[I]) -> Resu
     let Permutation { indices, mut marks } = Permutation::check(permutation, items.len(), 1)?;
     for begin in 0..items.len() {
         let mut slot = begin;
-        // A mark tells that the slot does not have its element yet.
+        // A mark means that the slot does not have its element yet.
         while std::mem::take(marks[slot].get_mut()) != 0 {
             let from = indices[slot].to_usize();
-            // At the end of the cycle the first element has come to the last slot.
+            // At the end of the cycle the first element is already in the last slot.
             if from != begin {
                 items.swap(slot, from);
             }
@@ -181,13 +181,13 @@ pub fn permute_in_place<T, I: Index>(items: &mut [T], permutation: &[I]) -> Resu
     Ok(())
 }
 
-/// The elements of `items` in the order of `permutation`, as a new vector: that at index `permutation[0]` is the first
-/// one.
+/// The elements of `items` in the order of `permutation`, as a new vector: the first is the element at index
+/// `permutation[0]`.
 ///
-/// This moves each element once, and [`permute`] twice. Otherwise it is the same.
+/// `permuted` moves each element once, and [`permute`] moves it twice. Otherwise they are the same.
 ///
 /// # Errors
-/// Those of [`permute`]. `items` is dropped then.
+/// The errors of [`permute`]. `items` is dropped then.
 ///
 /// ```
 /// let names = ["pear", "fig", "lime"].map(String::from).to_vec();
@@ -199,14 +199,16 @@ pub fn permuted<T: Send, I: Index>(mut items: Vec<T>, permutation: &[I]) -> Resu
     Permutation::check(permutation, items.len(), threads)?;
     let mut sorted = memory::uninit::<T>(items.len())?;
     moved::gather(Moved::of(&mut items), permutation, &mut sorted, threads);
-    // SAFETY: the elements have been moved, each once, because each index occurs once.
+    // SAFETY: `check` has found each index once, so `gather` has moved each element once. `items` owns no element any
+    // longer, and length 0 is within its capacity.
     unsafe { items.set_len(0) };
     let mut sorted = std::mem::ManuallyDrop::new(sorted);
-    // SAFETY: `MaybeUninit<T>` has the layout of `T`, and each slot has the bits of an element.
+    // SAFETY: `MaybeUninit<T>` has the layout of `T`, and `gather` has written the bits of an element to each slot. The
+    // allocation belongs to a vector of the same capacity, and that vector is never dropped.
     Ok(unsafe { Vec::from_raw_parts(sorted.as_mut_ptr().cast(), sorted.len(), sorted.capacity()) })
 }
 
-/// Indices among which each number below their number occurs once.
+/// A permutation: indices that contain each number below their length once.
 pub(crate) struct Permutation<'a, I> {
     indices: &'a [I],
     /// A 1 for each element.
@@ -216,8 +218,8 @@ pub(crate) struct Permutation<'a, I> {
 impl<'a, I: Index> Permutation<'a, I> {
     /// `indices`, if they are a permutation of `count` elements, on up to `threads` threads.
     ///
-    /// Each index marks its element. If `count` indices have marked `count` elements, none occurs twice. The marks are
-    /// atomic because threads may write the same one.
+    /// Each index marks its element. If `count` indices have marked `count` elements, no index occurs twice. The marks
+    /// are atomic because two threads may write the same mark.
     pub fn check(indices: &'a [I], count: usize, threads: usize) -> Result<Self, Error> {
         check_length("the permutation", count, indices.len(), "|items|")?;
         let mut marks = memory::reserved(count)?;
@@ -239,10 +241,12 @@ impl<'a, I: Index> Permutation<'a, I> {
         Ok(Self { indices, marks })
     }
 
-    /// Moves the elements of both slices as [`permute`] does, or those of none if there is not enough memory.
+    /// Moves the elements of both slices as [`permute`] does. If there is not enough memory, no element of either slice
+    /// moves.
     pub fn permute_both<A: Send, B: Send>(&self, a: &mut [A], b: &mut [B], threads: usize) -> Result<(), Error> {
         let (mut of_a, mut of_b) = (Scratch::<A>::uninit(a.len())?, Scratch::<B>::uninit(b.len())?);
-        // SAFETY: each index occurs once.
+        // SAFETY: `check` has found each index once, and `permute_by` asserts that the indices have the length of its
+        // slice.
         unsafe {
             moved::permute_by(a, self.indices, &mut of_a, threads);
             moved::permute_by(b, self.indices, &mut of_b, threads);
@@ -251,7 +255,7 @@ impl<'a, I: Index> Permutation<'a, I> {
     }
 }
 
-/// The error of indices of which one occurs twice.
+/// The error of indices with a repeated index.
 fn repeated<I: Index>(indices: &[I], mut marks: Vec<AtomicU8>) -> Error {
     marks.iter_mut().for_each(|mark| *mark.get_mut() = 0);
     let slot = indices.iter().position(|index| std::mem::replace(marks[index.to_usize()].get_mut(), 1) == 1);
@@ -307,7 +311,7 @@ mod tests {
         gather(2, &[&[1, 2, 3, 4]], &[0u32, 1], &mut [0; 3]);
     }
 
-    /// Elements of every way to move them, against a loop.
+    /// Compares every way to move elements with a loop.
     fn moves<T: Clone + Send + PartialEq + Debug, I: Index>(make: impl Fn(usize) -> T) {
         let seed = fresh_seed();
         let mut random = StdRng::seed_from_u64(seed);

@@ -1,4 +1,4 @@
-//! Pools of threads: how many threads have a processor, how a pool starts, and how a thread waits for pools.
+//! Thread pools: the number of threads that have a processor, the start of a pool, and how a thread waits for pools.
 
 use crate::cpu::memory;
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
@@ -9,11 +9,10 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the number of processors that a control group grants counts as known. Reading it takes some 40 µs.
+/// The time that the number of processors of a control group is cached. Reading it takes some 40 µs.
 const REFRESH: Duration = Duration::from_millis(500);
 
-/// The number of processors that the calling thread may use now: more threads than these would only wait for each
-/// other.
+/// The number of processors that the calling thread may use now. More threads would only wait for each other.
 pub(crate) fn processors() -> usize {
     static KNOWN: Mutex<Option<(usize, Instant, usize)>> = Mutex::new(None);
     let allowed = allowed();
@@ -28,8 +27,8 @@ pub(crate) fn processors() -> usize {
     }
 }
 
-/// The number of processors that the scheduler may run the calling thread on, which takes a fraction of a microsecond
-/// to find out; 0 if that is not known.
+/// The number of processors that the scheduler may run the calling thread on, or 0 if it is unknown. To find out takes
+/// a fraction of a microsecond.
 fn allowed() -> usize {
     #[cfg(target_os = "linux")]
     return rustix::thread::sched_getaffinity(None).map_or(0, |processors| processors.count() as usize);
@@ -37,14 +36,14 @@ fn allowed() -> usize {
     0
 }
 
-/// What starts the threads of a pool. Tests replace [`spawn`] by one that refuses.
+/// A function that starts a thread of a pool. Tests replace [`spawn`] by a function that refuses some threads.
 pub(crate) trait Spawn: Fn(ThreadBuilder) -> io::Result<JoinHandle<()>> {}
 
 impl<F: Fn(ThreadBuilder) -> io::Result<JoinHandle<()>>> Spawn for F {}
 
-/// Why a pool could not be started.
+/// The reason why a pool could not be started.
 pub(crate) struct Refused {
-    /// Threads that were started before one was refused. They have ended.
+    /// The number of threads that were started before one was refused. They have ended.
     started: usize,
     pub reason: String,
 }
@@ -52,7 +51,7 @@ pub(crate) struct Refused {
 /// A pool, and its threads.
 type Started = (ThreadPool, Vec<JoinHandle<()>>);
 
-/// Starts a pool of `threads` threads, or none of them.
+/// Starts a pool of `threads` threads, or no thread at all.
 pub(crate) fn start(name: &'static str, threads: usize, spawn: &impl Spawn) -> Result<Started, Refused> {
     let mut handles = Vec::new();
     let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(move |i| format!("{name}-{i}"));
@@ -64,14 +63,14 @@ pub(crate) fn start(name: &'static str, threads: usize, spawn: &impl Spawn) -> R
         Ok(pool) => Ok((pool, handles)),
         Err(error) => {
             let started = handles.len();
-            // The failure makes the threads end. The system can replace them only after they have ended.
+            // The failure ends the started threads. The system can start others only after these have ended.
             handles.into_iter().for_each(|handle| drop(handle.join()));
             Err(Refused { started, reason: error.to_string() })
         }
     }
 }
 
-/// Starts a pool of `threads` threads, or of as many as the system starts, but of `least` at least.
+/// Starts a pool of `threads` threads, or of the threads that the system starts, but of at least `least`.
 pub(crate) fn start_most(
     name: &'static str,
     mut threads: usize,
@@ -83,7 +82,7 @@ pub(crate) fn start_most(
             Ok(started) => return Ok(started),
             Err(refused) => refused,
         };
-        // Fewer than before in any case: a thread that has ended may count a little longer.
+        // Fewer than before in any case, because a thread that has ended may count a little longer.
         threads = refused.started.min(threads - threads.div_ceil(4));
         if threads < least {
             return Err(refused);
@@ -101,14 +100,14 @@ pub(crate) fn spawn(thread: ThreadBuilder) -> io::Result<JoinHandle<()>> {
     builder.spawn(|| thread.run())
 }
 
-/// A pool whose threads have ended when it has been dropped, which a thread of another pool does, or of none.
+/// A pool that waits for the end of its threads when it is dropped. A thread of the pool must not drop it.
 pub(crate) struct OwnPool {
     pool: Option<ThreadPool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl OwnPool {
-    /// A pool of `threads` threads, or of as many as the system starts, but one at least.
+    /// A pool of `threads` threads, or of the threads that the system starts, but of at least one.
     pub fn start(name: &'static str, threads: usize) -> Result<Self, Refused> {
         let (pool, threads) = start_most(name, threads.max(1), 1, &spawn)?;
         Ok(Self { pool: Some(pool), threads })
@@ -127,9 +126,9 @@ impl Drop for OwnPool {
     }
 }
 
-/// Calls `work` on a thread of `pool`. If the calling thread belongs to another pool, it takes up no other work of that
-/// pool meanwhile, as it would in [`ThreadPool::install`]: it may hold a lock that the other work takes, and work that
-/// waits in turn would pile up on its stack.
+/// Calls `work` on a thread of `pool`. A calling thread of another pool takes up no other work of that pool meanwhile,
+/// unlike in [`ThreadPool::install`]. It may hold a lock that the other work takes, and other work that waits, too,
+/// would pile up on its stack.
 pub(crate) fn run_in<T: Send>(pool: &ThreadPool, work: impl FnOnce() -> T + Send) -> T {
     if pool.current_thread_index().is_some() || rayon::current_thread_index().is_none() {
         return pool.install(work);
@@ -143,21 +142,21 @@ pub(crate) fn run_in<T: Send>(pool: &ThreadPool, work: impl FnOnce() -> T + Send
     result.into_inner().unwrap_or_else(PoisonError::into_inner).expect("the work has been done")
 }
 
-/// Calls `work` on a thread of each of `pools` and, if `here`, on the calling thread. This takes up no other work
-/// meanwhile.
+/// Calls `work` on one thread of each of `pools`, and on the calling thread if `here`. The calling thread takes up no
+/// other work meanwhile.
 ///
 /// # Panics
-/// Panics if `work` does, when all calls have ended.
+/// Panics if `work` does, after all calls have ended.
 pub(crate) fn run_in_each(pools: &[&ThreadPool], here: bool, work: &(dyn Fn() + Sync)) {
     let (ended, ends) = mpsc::channel();
-    // SAFETY: a job uses `work` before it drops its sender, and this function neither returns nor unwinds before all
-    // senders have been dropped: what comes before the loop at its end does not panic.
+    // SAFETY: a job uses `work` before it drops its sender. This function does not return or unwind before all senders
+    // are dropped: the loop over `ends` waits for them, and nothing before it panics.
     let shared: &'static (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
     for pool in pools {
         let ended = ended.clone();
         pool.spawn(move || {
             let result = catch_unwind(AssertUnwindSafe(shared));
-            // The receiver is there.
+            // The receiver outlives the job, so sending succeeds.
             let _ = ended.send(result);
         });
     }

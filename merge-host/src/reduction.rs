@@ -1,9 +1,9 @@
-//! What the values of equal keys are reduced by.
+//! Operations that reduce the values of equal keys.
 
 use crate::names::names;
 use crate::{GpuKey, Key};
 
-/// How [`Engine::reduce_by_key`](crate::Engine::reduce_by_key) combines the values of equal keys.
+/// The operation of [`Engine::reduce_by_key`](crate::Engine::reduce_by_key) on the values of equal keys.
 ///
 /// ```
 /// use merge_host::{Engine, Reduction};
@@ -19,7 +19,7 @@ use crate::{GpuKey, Key};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {
-    /// The sum: of integers modulo 2^32 or 2^64, of floats rounded at each addition.
+    /// The sum. Integers are added modulo 2^32 or 2^64, and floats are rounded at each addition.
     Sum,
     /// The least value, in total order.
     Min,
@@ -35,7 +35,7 @@ names! {
 }
 
 impl Reduction {
-    /// `first` and `second`, combined.
+    /// The combination of `first` and `second`.
     pub(crate) fn combine<V: Summand>(self, first: V, second: V) -> V {
         let is_less = Key::to_ordered(second) < Key::to_ordered(first);
         match self {
@@ -58,9 +58,9 @@ impl Reduction {
     }
 }
 
-/// A number that can be summed up: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
+/// A number that can be added: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
 pub trait Summand: GpuKey + sealed::Sealed {
-    /// The sum; of integers modulo 2^32 or 2^64.
+    /// The sum. Integers are added modulo 2^32 or 2^64.
     #[must_use]
     fn plus(self, other: Self) -> Self;
 }

@@ -2,7 +2,7 @@
 
 use crate::names::names;
 
-/// Which keys of two sorted arrays A and B to keep, as in C++'s `std::set_union` and its siblings.
+/// The keys of two sorted arrays A and B to keep, as in C++'s `std::set_union` and its siblings.
 ///
 /// The arrays are multisets. A key that occurs m times in A and n times in B occurs in the result:
 ///
@@ -13,7 +13,7 @@ use crate::names::names;
 /// | [`Difference`](Self::Difference) | max(m − n, 0) |
 /// | [`SymmetricDifference`](Self::SymmetricDifference) | \|m − n\| |
 ///
-/// There are no others: further ones follow from these, with A and B exchanged or merged.
+/// Other operations follow from these four, with A and B exchanged or merged.
 ///
 /// ```
 /// use merge_host::{Engine, SetOperation};
@@ -34,7 +34,7 @@ pub enum SetOperation {
     Intersection,
     /// Keys of A that are not in B.
     Difference,
-    /// Keys of either A or B that are not in the other.
+    /// Keys of A or of B that are not in the other array.
     SymmetricDifference,
 }
 
@@ -70,7 +70,7 @@ impl SetOperation {
         }
     }
 
-    /// Which keys this operation keeps.
+    /// The keys that this operation keeps.
     pub(crate) const fn kept(self) -> Kept {
         let (a_alone, partners, b_alone) = match self {
             Self::Union => (true, true, true),
@@ -82,7 +82,7 @@ impl SetOperation {
     }
 }
 
-/// Which keys an operation keeps. Each key of A has an equal key of B as its partner, as long as there are any.
+/// The keys that an operation keeps. Each key of A is paired with an equal key of B, while there are any.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
     /// Keys of A without a partner.
@@ -94,7 +94,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The number of keys that are kept of `a` keys of A and `b` keys of B, which include `partners` pairs of partners.
+    /// The number of keys kept of `a` keys of A and `b` keys of B with `partners` pairs of partners.
     pub const fn count(self, a: usize, b: usize, partners: usize) -> usize {
         let (a_alone, b_alone) = (a - partners, b - partners);
         self.a_alone as usize * a_alone + self.partners as usize * partners + self.b_alone as usize * b_alone

@@ -2,7 +2,7 @@
 
 use crate::names::names;
 
-/// How a GPU sorts. All kernels give the same result, in the same workspace; they differ in how they move the keys.
+/// How a GPU sorts. All kernels give the same result, in the same workspace. They differ in how they move the keys.
 ///
 /// ```
 /// use merge_host::SortKernel;
@@ -14,13 +14,13 @@ use crate::names::names;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SortKernel {
-    /// The fastest way for the keys, which a sample tells. Many evenly distributed keys are divided by their leading
+    /// The fastest way for the keys, chosen by a sample. Many evenly distributed keys are divided by their leading
     /// digits into buckets that one block sorts. Skewed keys of 4 bytes, and 4-byte keys with values up to 2^23, take a
     /// radix sort over all bits. Few keys, skewed keys of 8 bytes, and long runs are merged, as by
     /// [`MergePath`](Self::MergePath). Keys that are in order stay.
     #[default]
     Auto,
-    /// Sorted tiles, and passes of exact splits that merge up to 32 runs at a time, whatever the keys are.
+    /// Sorted tiles, and passes of exact splits that merge up to 32 runs at a time, for any keys.
     MergePath,
 }
 

@@ -1,13 +1,13 @@
-//! What elements of any type are sorted by.
+//! Keys that elements of any type can be sorted by.
 
 use crate::Key;
 use crate::key::sealed::Bits;
 use std::cmp::Reverse;
 
-/// A value that elements can be sorted by: it converts to at most 128 ordered bits, which are an unsigned number in the
-/// order of the values.
+/// A value that elements can be sorted by. It converts to at most 128 ordered bits: an unsigned number in the order of
+/// the values.
 ///
-/// These are sort keys:
+/// These types are sort keys:
 ///
 /// | type | order | bits |
 /// | --- | --- | ---: |
@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 ///
 /// A type that converts to more than 128 bits, such as `(u128, bool)`, does not compile where it is used.
 ///
-/// The trait can be implemented for other types. A wrong implementation leads to a wrong order and to nothing worse.
+/// The trait can be implemented for other types. A wrong implementation leads to a wrong order, and to nothing worse.
 ///
 /// ```
 /// use merge_host::{Engine, SortKey};
@@ -81,7 +81,7 @@ impl<S: SortKey> SortKey for Option<S> {
     const BITS: u32 = sum(&[1, S::BITS]);
     #[inline(always)]
     fn ordered_bits(&self) -> u128 {
-        // The first bit tells whether there is a key.
+        // The first bit is 1 if there is a key.
         self.as_ref().map_or(0, |key| 1 << (Self::BITS - 1) | key.ordered_bits())
     }
 }
@@ -125,7 +125,7 @@ tuple!(A B);
 tuple!(A B C);
 tuple!(A B C D);
 
-/// The bits of all parts of a key.
+/// The sum of the bits of all parts of a key.
 const fn sum(parts: &[u32]) -> u32 {
     let (mut sum, mut i) = (0, 0);
     while i < parts.len() {
@@ -136,15 +136,15 @@ const fn sum(parts: &[u32]) -> u32 {
     sum
 }
 
-/// A number whose last `bits` bits are ones.
+/// A number with ones in the last `bits` bits.
 const fn mask(bits: u32) -> u128 {
     if bits == 0 { 0 } else { u128::MAX >> (u128::BITS - bits) }
 }
 
-/// The bits of the parts of a key so far, followed by those of the next part.
+/// Appends the bits of the next part of a key to the bits of the parts before.
 #[inline(always)]
 fn append<S: SortKey>(bits: u128, next: &S) -> u128 {
-    // A part of 128 bits is the only one that has bits.
+    // If a part has 128 bits, all other parts have none.
     bits.unbounded_shl(S::BITS) | next.ordered_bits()
 }
 
@@ -154,7 +154,7 @@ mod tests {
     use crate::Descending;
     use std::fmt::Debug;
 
-    /// Fails unless `sorted`, which are all different, have ordered bits of their order that fit.
+    /// Fails unless `sorted`, which are distinct, have ascending ordered bits of at most `BITS` bits.
     fn check<S: SortKey + Debug>(sorted: &[S]) {
         for pair in sorted.windows(2) {
             assert!(pair[0].ordered_bits() < pair[1].ordered_bits(), "{pair:?}");

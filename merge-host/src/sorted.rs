@@ -1,13 +1,13 @@
-//! A test whether keys are sorted.
+//! A check whether keys are sorted.
 
 use crate::{Key, parallel};
 
-/// Keys that a thread scans at once.
+/// The number of keys of a block that a thread scans.
 const BLOCK: usize = 1 << 16;
 
 /// The index of the first key that is less than its predecessor in total order, or `None` if `keys` are ascending.
 ///
-/// Scans the keys once at most, in O(n) time, on the threads of [`parallel`] loops, and stops soon after it finds that
+/// Scans the keys at most once, in O(n) time, on the threads of [`parallel`] loops. Stops soon after it finds the
 /// index.
 ///
 /// ```
@@ -22,14 +22,14 @@ pub fn first_unsorted<K: Key>(keys: &[K]) -> Option<usize> {
     first_unsorted_on(parallel::threads_for(keys.len(), BLOCK), keys)
 }
 
-/// [`first_unsorted`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
+/// [`first_unsorted`] on up to `threads` threads of the pool. 1 is the calling thread.
 pub(crate) fn first_unsorted_on<K: Key>(threads: usize, keys: &[K]) -> Option<usize> {
     if threads == 1 {
         return first_unsorted_in_block(keys);
     }
-    // There is a pair of neighbours for each key but the last.
+    // There is a pair of neighbours for each key except the last.
     parallel::find_first_on(threads, (0..keys.len().saturating_sub(1)).step_by(BLOCK), |begin| {
-        // One key more than the block, to compare its last key with the next block's first.
+        // One more key than the block, to compare its last key with the next block's first.
         let block = &keys[begin..keys.len().min(begin + BLOCK + 1)];
         first_unsorted_in_block(block).map(|i| begin + i)
     })
@@ -37,7 +37,7 @@ pub(crate) fn first_unsorted_on<K: Key>(threads: usize, keys: &[K]) -> Option<us
 
 /// [`first_unsorted`] on one thread.
 pub(crate) fn first_unsorted_in_block<K: Key>(keys: &[K]) -> Option<usize> {
-    /// Comparisons without a branch in between, so that the compiler uses vector instructions.
+    /// The number of comparisons without a branch in between, so that the compiler uses vector instructions.
     const STRIDE: usize = 64;
     let mut begin = 0;
     while begin + 1 < keys.len() {

@@ -1,12 +1,12 @@
-//! Exact splits of sorted runs, wherever the runs are.
+//! Exact splits of sorted runs in any memory.
 //!
-//! A split at rank `r` says how many keys of each run belong to the first `r` keys of the merge of all. For two runs
-//! this is the co-rank; here it is co-rank over any number of runs, which may be in one memory, on several GPUs or on
-//! several machines. Parts of the output between two splits can be merged independently of each other.
+//! A split at rank `r` is the number of keys of each run among the first `r` keys of the merge of all runs. For two
+//! runs this is the co-rank. Here it is a co-rank over any number of runs, in one memory, on several GPUs or on several
+//! machines. Parts of the output between two splits can be merged independently of each other.
 //!
-//! The key with that rank is found a few bits at a time, beginning with the first bit in which keys differ. Of a run,
-//! only its bounds and the number of its keys below some others are needed. These numbers narrow a window of every run
-//! that contains the split:
+//! The search finds the key with this rank a few bits at a time, beginning with the first bit that differs between
+//! keys. It needs only the bounds of a run, and the number of its keys below some probes. These numbers narrow a window
+//! of every run that contains the split:
 //!
 //! ```text
 //!   run 0   ├────┊──░░░░░┊──────┤     ░ window: keys that begin with the bits found so far
@@ -14,12 +14,12 @@
 //!   run 2   ├──┊░┊──────────────┤
 //! ```
 //!
-//! Keys that are equal to it are taken in the order of the runs, which makes the merge stable: ties go by (member, run,
-//! index).
+//! Keys equal to the found key are taken in the order of the runs, which makes the merge stable: ties are ordered by
+//! (member, run, index).
 //!
-//! [`SortedRuns`] is what a search needs to know of runs. A *member* holds some of them: the only one, where all runs
-//! are in one memory, or for instance a rank of a cluster. All members search for the same splits at the same time, and
-//! each learns the splits of its own runs.
+//! [`SortedRuns`] is the interface of a search to the runs. A *member* has some of the runs. In one memory there is one
+//! member, and a rank of a cluster is a member, too. All members search for the same splits at the same time, and each
+//! gets the splits of its own runs.
 
 use crate::cpu::memory;
 use crate::{Error, Key, Word};
@@ -29,19 +29,18 @@ use std::ops::Range;
 /// A search in one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search<W> {
-    /// The index of the run among those of this member.
+    /// The index of the run among the runs of this member.
     pub run: usize,
-    /// The indices between which the answer is known to be: keys before them are less than `key`, and those behind are
-    /// not.
+    /// The indices that bound the answer: keys before the window are less than `key`, and keys behind it are not.
     pub window: Range<usize>,
     /// The key to search for.
     pub key: W,
 }
 
-/// Ascending runs of which some are held by this member.
+/// Ascending runs. This member has some or all of the runs.
 ///
-/// The methods may fail where runs are elsewhere. If a method of one member fails, those of the others may wait for it:
-/// an implementation decides what becomes of them.
+/// The methods may fail if runs are on other members. If a method fails on one member, other members may wait for it.
+/// The implementation decides how they end.
 pub trait SortedRuns {
     /// The keys, as ordered bits.
     type Word: Word;
@@ -52,43 +51,43 @@ pub trait SortedRuns {
     fn lengths(&self) -> impl ExactSizeIterator<Item = usize>;
 
     /// Answers searches: replaces the start of each window by the number of keys of the run that are less than the key.
-    /// The searches for a key in all runs come one after the other, in the order of the runs. An answer that is not in
-    /// the window, as there may be if a run is not ascending, is undone by the caller.
+    /// The searches for one key in all runs are adjacent, in the order of the runs. If a run is not ascending, an
+    /// answer may be outside its window. The caller corrects it.
     ///
     /// # Errors
-    /// What the implementation cannot do.
+    /// The errors of the implementation.
     fn search(&mut self, searches: &mut [Search<Self::Word>]) -> Result<(), Self::Error>;
 
-    /// The least and the greatest key that all members have in any of these windows, one for each run, of every split;
-    /// `None` if there is none. Two other keys, such as 0 and the greatest word, are right as long as all keys are
-    /// between them. All members get the same.
+    /// The least and the greatest key of all members in the given windows, or `None` if there is none. There is one
+    /// window for each run of every split. Two other keys, such as 0 and the greatest word, are allowed if all keys are
+    /// between them. All members get the same result.
     ///
     /// # Errors
-    /// What the implementation cannot do.
+    /// The errors of the implementation.
     #[allow(clippy::type_complexity, reason = "an alias would hide what the method returns")]
     fn bounds(&mut self, windows: &[Range<usize>]) -> Result<Option<(Self::Word, Self::Word)>, Self::Error>;
 
-    /// Replaces each number by the sum of those that all members pass. Nothing has to be done if this is the only
-    /// member.
+    /// Replaces each number by its sum over all members. Does nothing if this is the only member.
     ///
     /// # Errors
-    /// What the implementation cannot do.
+    /// The errors of the implementation.
     fn sum(&mut self, _numbers: &mut [u64]) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Replaces each number by the sum of those that earlier members pass: 0 if this is the only member.
+    /// Replaces each number by its sum over earlier members: 0 if this is the only member.
     ///
     /// # Errors
-    /// What the implementation cannot do.
+    /// The errors of the implementation.
     fn sum_of_earlier(&mut self, numbers: &mut [u64]) -> Result<(), Self::Error> {
         numbers.fill(0);
         Ok(())
     }
 }
 
-/// The splits of this member's runs at the given ranks, found by `bits` bits in each round (1 to 16): a split after the
-/// other, each with a number for each run. A rank is at most the number of keys of all runs of all members.
+/// The splits of this member's runs at the given ranks, found by `bits` bits in each round (1 to 16). The result has
+/// one split after the other, each with a number for each run. A rank is at most the number of keys of all runs of all
+/// members.
 ///
 /// # Complexity
 /// For keys of b bits, s ranks and k runs of n keys on this member, there are at most b / `bits` rounds. In a round the
@@ -98,7 +97,7 @@ pub trait SortedRuns {
 /// The first error of `runs`.
 ///
 /// # Panics
-/// If `bits` is not 1 to 16.
+/// Panics if `bits` is not 1 to 16.
 ///
 /// ```
 /// use merge_host::splits::{exact_splits, InMemory};
@@ -117,11 +116,12 @@ pub fn exact_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u32) -> Re
     Ok(splits.low)
 }
 
-/// [`exact_splits`] of runs that this member alone holds, at ranks that never decrease: neither do the splits of a run,
-/// whatever is in the runs. If one is not ascending, they may be others than those of a merge, but they are splits all
-/// the same, with as many keys before them as the ranks say.
+/// [`exact_splits`] of runs that only this member has, at ranks that never decrease. The splits of a run never decrease
+/// either, for any contents of the runs. If a run is not ascending, the splits may differ from the splits of a merge,
+/// but the keys before each split still add up to its rank.
 ///
 /// # Errors
+/// The first error of `runs`.
 /// The first error of `runs`.
 #[cfg(any(test, feature = "gpu"))]
 pub(crate) fn ordered_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u32) -> Result<Vec<usize>, R::Error> {
@@ -129,7 +129,7 @@ pub(crate) fn ordered_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u
     let lengths: Vec<usize> = runs.lengths().collect();
     let count = lengths.len();
     if (count..splits.len()).any(|i| splits[i] < splits[i - count]) {
-        // Then one run after the other.
+        // The fallback takes one run after the other.
         for (split, &rank) in splits.chunks_mut(count).zip(ranks) {
             let mut left = rank as usize;
             for (taken, &length) in split.iter_mut().zip(&lengths) {
@@ -141,19 +141,19 @@ pub(crate) fn ordered_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u
     Ok(splits)
 }
 
-/// Splits of some runs, with the scratch memory to find them.
+/// Splits of some runs, with scratch memory for the search.
 #[derive(Debug)]
 pub(crate) struct Splits<W> {
-    /// For each split and each run, the number of keys before the split that is known of.
+    /// For each split and each run, a lower bound on the number of keys before the split: the start of the window.
     pub low: Vec<usize>,
-    /// The end of the window in which the split is.
+    /// For each split and each run, the end of the window that contains the split.
     pub high: Vec<usize>,
     runs: usize,
     windows: Vec<Range<usize>>,
     searches: Vec<Search<W>>,
-    /// Sums of what is found.
+    /// Sums over runs and members.
     counts: Vec<u64>,
-    /// The bits of each split's key that are known, and how many keys are less than that.
+    /// For each split, the bits of its key that are known, and the number of keys that are less than these bits.
     found: Vec<(W, u64)>,
 }
 
@@ -164,7 +164,7 @@ impl<W: Word> Splits<W> {
         Self { low: zeros.clone(), high: zeros, runs, windows: vec![], searches: vec![], counts: vec![], found: vec![] }
     }
 
-    /// One split, with memory to find it bit by bit.
+    /// One split, with memory for a search bit by bit.
     pub fn reserved(runs: usize) -> Result<Self, Error> {
         Ok(Self {
             low: memory::filled(0, runs)?,
@@ -177,7 +177,7 @@ impl<W: Word> Splits<W> {
         })
     }
 
-    /// Moves the starts of all windows to the splits at `ranks`, which the windows contain.
+    /// Moves the starts of all windows to the splits at `ranks`. The windows contain these splits.
     pub fn narrow_all<R: SortedRuns<Word = W>>(
         &mut self,
         runs: &mut R,
@@ -206,7 +206,7 @@ impl<W: Word> Splits<W> {
         self.take_equal(runs, ranks)
     }
 
-    /// Finds the bits from `left` on, of which the greatest value is `probes`, of all keys that are looked for.
+    /// Finds the bits from `left` on of the key of every split. Their greatest value is `probes`.
     fn round<R: SortedRuns<Word = W>>(
         &mut self,
         runs: &mut R,
@@ -233,7 +233,7 @@ impl<W: Word> Splits<W> {
         }
         runs.sum(&mut self.counts)?;
         for (split, (key, before)) in self.found.iter_mut().enumerate() {
-            // Below the key with that rank, or at it, are the probes that not more than `rank` keys are less than.
+            // A probe is at or below the key with this rank if at most `rank` keys are less than the probe.
             let sums = &self.counts[split * probes..][..probes];
             let passed = sums.partition_point(|&sum| sum <= ranks[split]);
             if passed > 0 {
@@ -254,8 +254,7 @@ impl<W: Word> Splits<W> {
         Ok(())
     }
 
-    /// Keeps answers in their windows, and in the order of the probes. This changes nothing unless a run is not
-    /// ascending.
+    /// Limits answers to their windows and to the order of the probes. This changes nothing if all runs are ascending.
     fn keep_in_windows(&mut self, probes: usize) {
         let runs = self.runs.max(1);
         let windows = self.low.chunks(runs).zip(self.high.chunks(runs));
@@ -268,9 +267,10 @@ impl<W: Word> Splits<W> {
         }
     }
 
-    /// Takes keys of the windows, which are equal, in the order of members and runs, as many as are missing.
+    /// Takes the missing keys from the windows, in the order of members and runs. All keys in the windows of a split
+    /// are equal.
     fn take_equal<R: SortedRuns<Word = W>>(&mut self, runs: &mut R, ranks: &[u64]) -> Result<(), R::Error> {
-        // How many keys of the windows are here.
+        // The number of this member's keys in the windows.
         self.counts.clear();
         for split in 0..ranks.len() {
             let here = split * self.runs..(split + 1) * self.runs;
@@ -291,14 +291,14 @@ impl<W: Word> Splits<W> {
     }
 }
 
-/// Runs in this memory, which are all there are.
+/// All runs, in this process's memory.
 #[derive(Clone, Debug)]
 pub struct InMemory<'a, K> {
     runs: Vec<&'a [K]>,
 }
 
 impl<'a, K: Key> InMemory<'a, K> {
-    /// Ascending runs.
+    /// Runs that are ascending.
     pub fn new(runs: &[&'a [K]]) -> Self {
         Self { runs: runs.to_vec() }
     }
@@ -345,13 +345,13 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::{Barrier, Mutex};
 
-    /// What members add up, and what they wait at.
+    /// The numbers of all members, and a barrier.
     struct Meeting {
         numbers: Vec<Mutex<Vec<u64>>>,
         barrier: Barrier,
     }
 
-    /// One of several members, each of which is a thread.
+    /// One of several members. Each member is a thread.
     struct Member<'a> {
         runs: InMemory<'a, u32>,
         index: usize,
@@ -359,7 +359,7 @@ mod tests {
     }
 
     impl Member<'_> {
-        /// Replaces each number by the sum of those that the first `count` members pass.
+        /// Replaces each number by its sum over the first `count` members.
         fn sum_of(&self, count: usize, numbers: &mut [u64]) {
             *self.meeting.numbers[self.index].lock().unwrap() = numbers.to_vec();
             self.meeting.barrier.wait();
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// Keys of few values, spread over all bits, of each run of each member.
+    /// Runs of all members, with keys of few values that are spread over all bits.
     fn members() -> impl Strategy<Value = Vec<Vec<Vec<u32>>>> {
         let key =
             (0..40u32, any::<bool>()).prop_map(|(key, far)| if far { key.wrapping_mul(0x9e37_79b9) } else { key });
@@ -409,7 +409,7 @@ mod tests {
         prop::collection::vec(prop::collection::vec(run, 0..4), 1..5)
     }
 
-    /// How many keys of each run of each member are among the first `rank` of a stable sort.
+    /// The number of keys of each run of each member among the first `rank` keys of a stable sort.
     fn expected(members: &[Vec<Vec<u32>>], rank: usize) -> Vec<Vec<usize>> {
         let mut all: Vec<(u32, usize, usize)> = vec![];
         for (m, runs) in members.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How long the steps of a call took, and where it was done.
+//! The time of the steps of a call, and the processor that did the work.
 
 use crate::{EngineKind, Reason};
 use std::time::{Duration, Instant};
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 pub struct Timing {
     /// Copying the input to the GPU, or reading it.
     pub upload: Duration,
-    /// The merge or the sort itself.
+    /// The merge or sort.
     pub compute: Duration,
-    /// Exchanging keys between several GPUs, which merge them meanwhile; 0 with one.
+    /// Exchanging keys between several GPUs, which merge meanwhile. 0 for one GPU.
     pub exchange: Duration,
     /// Copying the output from the GPU, or writing it.
     pub download: Duration,
@@ -45,7 +45,7 @@ impl Timing {
     }
 }
 
-/// How long the steps of a call took.
+/// The time of the steps of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub upload: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// For each step the longer time of the two.
+    /// For each step the longer of both times.
     #[cfg(feature = "gpu")]
     pub fn longest(self, other: Self) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Steps {
     }
 }
 
-/// The value of `work`, and how long it took.
+/// The result of `work`, and the time that it took.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let value = work();

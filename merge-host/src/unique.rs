@@ -1,22 +1,22 @@
-//! The first of equal keys.
+//! Compaction of sorted keys: the first of each group of equal keys is kept.
 //!
 //! ```text
 //!   blocks   │ 1 1 2 2 │ 2 3 3 3 │ 4 5 5 6 │
-//!            │ 1 2     │ 3       │ 4 5 6   │    each by a thread
-//!   keys     │ 1 2 3 4 5 6                      then moved together
+//!            │ 1 2     │ 3       │ 4 5 6   │    one thread compacts each block
+//!   keys     │ 1 2 3 4 5 6                      then the blocks are joined
 //! ```
 
 use crate::cpu::memory;
 use crate::{Error, Index, Key, parallel};
 
-/// Keys that a thread handles at once.
+/// The number of keys of a block.
 const BLOCK: usize = 1 << 16;
 
-/// Moves the first of each run of equal keys to the front, with its payload of `width` bytes, and returns how many
-/// there are. Keys that equal `before`, which is the last key of an earlier part, are not kept.
+/// Moves the first of each group of equal keys to the front, with its payload of `width` bytes, and returns the number
+/// of keys kept. Keys that equal `before`, the last key of an earlier part, are not kept.
 ///
-/// `keys` are sorted, in either order. Keys are equal if their bits are: `-0.0` and `0.0` are two. What both slices
-/// hold after the keys kept is unspecified. Takes linear time, on the threads of [`parallel`] loops.
+/// `keys` are sorted, in either order. Keys are equal if their bits are: `-0.0` and `0.0` are two keys. Both slices
+/// have unspecified contents after the kept keys. Takes linear time, on the threads of [`parallel`] loops.
 ///
 /// ```
 /// let (mut keys, mut names) = ([1, 1, 2, 3, 3], *b"abcde");
@@ -54,7 +54,7 @@ pub(crate) fn unique_on<K: Key, T: Copy + Send>(
     end
 }
 
-/// Does what [`unique`] does in each block, and returns how many keys are kept there.
+/// [`unique`] in each block. Returns the number of keys kept in each block.
 ///
 /// # Errors
 /// [`Error::OutOfHostMemory`] if there is no memory for a list of blocks. Nothing has changed then.
@@ -92,10 +92,10 @@ fn unique_in_block<K: Key, T: Copy>(keys: &mut [K], payload: &mut [T], width: us
     end
 }
 
-/// Moves those of `indices` that belong to the first of equal keys to the front, and returns how many there are.
+/// Moves the indices of the first of equal keys to the front, and returns the number of indices kept.
 ///
-/// `indices` are those of `keys` in sorted order, as [`Engine::argsort`](crate::Engine::argsort) writes them. What they
-/// are after those kept is unspecified. Takes linear time, on one thread.
+/// `indices` sort `keys`, as [`Engine::argsort`](crate::Engine::argsort) writes them. Indices after the kept ones are
+/// unspecified. Takes linear time, on one thread.
 ///
 /// ```
 /// let mut indices = [1u32, 3, 0, 4, 2];
@@ -104,7 +104,7 @@ fn unique_in_block<K: Key, T: Copy>(keys: &mut [K], payload: &mut [T], width: us
 /// ```
 ///
 /// # Panics
-/// Panics if an index is not below the number of keys.
+/// Panics if an index is not less than the number of keys.
 pub fn unique_indices<K: Key, I: Index>(keys: &[K], indices: &mut [I]) -> usize {
     let mut before = None;
     let mut end = 0;
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_first_of_equal_keys_stays_with_its_payload() {
-        // Runs of equal keys within a block, at its edges, and longer than one.
+        // Groups of equal keys within a block, at its edges, and longer than a block.
         for repeats in [1, 2, 3, 7, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
             let count = 3 * BLOCK + 10;
             let sorted: Vec<u32> = (0..count).map(|i| (i / repeats) as u32).collect();

@@ -1,12 +1,12 @@
-//! Unsigned numbers that stand for keys of every type.
+//! Unsigned numbers that encode keys of every type.
 
 use crate::Key;
 use crate::key::sealed::Bits;
 
-/// An unsigned number that external sorting works on: `u8`, `u16`, `u32`, `u64` or `u128`, and no other type.
+/// An unsigned number that external sorts use as a key: `u8`, `u16`, `u32`, `u64` or `u128`, and no other type.
 ///
-/// [`Key::to_ordered`] encodes a key of any type as a word of the same size, in ascending order, and
-/// [`Key::from_ordered`] decodes it. The complement of a word, `!word`, is in descending order.
+/// [`Key::to_ordered`] encodes a key of any type as a word of the same size, and keeps the order. [`Key::from_ordered`]
+/// decodes it. The complement `!word` reverses the order.
 ///
 /// ```
 /// use merge_host::{Key, Word};

@@ -1,4 +1,4 @@
-//! `gmerge` itself, for the tests to compare with.
+//! `gmerge` itself, with which the tests compare.
 
 use std::process::ExitCode;
 

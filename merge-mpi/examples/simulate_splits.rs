@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each rank is a thread with a sorted run of KEYS keys of 4 bytes, and searches for the splits at the borders of all
-//! parts. What is found is checked. An all-reduce is counted as one that doubles the distance in each step: every rank
-//! sends log2(RANKS) messages of all numbers.
+//! parts. The splits are checked. An all-reduce is counted as recursive doubling: every rank sends log2(RANKS) messages
+//! of all numbers.
 
 use merge_host::splits::{InMemory, Search, SortedRuns, exact_splits};
 use std::convert::Infallible;
@@ -14,14 +14,14 @@ use std::ops::Range;
 use std::sync::{Barrier, Mutex, RwLock};
 use std::time::Instant;
 
-/// What ranks add up, and what they wait at.
+/// The sums of all ranks, and the barrier where they wait.
 struct Meeting {
     sums: RwLock<Vec<u64>>,
     left: Vec<Mutex<Vec<u64>>>,
     barrier: Barrier,
 }
 
-/// What a rank has sent.
+/// The communication of a rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     /// Sums and scans.
@@ -101,7 +101,7 @@ fn run(number: usize, keys: usize) -> Vec<u32> {
     run
 }
 
-/// The splits of each rank's run at the borders of all parts, and what each rank has sent.
+/// The splits of each rank's run at the borders of all parts, and the communication of a rank.
 fn simulate(runs: &[Vec<u32>], bits: u32) -> (Vec<Vec<usize>>, Sent) {
     let (size, keys) = (runs.len(), runs[0].len());
     let left = (0..size).map(|_| Mutex::default()).collect();

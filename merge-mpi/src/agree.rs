@@ -1,18 +1,18 @@
-//! Steps that all ranks take, or none goes on after.
+//! Steps that succeed on all ranks, or end all ranks.
 //!
-//! A rank that fails in a step still comes to its end, where all ranks learn the first rank that has failed. That one
-//! returns its failure, which has a message, and all others a failure without one. So no rank waits for another that is
-//! gone, and one message is printed.
+//! A rank that fails in a step still reaches the end of the step. There all ranks learn the number of the first rank
+//! that has failed. This rank returns its failure with a message, and all others return a failure without one. So no
+//! rank waits for a rank that has ended, and one message is printed.
 
 use crate::exchange::{Exchange, Reduction};
 use merge_cli::shared::{Failure, Result};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Ends a step, in which this rank came to `result`.
+/// Ends a step with the `result` of this rank.
 ///
 /// # Errors
-/// If a rank has failed: the failure of the first of them on that rank, and one without a message on others.
+/// If ranks have failed: the first of these ranks returns its failure, and the others a failure without a message.
 pub fn agree<T>(exchange: &impl Exchange, result: Result<T>) -> Result<T> {
     let own = if result.is_err() { exchange.rank() as u64 } else { u64::MAX };
     let mut first = [own];
@@ -24,10 +24,10 @@ pub fn agree<T>(exchange: &impl Exchange, result: Result<T>) -> Result<T> {
     }
 }
 
-/// A step: `work`, in which a panic is a failure like any other.
+/// A step: runs `work`, with a panic as an ordinary failure, and ends with [`agree`].
 ///
 /// # Errors
-/// Those of [`agree`].
+/// The errors of [`agree`].
 pub fn step<T>(exchange: &impl Exchange, work: impl FnOnce() -> Result<T>) -> Result<T> {
     agree(exchange, guarded(work))
 }
@@ -35,9 +35,9 @@ pub fn step<T>(exchange: &impl Exchange, work: impl FnOnce() -> Result<T>) -> Re
 /// Turns a panic into a failure.
 ///
 /// # Errors
-/// Those of `work`.
+/// The errors of `work`, and a panic as an error.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Nothing that the work leaves half-done is used again: all ranks end.
+    // No state that `work` leaves incomplete is used again, because all ranks end.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(internal_error(&*panic)))
 }
 

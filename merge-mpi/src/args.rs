@@ -1,4 +1,4 @@
-//! The command line, and what is the same for all commands.
+//! The command line, and the common start of all commands.
 
 use crate::agree::internal_error;
 use crate::engine::Place;
@@ -15,7 +15,7 @@ const ERROR: u8 = 2;
 
 /// Sorts files of binary numbers on several machines, each rank on a GPU or on its share of the CPU cores
 ///
-/// Files, flags and messages are those of gmerge, and so is the output. Start it by mpirun or srun.
+/// Files, flags, messages and output are the same as with gmerge. Start it by mpirun or srun.
 #[derive(Debug, Parser)]
 #[command(
     name = "gmerge-mpi",
@@ -51,7 +51,7 @@ enum Command {
         flags: SortFlags,
         /// Write a file for each rank: `{rank}` in the name of OUT stands for its number
         ///
-        /// The files are complete before the first of them replaces an old one.
+        /// All files are complete before the first file replaces an old one.
         #[arg(long)]
         parts: bool,
     },
@@ -62,11 +62,11 @@ enum Command {
     },
 }
 
-/// The program: does what its command line asks for.
+/// Runs the program with its command line.
 pub fn main() -> ExitCode {
-    // Help and mistakes of the command line need no other rank. One of them prints these.
+    // Help and mistakes of the command line need no other rank. One rank prints them.
     let args = Args::try_parse();
-    // SAFETY: this is the only thread so far.
+    // SAFETY: `main` has started no thread yet, so that this is the only thread.
     let Some(mpi) = (unsafe { Mpi::start() }) else {
         report::error("MPI has been started already");
         return ExitCode::from(ERROR);
@@ -85,9 +85,9 @@ pub fn main() -> ExitCode {
         1 => "gmerge-mpi".to_owned(),
         _ => format!("gmerge-mpi: rank {} on {}", mpi.rank(), mpi.machine()),
     };
-    // The first rank tells what all do.
+    // Only rank 0 prints decisions, which are the same on all ranks.
     let verbose = args.verbose && mpi.rank() == 0;
-    // A panic is told with the failure that it becomes.
+    // A panic becomes a failure, and its message is printed later.
     std::panic::set_hook(Box::new(|_| {}));
     match catch_unwind(AssertUnwindSafe(|| run(args, &mpi, name, verbose))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -96,7 +96,7 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
         Err(panic) => {
-            // The others may be in any step.
+            // The other ranks may be in any step.
             tell(&internal_error(&*panic));
             mpi.abort(ERROR)
         }

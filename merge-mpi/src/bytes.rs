@@ -1,4 +1,4 @@
-//! Payloads in memory: bytes that are aligned as numbers, so that payloads of 4 and 8 bytes can be moved as such.
+//! Payloads in memory: bytes with the alignment of numbers, so that payloads of 4 and 8 bytes can be moved as numbers.
 
 use merge_cli::shared::{Result, memory};
 
@@ -13,7 +13,7 @@ impl Bytes {
     /// Zeros: `count` payloads of `width` bytes.
     ///
     /// # Errors
-    /// If there is not as much memory.
+    /// If there is too little memory.
     pub fn zeroed(count: usize, width: usize) -> Result<Self> {
         let len = count * width;
         Ok(Self { words: memory::zeroed(len.div_ceil(size_of::<u64>()) as u64, "the payload of keys")?, len })

@@ -21,7 +21,8 @@ struct Disorder {
 /// Checks a file on all ranks.
 ///
 /// # Errors
-/// If a rank fails, or on the rank that has the first key out of order; without a message on the others.
+/// If a rank fails, or the first key out of order on the rank that has it. The other ranks return a failure without a
+/// message.
 pub fn run<X: Exchange>(ranks: Ranks<X>, flags: CheckFlags) -> Result<()> {
     let (exchange, path) = (ranks.exchange, flags.input.clone());
     let found = step(exchange, || {
@@ -47,20 +48,20 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, flags: CheckFlags) -> Result<()> {
             }
         }
     })?;
-    // The first of all ranks' keys is the one to tell.
+    // The message is about the first key out of order on any rank.
     let mut first = [found.as_ref().map_or(u64::MAX, |found| found.index)];
     exchange.all_reduce(Reduction::Min, &mut first);
     match found {
         Some(found) if found.index == first[0] => Err(found.failure),
         _ if first[0] == u64::MAX => Ok(()),
-        // The same exit code on all ranks, of which mpirun takes any.
+        // All ranks have the same exit code, because mpirun may return the code of any rank.
         _ => Err(Failure::disorder(&path, "").silent_if_disorder()),
     }
 }
 
 fn keys<W: Word>(input: Input, unique: bool, rank: usize, size: usize) -> Result<Option<Disorder>> {
     let count = input.count::<W>()?.unwrap_or(0);
-    // Messages need the input, which the slice takes.
+    // Messages need another handle of the input, because the slice takes the input.
     let shown = input.again()?;
     let show = |keys: &[W], i: usize, index: u64| {
         let input = shown.as_ref();
@@ -72,7 +73,7 @@ fn keys<W: Word>(input: Input, unique: bool, rank: usize, size: usize) -> Result
     in_slice(input, 1, part(count, size, rank), |keys: &[W]| first_disorder(keys, unique), show)
 }
 
-/// The first disorder among the items at `slice`, and the one before it. An item is `per_item` words.
+/// The first disorder among the items at `slice` and the item before the slice. An item has `per_item` words.
 fn in_slice<W: Word>(
     input: Input,
     per_item: usize,
@@ -89,7 +90,7 @@ fn in_slice<W: Word>(
     let capacity = (BUFFER / W::SIZE / per_item).max(2) as u64;
     let capacity = capacity.min(slice.end - begin) as usize;
     let mut items = memory::zeroed::<W>((capacity * per_item) as u64, "a part of the file")?;
-    // Items that are there from the part before: its last one.
+    // The number of items kept from the previous part: its last item.
     let mut kept = 0;
     loop {
         let wanted = ((slice.end - begin) as usize - kept).min(capacity - kept);

@@ -1,15 +1,15 @@
-//! The engine of a rank: the GPU of its number on the machine, or its share of the cores.
+//! The engine of a rank: the GPU with its number on the machine, or its share of the cores.
 
 use merge_cli::shared::{EngineChoice, Failure, KeyType, Result, report};
 use merge_host::external::{Engines, RunError};
 use merge_host::{CostModel, Engine, EngineKind, Timing, Work, devices};
 
-/// A rank among those of its machine.
+/// A rank among the ranks of its machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Its number.
+    /// The number of the rank on the machine.
     pub rank: usize,
-    /// How many there are.
+    /// The number of ranks on the machine.
     pub size: usize,
 }
 
@@ -18,18 +18,17 @@ pub struct Place {
 pub struct RankEngine {
     engine: Engine,
     cpu: Engine,
-    /// Whether the CPU may take over where a GPU fails.
+    /// Whether the CPU may continue if the GPU fails.
     is_free: bool,
-    /// How many ranks use the same GPU.
+    /// The number of ranks that share the GPU.
     sharing: usize,
 }
 
 impl RankEngine {
-    /// The engine of that choice for `work` on keys that are encoded as numbers of `size` bytes. Threads have been
-    /// started.
+    /// The engine `choice` for `work` on keys that are encoded as numbers of `size` bytes. Threads have been started.
     ///
     /// # Errors
-    /// If a GPU was asked for and there is none, or it does not start.
+    /// If a GPU was requested, and there is none or it does not start.
     pub fn start(choice: EngineChoice, size: usize, work: Work, place: Place) -> Result<Self> {
         let cpu = Engine::cpu().on_current_pool();
         let has_kernels = matches!(size, 4 | 8);
@@ -72,14 +71,14 @@ impl RankEngine {
     }
 }
 
-/// Whether the cost model says that a GPU, which has to be started, takes less time than this rank's threads.
+/// Whether a GPU, including its start, takes less time than this rank's threads by the cost model.
 fn is_worth_a_gpu(work: &Work) -> Result<bool> {
     let costs = CostModel::of_environment()?;
     let is_shorter = costs.on_gpu(work, false) < costs.on_cpu(work, rayon::current_num_threads());
     Ok(is_shorter && devices().is_ok_and(|devices| !devices.is_empty()))
 }
 
-/// The GPU of a rank, and how many ranks of the machine have the same.
+/// The GPU of a rank, and the number of ranks that share it.
 fn gpu(place: Place) -> std::result::Result<(Engine, usize), merge_host::Error> {
     let count = devices()?.len().max(1);
     let engine = Engine::gpu(place.rank % count)?.on_current_pool();

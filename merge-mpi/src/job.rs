@@ -1,8 +1,8 @@
 //! `gmerge-mpi sort`: files to files.
 //!
-//! Every step is taken by all ranks, and a failure of one in it ends all. Rank 0 creates the temporary file of the
-//! output, tells the others where it is, and renames it when all have written their parts. With `--parts` each rank
-//! does so with a file of its own.
+//! All ranks take every step, and a failure of one rank ends all ranks. Rank 0 creates the temporary file of the
+//! output, sends its location to the others, and renames it when all have written their parts. With `--parts`, each
+//! rank creates and renames a file of its own.
 
 use crate::agree::{agree, guarded, step};
 use crate::engine::{Place, RankEngine};
@@ -35,24 +35,25 @@ const LEAST_MEMORY: u64 = 1 << 20;
 pub struct Ranks<'a, X> {
     /// All ranks.
     pub exchange: &'a X,
-    /// This one on its machine.
+    /// This rank on its machine.
     pub place: Place,
-    /// The threads of this rank, unless `--parallel` says.
+    /// The threads of this rank, unless `--parallel` is given.
     pub threads: usize,
 }
 
 /// Sorts files on all ranks. With `parts`, each writes a file of its own.
 ///
 /// # Errors
-/// If a rank fails: its failure there, and failures without a message on the others.
+/// If a rank fails: this rank returns its failure, and the others a failure without a message.
 pub fn run<X: Exchange>(ranks: Ranks<X>, mut flags: SortFlags, parts: bool) -> Result<()> {
     let exchange = ranks.exchange;
-    // What the names say is the same on all ranks.
+    // The names are the same on all ranks, so all ranks get the same result.
     let has_rank = |path: &PathBuf| contains(path, RANK);
     let is_local = flags.inputs.iter().chain(flags.values.paths()).any(has_rank);
     let checked = check_names(&flags, is_local, parts);
     let number = exchange.rank().to_string();
-    for path in flags.inputs.iter_mut().chain(flags.values.paths_mut()).chain([&mut flags.output]).chain(&mut flags.values_out)
+    for path in
+        flags.inputs.iter_mut().chain(flags.values.paths_mut()).chain([&mut flags.output]).chain(&mut flags.values_out)
     {
         *path = replaced(path, RANK, &number);
     }
@@ -65,7 +66,7 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, mut flags: SortFlags, parts: bool) -> R
     with_word!(size, W => sort_files::<W, X>(ranks, job, is_local, parts))
 }
 
-/// Refuses names that are the same on all ranks where they must not be.
+/// Refuses names that are equal on all ranks but must differ.
 fn check_names(flags: &SortFlags, is_local: bool, parts: bool) -> Result<()> {
     let inputs = flags.inputs.iter().chain(flags.values.paths());
     if let Some(path) = inputs.clone().find(|path| is_local != contains(path, RANK)) {
@@ -106,7 +107,7 @@ fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// The job of these flags, and what must hold for several ranks to do it.
+/// The job of these flags, after checks of the conditions for several ranks.
 fn decide(flags: SortFlags) -> Result<SortJob> {
     let job = shared::sort(flags)?;
     job.output.check_can_be_shared()?;
@@ -126,7 +127,7 @@ fn decide(flags: SortFlags) -> Result<SortJob> {
     Ok(job)
 }
 
-/// An error unless any part of the inputs can be read.
+/// An error unless all inputs can be read at any offset.
 fn check_regular(inputs: &Concatenation) -> Result<()> {
     match inputs.inputs().iter().find(|input| !input.is_regular()) {
         Some(input) => {
@@ -138,7 +139,7 @@ fn check_regular(inputs: &Concatenation) -> Result<()> {
 
 /// The keys that a rank reads.
 struct Extent {
-    /// The indices of those of its inputs that it reads.
+    /// The indices of the keys that it reads, in its inputs.
     slice: Range<u64>,
     /// The number of keys of all ranks.
     all: u64,
@@ -188,7 +189,8 @@ fn known(length: Option<u64>) -> u64 {
     length.unwrap_or(0)
 }
 
-/// Bytes that keys and payloads of a rank may take, where all ranks of its machine write `files` bytes to memory.
+/// The budget of a rank for keys and payloads, in bytes. All ranks of its machine together write `files` bytes to files
+/// in memory.
 fn budget(asked: Option<MemorySize>, place: Place, files: u64) -> Result<u64> {
     let share = |asked| Ok::<_, Failure>((memory::budget(asked, files)? / place.size as u64).max(LEAST_MEMORY));
     match asked {
@@ -206,7 +208,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
     let count = part.end - part.start;
     let window = if parts { Window { first: 0, count, all: count } } else { Window { first: part.start, count, all } };
     let owner = if parts { Owner::Each } else { Owner::First { on_one_machine: place.size == exchange.size() } };
-    // Records are payloads, and nothing is written of their keys.
+    // Records are payloads, and their keys are not written.
     let has_keys = !matches!(items, Items::Records(..));
     let (source, mut values_output) = Slice::new::<W>(input, items, width, slice);
     if let Some(values) = &mut values_output {
@@ -227,7 +229,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
             "memory: {memory} bytes for {own} keys, {}",
             if fits { "which fit" } else { "in chunks" }
         ));
-        // A folder that was named is checked in any case.
+        // A named folder is checked even if it is not needed.
         let folder = if fits && folder.is_none() { PathBuf::new() } else { temporary_folder(folder.as_deref())?.path };
         Ok(Options { folder, ..options })
     })?;
@@ -266,7 +268,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
     Ok(())
 }
 
-/// Says what times the ranks took at most.
+/// Prints the longest time of any rank for each phase.
 fn say_times(exchange: &impl Exchange, times: &Times) {
     let mut most = times.all();
     exchange.all_reduce(Reduction::Max, &mut most);

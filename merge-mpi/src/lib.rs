@@ -8,11 +8,11 @@
 //! | [`sort`] | a sort on all ranks |
 //! | [`run`] | the sorted run of a rank, in memory or in files |
 //! | [`search`] | exact splits of the runs of all ranks |
-//! | [`pieces`], [`merge`] | the exchange in pieces, which are merged and written meanwhile |
+//! | [`pieces`], [`merge`] | the exchange in pieces, which are merged and written during the exchange |
 //! | [`reach`] | runs in the memory of other processes of the same machine, which are not sent |
-//! | [`windows`] | merges of these, through windows in the cache |
-//! | [`exchange`] | what ranks need of a network: by MPI, by threads, or alone |
-//! | [`agree`] | steps that all ranks take, or none goes on after |
+//! | [`windows`] | merges of such runs, through windows in the cache |
+//! | [`exchange`] | communication between ranks: by MPI, by threads, or of a single rank |
+//! | [`agree`] | steps that succeed on all ranks, or end all ranks |
 //! | `engine` | the GPU of a rank, or its cores |
 //!
 //! ```text

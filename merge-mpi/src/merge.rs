@@ -1,4 +1,4 @@
-//! Merges of what is in memory of each run: keys with payloads of any width.
+//! Merges of the parts of runs that are in memory: keys with payloads of any width.
 
 use crate::bytes::Bytes;
 use bytemuck::Pod;
@@ -9,16 +9,16 @@ use merge_host::permutation::{fill_identity, gather};
 /// A part of a run: keys and their payloads.
 pub type Part<'a, W> = (&'a [W], &'a [u8]);
 
-/// The runs of a piece, one after the other in memory.
+/// The runs of a piece, contiguous in memory.
 #[derive(Debug)]
 pub struct Piece<W> {
-    /// The index of its first key in the part of this rank.
+    /// The index of the first key of the piece in the part of this rank.
     pub begin: u64,
     /// The number of keys from each rank.
     pub counts: Vec<usize>,
-    /// Their keys. More may follow, which are of an earlier piece.
+    /// The keys. Behind them there may be keys of an earlier piece.
     pub keys: Vec<W>,
-    /// Their payload.
+    /// The payload of the keys.
     pub payload: Bytes,
 }
 
@@ -26,7 +26,7 @@ impl<W: Word> Piece<W> {
     /// Memory for pieces of up to `count` keys.
     ///
     /// # Errors
-    /// If there is not as much.
+    /// If there is too little memory.
     pub fn with_capacity(count: usize, width: usize) -> Result<Self> {
         let mut keys = memory::zeroed(count as u64, "a piece of the keys")?;
         memory::prefer_large_pages(&mut keys);
@@ -52,14 +52,14 @@ impl<W: Word> Piece<W> {
     }
 }
 
-/// Merges parts of runs, one set after the other.
+/// Merges parts of runs, repeatedly with the same memory.
 #[derive(Debug)]
 pub struct Merger<W> {
     engine: Engine,
     width: usize,
     keys: Vec<W>,
     payload: Bytes,
-    /// The payloads' indices before and after the merge, where the engine does not move them with the keys.
+    /// The indices of the payloads before and after the merge, if the engine does not move payloads with the keys.
     indices: [Vec<u32>; 2],
 }
 
@@ -67,7 +67,7 @@ impl<W: Word> Merger<W> {
     /// Memory for up to `capacity` keys at once with payloads of `width` bytes.
     ///
     /// # Errors
-    /// If there is not as much.
+    /// If there is too little memory.
     pub fn new(engine: Engine, capacity: usize, width: usize) -> Result<Self> {
         let mut keys = memory::zeroed(capacity as u64, "the merged keys")?;
         memory::prefer_large_pages(&mut keys);
@@ -76,10 +76,10 @@ impl<W: Word> Merger<W> {
         Ok(Self { engine, width, keys, payload: Bytes::zeroed(capacity, width)?, indices })
     }
 
-    /// The keys of runs and their payloads, merged. Of equal keys, those of an earlier run come first.
+    /// The merged keys of runs, with their payloads. Equal keys keep the order of the runs.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     pub fn merge<'a>(&'a mut self, runs: &[Part<'a, W>]) -> Result<(&'a [W], &'a [u8])> {
         let mut filled = runs.iter().filter(|(keys, _)| !keys.is_empty());
         if let (first, None) = (filled.next(), filled.next()) {
@@ -114,12 +114,12 @@ impl<W: Word> Merger<W> {
     }
 }
 
-/// Whether payloads of that width are moved by their indices.
+/// Whether payloads of this width are moved by their indices.
 pub fn is_indexed(width: usize) -> bool {
     !matches!(width, 0 | 4 | 8)
 }
 
-/// Slices of that many elements each, one after the other.
+/// Consecutive slices of `counts` elements.
 fn runs<'a, T>(counts: &[usize], mut elements: &'a [T]) -> Vec<&'a [T]> {
     let run = |count: &usize| {
         let (run, rest) = elements.split_at(*count);
@@ -129,7 +129,7 @@ fn runs<'a, T>(counts: &[usize], mut elements: &'a [T]) -> Vec<&'a [T]> {
     counts.iter().map(run).collect()
 }
 
-/// The same runs, with payloads as numbers.
+/// The runs with their payloads as numbers.
 fn pairs<'a, W, V: Pod>(runs: &[Part<'a, W>]) -> Vec<(&'a [W], &'a [V])> {
     runs.iter().map(|(keys, payload)| (*keys, bytemuck::cast_slice(payload))).collect()
 }

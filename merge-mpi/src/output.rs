@@ -1,4 +1,4 @@
-//! An output file that all ranks write, or one for each rank.
+//! An output file that all ranks write, or a file for each rank.
 
 use crate::agree::step;
 use crate::exchange::Exchange;
@@ -14,30 +14,30 @@ const BLOCK: usize = 1 << 20;
 /// The items of a file that a rank writes: keys, values or records.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// The index of the first of them in the file.
+    /// The index of the first item in the file.
     pub first: u64,
-    /// Their number.
+    /// The number of items that the rank writes.
     pub count: u64,
     /// The number of items of the file.
     pub all: u64,
 }
 
-/// Whose file it is.
+/// The owner of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Each rank has its own.
+    /// Each rank has its own file.
     Each,
-    /// Rank 0 creates it. All ranks are on its machine, if so.
+    /// Rank 0 creates the file.
     First {
-        /// Whether they are.
+        /// Whether all ranks are on the machine of rank 0.
         on_one_machine: bool,
     },
 }
 
-/// Creates the temporary file of an output, or opens the one that rank 0 creates.
+/// Creates the temporary file of an output, or opens the temporary file of rank 0.
 ///
 /// # Errors
-/// If a rank cannot.
+/// If a rank cannot create or open the file.
 pub fn open(exchange: &impl Exchange, output: Output, window: Window, owner: Owner) -> Result<SharedWriter> {
     let Owner::First { on_one_machine } = owner else {
         return step(exchange, || create(output, window, true));
@@ -50,7 +50,7 @@ pub fn open(exchange: &impl Exchange, output: Output, window: Window, owner: Own
         let open = |output: Output| output.open_shared(&decode(&location)?, window.all, on_one_machine);
         others.take().map(open).transpose()
     })?;
-    // Each rank has done one of the two.
+    // Each rank has created or opened the file.
     created.or(opened).ok_or_else(|| Failure::new("the output was not opened"))
 }
 
@@ -60,7 +60,7 @@ fn encode(location: &Location) -> Vec<u8> {
     [&device.to_le_bytes()[..], &inode.to_le_bytes(), path.as_os_str().as_bytes()].concat()
 }
 
-/// Undoes [`encode`].
+/// Decodes a location: the inverse of [`encode`].
 fn decode(message: &[u8]) -> Result<Location> {
     let (numbers, path) = message.split_at_checked(2 * size_of::<u64>()).unwrap_or_default();
     let [device, inode] = bytemuck::pod_collect_to_vec::<u8, u64>(numbers)[..] else {
@@ -78,7 +78,7 @@ fn create(output: Output, window: Window, is_local: bool) -> Result<SharedWriter
 /// Writes encoded keys, or the bytes of values or records, from index `begin` of the region on, with all threads.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn write<W: Word>(region: &KeyRegion, begin: u64, items: &[W]) -> Result<()> {
     let block = BLOCK / W::SIZE;
     let blocks = items.chunks(block).zip((begin..).step_by(block));

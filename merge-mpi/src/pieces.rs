@@ -1,7 +1,8 @@
-//! The exchange of sorted runs in pieces, each of which is merged and written while the next one is on its way.
+//! The exchange of sorted runs in pieces. A piece is merged and written while the next piece is received.
 //!
-//! Each rank gets an even part of the sorted keys, and a part is divided into pieces of one length. All ranks exchange
-//! their first pieces, then their second ones, and so on. Exact splits say which keys of each run belong to a piece.
+//! Each rank gets an even part of the sorted keys, and a part is divided into pieces of equal length. All ranks
+//! exchange their first pieces, then their second pieces, and so on. Exact splits determine the keys of each run that
+//! belong to a piece.
 //!
 //! ```text
 //!   run of a rank    │ 0.0 │ 0.1 │ 0.2 │ 1.0 │ 1.1 │ 1.2 │      part.piece that the keys go to
@@ -23,26 +24,27 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a piece's keys and payload, at most, with few ranks. Pieces that fit in a processor's cache are merged and
-/// written from there.
+/// The most bytes of a piece's keys and payload with few ranks. Pieces that fit in a processor's cache are merged and
+/// written from the cache.
 const PIECE: usize = 4 << 20;
-/// Bytes of a message that are worth its latency. With many ranks, pieces are longer, so that messages are not shorter.
+/// Bytes of a message that justify its latency. With many ranks, pieces are longer, so that messages do not become
+/// shorter.
 const MESSAGE: usize = 256 << 10;
-/// Pieces that are received to at once: one from the network, and one that is merged.
+/// The number of receive buffers: the network fills one piece while another is merged.
 const RECEIVED: usize = 2;
-/// The most splits that are searched at once. They bound the length of a sum's message.
+/// The most splits that are searched at once. This bounds the length of a message for a sum.
 const SPLITS: usize = 1024;
 
-/// The part of `count` keys that rank `rank` of `size` gets: as many as any other, or one more.
+/// The part of rank `rank` of `size` in `count` keys. The lengths of two parts differ by at most one.
 pub fn part(count: u64, size: usize, rank: usize) -> Range<u64> {
     let bound = |rank: usize| (u128::from(count) * rank as u128 / size as u128) as u64;
     bound(rank)..bound(rank + 1)
 }
 
-/// The most keys of a piece for which `memory` bytes suffice beside the run, at least one.
+/// The most keys of a piece, at least one, that `memory` bytes allow in addition to the run.
 pub fn keys_of_piece<W: Word>(run: &Run<W>, width: usize, size: usize, memory: u64) -> usize {
     let item = W::SIZE + width;
-    // Pieces received and a merged one, its scratch memory where many runs are merged, and their indices.
+    // Received pieces, a merged piece, scratch memory for merges of many runs, and indices of payloads.
     let mut bytes = (RECEIVED + 2) * item + if is_indexed(width) { 3 * size_of::<u32>() } else { 0 };
     if matches!(run, Run::Spilled(_)) {
         // All pieces of a round may come from one rank.
@@ -52,11 +54,11 @@ pub fn keys_of_piece<W: Word>(run: &Run<W>, width: usize, size: usize, memory: u
     ((free / bytes as u64) as usize).min(PIECE.max(size * MESSAGE) / item).max(1)
 }
 
-/// Exchanges the runs of all ranks in pieces of up to `keys` keys, `count` keys in all, with payloads of `width` bytes,
-/// and calls `write` with merged keys, their payload, and the index of the first of them in this rank's part.
+/// Exchanges the runs of all ranks in pieces of up to `keys` keys. There are `count` keys in all, with payloads of
+/// `width` bytes. Calls `write` with merged keys, their payload, and the index of the first key in this rank's part.
 ///
 /// # Errors
-/// If a run cannot be read or a key not be written on any rank, or there is too little memory.
+/// If any rank cannot read its run or write its keys, or has too little memory.
 pub fn exchange<W: Word, X: Exchange>(
     exchange: &X,
     run: Run<W>,
@@ -89,7 +91,7 @@ pub fn exchange<W: Word, X: Exchange>(
         let worker = agree(exchange, worker)?;
         let mut sender = Rounds { exchange, run, width, parts: count, keys: keys as u64, times };
         let sent = sender.all(rounds, &empty, received, &failure);
-        // The thread ends when it has written what was received.
+        // The thread ends when it has written all received pieces.
         let written = times.of(Phase::Write, || worker.join()).map_err(|panic| internal_error(&*panic));
         sent?;
         agree(exchange, written.and_then(|()| taken(&failure)))
@@ -100,12 +102,12 @@ fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// The failure that the thread that writes has left.
+/// The failure of the writing thread, if there is one.
 fn taken(failure: &Mutex<Option<Failure>>) -> Result<()> {
     failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
 }
 
-/// Merges and writes pieces until no more come. After a failure it only gives them back.
+/// Merges and writes pieces until no more arrive. After a failure, it only returns their memory.
 fn write_pieces<W: Word>(
     mut merger: Merger<W>,
     unmerged: Receiver<Piece<W>>,
@@ -126,7 +128,7 @@ fn write_pieces<W: Word>(
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
         }
-        // It fails where nothing more is received.
+        // Sending fails if the receiver has ended, when no more pieces are received.
         let _ = give_back.send(piece);
     }
 }
@@ -136,7 +138,7 @@ struct Rounds<'a, W, X> {
     exchange: &'a X,
     run: Run<W>,
     width: usize,
-    /// The number of keys of all parts.
+    /// The sum of the keys of all parts.
     parts: u64,
     /// Keys of a piece.
     keys: u64,
@@ -144,7 +146,7 @@ struct Rounds<'a, W, X> {
 }
 
 impl<W: Word, X: Exchange> Rounds<'_, W, X> {
-    /// Exchanges all pieces. Each is received to an `empty` one.
+    /// Exchanges all pieces. A piece is received into the memory of an `empty` piece.
     fn all(
         &mut self,
         rounds: u64,
@@ -163,19 +165,19 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
                 let piece = self.times.of(Phase::Wait, || empty.recv());
                 let piece = piece.map_err(|_| Failure::new("the thread that merges is gone"));
                 let loaded = self.times.of(Phase::Reread, || guarded(|| self.load(&slices)));
-                // A piece that could not be written ends all ranks here.
+                // A failed write ends all ranks here.
                 let ready = taken(failure).and_then(|()| Ok((piece?, loaded?)));
                 let (mut piece, loaded) = agree(self.exchange, ready)?;
                 (piece.begin, piece.counts) = (round * self.keys, counts);
                 self.times.of(Phase::Exchange, || self.round(&mut piece, &slices, loaded));
-                // It fails where the thread is gone, which the next round finds out.
+                // Sending fails if the thread has ended, which the next round detects.
                 let _ = received.send(piece);
             }
         }
         Ok(())
     }
 
-    /// How many keys this rank gets from each rank in each round, if it sends them these slices.
+    /// The numbers of keys that this rank receives from each rank in each round. It sends `slices` itself.
     fn counts(&self, slices: &[Vec<Range<usize>>]) -> Vec<Vec<usize>> {
         let ranks = 0..self.exchange.size();
         let sent = ranks.flat_map(|to| slices.iter().map(move |slices| slices[to].len() as u64));
@@ -184,8 +186,8 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         (0..slices.len()).map(of_round).collect()
     }
 
-    /// How many keys of the run go before the begin of each of these rounds, and before the end of the last: a list for
-    /// each of these, with a number for each part.
+    /// The splits of the run at the beginning of each of `rounds`, and at the end of the last round. Each has a list
+    /// with the number of keys before it, for each part.
     fn splits(&mut self, rounds: Range<u64>) -> Result<Vec<Vec<usize>>> {
         let size = self.exchange.size();
         let (parts, keys) = (self.parts, self.keys);
@@ -200,7 +202,7 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         Ok(found.chunks(size).map(<[usize]>::to_vec).collect())
     }
 
-    /// Reads these slices of the run, one after the other, if it is in files.
+    /// Reads these slices of the run into contiguous memory, if the run is in files.
     fn load(&self, slices: &[Range<usize>]) -> Result<Option<(Vec<W>, Bytes)>> {
         let Run::Spilled(spilled) = &self.run else { return Ok(None) };
         let count: usize = slices.iter().map(Range::len).sum();
@@ -216,7 +218,7 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         Ok(Some((keys, payload)))
     }
 
-    /// Sends these slices of the run, or what was `loaded` of them, one to each rank, and receives a piece.
+    /// Sends one slice to each rank, and receives a piece. The keys of a run in files have been `loaded`.
     fn round(&self, piece: &mut Piece<W>, slices: &[Range<usize>], loaded: Option<(Vec<W>, Bytes)>) {
         let (exchange, width) = (self.exchange, self.width);
         let bytes_of = |slice: &Range<usize>| slice.start * width..slice.end * width;
@@ -245,7 +247,7 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
     }
 }
 
-/// Slices of that many elements each, one after the other.
+/// Consecutive slices of `counts` elements.
 fn parts_of<'a, T>(counts: &[usize], mut elements: &'a mut [T]) -> Vec<&'a mut [T]> {
     let part = |count: &usize| {
         let (part, rest) = std::mem::take(&mut elements).split_at_mut(*count);

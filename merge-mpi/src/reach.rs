@@ -1,4 +1,4 @@
-//! Runs in the memory of other processes of this machine, which a rank reads without their doing.
+//! Runs in the memory of other processes of this machine. A rank reads them without the help of those processes.
 //!
 //! ```text
 //!   memory of rank 0   │ part 0 │ part 1 │ part 2 │
@@ -7,9 +7,9 @@
 //!                                   └─────────────────► part 1 of the output
 //! ```
 //!
-//! No rank waits for another between the splits and the end, so that there are no pieces and no messages. Linux permits
-//! it for processes of one user (process_vm_readv(2)), unless it is set up to permit it for debuggers alone; then the
-//! runs are sent.
+//! There are no pieces and no messages, so no rank waits for another between the splits and the end. Linux permits such
+//! reads among processes of one user (process_vm_readv(2)), unless it is configured to permit them for debuggers only.
+//! Then the runs are sent.
 
 use crate::exchange::{Exchange, Reduction};
 use crate::run::Run;
@@ -20,7 +20,7 @@ use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// What a rank tells of its run: see [`Reached`].
+/// Numbers that a rank sends about its run: see [`Reached`].
 const NUMBERS: usize = 5;
 
 /// A run in the memory of a process.
@@ -34,15 +34,16 @@ pub struct Reached<W> {
     words: PhantomData<W>,
 }
 
-/// The runs of all ranks, if each of them is in the memory of a process that every rank can read, and all `have_memory`
-/// to read them by.
+/// The runs of all ranks. `None` unless every rank can read the memory of every run, and all ranks `have_memory` for
+/// windows.
 ///
-/// A rank that has this may read the runs until all ranks have come together once more. Until then no run changes.
+/// A rank may read the returned runs until the next step of all ranks. Until then, no run changes.
 pub fn reached<W: Word>(exchange: &impl Exchange, run: &Run<W>, have_memory: bool) -> Option<Vec<Reached<W>>> {
     if !exchange.is_one_machine() {
         return None;
     }
-    // The number of a process may stand for another one where ranks are in containers. What is at this address tells.
+    // If ranks are in containers, the number of a process may name another process. The secret at this address
+    // identifies the right process.
     let secret = Box::new(RandomState::new().hash_one(0));
     let (mut is_in_memory, mut own) = (true, [0; NUMBERS]);
     match run {
@@ -75,7 +76,7 @@ impl<W: Word> Reached<W> {
     }
 }
 
-/// A part of a run that is not read yet.
+/// The unread part of a run.
 #[derive(Debug)]
 struct Unread<W> {
     run: Reached<W>,
@@ -106,7 +107,7 @@ impl<W: Word> Source<W> for Unread<W> {
     }
 }
 
-/// Fills `bytes` with those at an address of a process.
+/// Fills `bytes` from an address in the memory of a process.
 fn read(process: libc::pid_t, address: u64, bytes: &mut [u8]) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -114,8 +115,8 @@ fn read(process: libc::pid_t, address: u64, bytes: &mut [u8]) -> io::Result<()> 
         let from = std::ptr::without_provenance_mut(address as usize + done);
         let local = libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() };
         let remote = libc::iovec { iov_base: from, iov_len: rest.len() };
-        // SAFETY: the system writes to `rest`, which is borrowed exclusively, and no more than its length. What it may
-        // not read is an error.
+        // SAFETY: `local` is the address and the length of `rest`, which is borrowed exclusively, and the system writes
+        // nowhere else. The system checks the remote address: memory that this process may not read is an error.
         match unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) } {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             count @ 1.. => done += count as usize,

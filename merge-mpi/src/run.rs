@@ -1,7 +1,7 @@
 //! The sorted run of a rank: in memory, or in unnamed temporary files.
 //!
-//! Of a run in a file, one key in so many is in memory. A search goes to a block of the file by these, and then reads
-//! the block.
+//! Of a run in a file, samples are in memory: the first key of each block. A search finds the block by the samples, and
+//! then reads the block.
 //!
 //! ```text
 //!   samples   3               17               40              in memory
@@ -17,22 +17,22 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a block, at least.
+/// The least bytes of a block.
 const BLOCK: usize = 16 << 10;
-/// Of the memory that may be used, samples take one part in so many.
+/// Samples take at most 1 / `PARTS` of the memory.
 const PARTS: u64 = 32;
 
 /// A sorted run with its payload.
 #[derive(Debug)]
 pub enum Run<W> {
-    /// All of it is in memory.
+    /// A run in memory.
     Memory {
         /// The keys.
         keys: Vec<W>,
-        /// Their payload.
+        /// The payload of the keys.
         payload: Bytes,
     },
-    /// It is in files.
+    /// A run in files.
     Spilled(Spilled<W>),
 }
 
@@ -41,14 +41,14 @@ pub enum Run<W> {
 pub struct Spilled<W> {
     folder: PathBuf,
     keys: File,
-    /// Not written to if there is no payload.
+    /// The file of the payload, empty if there is none.
     payload: File,
     width: usize,
     count: usize,
-    /// Every key whose index is a multiple of `stride`.
+    /// The keys at multiples of `stride`.
     samples: Vec<W>,
     stride: usize,
-    /// The block that was read last, and its number.
+    /// The last block that was read, and its number.
     block: Vec<W>,
     block_number: Option<usize>,
 }
@@ -75,7 +75,7 @@ impl<W: Word> Run<W> {
         }
     }
 
-    /// The number of keys in `window` that are less than `key`, plus the start of the window.
+    /// The index of the first key in `window` that is not less than `key`, or the end of the window.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -102,8 +102,8 @@ impl<W: Word> Run<W> {
 }
 
 impl<W: Word> Spilled<W> {
-    /// Empty files in `folder` for `count` keys with payloads of `width` bytes, of which samples take a small part of
-    /// `memory` bytes.
+    /// Empty files in `folder` for `count` keys with payloads of `width` bytes. Samples take a small part of `memory`
+    /// bytes.
     ///
     /// # Errors
     /// If the files cannot be created.
@@ -130,7 +130,7 @@ impl<W: Word> Spilled<W> {
     }
 
     fn search(&mut self, window: Range<usize>, key: W) -> Result<usize> {
-        // The blocks that begin in the window, after its first key.
+        // The blocks that begin in the window behind its first key.
         let blocks =
             window.start / self.stride + 1..window.end.div_ceil(self.stride).max(window.start / self.stride + 1);
         let before = self.samples[blocks.clone()].partition_point(|sample| *sample < key);
@@ -158,7 +158,7 @@ impl<W: Word> Spilled<W> {
         Ok(&self.block)
     }
 
-    /// Fills `keys` with those from index `begin` on.
+    /// Fills `keys` with the keys from index `begin` on.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -167,7 +167,7 @@ impl<W: Word> Spilled<W> {
         read.map_err(|error| self.failure(&error))
     }
 
-    /// Fills `payload` with that of the keys from index `begin` on.
+    /// Fills `payload` with the payload of the keys from index `begin` on.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -200,7 +200,7 @@ impl<W: Word> Target<W> for Spilled<W> {
     }
 }
 
-/// Takes a run that fits in memory.
+/// Collects a run that fits in memory.
 #[derive(Debug)]
 pub struct Collected<W> {
     keys: Vec<W>,
@@ -212,7 +212,7 @@ impl<W: Word> Collected<W> {
     /// Memory for `count` keys with payloads of `width` bytes.
     ///
     /// # Errors
-    /// If there is not as much memory.
+    /// If there is too little memory.
     pub fn new(count: usize, width: usize) -> Result<Self> {
         Ok(Self {
             keys: memory::zeroed(count as u64, "the keys of a rank")?,

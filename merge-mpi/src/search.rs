@@ -8,19 +8,19 @@ use merge_host::splits::{Search, SortedRuns, exact_splits};
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Bits of a key that are found in a round. More bits are fewer rounds, with more and longer messages; docs/cluster.md
-/// has a table.
+/// Bits of a key that a round of the search finds. More bits mean fewer rounds, with more and longer messages.
+/// docs/cluster.md has a table.
 const BITS: u32 = 3;
 
-/// The run of this rank, among those of all.
+/// The run of this rank, as a part of the runs of all ranks.
 struct Distributed<'a, W, X> {
     run: &'a mut Run<W>,
     exchange: &'a X,
-    /// The first failure of a search. The others wait in the next sum, so it is told after the last.
+    /// The first failure of a search. Other ranks wait in the next sum, so the failure is reported after the last sum.
     failure: Option<Failure>,
 }
 
-/// The number of keys of this rank's run before each of the global `ranks`, which all ranks pass.
+/// The number of keys of this rank's run before each of the global `ranks`. All ranks pass the same `ranks`.
 ///
 /// # Errors
 /// If a run cannot be read.
@@ -32,7 +32,7 @@ pub fn splits<W: Word, X: Exchange>(exchange: &X, run: &mut Run<W>, ranks: &[u64
 }
 
 impl<W: Word, X> Distributed<'_, W, X> {
-    /// The value of `result`, or of `otherwise` where it is a failure.
+    /// The value of `result`. A failure is noted and replaced by `otherwise`.
     fn noted<T>(&mut self, result: Result<T>, otherwise: T) -> T {
         result.unwrap_or_else(|failure| {
             self.failure.get_or_insert(failure);
@@ -61,7 +61,7 @@ impl<W: Word, X: Exchange> SortedRuns for Distributed<'_, W, X> {
         let mut own: Option<(W, W)> = None;
         let mut last = None;
         for window in windows.iter().filter(|window| !window.is_empty()) {
-            // Most often, all windows are the whole run.
+            // Usually, all windows are the whole run.
             if last.replace(window) == Some(window) {
                 continue;
             }
@@ -83,15 +83,15 @@ impl<W: Word, X: Exchange> SortedRuns for Distributed<'_, W, X> {
     }
 }
 
-/// The least and the greatest of all ranks' bounds.
+/// The least and the greatest bound of all ranks.
 fn bounds_of_all<W: Word>(exchange: &impl Exchange, own: Option<(W, W)>) -> Option<(W, W)> {
-    // The complement of the greatest is the least complement.
+    // The complement of the greatest number is the least complement.
     let (least, complement) = own.map_or((u128::MAX, u128::MAX), |(least, most)| (least.widen(), (!most).widen()));
     let halves = |number: u128| ((number >> 64) as u64, number as u64);
     let own_halves = [halves(least), halves(complement)];
     let mut high = [own_halves[0].0, own_halves[1].0, u64::from(own.is_none())];
     exchange.all_reduce(Reduction::Min, &mut high);
-    // The lower halves count where the upper ones are the least.
+    // The lower halves count only where the upper halves are the least.
     let mut low = [0, 1].map(|i| if own_halves[i].0 == high[i] { own_halves[i].1 } else { u64::MAX });
     exchange.all_reduce(Reduction::Min, &mut low);
     let whole = |i: usize| W::truncate(u128::from(high[i]) << 64 | u128::from(low[i]));

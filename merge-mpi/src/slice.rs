@@ -5,17 +5,17 @@ use merge_host::external::Source;
 use merge_host::parallel;
 use std::ops::Range;
 
-/// Bytes of records whose keys a thread makes at once.
+/// Bytes of records for which a thread makes keys at once.
 const BLOCK: usize = 1 << 20;
 
-/// What comes with the keys.
+/// The payload of the keys.
 #[derive(Debug)]
 enum Payload {
-    /// Nothing.
+    /// No payload.
     None,
-    /// Values of another file.
+    /// Values from other files.
     Values(Concatenation),
-    /// The records that the keys are made of, of `size` bytes each. The keys are in no file of their own.
+    /// Records of this number of bytes, and the key that makes the keys from them. The keys are in no separate file.
     Records(usize, Key),
 }
 
@@ -25,15 +25,15 @@ pub struct Slice {
     input: Concatenation,
     payload: Payload,
     width: usize,
-    /// The indices of the keys that are left to read.
+    /// The indices of the unread keys.
     left: Range<u64>,
     /// The index of the first key of the slice.
     begin: u64,
 }
 
 impl Slice {
-    /// The keys at `range` of `input`, with payloads of `width` bytes. The values are those of `items`, and where they
-    /// are to be written is returned.
+    /// The keys at `range` of `input`, with payloads of `width` bytes. Values come from `items`, and their output is
+    /// returned.
     pub fn new<W: Word>(input: Concatenation, items: Items, width: usize, range: Range<u64>) -> (Self, Option<Output>) {
         let (payload, rest) = match items {
             Items::Keys(_) => (Payload::None, None),
@@ -57,13 +57,16 @@ impl Slice {
         }
     }
 
-    /// Fills `keys` and `payload` with what comes next.
+    /// Fills `keys` and `payload` with the next keys and payloads.
     fn fill<W: Word>(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<()> {
         let is_whole = match &mut self.payload {
             Payload::None => self.input.read(keys)? == keys.len(),
             Payload::Values(values) => {
                 if values.read::<u8>(payload)? < payload.len() {
-                    return Err(Failure::file(values.path(), "ends before the value of the last key, expected a value for each"));
+                    return Err(Failure::file(
+                        values.path(),
+                        "ends before the value of the last key, expected a value for each",
+                    ));
                 }
                 self.input.read(keys)? == keys.len()
             }

@@ -1,4 +1,4 @@
-//! A sort on all ranks: each sorts its slice to a run, and all exchange their runs.
+//! A sort on all ranks: each rank sorts its slice to a run, and all ranks exchange their runs.
 
 use crate::agree::step;
 use crate::exchange::{Exchange, Reduction};
@@ -12,10 +12,10 @@ use merge_cli::shared::{Failure, Result, Word, memory, os_message};
 use merge_host::external::{self, Engines, Options, Source, Target};
 use merge_host::{Engine, parallel};
 
-/// Parts of all ranks whose borders are searched at once, at most. They bound the length of a sum's message.
+/// The most parts of all ranks with borders that are searched at once. This bounds the length of a message for a sum.
 const MOST_PARTS: usize = 1024;
 
-/// What a rank sorts.
+/// The numbers of keys of a rank and of all ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     /// The number of keys in its slice.
@@ -24,13 +24,13 @@ pub struct Share {
     pub all: u64,
 }
 
-/// Sorts the keys of all ranks' sources, with their payload, by rank and index where keys are equal. Calls `write` with
-/// the sorted keys of this rank's part, their payload, and the index of the first of them in that part.
+/// Sorts the keys of all ranks' sources, with their payload. Equal keys keep the order of ranks and indices. Calls
+/// `write` with sorted keys of this rank's part, their payload, and the index of the first key in the part.
 ///
-/// `options` bound what this rank uses, and `merging` is the engine that merges runs.
+/// `options` limit the resources of this rank, and `merging` is the engine that merges runs.
 ///
 /// # Errors
-/// If a rank fails: its failure there, and failures without a message on the others.
+/// If a rank fails: this rank returns its failure, and the others a failure without a message.
 #[expect(clippy::too_many_arguments, reason = "each is used once")]
 pub fn sort<W: Word, X: Exchange>(
     exchange: &X,
@@ -44,7 +44,7 @@ pub fn sort<W: Word, X: Exchange>(
 ) -> Result<()> {
     let is_alone = exchange.size() == 1;
     if is_alone && (options.width > 0 || !fits::<W>(share.own, options, engines)?) {
-        // No run is made of what goes nowhere else.
+        // A single rank exchanges nothing, so it writes directly without a run.
         let begin = || Ok(Direct { written: 0, write: &write });
         return step(exchange, || times.of(Phase::Sort, || external(options, source, begin, engines).map(drop)));
     }
@@ -63,8 +63,8 @@ pub fn sort<W: Word, X: Exchange>(
     exchange_runs(exchange, run, (share.all, options.width), keys, merging, times, write)
 }
 
-/// Merges this rank's part of the sorted keys, `count` in all with payloads of `width` bytes, from the runs of all
-/// ranks, which are in reach: each thread a part of that. `run` is that of this rank.
+/// Merges this rank's part of the sorted keys from the runs of all ranks, which are in reach. Each thread merges a part
+/// of the part. There are `count` keys in all, with payloads of `width` bytes. `run` is the run of this rank.
 fn merge_reached<W: Word, X: Exchange>(
     exchange: &X,
     run: &mut Run<W>,
@@ -91,7 +91,7 @@ fn merge_reached<W: Word, X: Exchange>(
         let parts = runs.iter().zip(bounds.chunks(2 * threads)).map(of_run).collect();
         windows::merge(parts, width, |at, keys, payload| write(begin - own[0] + at, keys, payload))
     };
-    // The others read this rank's run until all have come to the end of this step.
+    // Other ranks read this rank's run until all ranks have reached the end of this step.
     step(exchange, || times.of(Phase::Merge, || parallel::try_for_each(own.iter().enumerate(), merge)))
 }
 
@@ -102,7 +102,7 @@ fn fits<W: Word>(count: u64, options: &Options, engines: &mut impl Engines<Failu
     Ok(shape.in_memory(count) <= options.memory.into() && on_gpu.is_none_or(|bytes| count <= shape.most_on_gpu(bytes)))
 }
 
-/// Sorts the `count` keys of a source to a run: in memory, if they fit there.
+/// Sorts the `count` keys of a source to a run: in memory if they fit, otherwise in files.
 fn make_run<W: Word>(
     mut source: impl Source<W, Error = Failure>,
     count: u64,
@@ -159,9 +159,9 @@ fn failure_of_run(error: external::RunError<Failure>) -> Failure {
     }
 }
 
-/// Writes what a sort gives, as it comes.
+/// Passes the sorted keys directly to `write`.
 struct Direct<F> {
-    /// Keys written so far.
+    /// The number of keys that have been written.
     written: u64,
     write: F,
 }

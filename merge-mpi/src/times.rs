@@ -1,24 +1,24 @@
-//! Where the time of a rank goes.
+//! Times of the phases of a rank.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What a rank is doing, or waiting for.
+/// A phase of a rank: work or waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Reading the slice and sorting it to a run.
     Sort,
     /// Searching for splits.
     Split,
-    /// Reading what is sent from a run that was spilled.
+    /// Reading keys to send from a spilled run.
     Reread,
     /// Exchanging keys and their payload.
     Exchange,
-    /// Waiting for a piece to be merged and written before the next can be received.
+    /// Waiting until a piece is merged and written, before the next can be received.
     Wait,
     /// Merging, on another thread.
     Merge,
-    /// Writing, on another thread, and waiting for it in the end.
+    /// Writing, on another thread, and the final wait for this thread.
     Write,
 }
 
@@ -48,7 +48,7 @@ impl Times {
         timed(&self.on_main[phase as usize], work)
     }
 
-    /// The same on the thread that merges and writes meanwhile.
+    /// Runs `work`, which is a part of `phase` on the thread that merges and writes.
     pub fn beside<T>(&self, phase: Phase, work: impl FnOnce() -> T) -> T {
         timed(&self.beside[phase as usize], work)
     }
@@ -70,7 +70,7 @@ fn timed<T>(counter: &AtomicU64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Lines for `--verbose` of the times that ranks took at most, as [`Times::all`] has them.
+/// Lines for `--verbose` with the longest times of any rank, in the order of [`Times::all`].
 pub fn lines(most: &[u64]) -> Vec<String> {
     let seconds = |name: &str, time: u64, note: &str| format!("time: {name} {:.3} s{note}", time as f64 / 1e9);
     let threads = most.chunks(Phase::ALL.len()).zip(["", ", beside the exchange"]);

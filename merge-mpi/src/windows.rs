@@ -1,8 +1,8 @@
 //! A merge of runs through windows in a core's cache.
 //!
-//! Of each run, a short part is copied next to the core that merges it. What can be merged of these windows (see
-//! [`merge_host::external::window`]) is written from the cache, too. So each key comes from memory once and goes there
-//! once.
+//! A window is a short part of a run, copied into the cache of the core that merges it. The keys that can be merged
+//! from the windows (see [`merge_host::external::window`]) are also written from the cache. So each key is read from
+//! memory once and written to memory once.
 
 use crate::bytes::Bytes;
 use crate::merge::{Merger, Part, is_indexed};
@@ -12,39 +12,38 @@ use merge_host::external::Source;
 use merge_host::external::window::{Window, splits};
 use std::ops::Range;
 
-/// Bytes of all windows together. They fit a core's second-level cache, with what is merged and its scratch memory.
+/// Bytes of all windows together. With the merged keys and scratch memory, they fit a core's second-level cache.
 const WINDOWS: usize = 256 << 10;
-/// A window is refilled when less than one part in so many is left of it.
+/// A window is refilled when less than 1 / `SHORT` of its keys remain.
 const SHORT: usize = 4;
 
-/// The part of a run that is in the cache.
+/// A run and its window.
 struct Stream<W, S> {
     source: S,
     keys: Vec<W>,
     payload: Bytes,
-    /// Where the keys are that are not merged yet.
+    /// The range of keys in the window that are not merged yet.
     here: Range<usize>,
-    /// The number of keys that are not read yet.
+    /// The number of unread keys behind the window.
     behind: u64,
 }
 
-/// Keys of a window, where there are so many.
+/// The capacity of a window, in keys.
 fn slot<W: Word>(sources: usize, width: usize) -> usize {
     (WINDOWS / sources.max(1) / (W::SIZE + width)).max(2 * SHORT)
 }
 
-/// Bytes of memory that a merge of so many sources takes, at most: its windows, what is merged of them, and scratch
-/// memory.
+/// The most bytes of memory of a merge of `sources` sources: windows, merged keys, and scratch memory.
 pub fn memory<W: Word>(sources: usize, width: usize) -> usize {
     let indices = if is_indexed(width) { 3 * size_of::<u32>() } else { 0 };
     (slot::<W>(sources, width) * sources).saturating_mul(3 * (W::SIZE + width) + indices)
 }
 
-/// Merges `sources`, each of which knows its number of keys, with payloads of `width` bytes. Calls `write` with merged
-/// keys and their payload, and their number before that. Of equal keys, those of an earlier source come first.
+/// Merges `sources` with payloads of `width` bytes. Each source knows its number of keys. Calls `write` with the index
+/// of the first merged key, the merged keys, and their payload. Equal keys keep the order of the sources.
 ///
 /// # Errors
-/// If a source cannot be read or a key not be written, or there is too little memory.
+/// If reading a source or writing fails, or there is too little memory.
 pub fn merge<W: Word, S: Source<W, Error = Failure>>(
     sources: Vec<S>,
     width: usize,
@@ -78,7 +77,7 @@ impl<W: Word, S: Source<W, Error = Failure>> Stream<W, S> {
         Ok(Self { source, keys, payload: Bytes::zeroed(slot, width)?, here: 0..0, behind })
     }
 
-    /// Moves what is left of a short window to its begin, and reads on behind it.
+    /// Moves the remaining keys of a short window to its beginning, and fills the rest from the source.
     fn refill(&mut self) -> Result<()> {
         let Self { source, keys, payload, here, behind } = self;
         if *behind == 0 || here.len() > keys.len() / SHORT {

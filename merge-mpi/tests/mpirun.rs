@@ -1,4 +1,4 @@
-//! The program as mpirun starts it, against `gmerge`. On Debian, the package openmpi-bin has mpirun.
+//! The program, started by mpirun, compared with `gmerge`. On Debian, the package openmpi-bin has mpirun.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_gmerge-mpi");
-/// Seconds that no run takes.
+/// The time limit of a run, in seconds.
 const LIMIT: &str = "120";
 
-/// mpirun, with a time limit, of a command for each rank: these arguments.
+/// mpirun with a time limit and these arguments, which include a command for each rank.
 fn mpirun(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", LIMIT, "mpirun"]).args(arguments).current_dir(folder);
@@ -39,7 +39,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The lines that gmerge-mpi itself has printed.
+/// The lines of gmerge-mpi itself.
 fn lines(output: &Output) -> Vec<String> {
     text(output).lines().filter(|line| line.starts_with("gmerge-mpi: ")).map(str::to_owned).collect()
 }
@@ -56,14 +56,14 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A folder with `count` keys of a kind, in a file of the name.
+/// A folder with the file `name` of `count` keys with the distribution `kind`.
 fn keys(name: &str, count: usize, kind: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     succeed(gmerge(folder.path(), &format!("gen -n {count} --seed 7 --dist {kind} -o {name}")));
     folder
 }
 
-/// Checks that both programs make the same files `out…` of the same arguments.
+/// Checks that both programs write the same `outputs` with the same arguments.
 fn check_same(folder: &Path, ranks: &[usize], arguments: &str, outputs: &[&str]) {
     succeed(gmerge(folder, arguments));
     let read = || outputs.iter().map(|name| fs::read(folder.join(name)).unwrap()).collect::<Vec<_>>();
@@ -107,7 +107,7 @@ fn values_and_records_move_as_by_gmerge() {
     for key in ["0:bytes10", "8:u32,16:f64:desc", "3:i8"] {
         check_same(folder, &[1, 2, 4], &format!("sort a.dat -o out.dat --record-size 100 --key {key}"), &["out.dat"]);
     }
-    // In chunks that are spilled.
+    // In spilled chunks.
     check_same(folder, &[2], "sort a.dat -o out.dat --record-size 100 --key 0:bytes10 -S 1M -T .", &["out.dat"]);
     let arguments = "sort a.u32 --values a.rows -o out.u32 --values-out out.rows -S 1M -T .";
     check_same(folder, &[2], arguments, &["out.u32", "out.rows"]);
@@ -139,7 +139,7 @@ fn a_check_tells_the_first_key_out_of_order() {
     let folder = folder.path();
     succeed(run(folder, 4, "check a.u32"));
     let sorted = fs::read(folder.join("a.u32")).unwrap();
-    // Within slices, and at the first key of one.
+    // Disorder within slices, and at the first key of a slice.
     for indices in [&[20_000, 30_000][..], &[12_500], &[49_999], &[37_500, 37_501]] {
         let mut bytes = sorted.clone();
         indices.iter().for_each(|index| bytes[4 * index..][..4].fill(0));
@@ -180,7 +180,8 @@ fn a_full_disk_on_one_rank_is_one_message() {
     let folder = folder.path();
     fs::write(folder.join("out.u32"), "old").unwrap();
     let before = names(folder);
-    // Rank 1 cannot write behind the first 6 MiB of any file: not the output, and not the 8 MB that it spills.
+    // Rank 1 cannot write beyond the first 6 MiB of a file. So it can write neither its part of the output nor the 8 MB
+    // that it spills.
     for memory in ["", " -S 1M -T ."] {
         let sort = format!("{PROGRAM} sort a.u32 -o out.u32{memory}");
         let limited = format!("ulimit -f 12288; exec {sort}");
@@ -198,7 +199,7 @@ fn a_full_disk_on_one_rank_is_one_message() {
     }
 }
 
-/// A program in the background, ended when the test ends.
+/// A program in the background. Dropping this ends it.
 struct Running(Child);
 
 impl Drop for Running {
@@ -208,7 +209,7 @@ impl Drop for Running {
     }
 }
 
-/// The processes of gmerge-mpi that run in a folder, in the order of ranks.
+/// The processes of gmerge-mpi in a folder, in the order of ranks.
 fn ranks_in(folder: &Path) -> Vec<(usize, u32)> {
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let rank = |process: u32| {
@@ -226,7 +227,7 @@ fn ranks_in(folder: &Path) -> Vec<(usize, u32)> {
     ranks
 }
 
-/// Waits until `found` gives something.
+/// Waits until `found` returns a value.
 fn wait_for<T>(mut found: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
@@ -247,7 +248,7 @@ fn a_killed_rank_ends_all_and_nothing_is_lost() {
     for victim in [2, 0] {
         let command = ["-n", "4", PROGRAM, "sort", "a.u64", "-o", "out.u64", "-S", "2M", "-T", "."];
         let mut running = Running(mpirun(folder, &command).spawn().unwrap());
-        // Rank 0 has the output's temporary file open.
+        // Rank 0 has opened the temporary file of the output.
         let has_output = |process: u32| {
             let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
             let is_output = |path: PathBuf| path.starts_with(folder) && !path.ends_with("a.u64") && path != folder;
@@ -266,7 +267,7 @@ fn a_killed_rank_ends_all_and_nothing_is_lost() {
     }
 }
 
-/// The most memory that a rank of a sort has had, in KiB, while it was looked at.
+/// The greatest observed memory of a rank of a sort, in KiB.
 fn peak_of_sort(folder: &Path, arguments: &str) -> u64 {
     let command = ["-n", "2", PROGRAM, "sort"].into_iter().chain(arguments.split(' ')).collect::<Vec<_>>();
     let mut running = Running(mpirun(folder, &command).spawn().unwrap());
@@ -292,7 +293,7 @@ fn every_rank_keeps_to_its_memory() {
     let limited = peak_of_sort(folder, "a.u32 -o out.u32 -S 8M -T .");
     let free = peak_of_sort(folder, "a.u32 -o out.u32");
     assert!(program > 0 && limited < program + (16 << 10), "{limited} KiB, and {program} for one key");
-    // The keys of a rank alone take 22.9 MiB.
+    // Already the keys of a rank take 22.9 MiB.
     assert!(free > program + (20 << 10), "{free} KiB without a limit, and {program} for one key");
     succeed(run(folder, 2, "check out.u32"));
 }

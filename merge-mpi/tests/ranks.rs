@@ -1,4 +1,4 @@
-//! A sort on ranks that are threads, against the standard library's stable sort.
+//! A sort on threads as ranks, compared with the standard library's stable sort.
 
 use merge_cli::shared::{Failure, Result, Word};
 use merge_host::external::{Options, Source};
@@ -10,7 +10,7 @@ use merge_mpi::sort::{Share, sort};
 use proptest::prelude::*;
 use std::sync::Mutex;
 
-/// Keys of a rank, and the payload of each.
+/// The keys of a rank, with their payloads.
 struct Keys<W> {
     keys: Vec<W>,
     payload: Vec<u8>,
@@ -35,7 +35,7 @@ impl<W: Word> Source<W> for Keys<W> {
     }
 }
 
-/// Sorts the keys that ranks have, with their indices among all as payload in the first bytes of `width`, and gives the
+/// Sorts the keys of ranks. The first of `width` bytes of payload are the index of the key among all keys. Returns the
 /// sorted keys and payloads of each rank's part.
 fn sorted<W: Word>(ranks: &[Vec<W>], width: usize, place: Place) -> Vec<(Vec<W>, Vec<u8>)> {
     let work = |exchange: &dyn ErasedRun<W>| exchange.sort(ranks, width, place.memory);
@@ -45,7 +45,7 @@ fn sorted<W: Word>(ranks: &[Vec<W>], width: usize, place: Place) -> Vec<(Vec<W>,
     Threads::run(ranks.len(), place.is_one_machine, |exchange| work(exchange))
 }
 
-/// A rank, whatever it exchanges by.
+/// A rank with any implementation of the exchange.
 trait ErasedRun<W> {
     fn sort(&self, ranks: &[Vec<W>], width: usize, memory: u64) -> (Vec<W>, Vec<u8>);
 }
@@ -76,14 +76,14 @@ impl<W: Word, X: Exchange> ErasedRun<W> for X {
     }
 }
 
-/// A payload that tells an index.
+/// A payload that begins with an index.
 fn of_index(index: usize, width: usize) -> Vec<u8> {
     let mut bytes = index.to_le_bytes().to_vec();
     bytes.resize(width, 7);
     bytes
 }
 
-/// Checks a sort of these ranks' keys, without payload and with payloads of several widths.
+/// Checks a sort of the keys of `ranks`, without payload and with payloads of several widths.
 fn check<W: Word>(ranks: &[Vec<W>], place: Place) {
     let mut expected: Vec<(W, usize)> = ranks.iter().flatten().copied().zip(0..).collect();
     expected.sort_by_key(|pair| pair.0);
@@ -99,14 +99,14 @@ fn check<W: Word>(ranks: &[Vec<W>], place: Place) {
     }
 }
 
-/// Where ranks are, and the bytes of memory of each.
+/// The machines of the ranks, and the bytes of memory of each rank.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     is_one_machine: bool,
     memory: u64,
 }
 
-/// In memory that ranks reach or do not, and in chunks that are spilled.
+/// In memory that ranks can or cannot read, and in spilled chunks.
 const PLACES: [Place; 3] = [
     Place { is_one_machine: true, memory: 64 << 20 },
     Place { is_one_machine: false, memory: 64 << 20 },

@@ -1,23 +1,25 @@
-//! Compares everything the GPU engine does with the CPU engine, also on arrays in the GPU's memory, and tests that
-//! these cannot be misused. Then prints a short timing table.
+//! Compares all operations of the GPU engine with the CPU engine, also on arrays in device memory, and tests that these
+//! arrays cannot be misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts | --groups | [--segments] [--sets] [--top]] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
+//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--top]] [--keys TYPE] [--large]
+//!          [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
-//! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and
-//! the same as those of `cargo bench` and of benches/peers: a row of a sort ends with the digest of its keys, which all
-//! three print. The distributions are sorted with 2^L keys, by default 2^28.
+//! `--seed` determines the keys of comparisons. By default, the seed is the time. The keys of the table are always the
+//! same as in `cargo bench` and in benches/peers. A row of a sort ends with the digest of its keys, which all three
+//! programs print. The distributions are sorted with 2^L keys, by default 2^28.
 //!
-//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do.
-//! `--many-runs`, `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array and of groups
-//! of them, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of
-//! type `u64`. `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of
-//! one type, so that a process for each type takes less time than one for all. Neither `--sorts` nor `--keys` can go
-//! with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges, with `--sorts` too, and sorts of
-//! segments, operations on sorted keys and the first k, with `--segments`, `--sets` and `--top` too.
+//! `--sorts` compares only sorts that may divide keys, and sorts with values. `--groups` compares only operations of
+//! groups of GPUs. Four options select operations to compare and time. `--many-runs` selects merges of the runs of an
+//! array and of groups of runs, and `--segments` sorts of segments. `--sets` selects operations on sorted keys, and
+//! `--top` the first k keys. They have 2^L keys of type `u32`, and 2^L / 2 of type `u64`. `benches/peers/run
+//! operations` prints the same rows for peers in C++. `--keys` compares keys of one type, so that a process for each
+//! type takes less time than one process for all types. `--sorts` and `--keys` exclude `--no-check`. `--large` adds
+//! operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It adds sorts of segments, operations on
+//! sorted keys and the first k keys, also with `--segments`, `--sets` and `--top`.
 //!
-//! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
+//! Ends with 0 if everything agrees. A machine without a GPU is a failure, because nothing can be tested there.
 
 use merge_host::{
     BatchKernel, Descending, DeviceArray, DeviceOffsets, Engine, Error, Event, Gpu, GpuKey, Key, MergeKernel,
@@ -66,8 +68,8 @@ macro_rules! of_all_types {
     };
 }
 
-/// A part of the test that an option chooses: the option, what is compared, what is compared of more than 2^32 keys,
-/// and what is timed with a number of keys of type `u32`.
+/// A part of the test: its option, its comparisons, its comparisons with more than 2^32 keys, and its timings with a
+/// number of keys of type `u32`.
 struct Part {
     option: &'static str,
     check: fn(&mut Test),
@@ -237,27 +239,26 @@ impl Random {
     }
 }
 
-/// A kind of input: its name, and how a random word becomes a key's bits.
+/// A kind of input: its name, and the function from a random word to a key's bits.
 type Kind = (&'static str, fn(u64) -> u64);
 
 /// Kinds of input; `key` maps the bits to a key.
 const KINDS: [Kind; 3] = [
-    // Every bit pattern: for floats that includes NaNs of both signs and many payloads.
+    // Every bit pattern. For floats, it includes NaNs of both signs with many payloads.
     ("uniform", |word| word),
-    // 16 values, which for floats are zeros, NaNs and infinities of both signs.
+    // 16 values. For floats, they are zeros, NaNs and infinities of both signs.
     ("dups16", |word| ((word & 3) * 0x7ff0_0000_7f80_0000) ^ ((word & 12) << 60) ^ ((word >> 2 & 3) << 30)),
     ("equal", |_| 0x8000_0000_8000_0000),
 ];
 
-/// Kinds of keys of 8 bytes of which some differ only in bits that do not fit into a key packed with its slot: few
-/// such, and many.
+/// Kinds of keys of 8 bytes. Few keys of the first kind, and many of the second, differ only in bits that a packed key
+/// does not hold.
 const KINDS_BY_LOW_BITS: [Kind; 2] = [
     ("1024 upper halves", |word| mix(word & 1023) >> 32 << 32 | word >> 44),
     ("low bits", |word| if word.is_multiple_of(1 << 12) { word } else { word >> 51 }),
 ];
 
-/// Kinds of keys for the sort that divides: of which it is decided in each of its ways whether they are divided, and
-/// how often.
+/// Kinds of keys for the MSD radix sort. They cover all its decisions about whether keys are divided, and how often.
 const KINDS_TO_DIVIDE: [Kind; 8] = [
     ("uniform", |word| word),
     ("in a narrow range", |word| 5_000_000_000 + word % 1000),
@@ -265,7 +266,7 @@ const KINDS_TO_DIVIDE: [Kind; 8] = [
     ("one bucket a bit", |word| mix(word) >> (word % 64)),
     ("in 256 clusters", |word| mix(word & 255) ^ word >> 52),
     ("bits ANDed", |word| word & mix(word)),
-    // Floats of 4 bytes, in both halves.
+    // A float of 4 bytes in each half.
     ("from 0 to 1", |word| ((word >> 40) as f32 / 16_777_216.0).to_bits() as u64 * 0x1_0000_0001),
     (
         "all but a few in one bucket",
@@ -280,7 +281,7 @@ fn bytes<K: Key>(keys: &[K]) -> &[u8] {
 struct Test {
     gpu: Engine,
     cpu: Engine,
-    /// The type of the keys that are compared, or all.
+    /// The type of the compared keys, or `None` for all types.
     keys: Option<&'static str>,
     random: Random,
     start: Instant,
@@ -308,7 +309,7 @@ impl Test {
         keys
     }
 
-    /// Prints how many checks have been made, so that a run which is cut short tells what it has checked.
+    /// Prints the number of checks so far, so that an interrupted run shows what it has checked.
     fn report(&self, up_to: &str) {
         let seconds = self.start.elapsed().as_secs();
         println!("up to {up_to}: {} checks, {} failed, {seconds} s", self.checks, self.failures);
@@ -361,13 +362,13 @@ impl Test {
                 }
             }
         }
-        // All of one side before all of the other.
+        // All keys of one side precede all keys of the other.
         let both: Vec<K> = self.sorted(50_021, |word| word);
         let (low, high) = both.split_at(20_011);
         self.check_merges("A before B", low, high);
         self.check_merges("B before A", high, low);
 
-        // Unsorted input: any order will do, but the call ends and the engine works on.
+        // Unsorted input: any order is accepted, but the call must return and the engine must stay usable.
         let (a, b): (Vec<K>, Vec<K>) = (self.keys(30_011, |word| word), self.keys(40_009, |word| word));
         for kernel in MergeKernel::ALL {
             let mut out = vec![K::zeroed(); 70_020];
@@ -391,7 +392,7 @@ impl Test {
         }
     }
 
-    /// Sorts of so many keys that they are divided, once and several times, alone and with values.
+    /// Sorts of enough keys to be divided, once and several times, alone and with values.
     fn check_divisions<K: Key>(&mut self) {
         for (name, kind) in KINDS_TO_DIVIDE {
             for n in [150_001, 500_009, (1 << 21) + 1, 1 << 22, (1 << 22) + 1, 9_000_011, 20_000_003] {
@@ -413,7 +414,7 @@ impl Test {
         }
     }
 
-    /// Sorts of so many keys that they may be divided, of which a sample looks as if they were in order.
+    /// Sorts of enough keys to be divided that look sorted by a sample.
     fn check_ordered<K: Key>(&mut self) {
         for n in [150_001, 1 << 20, 5_000_011, 20_000_003] {
             let ascending: Vec<K> = self.sorted(n, |word| word);
@@ -438,7 +439,7 @@ impl Test {
         }
     }
 
-    /// Sorts of so many keys that the digits of two levels are counted at once.
+    /// Sorts of enough keys to count the digits of two levels at once.
     fn check_many_divisions<K: Key>(&mut self) {
         let kinds: [Kind; 2] = [("uniform", |word| word), ("of leading zeros", |word| word & 0x7ff_ffff_07ff_ffff)];
         for (name, kind) in kinds {
@@ -485,7 +486,7 @@ impl Test {
         }
     }
 
-    /// Sorts whose keys come and go by functions, through buffers of 2 MiB.
+    /// Sorts with functions that read and write keys, through buffers of 2 MiB.
     fn check_through<K: Key>(&mut self) {
         let block = (2 << 20) / size_of::<K>();
         for n in [0, 1, 1000, block - 1, block, block + 1, 2 * block, 33 * block + 5] {
@@ -525,7 +526,7 @@ impl Test {
         }
     }
 
-    /// Sorts of enough keys for the GPU to detect runs first: keys that are in order, or nearly.
+    /// Sorts of enough keys for the GPU to detect runs first: sorted and nearly sorted keys.
     fn check_order<K: Key>(&mut self) {
         let n = (1 << 26) + 5;
         let ascending: Vec<K> = self.sorted(n, |word| word >> 24 << 24);
@@ -593,7 +594,7 @@ impl Test {
         }
     }
 
-    /// Merges with values: with numbers, which the GPU moves, and with others, of which it moves indices.
+    /// Merges with values: numbers, which the GPU moves, and other values, for which it moves indices.
     fn check_pairs<K: Key>(&mut self) {
         for (name, kind) in KINDS {
             for (m, n) in
@@ -639,13 +640,14 @@ impl Test {
         }
     }
 
-    /// Merges of many runs: keys alone, up to 32 runs of which take one pass, and keys with values.
+    /// Merges of descending keys.
     fn check_descending<K: Key>(&mut self) {
         self.check::<Descending<K>>();
         self.check_pairs::<Descending<K>>();
         self.check_many::<Descending<K>>();
     }
 
+    /// Merges of many runs: keys alone, where one pass merges up to 32 runs, and keys with values.
     fn check_many<K: Key>(&mut self) {
         for (name, kind) in KINDS {
             for (count, most) in [
@@ -681,7 +683,7 @@ impl Test {
         }
     }
 
-    /// Gives each key its index as a value, and compares what the GPU and the CPU make of the runs.
+    /// Gives each key its index as a value, and compares the merges of the runs by the GPU and the CPU.
     fn check_many_values<K: Key, V: Copy + PartialEq + Send + Sync + 'static>(
         &mut self,
         what: &str,
@@ -712,7 +714,7 @@ impl Test {
         self.expect(|| format!("values of the {what}"), Ok(vec![u32::from(same)]), &[1]);
     }
 
-    /// Gives each key its index as a value, and compares what the GPU and the CPU make of both.
+    /// Gives each key its index as a value, and compares the merges by the GPU and the CPU.
     fn check_values<K: Key, V: Copy + PartialEq + Send + Sync + 'static>(
         &mut self,
         what: &str,
@@ -748,8 +750,8 @@ impl Test {
         }
     }
 
-    /// A graph of one sort, launched with keys that are divided, that are sorted by all of their bits, and that are in
-    /// order: what is done depends on the keys, and not on those of the capture.
+    /// A graph of one sort, launched with keys that are divided, with keys that are sorted by all bits, and with sorted
+    /// keys. The work depends on the present keys, and not on the keys of the capture.
     fn check_sort_graph<K: GpuKey>(&mut self) {
         let kinds: [Kind; 2] = [("uniform", |word| word), ("bits ANDed", |word| word & mix(word) & mix(!word))];
         let gpu = Gpu::new(0).expect("there is a GPU");
@@ -767,7 +769,8 @@ impl Test {
             inputs.push(("in order", self.sorted(n, |word| word)));
             for (name, input) in inputs {
                 keys.upload(&input).expect("the device copies");
-                // SAFETY: the arrays of the capture live until the download has waited, and their stream is this one.
+                // SAFETY: the arrays of the capture belong to this stream, and live until the download below has waited
+                // for it.
                 unsafe { graph.launch(&stream) };
                 let found = keys.download();
                 let mut expected = input;
@@ -828,7 +831,7 @@ impl Test {
                 array.upload(keys).expect("the device copies");
             }
             sorted_values.upload(&values).expect("the device copies");
-            // SAFETY: the arrays of the capture live until the stream has been waited for, and belong to it.
+            // SAFETY: the arrays of the capture belong to this stream, and live until it has been waited for below.
             unsafe { graph.launch(&stream) };
             stream.synchronize().expect("the graph ends well");
             let (mut x, mut y) = (x, y);
@@ -861,8 +864,8 @@ impl Test {
         }
     }
 
-    /// Sorts of all sizes that have kernels of their own, captured in a graph on a GPU whose kernels nothing but
-    /// `prepare` has loaded.
+    /// Sorts of all sizes with separate kernels, captured in a graph. Only `prepare` has loaded the kernels of this
+    /// GPU.
     fn check_prepared<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
@@ -879,7 +882,8 @@ impl Test {
             }) {
                 Err(error) => self.expect::<K>(what, Err(error), &[]),
                 Ok(graph) => {
-                    // SAFETY: the arrays of the capture live until the download has waited, and belong to this stream.
+                    // SAFETY: the arrays of the capture belong to this stream, and live until the download below has
+                    // waited for it.
                     unsafe { graph.launch(&stream) };
                     self.cpu.sort(&mut expected).expect("the CPU sorts");
                     self.expect(what, keys.download(), &expected);
@@ -888,7 +892,7 @@ impl Test {
         }
     }
 
-    /// The course's sort, of sizes up to several tiles, and by batches of a power of two.
+    /// The course's sort, of sizes up to several tiles, and with batches for powers of two.
     fn check_course_sort<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         let stream = gpu.stream().expect("the device makes streams");
@@ -908,7 +912,7 @@ impl Test {
         }
     }
 
-    /// Uploads that kernels on another stream read at once.
+    /// Uploads that kernels on another stream read immediately.
     fn check_uploads(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         let stream = gpu.stream().expect("the device makes streams");
@@ -927,7 +931,7 @@ impl Test {
         }
     }
 
-    /// Lengths whose bytes 64 bits do not count are errors like others that do not fit.
+    /// Lengths with more than 2^64 bytes are errors, like other lengths that do not fit.
     fn check_excessive_lengths(&mut self) {
         for len in [usize::MAX, usize::MAX / 4 + 1, 1 << 61, 1 << 40] {
             let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
@@ -941,7 +945,7 @@ impl Test {
         }
     }
 
-    /// Merges of a run so long that the search in it takes steps beyond 2^32, with two runs above all its keys.
+    /// Merges of a run so long that its search takes steps beyond 2^32, with two runs of greater keys.
     fn check_long_runs(&mut self) {
         let below: Vec<u32> = (0..900_000_000).collect();
         let above: Vec<u32> = (3_100_000_000..3_150_000_000).collect();
@@ -960,7 +964,7 @@ impl Test {
         let mut keys = [&below[..], &above, &above].concat();
         let result = self.gpu.sort(&mut keys).map(|_| vec![u32::from(is_merged(&keys))]);
         self.expect(|| "sort of three runs, one of them long".to_owned(), result, &[1]);
-        // With values the runs are sorted by key, and the values of equal keys stay in their order.
+        // With values, the runs are sorted by key, and the values of equal keys keep their order.
         let order: Vec<u32> = (0..n as u32).collect();
         let (long, short) = order.split_at(below.len());
         let (first, second) = short.split_at(above.len());
@@ -1005,7 +1009,7 @@ impl Test {
             self.time_type::<u64>(1 << lg, Distribution::Uniform)?;
             self.time_type::<f32>(1 << lg, Distribution::Unit)?;
         }
-        // Computed while the distributions are measured, because one core takes many seconds for it.
+        // Computed while the distributions are measured, because it takes one core many seconds.
         let conflicts = [4, 8].map(|bytes| {
             let (block, runs) = (kernels_gpu::tuning::block(bytes), kernels_gpu::tuning::runs(bytes));
             thread::spawn(move || conflicting(n, block, runs, bytes))
@@ -1062,7 +1066,8 @@ impl Test {
         }
         if n == 1 << 28 && <K as Key>::NAME == "u32" {
             self.time_distributions(&stream, n, copy)?;
-            // Parts of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
+            // Ranges of a sorted array are sorted. They differ from the runs of a real batch only in their range of
+            // keys.
             for d in [4, 8, 16, 30, 64, 100, 128, 256, 512, 1000, 1024] {
                 let pairs = n / d;
                 // SAFETY: the parts are of different arrays of this stream, which are dropped after its work.
@@ -1078,7 +1083,7 @@ impl Test {
                     row(&format!("{name}, d {d}"), ms);
                 }
             }
-            // Lengths from 0 to 100 on each side, so 100 a pair.
+            // Lengths from 0 to 100 on each side, so about 100 keys for each problem.
             let side = |keys: usize, mut state: Random| {
                 let mut offsets = vec![0];
                 while offsets[offsets.len() - 1] < keys {
@@ -1101,7 +1106,7 @@ impl Test {
         self.time_pairs::<K, u64>(&unsorted, &a, &b, &mut out)
     }
 
-    /// The sort of `n` keys of each of these distributions.
+    /// Times the sort of `n` keys of each distribution.
     fn time_sorts<K: GpuKey>(&self, n: usize, distributions: &[Distribution]) -> Result<(), Error> {
         for &distribution in distributions {
             self.time_sort(distribution.name(), &distribution.keys::<K>(n))?;
@@ -1122,7 +1127,7 @@ impl Test {
         Ok(())
     }
 
-    /// The sort of `keys`, which are also in `unsorted`, with values, which are their indices at first.
+    /// Times the sort of `keys`, which are also in `unsorted`, with their indices as values.
     fn time_sort_pairs<K: GpuKey, V: Key>(
         &self,
         keys: &[K],
@@ -1140,7 +1145,7 @@ impl Test {
         Ok(())
     }
 
-    /// The argsort of `keys`, which are also in `unsorted`.
+    /// Times the argsort of `keys`, which are also in `unsorted`.
     fn time_argsort<K: GpuKey>(
         &self,
         keys: &[K],
@@ -1158,7 +1163,7 @@ impl Test {
         Ok(())
     }
 
-    /// The merge of other keys than uniform ones.
+    /// Times the merge of keys that are not uniform.
     fn time_distributions(&self, stream: &Stream, n: usize, copy: f64) -> Result<(), Error> {
         let (h, third) = (n / 2, n / 1001);
         let range =
@@ -1189,7 +1194,7 @@ impl Test {
         Ok(())
     }
 
-    /// The merge of `a` and `b` with values, against a copy of as many keys, those in `unsorted`, and values.
+    /// Times the merge of `a` and `b` with values, compared with a copy of the keys in `unsorted` and of values.
     fn time_pairs<K: GpuKey, V: Key>(
         &self,
         unsorted: &DeviceArray<K>,
@@ -1239,16 +1244,16 @@ fn sort_row<K: Key>(what: &str, keys: &[K], ms: f64) {
     println!("{what:<28} {:>8} {ms:>10.4} {:>9.2} G keys/s  {digest:016x}", type_and_size::<K>(n), n as f64 / ms / 1e6);
 }
 
-/// What a timed closure is asked to do.
+/// A step of a timed closure.
 #[derive(PartialEq)]
 enum Step {
-    /// Restore what the work changes. Not in the time.
+    /// Restore the input of the work. This is not timed.
     Prepare,
     /// Put the work on the stream.
     Launch,
 }
 
-/// The median time of a launch, by events, after three that are not counted.
+/// The median time of a launch, by events, after three launches that are not timed.
 fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -> Result<f64, Error> {
     let mut times = Vec::new();
     for repeat in 0..12 {
@@ -1272,7 +1277,7 @@ mod graph {
     use std::ffi::c_void;
     use std::ptr::null_mut;
 
-    // SAFETY: the driver's functions with their own signatures.
+    // SAFETY: the declarations have the signatures of the driver's functions in cuda.h.
     unsafe extern "C" {
         #[link_name = "cuStreamBeginCapture_v2"]
         fn begin(stream: *mut c_void, mode: u32) -> i32;
@@ -1296,7 +1301,8 @@ mod graph {
     pub fn capture(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> Result<Graph, Error> {
         let handle = stream.handle();
         let (mut graph, mut executable) = (null_mut(), null_mut());
-        // SAFETY: the stream is alive, and both pointers are written by the calls that get them.
+        // SAFETY: `stream` is borrowed, so that its handle is valid. cuStreamEndCapture writes `graph`, and
+        // cuGraphInstantiate reads it and writes `executable`.
         unsafe {
             assert_eq!(begin(handle, 0), 0, "cuStreamBeginCapture");
             let worked = work();
@@ -1327,7 +1333,8 @@ mod graph {
         /// The arrays and the `Gpu` that the graph was captured with live until the work is done, and nothing else uses
         /// the arrays until then.
         pub unsafe fn launch(&self, stream: &Stream) {
-            // SAFETY: the graph and the stream are alive; the caller's guarantees for the rest.
+            // SAFETY: the graph is never destroyed, and `stream` is borrowed, so that both handles are valid. By the
+            // contract of `launch`, the captured arrays live until the work is done, and nothing else uses them.
             assert_eq!(unsafe { launch(self.0, stream.handle()) }, 0, "cuGraphLaunch");
         }
     }

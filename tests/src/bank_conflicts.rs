@@ -1,38 +1,38 @@
-//! Input that makes the sort's merges in shared memory slow: bank conflicts, several times those of random keys.
+//! Input that makes the sort's merges in shared memory slow: it causes several times the bank conflicts of random keys.
 //!
-//! Shared memory has 32 banks of 4 bytes. What the lanes of a warp read in one step from different banks comes at once;
-//! from one bank, one after the other. With random keys three or four lanes meet in some bank. For a merge sort keys
-//! can be ordered so that most do (Berney and Sitchinava, "Engineering worst-case inputs for pairwise merge sort
-//! on GPUs", IPDPS 2020):
+//! Shared memory has 32 banks of 4 bytes. Lanes of a warp that read from different banks are served at once, and lanes
+//! that read from one bank are served in turn. With random keys, three or four lanes meet in some bank. For a merge
+//! sort, keys can be ordered so that most lanes meet (Berney and Sitchinava, "Engineering worst-case inputs for
+//! pairwise merge sort on GPUs", IPDPS 2020):
 //!
 //! ```text
-//!   a merge of two runs, 33 keys a thread           A upwards             B downwards
+//!   a merge of two runs, 33 keys a thread           A, first to last      B, last to first
 //!   first half    each thread takes 32 A, 1 B       slots 0 , 32, 64, …   all over
 //!   second half   each thread takes 32 B, 1 A       all over              end, end - 32, end - 64, …
 //! ```
 //!
-//! So in every step but one the lanes of a warp in one half read slots that are multiples of 32 apart: one bank. In the
-//! first rounds a warp has both halves of several merges, and about half of its lanes meet. And the path is far from
-//! straight, so that the searches for where threads begin have to search far. Threads with fewer than 32 keys cannot
-//! all begin at one bank: with 9 they begin at four.
+//! So in every step except one, the lanes of a warp in one half read slots that are multiples of 32 apart: one bank. In
+//! the first rounds, a warp has both halves of several merges, and about half of its lanes meet. The merge path is also
+//! far from the middle, so that the co-rank searches of threads take more steps. Threads with fewer than 32 keys cannot
+//! all begin at one bank: with 9 keys, they begin at four banks.
 //!
-//! The input is made from the output backwards: each merge is undone so that it would have to go this way, from the
-//! last pass to the first round of the first phase.
+//! The input is computed from the output backwards, from the last pass to the first round of the first phase. Each
+//! merge is undone so that it takes this path.
 
 use kernels_gpu::kernels::sort::merge_pass::runs_in_tiles;
 use kernels_gpu::kernels::sort::runs::{Division, MAX_RUNS, Passes};
 use kernels_gpu::tuning::{ROW, Tile};
 
 /// The number of adjacent keys of `bytes` bytes, 4 or 8, that fill all banks once. It is also the number of lanes that
-/// read at a time.
+/// read at once.
 pub const fn keys_across(bytes: usize) -> usize {
     128 / bytes
 }
 
-/// The numbers from 0 to `n - 1`, in an order that takes a sort of keys of `bytes` bytes, 4 or 8, in tiles of these
-/// shapes many bank conflicts in every round and pass. A last tile that is not full takes fewer.
+/// The numbers from 0 to `n - 1`, in an order with many bank conflicts in every round and pass of a sort. The sort has
+/// keys of `bytes` bytes, 4 or 8, and tiles of these shapes. A partial last tile causes fewer conflicts.
 ///
-/// To be passed on as they are, as keys of 4 bytes or of 8; other keys have to be in the same order. `n` is below 2^32.
+/// The numbers are the keys themselves, of 4 or of 8 bytes. Other keys have to be in the same order. `n` is below 2^32.
 pub fn conflicting(n: usize, block: Tile, runs: Tile, bytes: usize) -> Vec<u32> {
     let mut keys: Vec<u32> = (0..n as u32).collect();
     let across = keys_across(bytes);
@@ -50,12 +50,12 @@ pub fn conflicting(n: usize, block: Tile, runs: Tile, bytes: usize) -> Vec<u32> 
         keys = before_pass(&keys, run, k, runs, across);
     }
 
-    // Each tile a full one, of which keys that are not there are left out.
+    // Each tile is treated as full, and the keys beyond a partial tile are dropped.
     let lengths = vec![block.items_per_thread; block.threads];
     for tile in keys.chunks_mut(block.keys()) {
         let full: Vec<u32> = (0..block.keys() as u32).collect();
         let threads = segments(&full, &lengths, block.items_per_thread, across);
-        // Key i of a thread is a row of all threads after its key i - 1.
+        // Key i of a thread is stored `block.threads` slots after its key i - 1.
         let slots = (0..block.keys()).map(|at| threads[at % block.threads][at / block.threads] as usize);
         let sorted = tile.to_vec();
         let present = slots.filter(|&slot| slot < sorted.len());
@@ -64,7 +64,7 @@ pub fn conflicting(n: usize, block: Tile, runs: Tile, bytes: usize) -> Vec<u32> 
     keys
 }
 
-/// What the runs of `run` keys are before a pass that merges `k` of them at a time into `merged`.
+/// The runs of `run` keys each before a pass that merges `k` runs at a time into `merged`.
 fn before_pass(merged: &[u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<u32> {
     let runs = runs_in_tiles(merged.len(), run, k, shape, ROW.rank_tolerance);
     let mut keys = vec![0; merged.len()];
@@ -87,7 +87,7 @@ fn before_pass(merged: &[u32], run: usize, k: u32, shape: Tile, across: usize) -
     keys
 }
 
-/// `count` divided as evenly as can be in proportion to what is `left`.
+/// `count`, divided as evenly as possible in proportion to `left`.
 fn shares(count: usize, left: &[usize]) -> Vec<usize> {
     let all: usize = left.iter().sum();
     let mut shares: Vec<usize> =
@@ -101,8 +101,8 @@ fn shares(count: usize, left: &[usize]) -> Vec<usize> {
     shares
 }
 
-/// Where pairs of segments of these lengths begin in a tile, and where the last one ends. A pair takes a multiple of
-/// `values` slots.
+/// The slots at which pairs of segments of these lengths begin in a tile, and the end of the last pair. A pair takes a
+/// multiple of `values` slots.
 pub fn pairs(lengths: &[usize], values: usize) -> Vec<usize> {
     let slots = lengths.chunks(2).map(|pair| pair.iter().sum::<usize>().next_multiple_of(values));
     std::iter::once(0)
@@ -115,8 +115,8 @@ pub fn pairs(lengths: &[usize], values: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Undoes the merge of a tile's segments of these lengths, of which those of no keys are left out. `values` keys a
-/// thread.
+/// Undoes the merge of a tile's segments of these lengths, with `values` keys for each thread. Empty segments are
+/// dropped.
 fn segments(merged: &[u32], lengths: &[usize], values: usize, across: usize) -> Vec<Vec<u32>> {
     let lengths: Vec<usize> = lengths.iter().copied().filter(|&length| length > 0).collect();
     let begins = pairs(&lengths, values);
@@ -136,21 +136,20 @@ fn segments(merged: &[u32], lengths: &[usize], values: usize, across: usize) -> 
     lists
 }
 
-/// Undoes the merge of two runs, which begin at slot `begin`, A with `a_count` keys, by threads with `values` keys
-/// each.
+/// Undoes the merge of two runs that begin at slot `begin`. A has `a_count` keys, and each thread merges `values` keys.
 fn before_merge(merged: &[u32], begin: usize, a_count: usize, values: usize, across: usize) -> [Vec<u32>; 2] {
     let mut sides = Sides { merged, left: [a_count, merged.len() - a_count], keys: [Vec::new(), Vec::new()] };
-    // What a thread takes from one side: then the next thread begins at the same bank there, or as near to it as can
-    // be.
+    // The keys that a thread takes from one side, so that the next thread begins there at the same bank, or as near to
+    // it as possible.
     let most = if values < across { 1 << values.ilog2() } else { values / across * across };
     let few = values - most;
-    // In the first `a_threads` threads that is A.
+    // The first `a_threads` threads take most of their keys from A.
     let threads = merged.len().div_ceil(values);
     let a_threads = (a_count.saturating_sub(threads * few)) / (most - few);
     for thread in 0..threads {
         if thread < a_threads {
-            // Takes from B until it reads from where other lists' threads do in the same step: they begin at other
-            // banks.
+            // The merges of other lists begin at other banks. This thread first takes keys from B, so that its reads of
+            // A reach the bank of the other lists' threads in the same step.
             let wait = (begin + sides.keys[0].len()) % most.min(across);
             sides.take(1, wait);
             sides.take(0, most - wait);
@@ -163,16 +162,16 @@ fn before_merge(merged: &[u32], begin: usize, a_count: usize, values: usize, acr
     sides.keys
 }
 
-/// Merged keys that are given back to A and to B.
+/// Merged keys that are returned to A and to B.
 struct Sides<'a> {
     merged: &'a [u32],
-    /// How many keys A and B still lack.
+    /// The number of keys that A and B still lack.
     left: [usize; 2],
     keys: [Vec<u32>; 2],
 }
 
 impl Sides<'_> {
-    /// Gives the next `count` keys to a side, or to the other one where that has all of its own.
+    /// Gives the next `count` keys to a side, or to the other side when this one is complete.
     fn take(&mut self, side: usize, count: usize) {
         let first = count.min(self.left[side]);
         for (side, count) in [(side, first), (1 - side, (count - first).min(self.left[1 - side]))] {

@@ -1,16 +1,16 @@
-//! The sort of the course's question 3 on a GPU: passes that merge sibling runs of doubling length, each by a call of
-//! `pathBig_k` and one of `mergeBig_k`.
+//! The sort of the course's question 3 on a GPU: passes that merge sibling runs of doubling length. Each merge is a
+//! call of `pathBig_k` and a call of `mergeBig_k`.
 //!
-//! It is what the course asks for, to be compared with the sort of the library. Each two siblings take two launches,
-//! which from runs of one key on are about 2 d launches. The first passes, whose runs are short, can be left to the
-//! batch kernel of question 5, with one launch a pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the
+//! The course asks for this sort, and it is compared with the sort of the library. Two siblings take two launches. A
+//! sort from runs of one key on takes about 2 d launches. The batch kernel of question 5 can merge the short runs of
+//! the first passes, with one launch for each pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the
 //! emulator.
 
 use crate::parts::part;
 use merge_host::{BatchKernel, DeviceArray, Error, GpuKey, MAX_BATCH_LENGTH, MergeKernel, Stream, workspace};
 use std::mem::swap;
 
-/// Which kernels make the first passes.
+/// The kernels of the first passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstPasses {
     /// `path_big` and `merge_big` from runs of one key on.
@@ -35,14 +35,14 @@ impl<K: GpuKey> CourseSort<K> {
         Ok(Self { scratch: stream.zeroed(d)?, splits })
     }
 
-    /// Puts the sort of `keys` in ascending order on their stream. O(d log d): ceil(log2 d) passes.
+    /// Puts the ascending sort of `keys` on their stream. O(d log d): ceil(log2 d) passes.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
     ///
     /// # Panics
-    /// If there are not as many keys as this memory is for, or if their number is no power of two and the first passes
-    /// are those of the batch kernel.
+    /// If the number of keys differs from `d` of [`new`](Self::new). Also if it is no power of two and the batch kernel
+    /// makes the first passes.
     pub fn sort(&mut self, first: FirstPasses, keys: &mut DeviceArray<K>) -> Result<(), Error> {
         let d = keys.len();
         assert_eq!(d, self.scratch.len(), "the memory is for another number of keys");

@@ -1,9 +1,9 @@
-//! The keys that sorts are measured with.
+//! The keys of benchmarks of sorts.
 //!
 //! `cargo bench`, the table of `gpu_test` and `benches/peers/peers.cu` sort the same arrays, bit for bit. Key i depends
-//! on i and the number of keys alone, so it does not matter how many threads make an array, and where. Every operation
-//! is exact or rounded as IEEE 754 specifies. The test in `tests/tests/distribution.rs` has the digests that both
-//! languages must get.
+//! only on i and the number of keys. So any number of threads makes the same array, on any machine. Every operation is
+//! exact or rounded as IEEE 754 specifies. `tests/tests/distribution.rs` has the digests of the programs in both
+//! languages.
 
 use merge_host::{Key, parallel};
 
@@ -22,9 +22,9 @@ pub enum Distribution {
     And3,
     /// Four random words ANDed.
     And4,
-    /// Numbers k from 1 to 2^28 - 1 with a probability about proportional to 1/k: half of them are below 2^14.
+    /// Numbers k from 1 to 2^28 - 1 with a probability about proportional to 1/k: half of the keys are below 2^14.
     Zipf,
-    /// Random keys of sixteen values.
+    /// Random keys with sixteen distinct values.
     Dups16,
     /// Equal keys.
     Equal,
@@ -32,7 +32,7 @@ pub enum Distribution {
     Sorted,
     /// Descending.
     Reversed,
-    /// Eight ascending runs of one length.
+    /// Eight ascending runs of equal length.
     EightRuns,
     /// Ascending except for every 1000th key, which is random.
     NearlySorted,
@@ -85,7 +85,7 @@ impl Distribution {
     /// Key `i` of `n`.
     ///
     /// # Panics
-    /// Panics if the distribution is one of floats and `K` has neither 4 nor 8 bytes.
+    /// Panics if the distribution is for floats and `K` does not have 4 or 8 bytes.
     #[inline]
     pub fn key<K: Key>(self, i: u64, n: u64) -> K {
         let word = |index: u64| random(i, SEED + index);
@@ -120,7 +120,7 @@ impl Distribution {
         })
     }
 
-    /// `n` keys. All cores make them.
+    /// `n` keys, computed on all cores.
     ///
     /// # Panics
     /// Panics as [`key`](Self::key) does.
@@ -135,11 +135,11 @@ impl Distribution {
     }
 }
 
-/// The number of keys that a digest is computed of.
+/// The number of keys in a digest.
 pub const DIGEST_KEYS: usize = 1 << 16;
 
-/// A number that tells whether two programs sort the same keys, of up to 8 bytes. It is the sum of (2i + 1) times the
-/// bits of key i, modulo 2^64, of the first [`DIGEST_KEYS`] keys.
+/// A checksum that shows whether two programs sort the same keys, of up to 8 bytes. It is the sum of (2i + 1) times the
+/// bits of key i, modulo 2^64, over the first [`DIGEST_KEYS`] keys.
 pub fn digest<K: Key>(keys: &[K]) -> u64 {
     keys.iter().take(DIGEST_KEYS).zip(0..).fold(0, |sum: u64, (key, i)| {
         let mut bits = [0; 8];
@@ -162,7 +162,7 @@ pub fn mix(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The key with the least significant of these bits. A key of 16 bytes has them twice.
+/// The key with the least significant bits of `bits`. A key of 16 bytes has all bits twice.
 #[inline]
 pub fn key<K: Key>(bits: u64) -> K {
     let bits = u128::from(bits) << 64 | u128::from(bits);

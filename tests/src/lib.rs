@@ -1,5 +1,5 @@
-//! Tests that need more than one crate of the workspace; they are in `tests/`. Those of the program are in `merge-cli`.
-//! Here is what tests, the test program for GPUs and the benchmarks share.
+//! Tests that need more than one crate of the workspace, in the folder `tests/`. The tests of the program are in
+//! `merge-cli`. This library is shared by the tests, the test program for GPUs and the benchmarks.
 
 pub mod bank_conflicts;
 pub mod course_sort;

@@ -1,5 +1,5 @@
-//! `scripts/check-kernels` finds what it is there to find. A program of a few lines stands in for NVIDIA's ptxas, and
-//! the modules that are checked in, changed by the test, for those compiled afresh.
+//! Tests of `scripts/check-kernels`. A program of a few lines stands in for NVIDIA's ptxas. Copies of the checked-in
+//! modules, changed by a test, stand in for newly compiled modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Two folders of modules: one that stands for what is checked in, and one for what was compiled afresh. They begin as
-/// the same few of the project's modules.
+/// Two folders of modules: one for the checked-in modules, and one for the newly compiled modules. At first, both have
+/// the same few modules of the project.
 struct Modules(TempDir);
 
 impl Modules {
@@ -42,7 +42,7 @@ impl Modules {
         fs::write(path, changed).unwrap();
     }
 
-    /// Runs the script with these variables, and gives what it printed if it succeeded, or else what it complained of.
+    /// Runs the script with these variables. Returns its output if it succeeded, and its errors if not.
     fn check(&self, variables: &[(&str, &str)]) -> Result<String, String> {
         let mut command = Command::new(root().join("scripts/check-kernels"));
         command.arg(self.fresh()).arg(self.checked_in());

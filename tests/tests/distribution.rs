@@ -1,9 +1,10 @@
-//! The keys that sorts are measured with: those of `benches/peers/run --digest`, and distributed as they should be.
+//! Tests of the keys of benchmarks of sorts: they are the same as in `benches/peers/run --digest`, and have the right
+//! distributions.
 
 use merge_host::Key;
 use tests::distribution::{DIGEST_KEYS, Distribution, digest};
 
-/// What `benches/peers/run --digest` prints: the type and the distribution, and the digests of 2^16 and of 2^28 keys.
+/// The output of `benches/peers/run --digest`: the type and the distribution, and the digests of 2^16 and of 2^28 keys.
 const PEERS: &str = "\
 u32 uniform       7fe98a85656419b9 7fe98a85656419b9
 u64 uniform       5e51d0a7656419b9 5e51d0a7656419b9
@@ -98,7 +99,7 @@ fn keys_are_distributed_as_named() {
     assert!((share(&normal, -1.0, 1.0) - 0.683).abs() < 0.01);
     assert!((share(&normal, -2.0, 2.0) - 0.954).abs() < 0.01);
     assert!((share(&normal, 0.0, 9.0) - 0.5).abs() < 0.01);
-    // The floats of 4 bytes are the same numbers, rounded.
+    // The floats of 4 bytes are the floats of 8 bytes, rounded.
     assert!(Distribution::Normal.keys::<f32>(N).iter().zip(&normal).all(|(&small, &key)| small == key as f32));
 
     let zipf: Vec<u32> = Distribution::Zipf.keys(N);

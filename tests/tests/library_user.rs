@@ -1,5 +1,5 @@
-//! What someone who takes `merge-host` as a dependency sees: a crate outside the workspace, without the GPU engine,
-//! built and run from nothing but what is already on this machine.
+//! `merge-host` as a dependency of a crate outside the workspace. The crate has no GPU engine, and is built and run
+//! offline, with the dependencies on this machine.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     assert!(matches!(Engine::gpu(0), Err(Error::NoGpuSupport)));
     assert!(matches!(merge_host::devices(), Err(Error::NoGpuSupport)));
 
-    // An engine is used from several threads at once, and does not die with the one that made it.
+    // Several threads can use an engine at once, and it may outlive the thread that created it.
     let engine = std::sync::Arc::new(engine);
     let threads: Vec<_> = (0..4u64)
         .map(|seed| {
@@ -84,7 +84,7 @@ fn a_crate_that_depends_on_the_library_builds_and_runs() {
     fs::create_dir(folder.path().join("src")).unwrap();
     fs::write(folder.path().join("Cargo.toml"), MANIFEST.replace("MERGE_HOST", merge_host.to_str().unwrap())).unwrap();
     fs::write(folder.path().join("src/main.rs"), MAIN).unwrap();
-    // The versions that the workspace uses are the ones that are here for sure.
+    // The versions in the workspace's Cargo.lock are certainly on this machine.
     fs::copy(workspace.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
 
     let mut cargo = Command::new(env!("CARGO"));

@@ -1,13 +1,13 @@
-//! The library against the kernels' own reference, the sequential merge that the textbook begins with: what
-//! `merge-host` does with all cores, by any kernel, is what one thread with two cursors does, to the last bit.
+//! The library, compared with the kernels' reference, the sequential merge at the beginning of the textbook. On all
+//! cores, by any kernel, `merge-host` gives the same bits as one thread with two cursors.
 
 use kernels_gpu::textbook::sequential::merge_sequential;
 use merge_host::{Engine, GpuKey, Key, MergeKernel, first_unsorted};
 
-/// Keys of scattered bits, many of them equal, in order.
+/// Sorted keys of scattered bits, many equal.
 fn sorted<K: Key>(engine: &Engine, count: u64, seed: u64) -> Vec<K> {
     let bits = (0..count).map(|i| (i / 3 + (seed << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed);
-    // From the bytes, so that every bit pattern of a float comes up too.
+    // Keys are made from bytes, so that all kinds of bit patterns of floats occur.
     let mut keys: Vec<K> =
         bits.map(|bits| bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])).collect();
     engine.sort(&mut keys).unwrap();
@@ -27,7 +27,7 @@ fn agrees<K: GpuKey>(seed: u64) {
             let bytes: (&[u8], &[u8]) = (bytemuck::cast_slice(&out), bytemuck::cast_slice(&expected));
             assert!(bytes.0 == bytes.1, "{} {kernel}: {m} and {n} keys, seed {seed}", <K as Key>::NAME);
         }
-        // A sort of both is the same again.
+        // A sort of both runs has the same result.
         let mut both = [a, b].concat();
         engine.sort(&mut both).unwrap();
         assert!(both.iter().map(|key| Key::to_ordered(*key)).eq(expected.iter().map(|key| Key::to_ordered(*key))));

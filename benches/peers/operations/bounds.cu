@@ -3,7 +3,7 @@
 #include <thrust/binary_search.h>
 #include <thrust/execution_policy.h>
 
-// Counts bounds that are not between the keys they have to be between.
+// Counts wrong bounds: the key before a bound must precede the bound, and the key at the bound must not.
 template <class K> __global__ void count_wrong(const K *needles, const K *keys, const uint32_t *bounds, size_t m, bool upper, unsigned long long *count) {
   auto before = [&](K key, K needle) { return upper ? key <= needle : key < needle; };
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < m; i += (size_t)gridDim.x * blockDim.x) {

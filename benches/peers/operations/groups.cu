@@ -1,4 +1,4 @@
-// Groups of equal keys of a sorted array, by CUB: unique keys, alone and with values, run lengths, and reductions by key.
+// Groups of equal keys in a sorted array, by CUB: unique keys, alone and with values, run lengths, reductions by key.
 #include "operations.cuh"
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_run_length_encode.cuh>
@@ -16,7 +16,7 @@ template <class K> static void rows(const Table<K> &table, size_t n, Kinds kinds
   expect(is_sorted(out.p, g), name("unique"), "not sorted");
   table.row(name("unique"), "", n, t, double(n + g) * sizeof(K), "cub::DeviceSelect::Unique");
 
-  // A value is read if its key is the first of a group.
+  // Only the values of the first keys of groups are read.
   t = time_cub([&](void *tmp, size_t &bytes) { return cub::DeviceSelect::UniqueByKey(tmp, bytes, keys.p, values.p, out.p, totals.p, count.p, (int)n); });
   expect(groups() == g, name("unique"), "another number of groups with values");
   table.row(name("unique"), "+u32", n, t, double(n + g) * sizeof(K) + 8.0 * g, "cub::DeviceSelect::UniqueByKey");
@@ -27,7 +27,7 @@ template <class K> static void rows(const Table<K> &table, size_t n, Kinds kinds
 
   double moved = double(n + g) * (sizeof(K) + 4);
   t = time_cub([&](void *tmp, size_t &bytes) { return cub::DeviceReduce::ReduceByKey(tmp, bytes, keys.p, out.p, values.p, totals.p, count.p, cuda::std::plus<>(), (int)n); });
-  // Both modulo 2^32, because a group's sum is.
+  // Both sums are modulo 2^32, like the sum of a group.
   expect(groups() == g && uint32_t(sum(totals.p, g)) == uint32_t(sum(values.p, n)), name("sum by key"), "do not add up");
   table.row(name("sum by key"), "+u32", n, t, moved, "cub::DeviceReduce::ReduceByKey");
 

@@ -1,14 +1,14 @@
-// What the programs of this folder share: the table, and the inputs of tests/examples/gpu_test.
+// Common parts of the programs in this folder: the table, and the inputs of tests/examples/gpu_test.
 //
-// A row is what gpu_test prints for the same operation on the same keys, with the name of the peer after it: operation, type,
-// number of keys, milliseconds (median of nine), and the fraction of the bandwidth of a copy in the same run at which the
-// operation moves what it reads and writes.
+// A row equals gpu_test's row for the same operation on the same keys, with the name of the peer at the end. Its
+// columns are the operation, the type, the number of keys, milliseconds (median of nine), and the fraction of copy
+// bandwidth. The fraction compares the bytes that the operation reads and writes with a copy in the same run.
 #pragma once
 #include "../common.cuh"
 
 inline constexpr int REPEATS = 9;
 
-// Kinds of sorted keys: their name, and how many are different, of n keys.
+// Kinds of sorted keys: the name, and the number of distinct keys among n keys.
 struct Kinds { const char *name; uint64_t different; };
 inline std::vector<Kinds> kinds_of_sets(size_t n) { return {{"all different", ~0ull}, {"of n / 2", n / 2}, {"of 1000", 1000}}; }
 
@@ -33,7 +33,7 @@ template <class K> struct Table {
   }
 };
 
-// Runs a program's rows for u32, and for half as many u64. The argument is the binary logarithm of the number of u32.
+// Runs a program's rows for n keys of u32, and n / 2 keys of u64. The argument is the binary logarithm of n.
 template <class Rows> static int run(int argc, char **argv, Rows rows) {
   cudaDeviceProp p; CHECK(cudaGetDeviceProperties(&p, 0));
   fprintf(stderr, "%s, CUB %d\n", p.name, CUB_VERSION);
@@ -43,13 +43,13 @@ template <class Rows> static int run(int argc, char **argv, Rows rows) {
   return 0;
 }
 
-// Times a function of CUB, which says how much memory it needs where it is called without.
+// Times a function of CUB. A first call without memory returns the bytes of temporary storage.
 template <class Call> static Timing time_cub(Call call) {
   size_t bytes = 0; CHECK(call(nullptr, bytes)); Dev<char> memory(bytes);
   return time_it({}, [&] { CHECK(call(memory.p, bytes)); }, REPEATS);
 }
 
-// Memory for what Thrust allocates in one call, so that no row includes the time of cudaMalloc.
+// Memory for the allocations of one call of Thrust, so that no row includes the time of cudaMalloc.
 struct Arena {
   typedef char value_type;
   Dev<char> memory{size_t(4) << 30}; size_t used = 0;
@@ -61,7 +61,7 @@ struct Arena {
   void deallocate(char *, size_t) {}
 };
 
-// Times a function of Thrust, which gets all of the arena.
+// Times a function of Thrust, which gets the whole arena.
 template <class Call> static Timing time_thrust(Arena &arena, Call call) {
   return time_it({}, [&] { arena.used = 0; call(); }, REPEATS);
 }
@@ -70,18 +70,18 @@ template <class K> __global__ void fill_kinds(K *p, size_t n, uint64_t seed, uin
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) p[i] = (K)mix(mix(i ^ (seed << 40)) % different);
 }
 
-// Sets `p` to n / 2 keys of seed 1 and n / 2 of seed 2, unsorted: the two sides of a set operation.
+// Sets `p` to n / 2 keys of seed 1 and n / 2 keys of seed 2, unsorted: the two sides of a set operation.
 template <class K> static void fill_sides(K *p, size_t n, uint64_t different) {
   for (uint64_t seed : {1, 2}) fill_kinds<<<1024, 256>>>(p + (seed - 1) * (n / 2), n / 2, seed, different);
   CHECK(cudaGetLastError());
 }
 
-// Ends the program if a peer's result is not what it has to be.
+// Ends the program if the result of a peer is wrong.
 inline void expect(bool right, const std::string &operation, const char *what) {
   if (!right) { fprintf(stderr, "%s: %s\n", operation.c_str(), what); exit(1); }
 }
 
-// What `launch` adds to a counter on the GPU.
+// The number that `launch` adds to a counter on the GPU.
 template <class Launch> static unsigned long long counted(Launch launch) {
   Dev<unsigned long long> count(1); CHECK(cudaMemset(count.p, 0, sizeof(unsigned long long)));
   launch(count.p); CHECK(cudaGetLastError());
@@ -89,7 +89,7 @@ template <class Launch> static unsigned long long counted(Launch launch) {
   return result;
 }
 
-// Counts keys that are less than the one before, except at the beginnings, which are marked if there are any.
+// Counts keys that are less than their predecessor, except at the marked beginnings of segments.
 template <class K> __global__ void count_descents(const K *p, size_t n, const uint8_t *begins, unsigned long long *count) {
   for (size_t i = 1 + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
     if (p[i] < p[i - 1] && !(begins && begins[i])) atomicAdd(count, 1);
@@ -105,6 +105,7 @@ template <class T> __global__ void add_up(const T *p, size_t n, bool mixed, unsi
   atomicAdd(sum, of_thread);
 }
 
-// The sum of all numbers, modulo 2^64, and one that equals that of another array if both have the same keys in any order.
+// The sum of all numbers, modulo 2^64, and a fingerprint. Arrays with the same keys in any order have equal
+// fingerprints.
 template <class T> static uint64_t sum(const T *p, size_t n) { return counted([&](unsigned long long *sum) { add_up<<<1024, 256>>>(p, n, false, sum); }); }
 template <class T> static uint64_t fingerprint(const T *p, size_t n) { return counted([&](unsigned long long *sum) { add_up<<<1024, 256>>>(p, n, true, sum); }); }

@@ -1,11 +1,13 @@
-// Sorts of segments by CUB: of one length, which the library reads from an array or computes, of mixed lengths, and nearly all empty.
+// Sorts of segments by CUB: of equal length, with offsets from an array or computed, of mixed lengths, and nearly all
+// empty.
 #include "operations.cuh"
 #include <cub/device/device_segmented_radix_sort.cuh>
 #include <cub/device/device_segmented_sort.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-// Segments that DeviceSegmentedRadixSort sorts, too, are of so many keys or more: it gives each of them a block of threads.
+// Only segments of at least this many keys are also sorted by DeviceSegmentedRadixSort, which uses a block for each
+// segment.
 static const size_t LONG = 4096;
 
 struct End {
@@ -24,7 +26,7 @@ template <class K> struct Segments {
 
   Segments(const Table<K> &table, size_t n) : table(table), in(n), out(n), marks(n) { in.keys(UNIFORM); }
 
-  // Sorts the first `n` keys, and compares with what must hold of the result. `ends` are those of the array `offsets`.
+  // Sorts the first `n` keys, and checks the result. `ends` are the ends of the segments in `offsets`.
   template <class Ends> void row(const std::string &name, size_t n, const std::vector<int> &offsets, const Dev<int> &array, Ends ends, bool radix = false) {
     int segments = int(offsets.size()) - 1;
     auto check = [&](const char *peer) {
@@ -32,7 +34,7 @@ template <class K> struct Segments {
       mark<<<1024, 256>>>(array.p, segments, n, marks.p); CHECK(cudaGetLastError());
       expect(is_sorted(out.p, n, marks.p) && fingerprint(out.p, n) == fingerprint(in.p, n), name, peer);
     };
-    // Of segments so few that their offsets do not count: a fraction of the copy alone.
+    // The few offsets do not count as moved bytes, only the keys.
     double moved = 2.0 * n * sizeof(K);
     CHECK(cudaMemset(out.p, 0, n * sizeof(K)));
     Timing t = time_cub([&](void *tmp, size_t &bytes) { return cub::DeviceSegmentedSort::SortKeys(tmp, bytes, in.p, out.p, (int64_t)n, (int64_t)segments, ends, ends + 1); });
@@ -65,7 +67,7 @@ template <class K> struct Segments {
   }
 };
 
-// Lengths from 2^0 to 2^20, each exponent as often, until they are `n` together.
+// Lengths from 2^0 to 2^20, with equally likely exponents, until their sum is `n`.
 static std::vector<int> mixed_offsets(size_t n) {
   std::vector<int> offsets{0};
   uint64_t state = 1;

@@ -17,7 +17,7 @@ template <class K> static void rows(const Table<K> &table, Arena &arena, size_t 
   expect(is_sorted(out.p, n) && fingerprint(out.p, n) == fingerprint(sides.p, n), name("merge"), "not the merge");
   table.row(name("merge"), "", n, merge, 2.0 * n * sizeof(K), "cub::DeviceMerge");
 
-  // The numbers of keys that are kept, by operation.
+  // The numbers of kept keys, by operation.
   auto keys = [&](const char *operation, const char *peer, auto call) {
     K *end = nullptr;
     Timing t = time_thrust(arena, [&] { end = call(); });
@@ -26,7 +26,7 @@ template <class K> static void rows(const Table<K> &table, Arena &arena, size_t 
     table.row(name(operation), "", n, t, double(n + kept) * sizeof(K), peer);
     return kept;
   };
-  // A value is read if its key is kept.
+  // Only the values of kept keys are read.
   auto pairs = [&](const char *operation, const char *peer, size_t kept, auto call) {
     size_t found = 0;
     Timing t = time_thrust(arena, [&] { found = call().first - out.p; });

@@ -1,5 +1,5 @@
-// The first k keys of the order by cub::DeviceTopK, which CUB 3.0 does not have yet, and by a radix sort of all keys.
-// DeviceTopK does not sort the k keys, which this project's function does: a row with a sort of them has the name of both.
+// The first k keys by cub::DeviceTopK, which CUB 3.0 does not have yet, and by a radix sort of all keys. This project's
+// function sorts the k keys, but DeviceTopK does not. A row with a sort of the k keys has the names of both functions.
 #include "operations.cuh"
 #if __has_include(<cub/device/device_topk.cuh>)
 #include <cub/device/device_topk.cuh>

@@ -2,10 +2,10 @@
 //! `MERGE_HOST_COSTS`.
 //!
 //! ```text
-//! costs GMERGE FOLDER        the program, and where two files of 1 GiB go meanwhile
+//! costs GMERGE FOLDER        the program, and the folder of two temporary files of 1 GiB
 //! ```
 //!
-//! Without a GPU, those of a GPU keep their defaults. What the numbers come from goes to standard error.
+//! Without a GPU, the constants of a GPU keep their defaults. The measurements go to standard error.
 
 use merge_host::{CostModel, Engine, Error, Key, SetOperation, SortOrder, Timing};
 use std::ffi::OsStr;
@@ -16,18 +16,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tests::distribution::{key, random};
 
-/// Bytes of the keys that one thread sorts, and that all threads do.
+/// Bytes of the keys of one thread, and of all threads.
 const BYTES: [usize; 2] = [1 << 26, 1 << 28];
-/// Bytes that go to the GPU and back.
+/// Bytes of transfers to the GPU and back.
 const GPU_BYTES: usize = 1 << 30;
-/// Runs of each measurement, of which the median counts.
+/// Runs of each measurement. The median counts.
 const RUNS: usize = 5;
 
 fn main() {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let [program, folder] = &arguments[..] else { panic!("expected two arguments: the program gmerge, and a folder") };
     let mut costs = CostModel::default();
-    // First, while nothing has called the driver.
+    // This comes first, because the start of the driver is measured, too.
     let gpu = measure_gpu(&mut costs);
     if let Err(error) = &gpu {
         eprintln!("the constants of a GPU keep their defaults: {error}");
@@ -89,7 +89,7 @@ fn measure_cpu(costs: &mut CostModel) -> Result<(), Error> {
     Ok(())
 }
 
-/// What files add: from sorts of two sizes, so that what does not depend on the size does not count.
+/// The additional cost of files. It is computed from sorts of two sizes, so that costs independent of the size cancel.
 fn measure_files(costs: &mut CostModel, has_gpu: bool, program: &Path, folder: &Path) -> Result<(), Error> {
     let a_byte = |engine| {
         let [few, many] = BYTES.map(|bytes| sort_file(program, engine, bytes, folder));
@@ -103,7 +103,8 @@ fn measure_files(costs: &mut CostModel, has_gpu: bool, program: &Path, folder: &
     Ok(())
 }
 
-/// What a thread computes and what threads share, in ns a byte, from how long `work` takes on one thread and on all.
+/// The costs of a thread and of shared resources, in ns per byte, from the times of `work` on one thread and on all
+/// threads.
 fn fit(
     name: &str,
     engines: &[Engine; 2],
@@ -169,7 +170,8 @@ fn top_k(engine: &Engine, n: usize) -> Result<f64, Error> {
     median(|| seconds(|| engine.top_k(SortOrder::Ascending, &input, &mut out).map(drop)))
 }
 
-/// The seconds in which the program sorts a file of so many keys on an engine, start and end included.
+/// The time in which the program sorts a file of `keys` keys on an engine, in seconds. It includes the start and the
+/// end of the program.
 fn sort_file(program: &Path, engine: &str, keys: usize, folder: &Path) -> Result<f64, Error> {
     let paths = ["in", "out"].map(|name| folder.join(format!("merge-host-costs.{name}.u32")));
     let run = |arguments: &[&OsStr]| {
@@ -214,7 +216,7 @@ fn mean(of: [(f64, f64); 2]) -> (f64, f64) {
     (round((of[0].0 + of[1].0) / 2.0), round((of[0].1 + of[1].1) / 2.0))
 }
 
-/// With four digits after the point.
+/// Rounds to four digits after the point.
 fn round(number: f64) -> f64 {
     (number * 1e4).round() / 1e4
 }

@@ -1,10 +1,10 @@
-//! Measures sorts and merges on several GPUs beside the same work on one of them, and checks what comes out.
+//! Measures sorts and merges on several GPUs, compared with the same work on one GPU, and checks the results.
 //!
 //! ```text
 //! group [LG_N]               keys in all, as a power of two; 31 by default
 //! ```
 //!
-//! Times are of the clock, from an idle machine to an idle machine, and the median of some runs: events of two GPUs
+//! Times are medians of several runs by the clock, from an idle machine to an idle machine, because events of two GPUs
 //! have no common time.
 
 use merge_host::{DeviceArray, Error, Gpu, GpuGroup, GpuKey, Key, SortOrder, Stream, parallel, workspace};
@@ -43,7 +43,7 @@ fn measure<K: GpuKey + Key<Bits = K>>(group: &GpuGroup, n: usize) -> Result<(), 
     check(&input, &group.download(&sorted)?);
     println!("sort {:4} 2^{:2}: one {one:8.3}   all {all:8.3}   {:.2} x", <K as Key>::NAME, n.ilog2(), one / all);
 
-    // Each member's run is sorted; the parts of the result are as long.
+    // Each member's run is sorted. The parts of the result have the lengths of the runs.
     copy(group, &from, &mut keys)?;
     for ((stream, keys), workspace) in group.streams().zip(&mut keys).zip(&mut workspace) {
         stream.sort(SortOrder::Ascending, keys, workspace)?;
@@ -63,7 +63,7 @@ fn measure<K: GpuKey + Key<Bits = K>>(group: &GpuGroup, n: usize) -> Result<(), 
     Ok(())
 }
 
-/// How long one GPU takes for all keys.
+/// The time of one GPU for all keys.
 fn on_one<K: GpuKey>(gpu: &Gpu, input: &[K]) -> Result<f64, Error> {
     let stream = gpu.stream()?;
     let (from, mut keys) = (stream.upload(input)?, stream.zeroed::<K>(input.len())?);
@@ -79,7 +79,7 @@ fn on_one<K: GpuKey>(gpu: &Gpu, input: &[K]) -> Result<f64, Error> {
     median(prepare, sort, &mut keys)
 }
 
-/// Sorts keys with values, and finds the permutation.
+/// Measures sorts of keys with values, and argsorts.
 fn measure_pairs(group: &GpuGroup, n: usize) -> Result<(), Error> {
     let input: Vec<u32> = keys(n);
     let gpu = group.gpus().next().expect("a group has a member");
@@ -148,7 +148,7 @@ fn synchronize(group: &GpuGroup) -> Result<(), Error> {
     group.streams().try_for_each(Stream::synchronize)
 }
 
-/// The median time of `work` in ms, after `prepare` each time.
+/// The median time of `work` in ms, with a call of `prepare` before each.
 fn median<T>(
     mut prepare: impl FnMut(&mut T) -> Result<(), Error>,
     mut work: impl FnMut(&mut T) -> Result<(), Error>,
@@ -165,7 +165,7 @@ fn median<T>(
     Ok(times[RUNS / 2])
 }
 
-/// Random keys, which are their own ordered bits.
+/// Random keys of a type that equals its ordered bits.
 fn keys<K: GpuKey + Key<Bits = K>>(n: usize) -> Vec<K> {
     const BLOCK: usize = 1 << 20;
     let mut keys: Vec<K> = vec![bytemuck::Zeroable::zeroed(); n];
@@ -177,7 +177,7 @@ fn keys<K: GpuKey + Key<Bits = K>>(n: usize) -> Vec<K> {
     keys
 }
 
-/// A number of which every bit depends on all bits of `number` (the last steps of SplitMix64).
+/// A scrambled number: every bit depends on all bits of `number` (the last steps of SplitMix64).
 fn mixed(number: u64) -> u64 {
     let z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,12 +1,12 @@
-//! Sorts key-value pairs that the crate cudarc owns, on a stream of cudarc's, without a copy and without a wait on the
+//! Sorts key-value pairs that the crate cudarc owns, on a stream of cudarc, without a copy and without a wait on the
 //! host.
 //!
 //! ```sh
 //! cargo run --release --manifest-path examples/foreign_pointers/Cargo.toml
 //! ```
 //!
-//! Other libraries have the same two numbers: the address of an array and the handle of a stream. A library for Python
-//! that is written with PyO3 gets them as integers. In PyTorch they are
+//! Other libraries have the same two numbers: the address of an array and the handle of a stream. A Python library
+//! written with PyO3 gets them as integers. In PyTorch they are
 //!
 //! ```text
 //! keys.data_ptr(), keys.numel(), workspace.data_ptr(), torch.cuda.current_stream().cuda_stream
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 
 /// Sorts pairs of random keys and their indices, and checks the result.
 fn run(gpu: &Gpu) -> Result<(), Box<dyn Error>> {
-    // cudarc retains the primary context of the GPU, which is also that of `gpu`.
+    // cudarc retains the primary context of the GPU, which is also the context of `gpu`.
     let stream = CudaContext::new(gpu.ordinal())?.new_stream()?;
     // SAFETY: the stream is of this GPU's primary context, because the ordinals are the same. `borrowed` is dropped
     // before `stream`. `gpu` outlives both, and the downloads below wait for the work.
@@ -79,7 +79,7 @@ fn sort_pairs(
 ) -> Result<(), merge_host::Error> {
     assert_eq!(borrowed.handle(), stream.cu_stream().cast(), "the handles of the streams");
     let (n, value_count, workspace_bytes) = (keys.len(), values.len(), workspace.len());
-    // Each call lets `stream` wait for work on the array by cudarc's other streams. When its second result is dropped,
+    // Each call makes `stream` wait for work on the array by cudarc's other streams. When its second result is dropped,
     // after the call below, cudarc records that `stream` uses the array, and its other streams wait for that.
     let (keys, _keys_in_use) = keys.device_ptr_mut(stream);
     let (values, _values_in_use) = values.device_ptr_mut(stream);

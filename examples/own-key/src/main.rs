@@ -1,4 +1,4 @@
-//! Sorts persons by date of birth and by name, on the GPU, merges them and combines sets of them, and compares with the
+//! Sorts persons by date of birth and by name on the GPU, merges them, and combines sets. Compares the results with the
 //! standard library's sort.
 //!
 //! ```text
@@ -33,7 +33,8 @@ fn main() -> ExitCode {
 
 fn run(count: usize) -> Result<(), Error> {
     let gpu = Gpu::new(0)?;
-    // SAFETY: the build script has compiled them from the crate that this program is compiled with.
+    // SAFETY: the build script has compiled these kernels from the crate that this program is linked with, so that both
+    // have the same types and parameters.
     unsafe { gpu.load_kernels(KERNELS)? };
     let stream = gpu.stream()?;
     let persons = persons(count);
@@ -74,7 +75,7 @@ fn merge(stream: &Stream, persons: &[Person], expected: &[Person]) -> Result<(),
     Ok(())
 }
 
-/// Combines two sorted parts of the persons, of which a third is in both, by all set operations.
+/// Combines two sorted parts of the persons by all set operations. A third of the persons is in both parts.
 fn combine(stream: &Stream, persons: &[Person]) -> Result<(), Error> {
     let third = persons.len() / 3;
     let [a, b] = [&persons[..2 * third], &persons[third..]].map(|part| {
@@ -96,7 +97,8 @@ fn combine(stream: &Stream, persons: &[Person]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The persons of a set operation, step by step: two persons of one name and date, or one who is only in one of both.
+/// The expected persons of a set operation, step by step. A step takes a pair of persons with equal names and dates, or
+/// a person who is only in one part.
 fn combined(operation: SetOperation, mut a: &[Person], mut b: &[Person]) -> Vec<Person> {
     let (of_a, of_both, of_b) = match operation {
         SetOperation::Union => (true, true, true),

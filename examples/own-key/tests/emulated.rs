@@ -12,7 +12,7 @@ fn by_name(a: &Person, b: &Person) -> Ordering {
     a.name.cmp(&b.name).then(by_date(a, b))
 }
 
-/// Persons of few dates and names.
+/// Persons with few distinct dates and names.
 fn persons(count: usize) -> Vec<Person> {
     let person = |i: usize| {
         let mixed = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -25,7 +25,7 @@ fn persons(count: usize) -> Vec<Person> {
 
 #[test]
 fn a_sort_by_bits_is_that_of_the_standard_library() {
-    // Of the last number, by their bits.
+    // The last number is sorted by the bits of keys.
     for count in [0, 1, 5, 639, 640, 641, 3000, 1 << 15] {
         let (mut sorted, mut expected) = (persons(count), persons(count));
         expected.sort_by(by_date);
@@ -75,8 +75,8 @@ fn merges_of_pairs_of_runs_of_any_lengths_are_stable() {
     assert!(merged == expected);
 }
 
-/// By date, by which many different persons are equal: those of `a` are kept, with their indices, and what `b` has more
-/// of.
+/// Set operations by date, in which many different persons are equal. The persons of `a` are kept, with their indices,
+/// and the surplus of `b`.
 #[test]
 fn sets_are_those_of_their_definition() {
     let (mut a, mut b) = (persons(1200), persons(2000));

@@ -1,14 +1,11 @@
-//! The kernels as the GPU gets them, by NVIDIA's assembler, which the environment variable PTXAS or the path names.
+//! The kernels, assembled by NVIDIA's ptxas. It is named by the environment variable PTXAS, or is on the PATH.
 
 use std::process::Command;
 
 #[test]
+#[ignore = "needs ptxas, of CUDA"]
 fn nothing_is_kept_in_local_memory() {
     let assembler = std::env::var("PTXAS").unwrap_or_else(|_| "ptxas".to_owned());
-    if Command::new(&assembler).arg("--version").output().is_err() {
-        eprintln!("NOT TESTED: there is no {assembler}");
-        return;
-    }
     for generation in ["sm_80", "sm_90", "sm_100"] {
         let output = Command::new(&assembler)
             .args(["-v", "-o", "/dev/null", "-arch", generation])

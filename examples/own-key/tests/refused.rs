@@ -1,9 +1,9 @@
-//! Programs with mistakes are refused, by errors that say what is wrong and what to do.
+//! The compiler refuses programs with mistakes. Its errors name the mistake and the remedy.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What the compiler says of a program of `refused/src/bin`, which it must not accept.
+/// The compiler's errors about a program in `refused/src/bin`, which must not compile.
 fn errors_of(program: &str) -> String {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let output = Command::new(env!("CARGO"))
@@ -83,7 +83,7 @@ fn methods_for_the_librarys_own_types_of_keys() {
     );
 }
 
-/// Whether the lines are there, in this order, as parts of lines of what the compiler says.
+/// Checks that the compiler's errors have these lines, in this order, as parts of lines.
 fn check(program: &str, lines: &[&str]) {
     let said = errors_of(program);
     let mut left = said.lines();

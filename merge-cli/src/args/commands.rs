@@ -1,5 +1,4 @@
-//! The flags and arguments of each command, as they are typed. Which of them can be combined is decided in
-//! [`job`](crate::job).
+//! The flags and arguments of each command, as the user types them. [`job`](crate::job) refuses wrong combinations.
 
 use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs};
 use crate::spec::{Distribution, Format, Kernel, MemorySize, SortKernel, number};
@@ -36,7 +35,7 @@ pub struct SortArgs {
     /// Write only the N keys that come first in the order, without sorting the others
     ///
     /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is
-    /// read, and the CPU the first N of these.
+    /// read, and the CPU selects from these keys.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub top: Option<u64>,
     /// Check whether IN is sorted, as `gmerge check` does
@@ -70,8 +69,8 @@ pub struct SortArgs {
     pub unique: bool,
     /// Read OUT back before it replaces an old file, and fail unless it is sorted and has the keys of IN
     ///
-    /// Order, number and a checksum that does not depend on the order are compared, those of values too. OUT must be a
-    /// regular file, raw or .npy.
+    /// Checks the order, the number of keys, and a checksum of keys and values that does not depend on the order. OUT
+    /// must be a regular file, raw or .npy.
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]
@@ -159,9 +158,9 @@ pub struct BatchArgs {
     pub b: PathBuf,
     /// Files of the values of A's keys and of B's keys, which are moved along with their keys
     ///
-    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the
-    /// items of an .npy file or of a column in an Arrow file. Value i belongs to key i. Of equal keys, those of A come
-    /// first with their values, and the keys of each file keep their order.
+    /// All values have the same number of bytes, which may be any: the length of the file divided by the number of
+    /// keys. In an .npy file or a column of an Arrow file, a value is one item or several. Value i belongs to key i. Of
+    /// equal keys, A's keys come first with their values, and the keys of each file keep their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,
     #[command(flatten)]

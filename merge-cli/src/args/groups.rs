@@ -37,13 +37,13 @@ pub struct EngineArgs {
     pub engine: EngineChoice,
     /// GPUs to use: `all`, or numbers counted from 0, such as 0,1; default: 0
     ///
-    /// Several GPUs work together, each on a part of the keys; the first one does set operations. `--engine auto` takes
-    /// all of these or the CPU. `gmerge info` lists the GPUs.
+    /// Several GPUs work together, each on a part of the keys; the first one does set operations. `--engine auto`
+    /// chooses all listed GPUs or the CPU. `gmerge info` lists the GPUs.
     #[arg(long, value_name = "LIST", allow_negative_numbers = true)]
     pub device: Option<Devices>,
 }
 
-/// Where output goes.
+/// The output and its format.
 #[derive(Debug, clap::Args)]
 pub struct OutputArgs {
     /// File to write, which may be an input; `-` is standard output
@@ -65,7 +65,7 @@ pub struct OutputArgs {
     pub sync: bool,
 }
 
-/// How much memory to use, and what to do where that is too little.
+/// The limit of memory, and the handling of larger inputs.
 #[derive(Debug, Default, clap::Args)]
 pub struct MemoryArgs {
     /// Use at most SIZE of memory for keys and values, for example 8G, 500M or 50%; default: most of what is available
@@ -93,15 +93,15 @@ pub struct RecordArgs {
     /// Fields that order records, the most significant one first, with commas between them: OFFSET:TYPE, or NAME of an
     /// .npy file with a structured dtype; append `:desc` for descending
     ///
-    /// OFFSET is in bytes from the beginning of the record. TYPE is one of those of --type, with the byte order of
-    /// --endian or its own (`u32be`), or `bytesN` for N bytes that are compared as memcmp(3) does. A NAME that is a
-    /// number, or has a comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'. Fields
-    /// must not overlap. Records with equal fields keep their order.
+    /// OFFSET is in bytes from the beginning of the record. TYPE is a type as for --type, with the byte order of
+    /// --endian or its own (`u32be`). It can also be `bytesN`, for N bytes that are compared like memcmp(3). A NAME
+    /// that is a number, or has a comma or colon, is in double quotes, with double quotes in it doubled: '"a,b":desc'.
+    /// Fields must not overlap. Records with equal fields keep their order.
     #[arg(long, value_name = "FIELD", value_parser = KeyFields::from_str)]
     pub key: Vec<KeyFields>,
 }
 
-/// `--values` of the commands that take any number of files: the names after each flag.
+/// `--values` of commands with any number of files: the names after each flag.
 #[derive(Debug, Default)]
 pub struct ValuesArgs(Vec<Vec<PathBuf>>);
 
@@ -116,13 +116,13 @@ impl ValuesArgs {
         self.0.iter().flatten()
     }
 
-    /// All names, to be changed.
+    /// All names, as mutable references.
     pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         self.0.iter_mut().flatten()
     }
 
-    /// Files of keys, and the files of their values. `inputs` are the names that do not follow the flag. If there are
-    /// none, the files of keys follow the files of values. If `one_for_all`, one file may hold the values of all.
+    /// Splits names into files of keys and files of values. `inputs` are the names that do not follow the flag. If
+    /// there are none, the files of keys follow the files of values. If `one_for_all`, one file may hold all values.
     pub fn split(self, inputs: Vec<PathBuf>, one_for_all: bool) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         let Self(mut groups) = self;
         if !inputs.is_empty() {
@@ -190,7 +190,8 @@ impl FromArgMatches for ValuesArgs {
 mod tests {
     use super::*;
 
-    /// What is made of names that follow no flag, and of those that follow each: files of keys, and files of values.
+    /// The files of keys and the files of values for `inputs`, the names before any flag, and `groups`, the names after
+    /// each flag.
     fn split(inputs: &str, groups: &[&str], one_for_all: bool) -> std::result::Result<(String, String), String> {
         let names = |text: &str| text.split_whitespace().map(PathBuf::from).collect::<Vec<_>>();
         let text = |paths: Vec<PathBuf>| paths.iter().map(|path| path.to_str().unwrap()).collect::<Vec<_>>().join(" ");

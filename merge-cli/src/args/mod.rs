@@ -48,7 +48,7 @@ pub struct Args {
     pub report: ReportArgs,
 }
 
-/// Flags of all commands: what is printed on standard error.
+/// Flags of all commands about the output on standard error.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
     /// Print errors only: no warnings, and no progress unless `--progress always` asks for it
@@ -64,7 +64,7 @@ pub struct ReportArgs {
     pub progress: When,
 }
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Sort one or more files into one

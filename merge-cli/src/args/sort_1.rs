@@ -1,6 +1,6 @@
-//! Flags of sort(1) that this program does not have, and what to do instead.
+//! Flags of sort(1) that this program does not have, and alternatives.
 
-/// The flags, and why there are none like them or what stands for them.
+/// The flags, each with its replacement, or with the reason why there is none.
 const FLAGS: [(&[&str], &str); 12] = [
     (
         &["-n", "--numeric-sort", "-g", "--general-numeric-sort", "--sort"],
@@ -34,15 +34,15 @@ const FLAGS: [(&[&str], &str); 12] = [
     (&["--files0-from"], "gmerge merge has it"),
 ];
 
-/// What to do instead of a value for `--check`, which is another flag here.
+/// The hint for a value of `--check`, which is another flag in this program.
 pub const CHECK: &str = "it reads the output back; gmerge check and gmerge sort -c check a file that exists";
 
-/// What to do instead of the flag of that name, if sort(1) has it.
+/// The hint for the flag `flag`, if sort(1) has it.
 pub fn hint(flag: &str) -> Option<&'static str> {
     FLAGS.iter().find(|(names, _)| names.contains(&flag)).map(|(_, hint)| *hint)
 }
 
-/// Whether the command, after the name of the program, does a part of what sort(1) does.
+/// Whether `command`, which begins with the name of the program, is a command with a counterpart in sort(1).
 pub fn is_like(command: &str) -> bool {
     command.split(' ').nth(1).is_some_and(|command| ["sort", "merge", "check"].contains(&command))
 }

@@ -1,4 +1,4 @@
-//! Errors of the command line as one line, like all other errors: what was expected, and what was found.
+//! Errors of the command line as one line, like all other errors, with the expected and the found text.
 
 use super::sort_1;
 use crate::say::error::shown;
@@ -8,13 +8,13 @@ use clap::error::{ContextKind as Context, ContextValue, ErrorKind};
 use std::error::Error;
 use std::path::Path;
 
-/// Letters in which a flag may differ from the one that is suggested for it.
+/// The most edits between an unknown flag and a suggested flag.
 const MOST_EDITS: usize = 2;
 
 /// Prints help and the version as clap does, and an error as one line.
 ///
 /// # Errors
-/// If standard output, which help and the version go to, cannot be written to.
+/// If help or the version cannot be written to standard output.
 pub fn print(error: &clap::Error) -> std::io::Result<()> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -62,7 +62,7 @@ pub fn message(error: &clap::Error) -> String {
     }
 }
 
-/// A value of an argument that is missing, none of its names, or refused by its parser.
+/// The line for a missing value, an unknown name as a value, or a value that a parser refuses.
 fn invalid_value(error: &clap::Error, argument: &str) -> String {
     let possible = error.get(Context::ValidValue).map(text).filter(|names| !names.is_empty());
     let expected = match (error.source(), &possible) {
@@ -81,7 +81,7 @@ fn invalid_value(error: &clap::Error, argument: &str) -> String {
     }
 }
 
-/// A flag that the command does not have, or an argument too many.
+/// The line for an unknown flag, or for an excess argument.
 fn unknown_argument(error: &clap::Error) -> String {
     let Some(ContextValue::String(raw)) = error.get(Context::InvalidArg) else { return shown(&error.to_string()) };
     let (command, found) = (command(error), shown(raw));
@@ -98,14 +98,14 @@ fn unknown_argument(error: &clap::Error) -> String {
     format!("{} has no flag {found}: {why}", last(&command))
 }
 
-/// The name of the program and that of the command, from clap's line of usage.
+/// The names of the program and the command, from clap's line of usage.
 fn command(error: &clap::Error) -> String {
     let usage = error.get(Context::Usage).map(ToString::to_string).unwrap_or_default();
     let words = usage.split_whitespace().skip(1);
     words.take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase())).collect::<Vec<_>>().join(" ")
 }
 
-/// The last word: the name of the command, or that of the program without one.
+/// The last word: the name of the command, or of the program if there is no command.
 fn last(command: &str) -> &str {
     command.rsplit(' ').next().unwrap_or_default()
 }
@@ -125,7 +125,7 @@ fn text(value: &ContextValue) -> String {
     }
 }
 
-/// The least number of characters to insert, remove or replace that makes `b` of `a`.
+/// The edit distance of `a` and `b`: the least number of insertions, removals and replacements of characters.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

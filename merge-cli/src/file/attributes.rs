@@ -1,8 +1,8 @@
 //! The attributes that a new file takes over from the file that it replaces: owner, group, mode, access control list,
 //! user attributes and security labels.
 //!
-//! Where the system does not permit all of them, the new file grants no one except its owner more access than the old
-//! file did.
+//! Where the system refuses some attributes, the new file grants nobody but its owner more access than the old file
+//! did.
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
@@ -25,14 +25,14 @@ const SET_ID: u32 = 0o6000;
 pub struct Attributes {
     user: u32,
     group: u32,
-    /// With an access control list, the group's bits are the list's mask and not the rights of the group.
+    /// With an access control list, the group bits of the mode are the mask of the list, not the rights of the group.
     mode: u32,
     acl: Option<Vec<u8>>,
     /// Names and values of user attributes and labels.
     extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Which of the attributes that decide about access a new file could take over.
+/// The access attributes that a new file could take over.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     user: bool,
@@ -56,25 +56,26 @@ impl Attributes {
     /// Gives these attributes to `file`, which this process has created.
     pub fn apply(&self, file: &File) -> io::Result<()> {
         let (user, group) = self.give(file)?;
-        // The rights of the list's entry for the owning group are those of the old file's group.
+        // The list's entry for the owning group holds the rights of the old file's group.
         let acl = group && self.acl.as_ref().is_some_and(|acl| set(file, ACL.as_bytes(), acl).is_ok());
         if !acl {
-            // The file has one if its folder has a default list.
+            // A new file has an access control list if its folder has a default list.
             remove_acl(file)?;
         }
         for (name, value) in &self.extended {
-            // A file without them is still of use, and they give no access.
+            // These attributes grant no access, and the file is useful without them.
             let _ = set(file, name, value);
         }
         let mode = self.mode(Kept { user, group, acl });
-        // Some file systems know only one mode, and refuse to set even that.
+        // Some file systems have a single fixed mode, and refuse to set even that mode.
         if file.metadata()?.mode() & 0o7777 != mode {
             file.set_permissions(Permissions::from_mode(mode))?;
         }
         Ok(())
     }
 
-    /// Gives `file` to the owner and the group, as far as that is permitted, and tells which of them it then has.
+    /// Gives `file` to the owner and the group, as far as the system permits. Returns whether the file has that owner,
+    /// and whether it has that group.
     fn give(&self, file: &File) -> io::Result<(bool, bool)> {
         if fchown(file, Some(self.user), Some(self.group)).is_err() {
             // Only the superuser can give files away, but an owner may choose among the groups that they belong to.
@@ -89,7 +90,7 @@ impl Attributes {
         // A program must not run with the rights of another user or group than before.
         let mode = if kept.user && kept.group { self.mode } else { self.mode & !SET_ID };
         if self.acl.is_some() && !kept.acl {
-            // The list may deny access to users that the mode's bits for others would grant.
+            // The list may deny access to users to whom the mode's bits for others would grant it.
             return mode & !0o077;
         }
         if kept.group {
@@ -155,7 +156,7 @@ mod tests {
             (0o1666, no_user, 0o1666),
             (0o2660, no_group, 0o600),
             (0o4664, no_group, 0o644),
-            // Members of the group were refused what others were granted.
+            // The old file granted others rights that it refused to members of the group.
             (0o604, no_group, 0o600),
             (0o653, no_group, 0o611),
         ] {

@@ -1,5 +1,5 @@
-//! Writing blocks as they are made, by all threads: a block is written while others are still being made, so that the
-//! output is never in memory as a whole.
+//! Writing blocks as they are made, by all threads: a block is written while others are still being made. So the output
+//! is never in memory as a whole.
 //!
 //! ```text
 //!   thread 0   ├ make 0 ┼ write 0 ┼ make 3 ┼ write 3 ┤
@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes that are made and written at once.
+/// Bytes of a block, which one thread makes and writes at once.
 const BLOCK: usize = 1 << 20;
 /// Blocks that are made at once for a pipe.
 const BLOCKS_A_WRITE: usize = 16;
@@ -35,7 +35,7 @@ enum To<'a> {
 }
 
 impl Writer {
-    /// Makes ready for `length` bytes, which are all of the output. A file in memory gets its pages from now on.
+    /// Prepares for the whole output of `length` bytes. Pages of a file in memory are allocated from now on.
     pub fn blocks(&mut self, length: u64) -> Result<Blocks<'_>> {
         let to = if self.stream().is_some() { To::Stream(self) } else { To::File(self.region(length)?) };
         Ok(Blocks { length, to })
@@ -43,8 +43,8 @@ impl Writer {
 }
 
 impl Blocks<'_> {
-    /// Writes all blocks. `make` is called for parts of them, each byte once, with the offset of the part and memory
-    /// for it, which may hold anything.
+    /// Writes all blocks. Each call of `make` fills one range of the output, and the ranges cover each byte once. Its
+    /// arguments are the offset of the range and memory for its bytes, with arbitrary contents.
     pub fn write(self, make: impl Fn(u64, &mut [u8]) + Sync) -> Result<()> {
         match self.to {
             To::File(region) => write_in_place(&region, self.length, &make),
@@ -59,7 +59,7 @@ impl Blocks<'_> {
     }
 }
 
-/// Writes blocks in order, and makes the next ones meanwhile.
+/// Writes blocks in order, while the next blocks are made.
 fn write_through(file: &mut File, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sync)) -> io::Result<()> {
     let capacity = length.min((BLOCK * BLOCKS_A_WRITE) as u64) as usize;
     let (mut made, mut next) = (vec![0; capacity], vec![0; capacity]);
@@ -83,7 +83,7 @@ fn write_through(file: &mut File, length: u64, make: &(impl Fn(u64, &mut [u8]) +
     }
 }
 
-/// Writes blocks to where they belong in a file.
+/// Writes each block at its offset in a file.
 fn write_in_place(region: &KeyRegion, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sync)) -> Result<()> {
     let next = AtomicU64::new(0);
     let failed: Mutex<Option<Failure>> = Mutex::new(None);

@@ -10,12 +10,12 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Concatenation {
     inputs: Vec<Input>,
-    /// The one to read next.
+    /// The index of the file to read next.
     current: usize,
 }
 
 impl Concatenation {
-    /// Reads all of `inputs`, of which there is at least one.
+    /// Reads all `inputs`, at least one.
     pub fn new(inputs: Vec<Input>) -> Self {
         Self { inputs, current: 0 }
     }
@@ -25,28 +25,28 @@ impl Concatenation {
         &self.inputs
     }
 
-    /// The path of the first file, for messages about all of them.
+    /// The path of the first file, for messages about all files.
     pub fn path(&self) -> &Path {
         self.inputs[0].path()
     }
 
-    /// Bytes of all keys, where that is known before reading.
+    /// Bytes of all keys, if known before reading.
     pub fn length(&self) -> Option<u64> {
         self.inputs.iter().map(Input::length).sum()
     }
 
-    /// The number of keys, where it is known before reading. An error if a length is not a whole number of keys.
+    /// The number of keys, if known before reading. An error if a length is not a whole number of keys.
     pub fn count<W: Word>(&self) -> Result<Option<u64>> {
         let counts = self.inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
         Ok(counts.into_iter().sum())
     }
 
-    /// Whether all files are regular and open, so that any part of them can be read by many threads.
+    /// Whether all files are regular and open, so that many threads can read at any offset.
     pub fn takes_any_order(&self) -> bool {
         self.inputs.iter().all(|input| input.is_regular() && input.is_open())
     }
 
-    /// Fills `keys` with the next ones and gives their number, which is less than asked for only at the end.
+    /// Fills `keys` with the next keys and returns their number, which is less than `keys.len()` only at the end.
     pub fn read<W: Word>(&mut self, keys: &mut [W]) -> Result<usize> {
         let mut done = 0;
         while done < keys.len() && self.current < self.inputs.len() {
@@ -60,8 +60,8 @@ impl Concatenation {
         Ok(done)
     }
 
-    /// Fills `keys` with those from the key at `index` of regular files on, by this thread. Where reading goes on is
-    /// not changed.
+    /// Fills `keys` from regular files, beginning with the key at `index`, on this thread. The position of
+    /// [`read`](Self::read) does not change.
     pub fn read_at<W: Word>(&self, mut index: u64, keys: &mut [W]) -> Result<()> {
         let mut rest = keys;
         for input in &self.inputs {
@@ -94,7 +94,7 @@ impl Concatenation {
         }
     }
 
-    /// The same files once more, from the first key on, if all of them can be read twice.
+    /// The same files again, from the first key on, if every file can be read twice.
     pub fn again(&self) -> Result<Option<Self>> {
         let inputs = self.inputs.iter().map(Input::again).collect::<Result<Option<Vec<_>>>>()?;
         Ok(inputs.map(Self::new))
@@ -112,10 +112,10 @@ impl Concatenation {
         Ok(keys)
     }
 
-    /// Fills `bytes`, which are all bytes of regular files, with all threads.
+    /// Fills `bytes` with all bytes of regular files, on all threads.
     ///
-    /// There is an item for each `size` bytes. A thread reads `block` of these at a time, and then calls `each` with
-    /// the bytes and their items, while they are still in its cache.
+    /// There is an item for each `size` bytes. A thread reads the bytes of `block` items at a time. Then it calls
+    /// `each` with these bytes and items, while the bytes are still in its cache.
     pub fn read_blocks<T: Send>(
         &mut self,
         (bytes, size): (&mut [u8], usize),
@@ -140,7 +140,7 @@ impl Concatenation {
         Ok(())
     }
 
-    /// The file that the key at `index` is in, and its index there.
+    /// The file that holds the key at `index`, and the index of the key in that file.
     pub fn locate<W: Word>(&self, mut index: u64) -> (&Input, u64) {
         for input in &self.inputs {
             match input.length().map(|length| length / W::SIZE as u64) {

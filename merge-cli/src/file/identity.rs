@@ -3,10 +3,10 @@
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-/// The identity of a file, whatever names it has.
+/// The identity of a file, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The device that the file is on, or that a block device is.
+    /// The device that holds the file, or the device number of a block device.
     pub device: u64,
     /// The inode; 0 for a block device.
     pub inode: u64,
@@ -16,7 +16,7 @@ impl Identity {
     /// The identity of the file with this metadata.
     pub fn of(metadata: &Metadata) -> Self {
         match metadata.file_type().is_block_device() {
-            // Several files may stand for one device.
+            // Several device nodes may stand for one device.
             true => Self { device: metadata.rdev(), inode: 0 },
             false => Self { device: metadata.dev(), inode: metadata.ino() },
         }

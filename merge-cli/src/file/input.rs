@@ -1,9 +1,9 @@
 //! Reading keys, or the bytes of values, from a file with all threads, or from a pipe. Keys are encoded as they are
 //! read.
 //!
-//! A file is read with pread(2) and not mapped: a mapped file that shrinks kills its reader. The length that a file has
-//! when it is opened is the length that is read. If less is there later, that is an error; what is appended later is
-//! left for another run.
+//! A file is read with pread(2) and not mapped: a mapped file that shrinks kills its reader. The length of the file
+//! when it is opened is the length that is read. A file that shrinks later is an error. Bytes that are appended later
+//! are not read.
 
 use super::identity::Identity;
 use crate::coding::{Coding, Word};
@@ -22,12 +22,12 @@ use std::sync::OnceLock;
 
 /// Bytes that a thread reads at once: few calls, and keys that are still in its cache when they are encoded.
 const BLOCK: usize = 1 << 20;
-/// Keys to allocate first where the length is not known.
+/// Keys to allocate first where the length is unknown.
 const FIRST_CAPACITY: usize = 1 << 16;
-/// Bytes to read at once there.
+/// Bytes to read at once where the length is unknown.
 const PART: usize = 16 << 20;
 
-/// A file that keys or the bytes of values are read from, in order.
+/// A file of keys or of bytes of values, read in order.
 #[derive(Debug)]
 pub struct Input {
     path: PathBuf,
@@ -36,9 +36,9 @@ pub struct Input {
     is_regular: bool,
     /// Where the keys of a regular file lie.
     parts: Vec<Part>,
-    /// Bytes of all keys, if a header or the length of the file tells.
+    /// Bytes of all keys, if a header or the length of the file gives them.
     length: Option<u64>,
-    /// Bytes of the keys before the one to read next.
+    /// Bytes of the keys before the next key to read.
     position: u64,
     /// Bytes of a pipe that were read ahead.
     ahead: Cursor<Vec<u8>>,
@@ -57,8 +57,8 @@ enum Header {
 }
 
 impl Input {
-    /// Opens the file at `path`, or standard input for `-`, to read its bytes as they are.
-    /// [`read_header`](Self::read_header) goes to the keys behind its header, if it has one.
+    /// Opens the file at `path`, or standard input for `-`, to read its bytes unchanged.
+    /// [`read_header`](Self::read_header) skips the header, if the file has one.
     pub fn open(path: &Path) -> Result<Self> {
         let failure = |error: &io::Error| Failure::io(path, error);
         let file = standard::open(path).map_err(|e| failure(&e))?;
@@ -88,7 +88,7 @@ impl Input {
         })
     }
 
-    /// `file`, which was written to be what will be at `path`, to read its bytes as they are.
+    /// An input that reads the bytes of `file` unchanged. The file was written as the output for `path`.
     pub fn of_output(path: &Path, file: File) -> Result<Self> {
         let metadata = file.metadata().map_err(|error| Failure::io(path, &error))?;
         let length = metadata.len();
@@ -123,9 +123,9 @@ impl Input {
         self.file.is_open()
     }
 
-    /// Detects the format, by the first bytes or as `format` says, and goes to the first key, value or offset.
+    /// Detects the format by the first bytes, unless `format` gives it, and goes to the first key, value or offset.
     pub fn read_header(&mut self, format: Option<Format>, content: Content) -> Result<()> {
-        // A pipe may take its time until its first bytes come.
+        // It may take long until the first bytes of a pipe arrive.
         progress::phase("read");
         let first = self.peek(format::PREFIX)?;
         match format::detect(&self.path, &first, format, content)? {
@@ -136,7 +136,7 @@ impl Input {
         }
     }
 
-    /// Has all keys from now on encoded so.
+    /// Encodes all keys from now on by `coding`.
     pub fn set_coding(&mut self, coding: Coding) {
         self.coding = coding;
     }
@@ -199,7 +199,7 @@ impl Input {
         Ok(())
     }
 
-    /// The path as it was given.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -209,7 +209,7 @@ impl Input {
         self.file.identity
     }
 
-    /// The type and the byte order of the keys, if a header tells.
+    /// The type and the byte order of the keys, if a header gives them.
     pub fn header_type(&self) -> Option<(KeyType, Endian)> {
         match &self.header {
             Header::Npy(npy::Header { dtype: Dtype::Number(number, endian), .. }) => Some((number.key_type, *endian)),
@@ -218,7 +218,7 @@ impl Input {
         }
     }
 
-    /// The dtype of the keys, if a header tells.
+    /// The dtype of the keys, if a header gives it.
     pub fn number(&self) -> Option<npy::Number> {
         match &self.header {
             Header::Npy(npy::Header { dtype: Dtype::Number(number, _), .. }) => Some(number.clone()),
@@ -235,7 +235,7 @@ impl Input {
         }
     }
 
-    /// The rows of an array that holds what is in the file, if a header tells their dtype.
+    /// The rows of the file as an array, if a header gives their dtype.
     pub fn rows(&self) -> Option<npy::Rows> {
         match &self.header {
             Header::Npy(header) => Some(header.rows()),
@@ -252,18 +252,17 @@ impl Input {
         }
     }
 
-    /// Whether this is a regular file, of which any part can be read.
+    /// Whether this is a regular file, which can be read at any offset.
     pub fn is_regular(&self) -> bool {
         self.is_regular
     }
 
-    /// Bytes of all keys or values, where that is known before reading.
+    /// Bytes of all keys or values, if known before reading.
     pub fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// The number of keys of type `W`, where it is known before reading. An error if the length is not a whole number
-    /// of keys.
+    /// The number of keys of type `W`, if known before reading. An error if the length is not a whole number of keys.
     pub fn count<W: Word>(&self) -> Result<Option<u64>> {
         let Some(length) = self.length else { return Ok(None) };
         if !length.is_multiple_of(W::SIZE as u64) {
@@ -285,7 +284,7 @@ impl Input {
         before
     }
 
-    /// The same file once more, from its first key on, if it can be read twice.
+    /// The same file again, from its first key on, if it can be read twice.
     pub fn again(&self) -> Result<Option<Self>> {
         if !self.is_regular {
             return Ok(None);
@@ -322,7 +321,8 @@ impl Input {
                 // Twice the capacity each time, so that every key is copied about once, if it is copied at all.
                 memory::reserve(&mut keys, filled.max(FIRST_CAPACITY), &what)?;
             }
-            // The system provides pages when they are first written to: no more than are needed.
+            // The system allocates a page at the first write to it, so that memory is used only for keys that were
+            // read.
             let part = (keys.capacity() - filled).min(PART / W::SIZE);
             keys.resize(filled + part, W::ZERO);
             let read = self.read(&mut keys[filled..])?;
@@ -333,7 +333,7 @@ impl Input {
         }
     }
 
-    /// Fills `keys` with the next ones and gives their number, which is less than asked for only at the end.
+    /// Fills `keys` with the next keys and returns their number, which is less than `keys.len()` only at the end.
     pub fn read<W: Word>(&mut self, keys: &mut [W]) -> Result<usize> {
         let left = self.length.map_or(u64::MAX, |length| (length - self.position) / W::SIZE as u64);
         let count = keys.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -345,7 +345,7 @@ impl Input {
             return Ok(count);
         }
         let read = self.read_stream(bytemuck::cast_slice_mut(keys))?;
-        // Less than asked for is the end, and only there can a part of a key be left over.
+        // A short read is the end of the file, and only there can an incomplete key remain.
         if !read.is_multiple_of(W::SIZE) {
             return Err(self.not_whole_keys::<W>(self.position));
         }
@@ -354,8 +354,8 @@ impl Input {
         Ok(read)
     }
 
-    /// Fills `keys` with those from the key at `index` of a regular file on, by this thread. Where reading goes on is
-    /// not changed.
+    /// Fills `keys` from a regular file, beginning with the key at `index`, on this thread. The position of
+    /// [`read`](Self::read) does not change.
     pub fn read_at<W: Word>(&self, index: u64, keys: &mut [W]) -> Result<()> {
         let mut blocks = self.blocks(index * W::SIZE as u64, keys).into_iter();
         blocks.try_for_each(|(offset, block)| self.read_block(offset, block))
@@ -370,13 +370,13 @@ impl Input {
         if read < bytes.len() {
             return Err(self.shrank(offset + read as u64));
         }
-        // While they are in the processor's cache.
+        // The keys are still in the processor's cache.
         self.coding.encode(block);
         Ok(())
     }
 
-    /// Divides `keys`, which are those from byte `position` of all keys on, into blocks for the threads, and gives the
-    /// offset of each in the file.
+    /// Divides `keys` into blocks for the threads, each with its offset in the file. The first of `keys` begins at byte
+    /// `position` of all keys.
     fn blocks<'a, W: Word>(&self, mut position: u64, mut keys: &'a mut [W]) -> Vec<(u64, &'a mut [W])> {
         let mut blocks = Vec::new();
         for part in &self.parts {
@@ -393,7 +393,7 @@ impl Input {
         blocks
     }
 
-    /// Reads to `bytes` until they are full or nothing more comes, and gives the number of those read.
+    /// Reads until `bytes` is full or the input ends, and returns the number of bytes read.
     fn read_stream(&mut self, bytes: &mut [u8]) -> Result<usize> {
         if let Some(stream) = &mut self.stream {
             let count = stream.read(bytes)?;
@@ -440,7 +440,7 @@ impl Input {
         Failure::file(&self.path, format!("cannot read from byte {offset} on: {}", os_message(error)))
     }
 
-    /// The error of a length that is not the header's: `found`, or more than that.
+    /// The error of a file whose length differs from its header: `found` bytes, or too many bytes if `found` is `None`.
     fn wrong_length(&self, header: &npy::Header, found: Option<u64>) -> Failure {
         let npy::Header { dtype, count, row, begin, end } = header;
         let items = match dtype {
@@ -453,10 +453,10 @@ impl Input {
         Failure::file(&self.path, format!("{found}, expected {end} by its .npy header: {parts}"))
     }
 
-    /// The file ends at byte `end` now.
+    /// The error of a file that has shrunk and now ends at byte `end`.
     fn shrank(&self, end: u64) -> Failure {
         let expected = self.parts.iter().map(|part| part.begin + part.length).max().unwrap_or(0);
-        // Where the file has grown again meanwhile, the offset where it ended before is all there is to say.
+        // If the file has grown again meanwhile, the message names the offset at which the read ended.
         let found = match self.file.metadata(&self.path) {
             Ok(metadata) if metadata.len() < expected => metadata.len(),
             Ok(_) => end,
@@ -475,7 +475,7 @@ impl Input {
 #[derive(Debug)]
 struct Handle {
     file: OnceLock<File>,
-    /// By which it is known again.
+    /// Checked when the file is opened again.
     identity: Identity,
 }
 
@@ -492,7 +492,7 @@ impl Handle {
         self.file.take();
     }
 
-    /// The file, which is at `path` if it has to be opened again.
+    /// The open file. A closed file is opened again at `path`.
     fn get(&self, path: &Path) -> Result<&File> {
         if let Some(file) = self.file.get() {
             return Ok(file);
@@ -503,7 +503,7 @@ impl Handle {
         if Identity::of(&metadata) != self.identity {
             return Err(Failure::file(path, "was replaced by another file while it was to be read: run again"));
         }
-        // Another thread may have been faster, with the same file.
+        // Another thread may have opened the same file first.
         Ok(self.file.get_or_init(|| file))
     }
 
@@ -517,7 +517,7 @@ impl Handle {
     }
 }
 
-/// An error if more than one of these arguments, by their names, is standard input.
+/// An error if more than one of the arguments is standard input. An argument is its name and its path.
 pub fn check_standard_input<'a>(arguments: impl IntoIterator<Item = (String, &'a Path)>) -> Result<()> {
     let arguments = arguments.into_iter().filter(|(_, path)| *path == Path::new("-"));
     let mut names = arguments.map(|(name, _)| name);
@@ -527,8 +527,8 @@ pub fn check_standard_input<'a>(arguments: impl IntoIterator<Item = (String, &'a
     Ok(())
 }
 
-/// Calls `read` with the rest of `bytes`, and the number of bytes done, until nothing is left or nothing more comes.
-/// Gives the number of bytes done.
+/// Calls `read` with the rest of `bytes` and the number of bytes that are filled, until `bytes` is full or the input
+/// ends. Returns the number of bytes that are filled.
 fn fill(bytes: &mut [u8], mut read: impl FnMut(&mut [u8], usize) -> io::Result<usize>) -> io::Result<usize> {
     let mut done = 0;
     while done < bytes.len() {
@@ -549,7 +549,7 @@ fn fill(bytes: &mut [u8], mut read: impl FnMut(&mut [u8], usize) -> io::Result<u
 mod tests {
     use super::*;
 
-    /// A file of `count` keys 0, 1, 2, …, and the folder it is in.
+    /// A file of the `count` keys 0, 1, 2, …, and its folder.
     fn file_of(count: u32) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.u32");
@@ -583,7 +583,7 @@ mod tests {
     fn reads_keys_that_lie_in_several_parts() {
         let count = (BLOCK / 4 + 3000) as u32;
         let (_folder, path) = file_of(count);
-        // Two keys, none, one in the middle of the file, and all of the rest but one.
+        // Two keys, no keys, one key in the middle of the file, and all remaining keys except one.
         let parts = [(4, 2), (50, 0), (9, 1), (100, count - 101)];
         let expected: Vec<u32> = parts.into_iter().flat_map(|(begin, count)| begin..begin + count).collect();
         for step in [1000, 2, count as usize] {
@@ -591,7 +591,7 @@ mod tests {
             input.parts =
                 parts.map(|(begin, count)| Part { begin: 4 * u64::from(begin), length: 4 * u64::from(count) }).to_vec();
             input.length = Some(4 * expected.len() as u64);
-            // From the middle of the first part on.
+            // Reading begins in the middle of the first part.
             let mut part = vec![0; step];
             assert_eq!(input.read::<u32>(&mut part[..1]).unwrap(), 1);
             let mut found = vec![part[0]];

@@ -18,15 +18,15 @@ use std::ops::Range;
 /// A file's bytes at addresses of this program.
 #[derive(Debug)]
 pub struct Mapping {
-    /// What is reserved. It is given back as a whole, and with it the file's part.
+    /// The reserved addresses. Dropping them unmaps the file, too.
     reserved: MmapRaw,
-    /// Where in it the file begins, and how long that is.
+    /// The offset at which the file begins in the reserved addresses, and its length, in bytes.
     begin: usize,
     length: usize,
 }
 
 impl Mapping {
-    /// Maps `file`, which can be read and written, and is not empty.
+    /// Maps `file`, which is open for reading and writing, and not empty.
     pub fn of(file: &File) -> io::Result<Self> {
         let length = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let bytes = length.checked_add(LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -34,14 +34,14 @@ impl Mapping {
         let begin = reserved.as_ptr().align_offset(LARGE_PAGE);
         let address = reserved.as_mut_ptr().wrapping_add(begin).cast();
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
-        // SAFETY: begin + length <= reserved.len(), so that these addresses are among those reserved above, and nothing
-        // refers to them yet.
+        // SAFETY: begin + length <= reserved.len(), so that these addresses lie in `reserved`, and nothing refers to
+        // them yet.
         unsafe { rustix::mm::mmap(address, length, protection, flags, file, 0) }?;
         Ok(Self { reserved, begin, length })
     }
 
-    /// Asks for large pages at `range`, of which the beginning and the end are multiples of their size. Each of them
-    /// has to have some page already.
+    /// Requests large pages for `range`, which begins and ends at multiples of their size. The system must have
+    /// allocated at least one small page within each large page.
     pub fn make_large(&self, range: Range<usize>) -> io::Result<()> {
         let address = self.address(&range).cast();
         // SAFETY: the range lies inside the mapping. The file's bytes stay as they are.
@@ -55,12 +55,14 @@ impl Mapping {
     /// The file has pages there for as long as this mapping exists, and no other thread writes there.
     pub unsafe fn write(&self, begin: usize, bytes: &[u8]) {
         let address = self.address(&(begin..begin + bytes.len()));
-        // SAFETY: `address` has checked that the range is inside the mapping, and the caller that it can be written to.
+        // SAFETY: `address` has checked that the range lies inside the mapping. The caller promises that the file has
+        // pages there, so that the write cannot fault, and that no other thread writes there. `bytes` cannot overlap
+        // the mapping, to which no reference exists.
         unsafe { address.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Has the pages at `range` leave this program's memory, which takes a while, and one thread if it is left to the
-    /// end. The file keeps them.
+    /// Removes the pages at `range` from this program's memory. The file keeps them. Unmapping takes long, and at the
+    /// end of the program one thread would do all of it.
     pub fn leave(&self, range: Range<usize>) {
         self.address(&range);
         // SAFETY: the range lies inside the mapping. The file's bytes stay as they are.
@@ -69,7 +71,7 @@ impl Mapping {
         };
     }
 
-    /// That of the first byte of `range`.
+    /// The address of the first byte of `range`.
     fn address(&self, range: &Range<usize>) -> *mut u8 {
         assert!(range.start <= range.end && range.end <= self.length, "the range lies inside the file");
         self.reserved.as_mut_ptr().wrapping_add(self.begin + range.start)

@@ -8,8 +8,8 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The names that the file at `list` holds, or standard input for `-`, and which file that is. The zero byte after the
-/// last name may be missing.
+/// The names in the file at `list`, or in standard input for `-`, and the identity of that file. The zero byte after
+/// the last name may be missing.
 pub fn read(list: &Path) -> Result<(Vec<PathBuf>, Identity)> {
     let mut text = Vec::new();
     let read = standard::open(list).and_then(|mut file| {
@@ -33,7 +33,7 @@ fn names(text: &[u8], is_stdin: bool) -> std::result::Result<Vec<PathBuf>, Strin
         match name {
             b"" => Err(format!("the name at byte {begin} is empty, expected the name of a file")),
             b"-" if is_stdin => Err(format!("names itself at byte {begin}, expected other files: - is the list")),
-            // Most likely a list with a name on each line.
+            // This is probably a list with one name a line.
             _ if name.contains(&b'\n') && is_of_no_file(name) => Err(format!(
                 "the name at byte {begin} has line breaks, and no file has that name: expected a zero byte after each name, as \
                  find -print0 writes it"

@@ -1,5 +1,5 @@
-//! Files of offsets: where runs of keys begin, and the last one ends. Offsets are integers: of 8 bytes and unsigned
-//! unless the file's header or extension names another type.
+//! Files of offsets, at which runs of keys begin and the last run ends. Offsets are unsigned integers of 8 bytes,
+//! unless the file's header or extension names another integer type.
 
 use super::Input;
 use crate::coding::{Coding, Word, with_word};
@@ -9,18 +9,18 @@ use crate::spec::{Endian, KeyType, Kind};
 use merge_host::SortOrder;
 use std::path::Path;
 
-/// Offsets that a file holds.
+/// The offsets in a file.
 #[derive(Debug)]
 pub struct Offsets {
     /// The file's name, for messages.
     name: String,
-    /// From 0 on, ascending.
+    /// Ascending, beginning with 0.
     offsets: Vec<usize>,
 }
 
 impl Offsets {
-    /// Opens the file at `path`, and finds out what its offsets are. A raw file has the byte order of its extension, or
-    /// `endian`, if `--endian` gives it.
+    /// Opens the file at `path`, and detects the type of its offsets. A raw file has the byte order of its extension,
+    /// or `endian`, if `--endian` gives it.
     pub fn open(path: &Path, endian: Option<Endian>) -> Result<Input> {
         let mut input = Input::open(path)?;
         input.read_header(None, Content::Offsets)?;
@@ -37,7 +37,7 @@ impl Offsets {
         Ok(input)
     }
 
-    /// Reads an open file, and checks its offsets as far as that can be done without the keys.
+    /// Reads an open file, and makes those checks of its offsets that need no keys.
     pub fn read(mut input: Input) -> Result<Self> {
         let offsets = read_integers(&mut input)?;
         let path = input.path();
@@ -66,7 +66,7 @@ impl Offsets {
         )))
     }
 
-    /// An error unless there are as many runs in `other`.
+    /// An error unless `other` has the same number of runs.
     pub fn check_as_many(&self, other: &Self) -> Result<()> {
         let (runs, others) = (self.runs(), other.runs());
         if runs == others {
@@ -91,13 +91,13 @@ impl Offsets {
         &self.offsets
     }
 
-    /// The run that the key at `index` is in.
+    /// The index of the run that holds the key at `index`.
     pub fn run_of(&self, index: usize) -> usize {
         self.offsets.partition_point(|&offset| offset <= index) - 1
     }
 }
 
-/// All integers of a file, or an error if one of them is no number of keys.
+/// All integers of a file. An error if an integer cannot be a number of keys.
 fn read_integers(input: &mut Input) -> Result<Vec<usize>> {
     let coding = input.coding();
     let key_type = coding.key_type;

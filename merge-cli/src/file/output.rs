@@ -22,14 +22,14 @@ use std::path::{Path, PathBuf};
 
 /// Bytes that a thread writes at once: few enough to stay in its cache while they are decoded.
 const BLOCK: usize = 256 << 10;
-/// The same for keys that are written as they are.
+/// Bytes that a thread writes at once where keys need no decoding.
 const LARGE_BLOCK: usize = 4 << 20;
-/// Bytes of memory that a file in memory leaves.
+/// Bytes of memory that must stay free when a file in memory grows.
 const SPARE: u64 = 2 << 20;
-/// A file in memory may take one part in so many of what is free before the system is asked again.
+/// A file in memory may grow by 1 / `GRANTED` of the free memory before the free memory is queried again.
 const GRANTED: u128 = 8;
 
-/// Where output will go. Nothing is changed yet.
+/// A checked target of output. Nothing has been changed yet.
 #[derive(Debug)]
 pub struct OutputTarget {
     path: PathBuf,
@@ -38,12 +38,12 @@ pub struct OutputTarget {
 
 impl OutputTarget {
     /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output. With `sync`,
-    /// the output is to be permanent before it counts as written.
+    /// the output must be permanent before it counts as written.
     pub fn find(path: &Path, sync: bool) -> Result<Self> {
         Ok(Self { path: path.to_owned(), target: Target::find(path, sync)? })
     }
 
-    /// The same for keys and, if there are any, for values.
+    /// Calls [`find`](Self::find) for the path of the keys and, if there are values, for their path.
     pub fn find_both(keys: &Path, values: Option<&Path>, sync: bool) -> Result<(Self, Option<Self>)> {
         Ok((Self::find(keys, sync)?, values.map(|values| Self::find(values, sync)).transpose()?))
     }
@@ -53,19 +53,19 @@ impl OutputTarget {
         check_is_no_input(&self.path, &self.target, input, file)
     }
 
-    /// The path as it was given.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Where output will go, and in what form. Nothing is changed yet.
+/// The target and the form of output. Nothing has been changed yet.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
     target: Target,
     form: Form,
-    /// The number of items, if it is known.
+    /// The number of items, if known.
     count: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// Items of `size` bytes, as they are.
+    /// Items of `size` bytes, unchanged.
     pub fn raw(size: usize) -> Self {
         Self { container: Container::Raw, coding: Coding::BYTES, size }
     }
@@ -92,13 +92,13 @@ impl Form {
 }
 
 impl Output {
-    /// Items in that form, to be written to a target.
+    /// An output of items in this form to `target`.
     pub fn new(target: OutputTarget, form: Form) -> Self {
         let OutputTarget { path, target } = target;
         Self { path, target, form, count: None }
     }
 
-    /// The path as it was given.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -108,12 +108,12 @@ impl Output {
         self.form.size
     }
 
-    /// Changes the number of bytes of an item, where that was not known at first.
+    /// Sets the number of bytes of an item, if unknown before.
     pub fn set_size(&mut self, size: usize) {
         self.form.size = size;
     }
 
-    /// Tells the number of items, if it is known. A header may need it before the first of them is written.
+    /// Sets the number of items, if known. A header may need it before the first item is written.
     pub fn expect(&mut self, count: impl Into<Option<u64>>) {
         self.count = count.into();
     }
@@ -142,7 +142,7 @@ impl Output {
         Err(Failure::file(&self.path, format!("--check cannot read this {flag} back, {expected}")))
     }
 
-    /// An error if the size of an item is not that of a number in an Arrow file, which holds one for each key.
+    /// An error if an Arrow column cannot hold items of this size. It holds one number for each key.
     pub fn check_size(&self) -> Result<()> {
         let Container::Arrow(_, column) = &self.form.container else { return Ok(()) };
         let (size, number) = (self.form.size, column.key_type());
@@ -153,13 +153,13 @@ impl Output {
         Err(Failure::file(&self.path, format!("Arrow files hold one {number} for each key, found {found}: write .npy")))
     }
 
-    /// Whether the number of items has to be [expected](Self::expect) before the first of them is written.
+    /// Whether [`expect`](Self::expect) must be called with the number of items before the first item is written.
     pub fn needs_count(&self) -> bool {
         !self.target.can_be_rewritten() && !self.form.header(0).is_empty()
     }
 
-    /// An error if [the number of items is needed](Self::needs_count), because `flag` leaves it open until they are
-    /// written.
+    /// An error if [the number of items is needed](Self::needs_count), because with `flag` it is unknown until all
+    /// items are written.
     pub fn check_needs_no_count(&self, flag: &str) -> Result<()> {
         if !self.needs_count() {
             return Ok(());
@@ -167,7 +167,7 @@ impl Output {
         Err(count_is_open(&self.path, format_args!("{flag} leaves open until they are written")))
     }
 
-    /// The folder that a new file will be written to. None for what is written to directly.
+    /// The folder of the new file. None if the target is written to directly.
     pub fn folder(&self) -> Option<&Path> {
         self.target.folder()
     }
@@ -177,20 +177,21 @@ impl Output {
         check_is_no_input(&self.path, &self.target, input.path(), input.identity())
     }
 
-    /// Whether the two are one file, of which the second writing would leave nothing of the first.
+    /// Whether both outputs are the same file, so that the second would overwrite the first.
     pub fn is_same(&self, other: &Self) -> bool {
         self.target.is_same(&other.target)
     }
 
-    /// Creates the file for `count` items that several programs fill, each a range of it. They may be on other machines
-    /// unless `is_local`.
+    /// Creates a file for `count` items. Several programs write a range of items each. The programs may run on other
+    /// machines unless `is_local`.
     pub fn create_shared(self, count: u64, is_local: bool) -> Result<SharedWriter> {
         let Self { path, target, form, count: _ } = self;
         let Target::Replace(replacement) = target else { return Err(not_shared(&path)) };
         let temporary = if is_local { Temporary::create(replacement)? } else { Temporary::create_named(replacement)? };
         let (header, file) = (form.header(count), temporary.file());
         let bytes = header.len() as u64 + count * form.size as u64;
-        // On other machines, its length tells what is there. There it is synced before it gets its name.
+        // Programs on other machines need the length of the file. It may be set early, because such a file is synced
+        // before it gets its name.
         let needs_length = !is_local || region::is_in_memory(file);
         let prepared = if needs_length { file.set_len(bytes) } else { Ok(()) };
         let prepared = prepared.and_then(|()| file.write_all_at(&header, 0));
@@ -217,7 +218,7 @@ impl Output {
         if self.takes_any_order() { Ok(()) } else { Err(not_shared(&self.path)) }
     }
 
-    /// Starts to write. Where the number of items is not known, a header can be written only to a regular file.
+    /// Starts to write. If the number of items is unknown, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
         self.check_size()?;
         if self.count.is_none() && self.needs_count() {
@@ -251,7 +252,7 @@ impl Output {
     }
 }
 
-/// Bytes that are free in the folder of the output at `path`. An error if `bytes` are more.
+/// The free bytes in the folder of the output at `path`. An error if fewer than `bytes` are free.
 fn check_free(path: &Path, folder: &Path, bytes: u128) -> Result<u128> {
     let free = free_in(folder).unwrap_or(u128::MAX);
     if bytes <= free {
@@ -282,17 +283,18 @@ fn not_shared(path: &Path) -> Failure {
     Failure::file(path, "cannot be written by several programs at once, expected a regular file, raw or .npy")
 }
 
-/// Where programs open a file that one of them has created.
+/// The location of a file that one program has created and others open.
 #[derive(Clone, Debug)]
 pub struct Location {
-    /// A path.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The file there. By the same path, another program may see another file.
+    /// The identity of the file. For another program, the same path may name another file.
     pub file: Identity,
 }
 
 impl Location {
-    /// Opens the file, of which machines know the device by numbers of their own.
+    /// Opens the file and checks its identity. Device numbers are compared only if `is_local`, because each machine has
+    /// its own.
     fn open(&self, is_local: bool) -> io::Result<File> {
         let file = File::options().read(true).write(true).open(&self.path)?;
         let Identity { device, inode } = Identity::of(&file.metadata()?);
@@ -303,7 +305,7 @@ impl Location {
     }
 }
 
-/// An output that several programs write at once. One of them has created it, and will replace the old file by it.
+/// An output that several programs write at once. The program that has created the file replaces the old file by it.
 #[derive(Debug)]
 pub struct SharedWriter {
     path: PathBuf,
@@ -311,29 +313,29 @@ pub struct SharedWriter {
     /// Bytes of the header.
     header: u64,
     file: File,
-    /// Of the program that has created it.
+    /// The temporary file, in the program that has created it.
     temporary: Option<Temporary>,
-    /// Whether all of the programs are on this machine.
+    /// Whether all programs run on this machine.
     is_local: bool,
 }
 
 impl SharedWriter {
-    /// Where other programs open the file. The program that has created it tells them.
+    /// The location at which other programs open the file, for the program that has created it. None elsewhere.
     pub fn location(&self) -> Result<Option<Location>> {
         let Some(temporary) = &self.temporary else { return Ok(None) };
         let metadata = self.file.metadata().map_err(|error| Failure::io(&self.path, &error))?;
         Ok(Some(Location { path: temporary.path(), file: Identity::of(&metadata) }))
     }
 
-    /// The region of `count` items from the one at index `begin` on, which this program alone writes.
+    /// The region of `count` items from index `begin` on. Only this program writes there.
     pub fn region(&self, begin: u64, count: u64) -> Result<KeyRegion<'_>> {
         let size = self.form.size as u64;
         let region = Region::within(&self.path, &self.file, self.header + begin * size, count * size);
         Ok(KeyRegion { region: region.map_err(|error| Failure::io(&self.path, &error))?, coding: self.form.coding })
     }
 
-    /// Waits until what this program has written is on its medium, if the program that has created the file cannot do
-    /// that for all.
+    /// Waits until all bytes that this program has written are on the medium. On one machine, the creator of the file
+    /// does this for all programs.
     pub fn sync(&self) -> Result<()> {
         if self.is_local && self.temporary.is_none() {
             return Ok(());
@@ -341,32 +343,32 @@ impl SharedWriter {
         self.file.sync_all().map_err(|error| Failure::io(&self.path, &error))
     }
 
-    /// Replaces the old files by those that this program has created, after all programs have written and
-    /// [synced](Self::sync) their ranges: all or none.
+    /// Replaces the old files by the files that this program has created: all or none. Before that, all programs have
+    /// written and [synced](Self::sync) their ranges.
     pub fn commit(writers: impl IntoIterator<Item = Self>) -> Result<()> {
         replace_all(writers.into_iter().filter_map(|writer| writer.temporary).collect())
     }
 }
 
-/// Output on its way.
+/// An output that is being written.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     sink: Sink,
-    /// Writes to the sink, in Arrow's format.
+    /// The writer of the Arrow format, which writes to the sink.
     arrow: Option<arrow::Writer<File>>,
     form: Form,
-    /// The number of items that the header tells, if there is one.
+    /// The number of items in the header, if a header with a number has been written.
     count: Option<u64>,
-    /// Bytes of items so far.
+    /// Bytes of items that have been written.
     written: u64,
-    /// Bytes that may be written before the system is asked again for memory.
+    /// Bytes that may be written before the free memory is queried again.
     granted: u64,
 }
 
 #[derive(Debug)]
 enum Sink {
-    /// Written to from front to end. Where what was written can be written again, it begins at this offset.
+    /// Written to in order. `begin` is the offset of the output if it can be overwritten later.
     Through {
         file: File,
         begin: Option<u64>,
@@ -387,13 +389,12 @@ impl Sink {
 }
 
 impl Writer {
-    /// The path as it was given.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes encoded keys, or the bytes of values or records, after those written before, with all threads where that
-    /// is possible.
+    /// Appends encoded keys, or the bytes of values or records. All threads write if the target is a regular file.
     pub fn write<W: Word>(&mut self, items: &[W]) -> Result<()> {
         self.written += size_of_val(items) as u64;
         let coding = self.form.coding;
@@ -431,14 +432,14 @@ impl Writer {
     }
 
     /// The output as a region of `bytes` bytes, which all threads may fill at once. Nothing has been written yet, and
-    /// the output [`takes_any_order`](Output::takes_any_order).
+    /// the output [takes any order](Output::takes_any_order).
     pub fn region(&mut self, bytes: u64) -> Result<KeyRegion<'_>> {
         self.written = bytes;
         let coding = self.form.coding;
         Ok(KeyRegion { region: self.next_region(bytes)?, coding })
     }
 
-    /// Takes back the [region](Self::region) that the output was to be: nothing has been written.
+    /// Withdraws the [region](Self::region) of the output. Nothing has been written to it.
     pub fn withdraw_region(&mut self) -> Result<()> {
         if let Sink::Temporary { temporary, position } = &mut self.sink {
             *position -= self.written;
@@ -448,8 +449,8 @@ impl Writer {
         Ok(())
     }
 
-    /// An error if `bytes` more bytes of a file in memory are more than the system has, which would otherwise end this
-    /// program, or another one, without a word.
+    /// An error if a file in memory cannot grow by `bytes` bytes. Without this check, the system would kill this
+    /// program or another one without a message.
     fn grant(&mut self, bytes: u64) -> Result<()> {
         let Sink::Temporary { temporary, .. } = &self.sink else { return Ok(()) };
         let folder = temporary.folder();
@@ -462,7 +463,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A region of `bytes` bytes after what was written before, in a regular file.
+    /// The next region of `bytes` bytes, behind all bytes written before, in a regular file.
     fn next_region(&mut self, bytes: u64) -> Result<Region<'_>> {
         self.grant(bytes)?;
         let Sink::Temporary { temporary, position } = &mut self.sink else {
@@ -473,12 +474,12 @@ impl Writer {
         Region::new(&self.path, temporary.file(), begin, bytes).map_err(|error| Failure::io(&self.path, &error))
     }
 
-    /// Counts bytes of items that have been written to the [stream](Self::stream).
+    /// Adds bytes of items that have been written to the [stream](Self::stream).
     pub(super) fn count_bytes(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// The file of what is written to directly.
+    /// The file of an output that is written to directly.
     pub(super) fn stream(&mut self) -> Option<&mut File> {
         match &mut self.sink {
             Sink::Through { file, .. } => Some(file),
@@ -486,13 +487,13 @@ impl Writer {
         }
     }
 
-    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back). An
-    /// error if its header does not describe it.
+    /// An input that reads the output so far back from its medium. The output [can be read
+    /// back](Output::check_can_be_read_back). An error if the header does not describe the output.
     pub fn read_back(&self) -> Result<Input> {
         self.write_header()?;
         self.sync()?;
         let file = self.sink.file();
-        // Of no use if it fails: then what is read is what the system remembers.
+        // If this fails, the bytes are read from the page cache and not from the medium.
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         let file = file.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
         let mut input = Input::of_output(&self.path, file)?;
@@ -503,7 +504,7 @@ impl Writer {
         Ok(input)
     }
 
-    /// Has the header, or the footer, tell how many items were written.
+    /// Writes the number of written items to the header or the footer.
     fn complete(&mut self) -> Result<()> {
         if let Some(arrow) = &mut self.arrow {
             let result = arrow.finish();
@@ -512,7 +513,7 @@ impl Writer {
         self.write_header()
     }
 
-    /// Has the header, if there is one, tell how many items were written.
+    /// Writes the number of written items to the header, if there is one.
     fn write_header(&self) -> Result<()> {
         let count = self.written / self.form.size.max(1) as u64;
         let header = self.form.header(count);
@@ -534,7 +535,7 @@ impl Writer {
         result.map_err(|error| self.failure(&error))
     }
 
-    /// Waits until what was written is on its medium, where there is one.
+    /// Waits until all written bytes are on the medium, if the target has one.
     fn sync(&self) -> Result<()> {
         let file = self.sink.file();
         let has_medium = |file: &File| file.metadata().map(|m| m.is_file() || m.file_type().is_block_device());
@@ -550,7 +551,7 @@ impl Writer {
     }
 }
 
-/// The bytes of keys as they are in the file. `copy` holds them if they have to be decoded.
+/// The bytes of keys as the file holds them. If keys have to be decoded, `copy` holds the decoded bytes.
 fn decoded<'a, W: Word>(coding: Coding, keys: &'a [W], copy: &'a mut Vec<W>) -> &'a [u8] {
     if coding.is_identity() {
         return bytemuck::cast_slice(keys);
@@ -561,7 +562,7 @@ fn decoded<'a, W: Word>(coding: Coding, keys: &'a [W], copy: &'a mut Vec<W>) -> 
     bytemuck::cast_slice(copy)
 }
 
-/// A region of a file that encoded keys are written to, in any order and by many threads.
+/// A region of a file. Many threads write encoded keys to it, in any order.
 #[derive(Debug)]
 pub struct KeyRegion<'a> {
     region: Region<'a>,
@@ -583,14 +584,15 @@ impl KeyRegion<'_> {
     }
 }
 
-/// The error for a header that has to tell the number of keys, which is open for the reason `why`.
+/// The error for a header that needs the number of keys, which is unknown for the reason `why`.
 fn count_is_open(path: &Path, why: Arguments<'_>) -> Failure {
     let message =
         format!("the header tells the number of keys, which {why}: write to a regular file, or with --format raw");
     Failure::file(path, message)
 }
 
-/// Makes outputs permanent. No target is replaced before all outputs are complete, and all of them are or none.
+/// Makes outputs permanent. No target is replaced before all outputs are complete. Either all targets are replaced or
+/// none.
 pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
     let mut writers: Vec<Writer> = writers.into_iter().collect();
     writers.iter_mut().try_for_each(Writer::complete)?;
@@ -687,7 +689,7 @@ mod tests {
             let location = first.location().unwrap().unwrap();
             let second = output().open_shared(&location, 5, is_local).unwrap();
             assert!(second.location().unwrap().is_none());
-            // What is there for another program may be another file.
+            // For another program, the path may name another file.
             for file in [Identity { inode: 1, ..location.file }, Identity { device: 0, ..location.file }] {
                 let other = Location { file, ..location.clone() };
                 assert_eq!(output().open_shared(&other, 5, is_local).is_err(), is_local || file.inode == 1);
@@ -701,7 +703,7 @@ mod tests {
             SharedWriter::commit([first]).unwrap();
             let header = output().form.header(5);
             assert_eq!(std::fs::read(&path).unwrap(), [&*header, &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5]].concat());
-            // A file that is given up leaves nothing.
+            // Nothing remains of an abandoned file.
             let given_up = output().create_shared(5, is_local).unwrap();
             let location = given_up.location().unwrap().unwrap();
             drop(given_up);

@@ -1,16 +1,16 @@
 //! A region of a file that all threads fill at once.
 //!
 //! Writes to one file wait for each other in the system. If the file is memory, as in /dev/shm, it is mapped instead.
-//! Then most of the time would go into allocating its pages: there are many of 4 KiB, all in one index, for which
-//! threads wait. So large pages are requested, by all threads, while keys are still being read and sorted.
+//! Then allocating its pages would take most of the time: there are many pages of 4 KiB, and threads wait for the one
+//! index of all pages. So all threads request large pages, while keys are still being read and sorted.
 //!
 //! ```text
 //!   pages        ├──────────────┤
 //!   keys         ├─ read ─┼─ sorted ─┼─ written ─┤
 //! ```
 //!
-//! If the system has no large pages, one thread requests small ones: one is faster than several, and it is fastest
-//! while no thread writes. Writes wait until all pages are allocated.
+//! If the system has no large pages, one thread requests small pages, which is faster than several threads. It is
+//! fastest while no thread writes. Writes wait until all pages are allocated.
 //!
 //! Pages are requested by a call that fails if there is no memory. A write to a page that the system cannot allocate
 //! would end the program.
@@ -32,7 +32,7 @@ use std::thread::{Builder, JoinHandle};
 
 /// Bytes of a region that justify requesting its pages.
 const WORTH_PAGES: u64 = 16 << 20;
-/// Bytes whose pages are requested at once.
+/// Bytes of a block, whose pages a thread requests at once.
 const BLOCK: usize = 16 << 20;
 /// The type of the file system of /dev/shm, TMPFS_MAGIC in Linux's magic.h.
 const MEMORY: FsWord = 0x0102_1994;
@@ -49,10 +49,11 @@ pub struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    /// The `bytes` bytes behind `file`, which is `begin` bytes long. Messages name it `path`.
+    /// The region of `bytes` bytes behind the end of `file`, which is `begin` bytes long. Messages name the file
+    /// `path`.
     ///
-    /// A file on a disk grows as it is written. If it had its length before, a failure of the system could leave zeros
-    /// where its keys were to be.
+    /// A file on a disk grows as it is written. If its length were set first, a failure of the system could leave zeros
+    /// in place of keys.
     pub fn new(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
         if is_in_memory(file) {
             file.set_len(begin + bytes)?;
@@ -60,7 +61,8 @@ impl<'a> Region<'a> {
         Self::within(path, file, begin, bytes)
     }
 
-    /// The `bytes` bytes from `begin` on of `file`, which has them if it is in memory. Messages name it `path`.
+    /// The region of `bytes` bytes of `file` from offset `begin` on. A file in memory already has this length. Messages
+    /// name the file `path`.
     pub fn within(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
         let pages = if is_in_memory(file) && bytes >= WORTH_PAGES {
             let range = begin as usize..(begin + bytes) as usize;
@@ -84,12 +86,12 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Whether a file is memory, which is mapped, so that the file needs its length first.
+/// Whether a file is in memory. Such a file is mapped, so that its length has to be set first.
 pub fn is_in_memory(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == MEMORY)
 }
 
-/// The pages of a file that is memory.
+/// The pages of a file in memory.
 #[derive(Debug)]
 struct Pages {
     shared: Arc<Shared>,
@@ -118,7 +120,7 @@ struct State {
 }
 
 impl Pages {
-    /// Starts to request the pages of `file` at `range`, `large` ones at first.
+    /// Starts to request the pages of `file` at `range`, at first large pages if `large`.
     fn of(file: File, mapping: Mapping, range: Range<usize>, large: bool) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             file,
@@ -158,7 +160,8 @@ impl Pages {
     fn write(&self, begin: usize, bytes: &[u8]) -> io::Result<()> {
         let Shared { mapping, .. } = &*self.shared;
         self.shared.wait()?;
-        // SAFETY: `wait` has returned, so that all pages are allocated, and only this thread writes these bytes.
+        // SAFETY: `wait` has returned without an error, so that all pages of the region are allocated. No two threads
+        // write the same bytes, because callers of `Region::write` write disjoint ranges.
         unsafe { mapping.write(begin, bytes) };
         mapping.leave(begin..begin + bytes.len());
         Ok(())
@@ -185,7 +188,7 @@ impl Shared {
         (begin < end).then(|| begin..end.min(begin + BLOCK))
     }
 
-    /// Has no more blocks requested.
+    /// Stops the requests for further blocks.
     fn stop(&self) {
         self.next.store(self.end, Ordering::Relaxed);
     }
@@ -199,14 +202,14 @@ impl Shared {
         Ok(())
     }
 
-    /// As [`request_all`](Self::request_all), until the system has no large pages.
+    /// Requests large pages, until all are allocated or the system has no more large pages.
     fn request_large(&self) -> rustix::io::Result<()> {
         while self.large.load(Ordering::Relaxed)
             && let Some(Range { start, end }) = self.next()
         {
             // The end of the file may be less than a large page.
             let large = start..end / LARGE_PAGE * LARGE_PAGE;
-            // Each large page takes the place of a small one.
+            // The system can only replace an allocated small page by a large page.
             for begin in large.clone().step_by(LARGE_PAGE) {
                 self.request_small(begin..begin + 1)?;
             }
@@ -221,7 +224,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Requests pages of 4 KiB for the bytes at `range`, where there are none yet.
+    /// Requests pages of 4 KiB for the bytes at `range` that have no pages yet.
     fn request_small(&self, range: Range<usize>) -> rustix::io::Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -282,7 +285,7 @@ mod tests {
     #[test]
     fn pages_of_a_dropped_region_are_requested_no_longer() {
         let file = tempfile::tempfile_in("/dev/shm").unwrap();
-        // More than there is memory.
+        // More bytes than the machine has memory.
         file.set_len(1 << 40).unwrap();
         for large in [true, false] {
             drop(pages(&file, 0, large));
@@ -296,7 +299,7 @@ mod tests {
         for large in [true, false] {
             let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
             file.as_file().set_len(3 * BLOCK as u64).unwrap();
-            // The system allocates no pages through a file that is open for reading only.
+            // The system allocates no pages through a file that is open only for reading.
             let reader = File::open(file.path()).unwrap();
             let pages = Pages::of(reader, Mapping::of(file.as_file()).unwrap(), 0..3 * BLOCK, large).unwrap();
             let error = pages.write(0, &[1]).unwrap_err();

@@ -1,14 +1,14 @@
-//! Replacing several files as one: all of them or none.
+//! Replacing several files as one operation: all files or none.
 //!
-//! First, all files are on their disks and have names. Then they replace the old ones, with nothing between. Every
-//! output but the last one keeps the old file under a temporary name until all are replaced:
+//! First, all new files are synced to their disks and get names. Then they replace the old files, one directly after
+//! the other. Every old file except the last is kept under a temporary name until all files are replaced:
 //!
 //! ```text
 //!   keys    exchange(temporary, target) ─► the temporary name is the old file's ─┐ undo: rename it back
 //!   values  rename(temporary, target)   ─► fails: undo the others                │ else: remove it
 //! ```
 //!
-//! Two runs that replace the same files do so one after the other, by a lock on the folder of the first file.
+//! A lock on the folder of the first file serializes two runs of gmerge that replace the same files.
 
 use super::temporary::{Name, Temporary};
 use crate::os::signals;
@@ -21,15 +21,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long to wait for a lock, which a run holds for some system calls only. A program that is no run of gmerge may
-/// hold it for longer.
+/// How long to wait for a lock. A run of gmerge holds it only for some system calls, but another program may hold it
+/// longer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long to wait until a lock is tried again.
+/// The interval between two attempts to take a lock.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Replaces the targets of complete outputs. If one of them replaces a file, or all are to be permanent, waits until
-/// files and names are on their disks. If a target cannot be replaced, all old files stay and no new ones are created;
-/// where a file system does not permit that, the error says so. No signal ends the program while only some targets are
+/// Replaces the targets of complete outputs. If an output replaces a file or must be permanent, waits until files and
+/// names are on their disks. If a target cannot be replaced, all old files stay and no new files are created. Where a
+/// file system does not permit that, the error says so. No signal ends the program while only some targets are
 /// replaced.
 pub fn replace_all(mut temporaries: Vec<Temporary>) -> Result<()> {
     temporaries.iter().try_for_each(Temporary::take_attributes)?;
@@ -57,14 +57,14 @@ pub fn replace_all(mut temporaries: Vec<Temporary>) -> Result<()> {
     if is_durable { folders.iter().try_for_each(|folder| folder.sync(&temporaries)) } else { Ok(()) }
 }
 
-/// Does something with all outputs, of which errors name the path.
+/// Calls `each` for every output. An error names the path of its output.
 fn each(temporaries: &[Temporary], each: impl Fn(&Temporary) -> io::Result<()>) -> Result<()> {
     temporaries.iter().try_for_each(|it| each(it).map_err(|error| Failure::io(&it.replacement.path, &error)))
 }
 
 fn replace_or_undo(temporaries: &mut [Temporary]) -> Result<()> {
     let _delay = signals::delay();
-    // Names that are not needed in the end are removed again.
+    // Names that turn out to be unnecessary are removed again.
     for temporary in temporaries.iter_mut().filter(|temporary| temporary.has_target()) {
         temporary.give_name().map_err(|error| Failure::io(&temporary.replacement.path, &error))?;
     }
@@ -84,8 +84,8 @@ fn replace_or_undo(temporaries: &mut [Temporary]) -> Result<()> {
     Ok(())
 }
 
-/// An error unless all of the outputs are where they belong. Another program, or a run that has not got the lock, may
-/// have replaced one of them.
+/// An error unless every output is at its target. Another program, or a run without the lock, may have replaced an
+/// output.
 fn check_group(temporaries: &[Temporary]) -> Result<()> {
     let is_lost = |temporary: &&Temporary| !temporary.is_target().unwrap_or(false);
     let Some(lost) = temporaries.iter().find(is_lost) else { return Ok(()) };
@@ -97,14 +97,14 @@ fn check_group(temporaries: &[Temporary]) -> Result<()> {
 /// The folder of an output.
 #[derive(Debug)]
 struct Folder {
-    /// The index of the output, or of the first of several in the folder.
+    /// The index of the first output in the folder.
     output: usize,
-    /// The folder, unless it may not be read.
+    /// The open folder. None if this process may not read it.
     file: Option<File>,
 }
 
 impl Folder {
-    /// The folders of the outputs, each once.
+    /// The folders of the outputs, without duplicates.
     fn open_all(temporaries: &[Temporary]) -> Result<Vec<Self>> {
         let mut folders: Vec<Self> = Vec::new();
         for (output, temporary) in temporaries.iter().enumerate() {
@@ -125,7 +125,8 @@ impl Folder {
         Ok(folders)
     }
 
-    /// Waits until no other run replaces files here, and has others wait. Where that is not possible, goes on without.
+    /// Locks the folder, after waiting for other runs that replace files there. Goes on without a lock where locking is
+    /// impossible.
     fn lock(&self) {
         let Some(file) = &self.file else { return };
         let begin = Instant::now();
@@ -136,15 +137,15 @@ impl Folder {
         }
     }
 
-    /// Lets other runs go on.
+    /// Unlocks the folder.
     fn unlock(&self) {
-        // An error if there is no lock.
+        // This fails if there is no lock.
         let _ = self.file.as_ref().map(|file| flock(file, FlockOperation::Unlock));
     }
 
     /// Waits until the new names in the folder are permanent. A folder that may not be read cannot be synced, and some
-    /// file systems do not support it: then their names are permanent if that is asked for, by way of the whole file
-    /// system.
+    /// file systems do not support syncing a folder. There the whole file system is synced if the user asked for
+    /// permanent output.
     fn sync(&self, temporaries: &[Temporary]) -> Result<()> {
         let Temporary { replacement, .. } = &temporaries[self.output];
         let synced = self.file.as_ref().map_or(Err(Errno::ACCESS), |file| retry_on_intr(|| fsync(file)));
@@ -163,26 +164,26 @@ impl Folder {
     }
 }
 
-/// An output whose target is replaced.
+/// An output that has replaced its target.
 #[derive(Debug)]
 struct Replaced {
     target: PathBuf,
     old: Old,
 }
 
-/// The file that was at the target before.
+/// The old file at the target.
 #[derive(Debug)]
 enum Old {
-    /// There was none.
+    /// There was no file.
     None,
-    /// It has another name, and is removed with that.
+    /// The file has another name, and is removed with that name.
     Kept(Name),
-    /// It is gone.
+    /// The file is gone.
     Gone,
 }
 
 impl Replaced {
-    /// Replaces the target of a file. Where the file system supports it, the old file is kept if `keep_old`.
+    /// Replaces the target of a file. If `keep_old` and the file system supports it, the old file is kept.
     fn by(temporary: &mut Temporary, keep_old: bool) -> io::Result<Self> {
         let target = temporary.replacement.file.clone();
         let old = match temporary.take_name()? {
@@ -217,7 +218,7 @@ fn replace(new: &Name, target: &Path) -> io::Result<Old> {
 /// Renames `new` to `target`, so that the old file gets another name.
 fn replace_keeping(new: Name, target: &Path) -> io::Result<Old> {
     match fs::symlink_metadata(target) {
-        // An exchange would accept it.
+        // The exchange would accept a directory.
         Ok(metadata) if metadata.is_dir() => return Err(Errno::ISDIR.into()),
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return new.rename(target).map(|()| Old::None),
@@ -230,7 +231,7 @@ fn replace_keeping(new: Name, target: &Path) -> io::Result<Old> {
     }
 }
 
-/// Does the same where files cannot be exchanged, by a hard link to the old file.
+/// Renames `new` to `target` where files cannot be exchanged. A hard link keeps the old file.
 fn replace_linked(new: &Name, target: &Path) -> io::Result<Old> {
     let folder = new.path().parent().unwrap_or(Path::new("."));
     match Name::create(folder, |path| fs::hard_link(target, path)) {
@@ -254,7 +255,7 @@ mod tests {
         temporary
     }
 
-    /// The same by a temporary name.
+    /// The temporary name of such a file.
     fn named(path: &Path) -> Name {
         let mut temporary = new(path);
         temporary.give_name().unwrap();
@@ -272,7 +273,7 @@ mod tests {
     fn all_are_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b", "c"].map(|name| folder.path().join(name));
-        // First none of the files exists, then one of them, then all.
+        // At first no file exists, then one file, then all files.
         for _ in 0..3 {
             let temporaries: Vec<_> = paths.iter().map(|path| new(path)).collect();
             replace_all(temporaries).unwrap();
@@ -349,7 +350,7 @@ mod tests {
     fn a_folder_that_cannot_be_synced_is_an_error_that_says_where_the_file_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
-        // What is open as a path only cannot be synced.
+        // A folder that is open only as a path cannot be synced.
         let file = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
         let failure = Folder { output: 0, file: Some(file.into()) }.sync(&[new(&path)]).unwrap_err();
         let (path, folder) = (path.display(), folder.path().display());

@@ -1,4 +1,4 @@
-//! Where output goes: a file that is created or replaced, or one that is written to as it is.
+//! The target of output: a file that is created or replaced, or an existing file that is written to directly.
 
 use super::attributes::Attributes;
 use super::identity::Identity;
@@ -18,14 +18,14 @@ const LINKS: usize = 40;
 const PROC: FsWord = 0x9fa0;
 /// The sticky bit of a folder's mode.
 const STICKY: u32 = 0o1000;
-/// The sticky bit of a folder that everyone may write to.
+/// The sticky bit and the permission for everyone to write to a folder.
 const STICKY_FOR_ALL: u32 = STICKY | 0o002;
 
-/// Where the output for a path goes. Nothing has been changed yet.
+/// The target of the output for a path. Nothing has been changed yet.
 #[derive(Debug)]
 pub enum Target {
-    /// Standard output, a file that is not regular, or an open one: bytes are written as they come. A regular file is
-    /// emptied first if `truncate`.
+    /// Standard output, a file that is not regular, or an open file: bytes are written directly, in order. A regular
+    /// file is emptied first if `truncate`.
     Through { file: File, truncate: bool },
     /// A regular file, or none yet.
     Replace(Replacement),
@@ -34,9 +34,9 @@ pub enum Target {
 /// A file to create or to replace.
 #[derive(Debug)]
 pub struct Replacement {
-    /// The path as it was given, for messages.
+    /// The path as the user gave it, for messages.
     pub(super) path: PathBuf,
-    /// The same with symbolic links followed.
+    /// The path with symbolic links followed.
     pub(super) file: PathBuf,
     /// The folder of `file`.
     pub(super) folder: PathBuf,
@@ -47,16 +47,16 @@ pub struct Replacement {
 }
 
 impl Target {
-    /// Finds out where the output for `path` goes, and whether the file can be written or replaced. `-` is standard
-    /// output. With `sync`, the output is to be permanent before it counts as written.
+    /// Finds the target of the output for `path`, and checks that it can be written or replaced. `-` is standard
+    /// output. With `sync`, the output must be permanent before it counts as written.
     pub fn find(path: &Path, sync: bool) -> Result<Self> {
         let failure = |error: io::Error| Failure::io(path, &error);
         if standard::is_output(path) {
-            // The shell has emptied a file, or has not because it is to be appended to.
+            // The shell has opened the file, and has emptied it unless the output is appended to it.
             return Self::through(path, standard::output().map_err(failure)?, false);
         }
-        // The system follows symbolic links here, or refuses to (proc(5), protected_symlinks). A file that may not be
-        // written to is an error even where its folder would permit to replace it.
+        // The system follows symbolic links here, or refuses to (proc(5), protected_symlinks). A file without write
+        // permission is an error, even if the permissions of its folder would allow replacing it.
         match File::options().write(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path) {
             Ok(file) => Self::existing(path, file, sync),
             Err(error) if error.kind() == ErrorKind::NotFound => Self::new(path, sync),
@@ -67,7 +67,7 @@ impl Target {
         }
     }
 
-    /// The target at `path`, which is open as `file`.
+    /// The target at `path`, where `file` is the open file.
     fn existing(path: &Path, file: File, sync: bool) -> Result<Self> {
         let failure = |error: io::Error| Failure::io(path, &error);
         let metadata = file.metadata().map_err(failure)?;
@@ -101,7 +101,7 @@ impl Target {
         Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old: None, sync }))
     }
 
-    /// The target at `path` that is written to as it is.
+    /// The target at `path` that is written to directly.
     fn through(path: &Path, file: File, truncate: bool) -> Result<Self> {
         if file.is_terminal() {
             let what = if standard::is_output(path) { "standard output is" } else { "is" };
@@ -116,7 +116,7 @@ impl Target {
         Ok(Self::Through { file, truncate })
     }
 
-    /// Whether the two are one file, of which the second output would leave nothing of the first. A terminal or
+    /// Whether both targets are the same file, so that the second output would overwrite the first. A terminal or
     /// /dev/null may be written to twice.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -129,7 +129,7 @@ impl Target {
                 let (Ok(here), Ok(there)) = (file.metadata(), fs::metadata(&replacement.file)) else { return false };
                 Identity::of(&here) == Identity::of(&there)
             }
-            // The names decide and not the files that have them now: two names of one file become two files.
+            // Names are compared and not the present files: two names of one file become two files.
             (Self::Replace(here), Self::Replace(there)) => {
                 let folder = |replacement: &Replacement| fs::metadata(&replacement.folder).map(|it| Identity::of(&it));
                 here.file.file_name() == there.file.file_name() && folder(here).ok() == folder(there).ok()
@@ -137,8 +137,9 @@ impl Target {
         }
     }
 
-    /// The file that is written to while inputs are read, so that it must not be one of them. None for a file that is
-    /// replaced when all is written, and for devices and sockets, where what is read and what is written differ.
+    /// The identity of a file that is written to while inputs are read, and that no input may be. None for a file that
+    /// is replaced when the output is complete. None for character devices and sockets, which do not read back the
+    /// written bytes.
     pub fn written_directly(&self) -> Option<Identity> {
         let Self::Through { file, .. } = self else { return None };
         let metadata = file.metadata().ok()?;
@@ -146,14 +147,14 @@ impl Target {
         (!kind.is_char_device() && !kind.is_socket()).then(|| Identity::of(&metadata))
     }
 
-    /// Whether what was written can be written again: that of a regular file, unless all bytes are appended to it.
+    /// Whether written bytes can be overwritten later: true for a regular file, unless it is open for appending.
     pub fn can_be_rewritten(&self) -> bool {
         let Self::Through { file, .. } = self else { return true };
         let appends = rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
         !appends && file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
-    /// The folder that a new file will be written to. None for a target that is written to directly.
+    /// The folder of the new file. None for a target that is written to directly.
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Through { .. } => None,
@@ -162,8 +163,9 @@ impl Target {
     }
 }
 
-/// The name that `path` stands for, of a file or of none yet. Its folder need not exist. None for a link of /proc,
-/// which stands for an open file. The system has followed the links itself if the file `is_open`.
+/// The path behind all symbolic links of `path`. Neither a file there nor its folder need exist. None for a link of
+/// /proc, which stands for an open file. If the file `is_open`, the system has followed the links itself, and links are
+/// not checked again.
 fn follow_links(path: &Path, is_open: bool) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -184,18 +186,18 @@ fn follow_links(path: &Path, is_open: bool) -> io::Result<Option<PathBuf>> {
     Err(Errno::LOOP.into())
 }
 
-/// Whether `link` may be somebody else's, who wants this user to create a file for it: the system's own rule, which it
-/// applies where it opens a file.
+/// Whether another user may have planted `link`, so that this user creates a file at its target. This is the rule of
+/// `protected_symlinks`, which the system applies when it opens a file.
 fn is_planted(folder: &Metadata, link: &Metadata) -> bool {
     folder.mode() & STICKY_FOR_ALL == STICKY_FOR_ALL && ![user(), folder.uid()].contains(&link.uid())
 }
 
-/// The user whose rights this process has.
+/// The effective user of this process.
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 fn folder_of(file: &Path) -> PathBuf {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -205,7 +207,7 @@ fn folder_of(file: &Path) -> PathBuf {
 }
 
 /// An error about `path` if the file there belongs to another user and its `folder` has the sticky bit. Root could
-/// replace it, and the new file would be that user's.
+/// replace the file, and the new file would belong to that user.
 pub(super) fn check_owner(path: &Path, folder: &Path, old: &Metadata) -> Result<()> {
     let is_sticky = fs::metadata(folder).map_err(|error| Failure::io(path, &error))?.mode() & STICKY != 0;
     if !is_sticky || old.uid() == user() {
@@ -229,8 +231,8 @@ fn check_folder(path: &Path, folder: &Path) -> Result<()> {
     })
 }
 
-/// An error about `path` if the regular file `file` cannot be renamed over: it is a mount point, or it belongs to
-/// another user in a folder with the sticky bit, or it has a flag such as "append only".
+/// An error about `path` if a rename cannot replace the regular file `file`. It may be a mount point, belong to another
+/// user in a folder with the sticky bit, or have a flag such as "append only".
 fn check_replaceable(path: &Path, file: &Path) -> Result<()> {
     if is_mount_point(file) {
         return Err(Failure::file(
@@ -238,8 +240,8 @@ fn check_replaceable(path: &Path, file: &Path) -> Result<()> {
             "is a mount point, expected a file that can be replaced: write to another file",
         ));
     }
-    // rmdir(2) never removes a file. The system refuses it with ENOTDIR, but not before it has checked that this
-    // process may remove the name, by the rules for rename(2).
+    // rmdir(2) never removes a file. The system refuses with ENOTDIR, but first it checks whether this process may
+    // remove the name, by the rules for rename(2).
     match rustix::fs::unlinkat(CWD, file, AtFlags::REMOVEDIR) {
         Err(error @ (Errno::PERM | Errno::ACCESS | Errno::ROFS)) => {
             let error = os_message(&error.into());

@@ -1,8 +1,8 @@
-//! The file that an output is in until it is complete.
+//! The temporary file that holds an output until it is complete.
 //!
-//! Where the file system supports `O_TMPFILE`, the file is unnamed, so that nothing is left of it however the program
-//! ends, and gets a name only for the moment in which it replaces the old file. Elsewhere it has a name in the same
-//! folder from the start, which is removed when a signal ends the program.
+//! Where the file system supports `O_TMPFILE`, the file is unnamed, so that nothing remains of it however the program
+//! ends. It gets a name only for the moment when it replaces the old file. Elsewhere it has a name in the same folder
+//! from the start. A signal that ends the program removes this name.
 
 use super::attributes::Attributes;
 use super::identity::Identity;
@@ -18,10 +18,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Names to try before a folder counts as one that has all of them.
+/// Names to try before creating a temporary file fails.
 const NAMES: usize = 1000;
 
-/// A file that will replace another, or that will be new. Dropping it removes it.
+/// A file that will replace another file or create a new one. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct Temporary {
     pub(super) replacement: Replacement,
@@ -36,14 +36,15 @@ impl Temporary {
         Self::create_with(replacement, unnamed)
     }
 
-    /// The same, with a name, by which programs on other machines can open it.
+    /// Creates an empty file with a name, so that programs on other machines can open it.
     pub fn create_named(replacement: Replacement) -> Result<Self> {
         Self::create_with(replacement, |_, _| Err(ErrorKind::Unsupported.into()))
     }
 
-    /// Creates the file by `unnamed` or, if that fails, with a name.
+    /// Creates the file by `unnamed`. If that fails, creates it with a name.
     fn create_with(replacement: Replacement, unnamed: impl FnOnce(&Path, u32) -> io::Result<File>) -> Result<Self> {
-        // A new file has the mode that any new file has. The content of an old one must not become visible to others.
+        // A new file has the default mode. The new content of an old file must not become visible to more users, so
+        // only the owner has access at first.
         let mode = if replacement.old.is_some() { 0o600 } else { 0o666 };
         let folder = &replacement.folder;
         let created = unnamed(folder, mode).map(|file| (file, None)).or_else(|_| {
@@ -57,7 +58,8 @@ impl Temporary {
         Ok(Self { replacement, file, name })
     }
 
-    /// A path at which other programs on this machine can open the file, and on others if it has a name.
+    /// A path by which programs on this machine can open the file. If the file has a name, programs on other machines
+    /// can, too.
     pub fn path(&self) -> PathBuf {
         match &self.name {
             Some(name) => name.path().to_owned(),
@@ -75,8 +77,8 @@ impl Temporary {
         &self.file
     }
 
-    /// Gives the file the attributes of the one that it replaces, if there is one. They may have changed since the work
-    /// began.
+    /// Gives the file the attributes of the file that it replaces, if there is one. These attributes may have changed
+    /// since the work began.
     pub(super) fn take_attributes(&self) -> Result<()> {
         let Replacement { path, file, folder, old, sync: _ } = &self.replacement;
         let current = match fs::symlink_metadata(file) {
@@ -90,14 +92,14 @@ impl Temporary {
         applied.map_err(|error| Failure::io(path, &error))
     }
 
-    /// Whether the file has to be on its disk before it gets its name: where it replaces a file, so that a failure of
-    /// the system leaves one of the two, and where that is wanted. That holds for files with temporary names, too:
-    /// network file systems do not support unnamed files, and tell of some errors no sooner than then.
+    /// Whether the file must be on its disk before it gets its name. It must if it replaces a file, so that a failure
+    /// of the system leaves the old or the new file, and if the user asks for it. It also must if it has a temporary
+    /// name: network file systems do not support unnamed files, and report some errors only when a file is synced.
     pub(super) fn must_be_durable(&self) -> bool {
         self.replacement.sync || self.replacement.old.is_some() || self.name.is_some() || self.has_target()
     }
 
-    /// Whether there is a file to replace now.
+    /// Whether there is a file at the target now.
     pub(super) fn has_target(&self) -> bool {
         fs::symlink_metadata(&self.replacement.file).is_ok()
     }
@@ -116,13 +118,14 @@ impl Temporary {
         Ok(())
     }
 
-    /// The temporary name of the file. Without one, the file is made the target, and gets one only if that exists.
+    /// The temporary name of the file. An unnamed file is linked directly to the target, and returns None. It gets a
+    /// temporary name only if the target exists.
     pub(super) fn take_name(&mut self) -> io::Result<Option<Name>> {
         if self.name.is_none() {
             match link(&self.file, &self.replacement.file) {
                 Ok(()) => return Ok(None),
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-                // Another program has just created it.
+                // Another program has just created the target.
                 Err(_) => {
                     self.file.sync_all()?;
                     self.give_name()?;
@@ -139,7 +142,8 @@ fn options(mode: u32) -> fs::OpenOptions {
     options
 }
 
-/// Creates an unnamed file that [`link`] can name. An error if the system does not support one of the two.
+/// Creates an unnamed file that [`link`] can name. An error if the system does not support unnamed files, or linking
+/// them.
 fn unnamed(folder: &Path, mode: u32) -> io::Result<File> {
     let file = options(mode).custom_flags(OFlags::TMPFILE.bits() as i32).open(folder)?;
     fs::symlink_metadata(descriptor(&file))?;
@@ -189,7 +193,7 @@ impl Name {
         fs::rename(&self.0, target)
     }
 
-    /// Leaves the file where it is.
+    /// Keeps the file under this name, which is no longer removed.
     pub fn keep(mut self) -> PathBuf {
         signals::unregister(&self.0);
         std::mem::take(&mut self.0)

@@ -1,22 +1,23 @@
-//! The files of the keys' values.
+//! The files of values.
 
 use super::{Concatenation, Input, Output};
 use crate::say::error::{Failure, Result, name};
 use std::path::Path;
 
-/// The values of a command's keys, and where those of the output go.
+/// The values of a command's keys, and the output for values.
 #[derive(Debug)]
 pub struct Values<I> {
-    /// Where they are read.
+    /// The input of values.
     pub input: I,
-    /// Where they are written.
+    /// The output of values.
     pub output: Output,
 }
 
-/// A file of keys, or several that are read as one, and the file of their values, which has that many bytes.
+/// A file of keys, or several files that are read as one, and the file of their values, with its length in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Side<'a> {
     keys_path: &'a Path,
+    is_of_several: bool,
     keys: u64,
     values: &'a Input,
     bytes: u64,
@@ -25,11 +26,15 @@ struct Side<'a> {
 impl Side<'_> {
     /// Bytes of a value, if there are keys. A value is one row of an array, or several.
     fn width(&self) -> Result<Option<u64>> {
-        let Self { keys_path, keys, values, bytes } = *self;
-        let (keys_name, failure) = (name(keys_path), |expected| Err(Failure::file(values.path(), expected)));
+        let Self { keys_path, is_of_several, keys, values, bytes } = *self;
+        let keys_name = if is_of_several { "all inputs".to_owned() } else { name(keys_path) };
+        let failure = |expected| Err(Failure::file(values.path(), expected));
         if keys == 0 {
             if bytes > 0 {
-                return failure(format!("has {bytes} bytes, expected none: {keys_name} has no keys"));
+                return failure(format!(
+                    "has {bytes} bytes, expected none: {keys_name} {} no keys",
+                    if is_of_several { "have" } else { "has" }
+                ));
             }
             return Ok(None);
         }
@@ -50,19 +55,20 @@ impl Side<'_> {
     }
 }
 
-/// Bytes of a value, which is the same for all files; 0 where there are no keys at all. There is a number of `keys` for
-/// each of `inputs`, and a number of `bytes` for each of `values`. One file may hold the values of all inputs.
+/// Bytes of a value, which all files have in common, or 0 if there are no keys. `keys` has the number of keys of each
+/// input, and `bytes` the length of each file of values. One file may hold the values of all inputs.
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
     if let ([values], [bytes], [first, ..]) = (values, bytes, inputs) {
         let keys = keys.iter().sum();
-        let side = Side { keys_path: first.path(), keys, values, bytes: *bytes };
+        let is_of_several = inputs.len() > 1;
+        let side = Side { keys_path: first.path(), is_of_several, keys, values, bytes: *bytes };
         return Ok(side.width()?.unwrap_or(0) as usize);
     }
     let files = inputs.iter().map(Input::path).zip(values);
     let sides = files.zip(keys.iter().zip(bytes));
     let mut found: Option<(Side, u64)> = None;
     for ((keys_path, values), (&keys, &bytes)) in sides {
-        let b = Side { keys_path, keys, values, bytes };
+        let b = Side { keys_path, is_of_several: false, keys, values, bytes };
         match (found, b.width()?) {
             (Some((a, of_a)), Some(of_b)) if of_a != of_b => {
                 return Err(Failure::new(format!(
@@ -92,7 +98,7 @@ pub fn known_width(inputs: &[Input], size: usize, values: &[Input]) -> Result<Op
 }
 
 impl Values<Concatenation> {
-    /// Bytes of a value of `keys`, which have `size` bytes each, if all lengths are known.
+    /// Bytes of a value, if all lengths are known. Each of `keys` has `size` bytes.
     pub fn known_width(&self, keys: &Concatenation, size: usize) -> Result<Option<usize>> {
         known_width(keys.inputs(), size, self.input.inputs())
     }

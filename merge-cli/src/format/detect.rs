@@ -1,18 +1,19 @@
-//! Which format a file is in: its first bytes tell for an input, its extension for an output, and `--format` for both.
+//! Detection of a file's format: by the first bytes of an input, by the extension of an output, and by `--format` for
+//! both.
 
 use super::{Format, arrow, npy};
 use crate::say::error::{Failure, Result};
 use std::path::Path;
 
-/// First bytes of an input from which its format can be told. A shorter input has fewer.
+/// Length of the prefix of an input that shows its format, in bytes. A shorter input has fewer.
 pub const PREFIX: usize = 256;
 
-/// What files of Feather's first version begin with, which have nothing in common with Arrow's.
+/// The first bytes of a file in Feather's first version, which has nothing in common with Arrow's formats.
 const FEATHER_1: &[u8] = b"FEA1";
 
-/// The name of a format of numbers that lines of text hold.
+/// The name of a format with numbers as lines of text.
 const TEXT: &str = "text";
-/// The extensions of formats that are not read and written here, and the formats' names.
+/// The extensions and names of formats that this program does not support.
 const FOREIGN: [(&[&str], &str); 14] = [
     (&["parquet", "pq"], "Parquet"),
     (&["csv", "tsv"], "CSV"),
@@ -30,10 +31,10 @@ const FOREIGN: [(&[&str], &str); 14] = [
     (&["zip", "tar", "tgz", "7z"], "archives"),
 ];
 
-/// What a file holds, for messages about the extension of a raw one.
+/// The content of a file, for messages about the extension of a raw file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Keys or records. If `is_typed`, the command line says of which type.
+    /// Keys or records. If `is_typed`, the command line gives their type.
     Keys { is_typed: bool },
     /// The values of keys.
     Values,
@@ -43,9 +44,9 @@ pub enum Content {
 
 /// The format of the input at `path` that begins with `first`: [`PREFIX`] bytes, or all of a shorter input.
 ///
-/// `forced` is the format that the command line gives for the input, if it does. The content must agree with it, unless
-/// it is [`Format::Raw`]. An extension of a format that is not read here is an error unless the command line says what
-/// a raw file holds. Either form of Arrow's is found where the other one is expected: the content tells them apart.
+/// `forced` is the format that the command line gives for the input. The content must agree with it, unless it is
+/// [`Format::Raw`]. An extension of an unsupported format is an error, unless the command line gives the type of a raw
+/// file. An Arrow stream is accepted in place of an Arrow file and vice versa, because the content tells them apart.
 pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Content) -> Result<Format> {
     if forced == Some(Format::Raw) {
         return Ok(Format::Raw);
@@ -66,7 +67,8 @@ pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Conten
     }
 }
 
-/// The format of the output at `path`: `forced`, if the command line gives one, or else that of the extension.
+/// The format of the output at `path`: `forced`, if the command line gives a format, otherwise the format of the
+/// extension.
 ///
 /// # Errors
 ///
@@ -78,8 +80,8 @@ pub fn of_output(path: &Path, forced: Option<Format>) -> Result<Format> {
     }
 }
 
-/// The format of the values' output at `path`: that of the extension. `forced` is the format that the command line
-/// gives for keys: if it is raw, an extension of a format that this program does not write is no error.
+/// The format of the output of values at `path`, by its extension. `forced` is the format that the command line gives
+/// for keys. If it is raw, the extension of an unsupported format is no error.
 pub fn of_values(path: &Path, forced: Option<Format>) -> Result<Format> {
     match Format::of_extension(path).or(forced.filter(|format| *format == Format::Raw)) {
         Some(format) => Ok(format),
@@ -88,7 +90,7 @@ pub fn of_values(path: &Path, forced: Option<Format>) -> Result<Format> {
 }
 
 impl Format {
-    /// The format with a header that the extension of `path` stands for.
+    /// The format of the extension of `path`, if it has a header.
     pub fn of_extension(path: &Path) -> Option<Self> {
         match &*extension(path)? {
             "npy" => Some(Self::Npy),
@@ -98,7 +100,7 @@ impl Format {
         }
     }
 
-    /// Whether a file of this format may hold `found`.
+    /// Whether content in the format `found` is accepted where this format is expected.
     fn reads(self, found: Self) -> bool {
         let is_arrow = |format| matches!(format, Self::Arrow | Self::Arrows);
         self == found || is_arrow(self) && is_arrow(found)
@@ -139,12 +141,12 @@ fn unlike(path: &Path, first: &[u8], expected: Format, is_forced: bool) -> Failu
     Failure::file(path, format!("{found}, expected {expected}{hint}"))
 }
 
-/// The error that the extension of `path` stands for a format that is not read and written here, if it does.
+/// The error for the extension of an unsupported format, if `path` has one.
 fn foreign(path: &Path, content: Content, hint: &str) -> Option<Failure> {
     let extension = extension(path)?;
     let (_, name) = FOREIGN.iter().find(|(extensions, _)| extensions.contains(&&*extension))?;
     let expected = match content {
-        // Lines of one length are values as they are.
+        // Lines of equal length can be raw values.
         Content::Values if *name == TEXT => return None,
         Content::Values => "expected .npy, .arrow, .arrows, or another extension for raw values",
         Content::Keys { .. } | Content::Offsets => {
@@ -174,7 +176,7 @@ mod tests {
     const FORCED: [Option<Format>; 5] =
         [None, Some(Format::Raw), Some(Format::Npy), Some(Format::Arrow), Some(Format::Arrows)];
 
-    /// Contents and the formats that they are in.
+    /// Contents and their formats.
     fn contents() -> [(Vec<u8>, Format); 8] {
         let column = arrow::Column::new("keys", crate::spec::KeyType::U32).unwrap();
         let mut stream = Vec::new();
@@ -245,7 +247,7 @@ mod tests {
                     (detect(b"12345678", None, Content::Offsets), "save it as .npy"),
                     (of_output(path, None), "--format raw"),
                 ];
-                // Text of one length are values.
+                // Lines of equal length can be raw values.
                 let of_values = [detect(b"12345678", None, Content::Values), of_values(path, None)];
                 match *extension {
                     "txt" => assert!(of_values.iter().all(|found| matches!(found, Ok(Format::Raw)))),
@@ -261,7 +263,7 @@ mod tests {
                 assert_eq!(detect(b"12345678", raw, Content::Values).unwrap(), Format::Raw);
                 assert_eq!(super::of_values(path, raw).unwrap(), Format::Raw);
                 assert_eq!(detect(b"12345678", None, Content::Keys { is_typed: true }).unwrap(), Format::Raw);
-                // A header knows better than the name.
+                // A header takes precedence over the name.
                 assert_eq!(detect(npy::MAGIC, None, KEYS).unwrap(), Format::Npy);
                 for forced in FORCED.into_iter().flatten() {
                     assert_eq!(of_output(path, Some(forced)).unwrap(), forced);

@@ -1,4 +1,4 @@
-//! Headers with random damage: each is an error in one line, or describes what is in the file.
+//! Headers with random damage. Each header is an error of one line, or its description fits the file.
 
 use super::arrow::tests::{file_of, written};
 use super::arrow::{Column, Layout, Stream};
@@ -11,11 +11,11 @@ use std::path::Path;
 /// Damaged headers of each kind.
 const RUNS: usize = 3000;
 
-/// A source of random numbers, and what they start from.
+/// A generator of random numbers, with its state.
 struct Random(u64);
 
 impl Random {
-    /// Starts from `GMERGE_TEST_SEED`, or else from the time, and prints it.
+    /// Takes the seed from `GMERGE_TEST_SEED`, otherwise from the clock, and prints it.
     fn new() -> Self {
         let seed = std::env::var("GMERGE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_micros() as u64));
@@ -29,8 +29,8 @@ impl Random {
         ((self.0 >> 33) % end as u64) as usize
     }
 
-    /// `good` with one to four changes: a byte, an integer of 4 bytes, a bit, a part removed, repeated or moved, or the
-    /// end cut off.
+    /// `good` with one to four changes. A change replaces a byte or an integer of 4 bytes, flips a bit, removes,
+    /// repeats or moves a range, or cuts off the end.
     fn damage(&mut self, good: &[u8]) -> Vec<u8> {
         let mut bytes = good.to_vec();
         for _ in 0..1 + self.below(4) {
@@ -60,14 +60,14 @@ impl Random {
     }
 }
 
-/// A message is one line that names the file.
+/// Checks that a message is one line and names the file.
 #[track_caller]
 fn check_failure(failure: &Failure) {
     let message = failure.message().unwrap();
     assert!(message.starts_with("x: ") && message.len() < 500 && !message.contains('\n'), "{message}");
 }
 
-/// Parts are inside a file of this length.
+/// Checks that parts are inside a file of this length.
 #[track_caller]
 fn check_parts(parts: &[Part], key_type: KeyType, length: u64) {
     for Part { begin, length: part } in parts {
@@ -132,7 +132,7 @@ fn damaged_arrow_files_and_streams() {
     }
 }
 
-/// A pipe gives no more keys than it has bytes.
+/// Checks that reading a pipe gives no more keys than the pipe has bytes.
 fn check_pipe(bytes: &[u8], format: Format) {
     let mut keys = vec![0; bytes.len() + 1];
     match Stream::begin(Path::new("x"), bytes, format).and_then(|mut stream| stream.read(&mut keys)) {

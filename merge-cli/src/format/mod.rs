@@ -1,15 +1,15 @@
-//! How files hold keys. The modules here know headers, and nothing of inputs and outputs.
+//! The formats of files. These modules read and write headers, and do not depend on inputs and outputs.
 //!
 //! ```text
 //!        begins with         type of the keys          byte order
-//! raw    the first key       --type or the extension   an extension such as .u32be, or --endian, or else little endian
+//! raw    the first key       --type or the extension   an extension such as .u32be, --endian, or little endian
 //! npy    "\x93NUMPY"         the header                the header
 //! arrow  "ARROW1"            the footer                little endian
 //! arrows a schema's message  that message              little endian
 //! ```
 //!
-//! The format of an input is told by its first bytes, that of an output by its extension; `--format` overrules both.
-//! Keys lie behind a header as they do in a raw file, so that all formats are read straight to where the keys are
+//! The first bytes of an input determine its format, and the extension of an output. `--format` overrules both. Keys
+//! behind a header are stored as in a raw file. So keys of all formats are read directly into the memory where they are
 //! sorted, and written from there.
 
 pub mod arrow;
@@ -27,28 +27,29 @@ use crate::say::error::{Failure, Result};
 use crate::spec::KeyType;
 use std::path::Path;
 
-/// Where keys lie in a file, one after the other.
+/// A range of a file with contiguous keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The offset of the first, in bytes.
+    /// The offset of the first key, in bytes.
     pub begin: u64,
-    /// Bytes of all.
+    /// Length of all keys, in bytes.
     pub length: u64,
 }
 
-/// The byte order of the raw file at `path`: that of its extension, or `given` by `--endian`, or else little endian.
+/// The byte order of the raw file at `path`: from its extension, otherwise `given` by `--endian`, otherwise little
+/// endian.
 pub fn endian_of_raw(path: &Path, given: Option<Endian>) -> Endian {
     named_endian(path, given).unwrap_or(Endian::Little)
 }
 
-/// The byte order of a file at `path` that its extension names, or else `given` by `--endian`.
+/// The byte order in the extension of the file at `path`, otherwise `given` by `--endian`.
 fn named_endian(path: &Path, given: Option<Endian>) -> Option<Endian> {
     let extension = KeyType::of_extension(path).and_then(|(_, endian)| endian);
     extension.or(given)
 }
 
-/// The byte order of an output at `path` in that format: the one that is [named](named_endian), or else for an .npy
-/// file that of the input it comes from.
+/// The byte order of an output at `path` in this format: the [named](named_endian) byte order. Without one, an .npy
+/// file has the byte order of its input.
 pub fn endian_of_output(path: &Path, format: Format, given: Option<Endian>, input: Option<Endian>) -> Endian {
     match format {
         Format::Raw => endian_of_raw(path, given),
@@ -57,22 +58,22 @@ pub fn endian_of_output(path: &Path, format: Format, given: Option<Endian>, inpu
     }
 }
 
-/// The description that a file has around its keys, values or records.
+/// The metadata around the keys, values or records of a file.
 #[derive(Clone, Debug)]
 pub enum Container {
-    /// None.
+    /// No metadata.
     Raw,
-    /// NumPy's header, of an array of such rows.
+    /// NumPy's header of an array of these rows.
     Npy(npy::Rows),
-    /// NumPy's header, with the dtype of bytes that have no type.
+    /// NumPy's header with the dtype of untyped bytes.
     Void,
-    /// Arrow's messages, in this format, of such a column.
+    /// Arrow's messages of this column, in this format.
     Arrow(Format, arrow::Column),
 }
 
 impl Container {
-    /// For keys of that type in an output at `path`. `number` is the dtype and `column` the column of the inputs, if
-    /// they have one.
+    /// The container for keys of this type in an output at `path`. `number` is the dtype of the inputs and `column`
+    /// their column, if they have one.
     pub fn of_keys(
         path: &Path,
         format: Format,
@@ -111,7 +112,7 @@ impl Container {
         }
     }
 
-    /// Whether the items lie one after the other behind the header.
+    /// Whether the items are contiguous behind the header.
     pub fn is_contiguous(&self) -> bool {
         !matches!(self, Self::Arrow(..))
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 pub struct How {
     pub unique: bool,
-    /// Whether the exit code alone tells.
+    /// Whether only the exit code reports the result.
     pub silent: bool,
 }
 

@@ -1,11 +1,11 @@
-//! The type of the keys: `--type`, or what the headers and extensions of the files tell.
+//! The type of the keys: from `--type`, or from the headers and extensions of the files.
 
 use crate::say::error::{Failure, Result, name};
 use crate::say::report;
 use crate::spec::KeyType;
 use std::path::Path;
 
-/// A file that may tell the type of the keys.
+/// A file with possible evidence of the type of the keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     path: &'a Path,
@@ -13,7 +13,7 @@ pub struct Source<'a> {
     by: Evidence,
 }
 
-/// The part of a file that tells a type.
+/// The evidence of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
     Header,
@@ -35,14 +35,14 @@ impl<'a> Source<'a> {
         Self { path, told: KeyType::of_extension(path).map(|(key_type, _)| key_type), by: Evidence::Extension }
     }
 
-    /// A header of the file at `path`, which says that its keys are of this type.
+    /// A header of the file at `path`, with this type of keys.
     pub fn header(path: &'a Path, key_type: KeyType) -> Self {
         Self { path, told: Some(key_type), by: Evidence::Header }
     }
 }
 
-/// The type that `--type` gives or, without it, the headers and extensions of `sources`. One of them is enough, and all
-/// that tell a type must tell the same. `--type` overrules extensions, but no header.
+/// The type in `--type`, otherwise in the headers and extensions of `sources`. One source with a type suffices, and all
+/// types must agree. `--type` overrules extensions, but no header.
 pub fn decide(given: Option<KeyType>, sources: &[Source]) -> Result<KeyType> {
     if let Some(given) = given {
         let mut headers = sources.iter().filter(|source| source.by == Evidence::Header);
@@ -70,7 +70,7 @@ pub fn decide(given: Option<KeyType>, sources: &[Source]) -> Result<KeyType> {
     Ok(key_type)
 }
 
-/// The error of files of which none tells a type.
+/// The error of files without any evidence of a type.
 fn unknown(sources: &[Source]) -> Failure {
     let extensions = KeyType::names().replace(", ", ", .");
     let hint = format!("no extension tells the type of its keys (.{extensions} would): name it with --type");
@@ -80,7 +80,7 @@ fn unknown(sources: &[Source]) -> Failure {
     }
 }
 
-/// The error of two files that tell different types.
+/// The error of two files with different types.
 fn contradiction(other: &Source, there: KeyType, source: &Source, here: KeyType) -> Failure {
     let (other_name, other_by, source_name, by) = (name(other.path), other.by, name(source.path), source.by);
     let by_its = if by == other_by { String::new() } else { format!(" by its {}", by.name()) };

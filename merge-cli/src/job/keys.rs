@@ -18,26 +18,25 @@ use merge_host::{SortKernel, SortOrder};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// The order that `--reverse` or its absence asks for.
+/// The order by `--reverse`.
 pub fn order_of(reverse: bool) -> SortOrder {
     if reverse { SortOrder::Descending } else { SortOrder::Ascending }
 }
 
-/// Flags about keys: how they are read and written.
+/// The flags about reading and writing keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyFlags {
     pub key_type: Option<KeyType>,
     pub endian: Option<Endian>,
     pub format: Option<Format>,
     pub order: SortOrder,
-    /// Whether a flag says what raw files hold: the type of keys, or records.
+    /// Whether a flag gives the content of raw files: the type of keys, or records.
     pub is_typed: bool,
 }
 
 impl KeyFlags {
-    /// The format to read the file at `path` in, if its first bytes do not decide. `--format raw` is also about an
-    /// output, so that it must not overrule a name such as `keys.npy`, or the header of a stream that has no other
-    /// type.
+    /// The forced format of the input at `path`, if any. `--format raw` also concerns the output. So it must not
+    /// overrule a name such as `keys.npy`, or the header of standard input if no flag gives a type.
     fn input_format(&self, path: &Path) -> Option<Format> {
         let is_untyped_stream = path == Path::new("-") && self.key_type.is_none();
         let is_raw = Format::of_extension(path).is_none() && !is_untyped_stream;
@@ -53,7 +52,7 @@ impl KeyFlags {
 
     /// Opens files of keys and reads their headers.
     pub fn open_all(&self, paths: &[PathBuf]) -> Result<Vec<Input>> {
-        // Where not all can be open at once, each is opened again when it is read.
+        // If not all files can be open at once, each is opened again when it is read.
         let all_at_once = limits::open_files(paths.len()) == paths.len();
         let open = |path: &PathBuf| {
             let mut input = self.open(path)?;
@@ -65,7 +64,7 @@ impl KeyFlags {
         paths.iter().map(open).collect()
     }
 
-    /// Decides the type of the keys of `inputs`, and of `output` if it holds such keys, and has the inputs encode them.
+    /// Decides the type of the keys of `inputs`, and of `output` if it holds these keys. Sets the coding of the inputs.
     pub fn decide(&self, inputs: &mut [Input], output: Option<&Path>) -> Result<KeyType> {
         if let Some(input) = inputs.iter().find(|input| input.header_record().is_some()) {
             let what =
@@ -88,7 +87,7 @@ impl KeyFlags {
         Ok(key_type)
     }
 
-    /// The output of keys of that type, which come from `inputs`.
+    /// The output of keys of this type from `inputs`.
     pub fn output(&self, target: OutputTarget, key_type: KeyType, inputs: &[Input]) -> Result<Output> {
         let path = target.path();
         let format = format::of_output(path, self.format)?;
@@ -105,8 +104,8 @@ impl KeyFlags {
         Stats::begin(op, key_type.name(), key_type.size(), format)
     }
 
-    /// Opens the files of the values of the keys of `inputs`, which have `size` bytes each, and prepares the output for
-    /// them. `keys_output` is where the keys go, and `count` how many files of values there have to be.
+    /// Opens the files of values for the keys of `inputs`, of `size` bytes each, and prepares the output of values.
+    /// `keys_output` is the output of the keys, and `count` the expected number of files of values.
     pub fn open_values(
         &self,
         paths: &[PathBuf],
@@ -116,7 +115,7 @@ impl KeyFlags {
         keys_output: &Output,
         count: ValueFiles,
     ) -> Result<Option<Values<Vec<Input>>>> {
-        // clap asks for both flags or none.
+        // clap requires both flags or neither.
         let (Some(_), Some(target)) = (paths.first(), target) else { return Ok(None) };
         count.check(paths.len(), inputs.len())?;
         let files = inputs.len() + paths.len();
@@ -143,19 +142,19 @@ impl KeyFlags {
     }
 }
 
-/// How many files of values there have to be.
+/// The expected number of files of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueFiles {
-    /// One for all files of keys, or one for each.
+    /// One file for all files of keys, or one for each.
     OneOrEach,
-    /// One for each, as the command has it.
+    /// One for each file of keys, as the command requires.
     Each,
-    /// One for each, because of the flag `--merge`.
+    /// One for each file of keys, as the flag `--merge` requires.
     EachByMerge,
 }
 
 impl ValueFiles {
-    /// An error unless there may be that many files of values for that many files of keys.
+    /// An error unless `values` files of values are valid for `keys` files of keys.
     fn check(self, values: usize, keys: usize) -> Result<()> {
         if values == keys || self == Self::OneOrEach && values == 1 {
             return Ok(());
@@ -169,7 +168,7 @@ impl ValueFiles {
     }
 }
 
-/// An error if the headers of two files of `what` tell different dtypes: an output has one.
+/// An error if the headers of two files of `what` have different dtypes, because an output has only one.
 fn check_same<'a, D: PartialEq + Display>(what: &str, mut told: impl Iterator<Item = (&'a Input, D)>) -> Result<()> {
     let Some((first, expected)) = told.next() else { return Ok(()) };
     let Some((other, found)) = told.find(|(_, found)| *found != expected) else { return Ok(()) };
@@ -179,8 +178,8 @@ fn check_same<'a, D: PartialEq + Display>(what: &str, mut told: impl Iterator<It
     )))
 }
 
-/// The container of values in an output at `path` of that format. The dtype is that of all files of values, if each has
-/// one.
+/// The container of values in an output at `path` of this format. It has the common dtype of all files of values, if
+/// each file has a dtype.
 fn container_of_values(path: &Path, format: Format, values: &[Input]) -> Result<Container> {
     let told: Option<Vec<Rows>> = values.iter().map(Input::rows).collect();
     let rows = told.and_then(|rows| rows.into_iter().next());
@@ -201,7 +200,7 @@ fn container_of_values(path: &Path, format: Format, values: &[Input]) -> Result<
     })
 }
 
-/// What a command may use, by its flags.
+/// The resources that the flags of a command allow.
 pub fn resources(processors: impl Into<Processors>, threads: Option<usize>, memory: MemoryArgs) -> Resources {
     let MemoryArgs { memory, tmp_dir, batch_size } = memory;
     Resources {
@@ -215,7 +214,7 @@ pub fn resources(processors: impl Into<Processors>, threads: Option<usize>, memo
 }
 
 impl EngineArgs {
-    /// Where to compute.
+    /// The engine and the GPUs.
     ///
     /// # Errors
     /// If GPUs are named for the CPU.
@@ -229,7 +228,7 @@ impl EngineArgs {
 }
 
 impl CommonArgs {
-    /// The flags about keys among these, with those that stand elsewhere.
+    /// The flags about keys: these flags, with the given format and order.
     pub fn key_flags(&self, format: Option<Format>, order: SortOrder) -> KeyFlags {
         let Self { key_type, endian, parallel: _, stats: _ } = self;
         KeyFlags { key_type: *key_type, endian: *endian, format, order, is_typed: key_type.is_some() }

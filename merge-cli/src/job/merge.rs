@@ -11,14 +11,14 @@ use crate::spec::{Kernel, StatsFormat};
 use merge_host::{MergeKernel, SetOperation};
 use std::path::PathBuf;
 
-/// How to merge whole files.
+/// Flags of a merge of whole files.
 #[derive(Clone, Copy, Debug)]
 pub struct Flags {
     pub flags: KeyFlags,
     pub assume_sorted: bool,
     pub unique: bool,
     pub verify: bool,
-    /// For two files.
+    /// The kernel for two files.
     pub kernel: Option<Kernel>,
     pub value_files: ValueFiles,
 }
@@ -60,7 +60,7 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     job(flags, &inputs, &values, target, values_target, resources, stats)
 }
 
-/// The job of a merge of the files at `inputs`, with the files of their values if there are any.
+/// The job of a merge of the files at `inputs`, with the files of their values, if any.
 pub fn job(
     flags: Flags,
     inputs: &[PathBuf],
@@ -95,7 +95,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let runs = match &offsets[..] {
         [a, b] => BatchRuns::Between([Offsets::open(a, common.endian)?, Offsets::open(b, common.endian)?]),
         _ => {
-            // Without offsets, clap asks for it.
+            // Without offsets, clap requires -d.
             let d = d.unwrap_or(1);
             let a_len = a_len.unwrap_or(d / 2);
             if a_len > d {
@@ -131,7 +131,7 @@ pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
     Ok(Job::Set(Set { operation, inputs, key_type, output, assume_sorted, resources, stats }))
 }
 
-/// An error if more than one of the inputs is standard input. Two files are called A and B, others have numbers.
+/// An error if more than one of the inputs is standard input. Messages call two files A and B, and number more files.
 fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], offsets: &[PathBuf]) -> Result<()> {
     let two = inputs.len() == 2;
     let all = [("F", "", inputs), ("V", "V", values), ("O", "O", offsets)];

@@ -1,11 +1,11 @@
-//! The job of a run: everything that the command line asks for, decided once.
+//! The job of a run: all decisions about the command line, made once.
 //!
 //! ```text
 //!   arguments ──clap──► Args, as typed ──► Job: files opened, types and orders known ──► run
 //! ```
 //!
-//! Flags that cannot be used together are refused here. The fields of a job are taken apart without `..` where it runs,
-//! so that a field that is not used does not compile.
+//! Flags that cannot be used together are refused here. The run destructures a job without `..`, so that an unused
+//! field is a compile error.
 
 mod check;
 mod generate;
@@ -28,7 +28,7 @@ use clap_complete::Shell;
 use merge_host::{MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
 
-/// What a run does.
+/// The work of a run.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Job {
@@ -47,57 +47,57 @@ pub enum Job {
     Man(Option<PathBuf>),
 }
 
-/// What a run may use.
+/// The resources that a run may use.
 #[derive(Debug)]
 pub struct Resources {
     pub processors: Processors,
-    /// How a GPU sorts. Of the kernels, only `Auto` is for the CPU, too.
+    /// The kernel of a GPU's sort. Only `Auto` also allows the CPU.
     pub sort_kernel: SortKernel,
-    /// Threads of the CPU, if `--parallel` says.
+    /// Threads of the CPU, if `--parallel` is given.
     pub threads: Option<usize>,
     pub memory: Option<MemorySize>,
-    /// The folder for runs that are spilled, if `--tmp-dir` names one.
+    /// The folder for spilled runs, if `--tmp-dir` names one.
     pub folder: Option<PathBuf>,
-    /// The most runs to merge at once, if `--batch-size` says.
+    /// The most runs to merge at once, if `--batch-size` is given.
     pub fan_in: Option<usize>,
 }
 
 impl Resources {
-    /// The name of the kernel that sorts, if one was chosen.
+    /// The name of the sort kernel, if the user chose one.
     fn sort_kernel_name(&self) -> Option<&'static str> {
         Some(self.sort_kernel.name()).filter(|_| self.sort_kernel != SortKernel::Auto)
     }
 }
 
-/// Moved with each key.
+/// The payload of a sort.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Payload {
-    /// Nothing.
+    /// No payload.
     None,
-    /// A value from a file.
+    /// Values from files.
     Values(Values<Concatenation>),
-    /// The index of the key, which is written instead of it.
+    /// The index of each key, which is written instead of the key.
     Indices(IndexLimit),
 }
 
-/// The most keys whose indices the numbers of an output hold.
+/// The limit of indices in an output: the most keys with indices that its numbers can hold.
 #[derive(Clone, Debug)]
 pub struct IndexLimit {
     /// The output, for messages.
     pub path: PathBuf,
-    /// The type of its numbers, an integer.
+    /// The type of the indices, an integer.
     pub key_type: KeyType,
 }
 
 impl IndexLimit {
-    /// The number of keys.
+    /// The most keys.
     pub fn most(&self) -> u64 {
         let bits = 8 * self.key_type.size() - usize::from(self.key_type.kind() == Kind::Signed);
         1u64.checked_shl(bits as u32).unwrap_or(u64::MAX)
     }
 
-    /// An error if `count` keys are more.
+    /// An error if `count` exceeds the limit.
     pub fn check(&self, count: u64) -> Result<()> {
         let (most, key_type) = (self.most(), self.key_type);
         if count <= most {
@@ -114,7 +114,7 @@ pub struct Sort {
     pub keys: Concatenation,
     pub key_type: KeyType,
     pub payload: Payload,
-    /// For the keys, or for their indices.
+    /// The output of the keys, or of their indices.
     pub output: Output,
     pub unique: bool,
     pub verify: bool,
@@ -134,16 +134,16 @@ pub struct Segments {
     pub stats: Stats,
 }
 
-/// Where segments begin and end.
+/// The bounds of segments.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum SegmentBounds {
-    /// Between the offsets in this file.
+    /// Segments between the offsets in this file.
     Between(Input),
     OfLength(usize),
 }
 
-/// The keys that come first in an order.
+/// The first keys in an order.
 #[derive(Debug)]
 pub struct Top {
     pub keys: Concatenation,
@@ -173,7 +173,7 @@ pub struct Merge {
     pub inputs: Vec<Input>,
     pub key_type: KeyType,
     pub values: Option<Values<Vec<Input>>>,
-    /// The kernel for two files, if one was chosen that merges in memory only.
+    /// The kernel for two files, if the user chose a kernel that merges only in memory.
     pub kernel: Option<MergeKernel>,
     pub output: Output,
     pub unique: bool,
@@ -201,9 +201,9 @@ pub struct Batch {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum BatchRuns {
-    /// Of one length in the output, and of `a_len` in A.
+    /// Runs of equal lengths: `d` keys in the output, `a_len` keys in A.
     OfLength { d: usize, a_len: usize },
-    /// Between the offsets in these files, of A and of B.
+    /// Runs between the offsets in these files, of A and of B.
     Between([Input; 2]),
 }
 
@@ -247,7 +247,7 @@ pub struct CheckRecords {
 #[derive(Debug)]
 pub struct Generate {
     pub generator: Generator,
-    /// Items: keys, or the bytes of records.
+    /// The number of items: keys, or bytes of records.
     pub count: u64,
     pub output: Output,
     pub threads: Option<usize>,
@@ -255,18 +255,17 @@ pub struct Generate {
 }
 
 impl Job {
-    /// Decides what the flags of `gmerge sort` ask for.
+    /// The job of the flags of `gmerge sort`.
     pub fn sort(args: SortArgs) -> Result<Self> {
         sort::job(args)
     }
 
-    /// Decides what the flags of `gmerge check` ask for.
+    /// The job of the flags of `gmerge check`.
     pub fn check(args: CheckArgs) -> Result<Self> {
         check::job(args)
     }
 
-    /// Decides what `args` ask for: opens the inputs, reads their headers, and finds out whether outputs can be
-    /// written.
+    /// The job of `args`: opens the inputs, reads their headers, and checks whether outputs can be written.
     pub fn new(args: Args) -> Result<Self> {
         let Args { command, report } = args;
         let ReportArgs { quiet, verbose, progress: _ } = report;
@@ -289,13 +288,13 @@ impl Job {
         Ok(job)
     }
 
-    /// An error if an output is written directly to a file that is an input, too.
+    /// An error if an output is written directly to an input.
     fn check_outputs(&self) -> Result<()> {
         let (inputs, outputs) = self.files();
         outputs.iter().try_for_each(|output| inputs.iter().try_for_each(|input| output.check_is_no_input(input)))
     }
 
-    /// All files that are read, and all outputs.
+    /// All inputs and all outputs.
     fn files(&self) -> (Vec<&Input>, Vec<&Output>) {
         let (mut inputs, mut outputs): (Vec<&Input>, Vec<&Output>) = (Vec::new(), Vec::new());
         match self {

@@ -14,14 +14,14 @@ use crate::say::stats::Stats;
 use crate::spec::{Endian, FieldType, KeyField, KeyFields, StatsFormat, quoted};
 use std::path::Path;
 
-/// The name of a record, where other files have a type.
+/// The name of records in place of a key type.
 pub const RECORD: &str = "record";
 
 /// Why records have no `--type`.
 pub const TYPE_OF_FIELD: &str = "records have no type of keys: --key names that of each field, as in 8:u32";
 
 impl RecordArgs {
-    /// The flag that says that files are records, if one was given.
+    /// The flag that makes files records, if given.
     pub fn flag(&self) -> Flag {
         match self.record_size {
             Some(_) => ("--record-size", true),
@@ -30,12 +30,12 @@ impl RecordArgs {
     }
 }
 
-/// Whether the files are records: by the flags, or by the header of the first.
+/// Whether the files are records: by the flags, or by the header of an input.
 pub fn are_meant(args: &RecordArgs, inputs: &[Input]) -> bool {
     args.flag().1 || inputs.iter().any(|input| input.header_record().is_some())
 }
 
-/// The layout of the records in `inputs`: that of `--record-size` and `--key`, or of an .npy file's structured dtype.
+/// The layout of the records in `inputs`: from `--record-size` and `--key`, or from an .npy file's structured dtype.
 pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Layout> {
     let RecordArgs { record_size, key } = args;
     let key: Vec<KeyField> = key.into_iter().flat_map(|KeyFields(fields)| fields).collect();
@@ -91,7 +91,7 @@ fn fields_of(record: &npy::Record) -> String {
     }
 }
 
-/// Where the field called `name` is in a record of the file at `path`, and its type.
+/// The offset and the type of the field `name` in a record of the file at `path`.
 fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldType)> {
     let Some(field) = record.fields.iter().find(|field| field.name == name) else {
         let (name, fields) = (shortened(name), fields_of(record));
@@ -110,15 +110,21 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
     }
 }
 
+/// How to sort records.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub reverse: bool,
+    /// Whether the output is read back and checked.
+    pub verify: bool,
+}
+
 /// The job of a sort of records.
-#[expect(clippy::too_many_arguments, reason = "each is a flag or follows from one")]
 pub fn sort(
     args: RecordArgs,
     inputs: Vec<Input>,
     target: OutputTarget,
     flags: KeyFlags,
-    reverse: bool,
-    verify: bool,
+    How { reverse, verify }: How,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {

@@ -2,10 +2,10 @@
 
 use crate::say::error::{Failure, Result};
 
-/// A flag as it is typed, and whether it was given.
+/// A flag as the user types it, and whether it was given.
 pub type Flag = (&'static str, bool);
 
-/// An error if two of these flags were given, each beside what the program does by it.
+/// An error if two flags of `tasks` were given. The text of a task says what the program does with the flag.
 pub fn more_than_one(tasks: &[(Flag, &str)]) -> Result<()> {
     let mut given = tasks.iter().filter(|((_, given), _)| *given);
     match (given.next(), given.next()) {
@@ -14,7 +14,7 @@ pub fn more_than_one(tasks: &[(Flag, &str)]) -> Result<()> {
     }
 }
 
-/// An error if one of these flags was given beside `flag`, if that was. `why` says why they do not go together.
+/// An error if the first flag and one of `others` were given. `why` is the reason why they exclude each other.
 pub fn beside((flag, given): Flag, others: &[Flag], why: &str) -> Result<()> {
     match others.iter().find(|(_, other)| given && *other) {
         Some((other, _)) => Err(together(flag, other, why)),

@@ -1,10 +1,11 @@
-//! The jobs of `gmerge sort`: a sort, or by its flags a merge, a check, the first keys, segments or records.
+//! The jobs of `gmerge sort`. Flags select a merge, a check, the first keys, segments or records instead of a sort of
+//! keys.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
 use super::{IndexLimit, Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
-use crate::args::{CommonArgs, RecordArgs, SortArgs};
+use crate::args::{EngineArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
@@ -19,96 +20,75 @@ use std::path::{Path, PathBuf};
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
-    let SortArgs {
-        inputs,
-        output,
-        format,
-        sync,
-        reverse,
-        top,
-        only_check,
-        only_check_silently,
-        merge,
-        // Every sort is stable.
-        stable: _,
-        values,
-        values_out,
-        argsort,
-        unique,
-        check: verify,
-        memory,
-        segments,
-        segment_len,
-        records: record_args,
-        kernel,
-        engine,
-        common,
-    } = args;
-    let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
-    let flags = common.key_flags(format, order_of(reverse));
-    let flags = KeyFlags { is_typed: flags.is_typed || record_args.record_size.is_some(), ..flags };
-    // A kernel that is named is of the GPU.
-    let processors = engine.processors()?;
-    let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
-    let engine = Processors { engine, ..processors };
-    let resources = Resources { sort_kernel: kernel.into(), ..resources(engine, parallel, memory) };
-    let (inputs, values) = values.split(inputs, !merge)?;
-    if only_check || only_check_silently {
-        let [input] = &inputs[..] else {
-            let (flag, count) = (if only_check { "-c" } else { "-C" }, inputs.len());
-            return Err(Failure::new(format!("{flag} checks one file IN, found {count}: check each on its own")));
-        };
-        let how = check::How { unique, silent: only_check_silently };
-        return check::keys_or_records(input, flags, record_args, reverse, how, resources, stats);
+    let flags = args.common.key_flags(args.format, order_of(args.reverse));
+    let flags = KeyFlags { is_typed: flags.is_typed || args.records.record_size.is_some(), ..flags };
+    let (parallel, stats) = (args.common.parallel, args.common.stats);
+    let processors = processors_of(args.engine, args.kernel)?;
+    let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
+    let (unique, verify) = (args.unique, args.check);
+    let (inputs, values) = args.values.split(args.inputs, !args.merge)?;
+    if args.only_check || args.only_check_silently {
+        let input = only_input(&inputs, args.only_check)?;
+        let how = check::How { unique, silent: args.only_check_silently };
+        return check::keys_or_records(input, flags, args.records, args.reverse, how, resources, stats);
     }
-    // clap asks for it unless -c or -C is there.
-    let output = output.ok_or_else(|| Failure::new("--output is missing"))?;
-    check_standard_inputs(&inputs, &values, segments.as_deref())?;
+    // clap requires the output unless -c or -C is given.
+    let output = args.output.ok_or_else(|| Failure::new("--output is missing"))?;
+    check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
-    let (target, values_target) = OutputTarget::find_both(&output, values_out.as_deref(), sync)?;
-    if merge {
+    let (target, values_target) = OutputTarget::find_both(&output, args.values_out.as_deref(), args.sync)?;
+    if args.merge {
         let value_files = ValueFiles::EachByMerge;
         let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None, value_files };
         return merge::job(flags, &inputs, &values, target, values_target, resources, stats);
     }
     let mut inputs = flags.open_all(&inputs)?;
-    if records::are_meant(&record_args, &inputs) {
-        return records::sort(record_args, inputs, target, flags, reverse, verify, resources, stats);
+    if records::are_meant(&args.records, &inputs) {
+        let how = records::How { reverse: args.reverse, verify };
+        return records::sort(args.records, inputs, target, flags, how, resources, stats);
     }
-    let RecordArgs { record_size: _, key: _ } = record_args;
-    let key_type = flags.decide(&mut inputs, (!argsort).then_some(&*output))?;
-    let mut stats = flags.stats(if top.is_some() { "top" } else { "sort" }, key_type, stats);
+    let key_type = flags.decide(&mut inputs, (!args.argsort).then_some(&*output))?;
+    let mut stats = flags.stats(if args.top.is_some() { "top" } else { "sort" }, key_type, stats);
     stats.kernel = resources.sort_kernel_name();
-    if argsort {
+    if args.argsort {
         let (output, limit) = output_of_indices(target, flags)?;
-        let keys = Concatenation::new(inputs);
-        return Ok(Job::Sort(Sort {
-            keys,
-            key_type,
-            payload: Payload::Indices(limit),
-            output,
-            unique,
-            verify,
-            resources,
-            stats,
-        }));
+        let (keys, payload) = (Concatenation::new(inputs), Payload::Indices(limit));
+        return Ok(Job::Sort(Sort { keys, key_type, payload, output, unique, verify, resources, stats }));
     }
     let output = flags.output(target, key_type, &inputs)?;
     let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
     let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
     let keys = Concatenation::new(inputs);
-    let bounds = match (segments, segment_len) {
-        (Some(path), _) => Some(SegmentBounds::Between(Offsets::open(&path, flags.endian)?)),
-        (None, length) => length.map(SegmentBounds::OfLength),
-    };
-    if let Some(bounds) = bounds {
+    if let Some(bounds) = bounds_of(args.segments.as_deref(), args.segment_len, flags)? {
         return Ok(Job::Segments(Segments { keys, key_type, values, bounds, output, resources, stats }));
     }
-    if let Some(count) = top {
+    if let Some(count) = args.top {
         return Ok(Job::Top(Top { keys, key_type, count, output, verify, resources, stats }));
     }
     let payload = values.map_or(Payload::None, Payload::Values);
     Ok(Job::Sort(Sort { keys, key_type, payload, output, unique, verify, resources, stats }))
+}
+
+/// The processors that sort. A named kernel needs a GPU.
+fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
+    let processors = engine.processors()?;
+    let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
+    Ok(Processors { engine, ..processors })
+}
+
+/// The one file that `-c` or `-C` checks.
+fn only_input(inputs: &[PathBuf], is_reported: bool) -> Result<&PathBuf> {
+    let [input] = inputs else {
+        let (flag, count) = (if is_reported { "-c" } else { "-C" }, inputs.len());
+        return Err(Failure::new(format!("{flag} checks one file IN, found {count}: check each on its own")));
+    };
+    Ok(input)
+}
+
+/// Where the segments begin and end, if there are segments.
+fn bounds_of(offsets: Option<&Path>, length: Option<usize>, flags: KeyFlags) -> Result<Option<SegmentBounds>> {
+    let Some(path) = offsets else { return Ok(length.map(SegmentBounds::OfLength)) };
+    Ok(Some(SegmentBounds::Between(Offsets::open(path, flags.endian)?)))
 }
 
 /// Refuses flags that cannot be used together.
@@ -152,7 +132,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(records, &[only_unique], "records with equal keys may differ in their other bytes")
 }
 
-/// Refuses two tasks at once: two of these flags, or of those about segments.
+/// Refuses two tasks at once: two of these flags or of the flags about segments.
 fn refuse_tasks(args: &SortArgs, [check, merge, top, argsort, records]: &[Flag; 5]) -> Result<()> {
     let all = [
         (*merge, "merges files of sorted keys"),
@@ -178,8 +158,8 @@ fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Optio
     check_standard_input(inputs.chain(values).chain(segments.map(|path| ("OFFSETS".to_owned(), path))))
 }
 
-/// The output of indices of keys: integers of the type that its extension names, or else `u64`. Also gives how many
-/// keys it is enough for.
+/// The output of indices of keys: integers of the type in its extension, by default `u64`. Also returns the limit of
+/// this type.
 fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
     let path = target.path();
     let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);
@@ -195,7 +175,7 @@ fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, I
     let format = format::of_output(path, flags.format)?;
     let endian = format::endian_of_output(path, format, flags.endian, None);
     let container = Container::of_keys(path, format, key_type, endian, None, None)?;
-    // Indices are not negative, so that they are encoded as they are.
+    // Indices are not negative, so that their encoding is the identity of an unsigned type.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
     let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };
     let limit = IndexLimit { path: path.to_owned(), key_type };

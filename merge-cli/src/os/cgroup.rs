@@ -1,9 +1,9 @@
-//! Memory that the process's control group leaves.
+//! Memory that the control group of the process still allows.
 //!
 //! A group's usage counts everything it holds: anonymous memory, shared memory and the files of a tmpfs, kernel memory,
-//! and the page cache. Of these, the kernel takes back the cached pages of files on disks and reclaimable slabs before
-//! it ends a process; it cannot do so with the rest. The pages of a tmpfs are in the kernel's lists of anonymous pages,
-//! so that they are not among those taken back:
+//! and the page cache. Before the kernel ends a process, it reclaims cached pages of files on disks, and reclaimable
+//! slabs. It cannot reclaim the rest. The pages of a tmpfs are in the kernel's lists of anonymous pages, so it does not
+//! reclaim them either:
 //!
 //! ```text
 //!   limit  ├──────────────────────────────────────────────────────────────────────────┤
@@ -20,14 +20,13 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// Bytes that a group's processes can still allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom {
-    /// Without swapping anything.
+    /// Bytes that can be allocated without swapping.
     pub memory: u64,
-    /// Bytes that may be swapped beyond that. Groups of version 1 count memory and swap together, so this is 0 for
-    /// them.
+    /// Further bytes that can be swapped. Groups of version 1 count memory and swap together, so this is 0 for them.
     pub swap: u64,
 }
 
-/// What this process's group and the groups above it leave, or `None` where none of them limits memory.
+/// The headroom of this process's group and of the groups above it, or `None` if no group limits memory.
 pub fn cgroup_headroom() -> Option<Headroom> {
     headroom_in(Path::new(ROOT), &fs::read_to_string("/proc/self/cgroup").ok()?)
 }
@@ -45,7 +44,7 @@ fn headroom_of_line(root: &Path, line: &str) -> Option<Headroom> {
         _ if controllers.split(',').any(|name| name == "memory") => (root.join("memory"), version_1),
         _ => return None,
     };
-    // Within a container, the path may be the host's, of which only the root is visible.
+    // Within a container, the path may be a path of the host. Then only the root of the hierarchy is visible.
     let group = root.join(path.trim_start_matches('/'));
     group.ancestors().take_while(|group| group.starts_with(&root)).filter_map(headroom).reduce(least)
 }
@@ -55,7 +54,7 @@ fn least(a: Headroom, b: Headroom) -> Headroom {
 }
 
 fn version_2(group: &Path) -> Option<Headroom> {
-    // Above `memory.high` processes are slowed down to a crawl, above `memory.max` they are killed.
+    // The kernel throttles processes heavily above `memory.high`, and kills them above `memory.max`.
     let limit = ["memory.high", "memory.max"].into_iter().filter_map(|file| number(&group.join(file))).min()?;
     let used = number(&group.join("memory.current"))?;
     let reclaimable = stat(group, &["active_file", "inactive_file", "slab_reclaimable"]);
@@ -71,12 +70,12 @@ fn version_1(group: &Path) -> Option<Headroom> {
     Some(Headroom { memory: limit.saturating_sub(used.saturating_sub(reclaimable)), swap: 0 })
 }
 
-/// The number in a file, or `None` where there is no such file or it holds a word, as in `max`.
+/// The number in a file, or `None` if there is no such file, or if it holds a word such as `max`.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The sum of these fields of the group's memory.stat.
+/// The sum of the fields `names` of the group's memory.stat.
 fn stat(group: &Path, names: &[&str]) -> u64 {
     let text = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let fields = text.lines().filter_map(|line| line.split_once(' '));

@@ -1,4 +1,4 @@
-//! File systems: free space, files that are memory, and the folder for temporary files.
+//! File systems: free space, files in memory, and the folder for temporary files.
 
 use super::memory;
 use crate::say::error::{Failure, Result, name, os_message};
@@ -9,17 +9,18 @@ use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-/// The types of file systems whose files are memory, in Linux's magic.h: TMPFS_MAGIC, RAMFS_MAGIC, HUGETLBFS_MAGIC.
+/// File systems that hold files in memory, by their types in Linux's magic.h: TMPFS_MAGIC, RAMFS_MAGIC,
+/// HUGETLBFS_MAGIC.
 const IN_MEMORY: [FsWord; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
-/// Folders for temporary files where neither `--tmp-dir` nor TMPDIR names one.
+/// Folders for temporary files if `--tmp-dir` and TMPDIR are not set.
 const DEFAULTS: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// The most bytes that this user can write in `folder`, or `None` where the system does not tell: some file systems
-/// report no blocks at all.
+/// The most bytes that this user can write in `folder`, or `None` if the system does not report them: some file systems
+/// have no number of blocks.
 ///
-/// Quotas count where the file system includes them in statvfs(3). In a folder in memory, no more is free than the
-/// system has memory.
+/// Quotas are included if the file system includes them in statvfs(3). In a folder in memory, the result is at most the
+/// memory that the system can provide.
 pub fn free_in(folder: &Path) -> Option<u128> {
     let system = rustix::fs::statvfs(folder).ok()?;
     // Some blocks are reserved for root.
@@ -36,7 +37,7 @@ pub fn is_in_memory(folder: &Path) -> bool {
 
 /// A folder for temporary files. It exists and can be written to.
 ///
-/// It is displayed as messages name it: `--tmp-dir /scratch`, `TMPDIR: /scratch` or `/tmp`.
+/// `Display` gives its name in messages: `--tmp-dir /scratch`, `TMPDIR: /scratch` or `/tmp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemporaryFolder {
     /// Its path.
@@ -45,14 +46,14 @@ pub struct TemporaryFolder {
     pub origin: Origin,
 }
 
-/// Who named a folder for temporary files.
+/// The origin of the path of a folder for temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// `--tmp-dir`
     Flag,
     /// The environment variable TMPDIR.
     Variable,
-    /// Neither.
+    /// The program's own choice.
     Default,
 }
 
@@ -67,13 +68,12 @@ impl Display for TemporaryFolder {
     }
 }
 
-/// The folder for temporary files: `given`, which `--tmp-dir` named, or the one that TMPDIR names, or /tmp. Where /tmp
-/// is in memory, /var/tmp if it is not, or else /tmp with a warning. A run should call this only if it needs the
-/// folder.
+/// The folder for temporary files: `given`, the argument of `--tmp-dir`; otherwise the folder in TMPDIR; otherwise
+/// /tmp. If /tmp is in memory and /var/tmp is not, the folder is /var/tmp. If both are in memory, it is /tmp, with a
+/// warning. A run should call this only if it needs the folder.
 ///
 /// # Errors
-/// If the folder that was named does not exist, is not a directory, or cannot be written to. The message says who named
-/// it.
+/// If the folder does not exist, is not a directory, or cannot be written to. The message names the origin of its path.
 pub fn temporary_folder(given: Option<&Path>) -> Result<TemporaryFolder> {
     let folder = choose(given, env::var_os("TMPDIR"), &DEFAULTS.map(Path::new), is_in_memory)?;
     if folder.origin == Origin::Default && is_in_memory(&folder.path) {
@@ -83,8 +83,7 @@ pub fn temporary_folder(given: Option<&Path>) -> Result<TemporaryFolder> {
     Ok(folder)
 }
 
-/// [`temporary_folder`] with TMPDIR as `variable`, and with `defaults`, of which the first that is not in memory is
-/// taken.
+/// [`temporary_folder`] with `variable` as the value of TMPDIR. Chooses the first of `defaults` that is not in memory.
 fn choose(
     given: Option<&Path>,
     variable: Option<OsString>,
@@ -105,7 +104,7 @@ fn choose(
 /// The folder at `path`, or an error that says why it cannot be used.
 fn usable(path: &Path, origin: Origin) -> Result<TemporaryFolder> {
     let folder = TemporaryFolder { path: path.to_owned(), origin };
-    // Neither the rights nor the kind of a folder tell whether its file system takes new files: /proc takes none.
+    // Permissions and type of a folder do not show whether its file system accepts new files: /proc does not.
     match tempfile::tempfile_in(path) {
         Ok(_) => Ok(folder),
         Err(error) => {

@@ -1,18 +1,18 @@
-//! Resource limits of this process, as setrlimit(2) has them.
+//! Resource limits of this process, as in setrlimit(2).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
-/// File descriptors that a run needs besides those that are open already and those of its inputs: outputs, a temporary
-/// file, and files in /proc that are read once.
+/// File descriptors that a run needs in addition to its inputs and to descriptors that are already open. They are for
+/// outputs, a temporary file, and files in /proc that are read once.
 const OTHER_FILES: u64 = 16;
-/// File descriptors that a GPU's driver opens, if the limit allows them as well.
+/// File descriptors for the driver of a GPU, if the limit allows them as well.
 const DRIVER_FILES: u64 = 64;
-/// File descriptors that are open where /proc does not tell.
+/// Assumed number of open file descriptors where /proc is not readable.
 const OPEN_FILES: usize = 8;
 
-/// Raises the limit of open files as far as `wanted` inputs need and the hard limit allows, and returns how many inputs
-/// can be open at once: `wanted`, or fewer. Fewer than two are possible. Opening a file then fails with the system's
+/// Raises the limit of open files for `wanted` inputs, as far as the hard limit allows. Returns the number of inputs
+/// that can be open at once, at most `wanted`. It may be less than two. Then opening a file fails with the system's
 /// message.
 pub fn open_files(wanted: usize) -> usize {
     let open = fs::read_dir("/proc/self/fd").map_or(OPEN_FILES, Iterator::count) as u64;
@@ -26,13 +26,13 @@ pub fn open_files(wanted: usize) -> usize {
     soft.map_or(wanted, |soft| soft.saturating_sub(taken).min(wanted)) as usize
 }
 
-/// The limit with its soft part raised to `needed`, but no higher than its hard part.
+/// The limit with its soft limit raised to `needed`, at most to its hard limit.
 fn raised(limit: &Rlimit, needed: u64) -> Rlimit {
     let soft = limit.current.map(|soft| soft.max(limit.maximum.map_or(needed, |hard| hard.min(needed))));
     Rlimit { current: soft, maximum: limit.maximum }
 }
 
-/// Bytes of memory that this process can still map, where `ulimit -v` or `ulimit -d` limits that.
+/// Bytes of memory that this process can still map, if `ulimit -v` or `ulimit -d` limits them.
 pub fn mappable() -> Option<u64> {
     let limits = [Resource::As, Resource::Data].map(|resource| getrlimit(resource).current);
     if limits == [None, None] {
@@ -41,8 +41,9 @@ pub fn mappable() -> Option<u64> {
     left_of(limits, &fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Has all threads allocate from one heap where `ulimit -v` limits the memory that can be mapped. Otherwise glibc
-/// reserves up to 128 MiB for the heap of each thread as soon as it allocates, and nothing is left for the keys.
+/// Makes all threads allocate from one heap if `ulimit -v` limits the memory that can be mapped. Otherwise glibc
+/// reserves up to 128 MiB for the heap of each thread at its first allocation, and no address space remains for the
+/// keys.
 pub fn share_heap() {
     #[cfg(target_env = "gnu")]
     if getrlimit(Resource::As).current.is_some() {
@@ -51,7 +52,7 @@ pub fn share_heap() {
     }
 }
 
-/// The lesser of what is left of the limits of address space and of data, in bytes. `status` is the text of
+/// The unused part of the limits of address space and of data, in bytes: the lesser of both. `status` is the text of
 /// /proc/self/status.
 fn left_of(limits: [Option<u64>; 2], status: &str) -> Option<u64> {
     let used = |name: &str| {

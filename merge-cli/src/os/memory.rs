@@ -13,23 +13,29 @@ use std::fs;
 /// Bytes of a large page on x86-64.
 pub const LARGE_PAGE: usize = 2 << 20;
 
-/// Bytes of an allocation that is compared with what is available, and worth a line of `--verbose`.
+/// Allocations from this size on, in bytes, are compared with the available memory and reported by `--verbose`.
 const LARGE: u128 = 1 << 20;
 /// Percent of the available memory that a run uses without `--memory`.
 const DEFAULT_PERCENT: u64 = 80;
-/// Percent of the available memory that a run uses at most, whatever `--memory` says: the program itself, the system's
-/// buffers and page tables take memory too.
+/// Maximum percentage of the available memory that a run uses, even if `--memory` allows more: the program itself, the
+/// system's buffers and page tables take memory, too.
 const MOST_PERCENT: u64 = 95;
+/// Up to this many available bytes, budgets leave no more memory than glibc's allocator keeps.
+#[cfg(target_env = "gnu")]
+const LITTLE: u64 = 2 << 30;
+/// Allocations from this size on, in bytes, are then returned to the system as soon as they are freed.
+#[cfg(target_env = "gnu")]
+const RETURNED: i32 = 128 << 10;
 /// The least budget, in bytes.
 const LEAST: u64 = 1 << 20;
-/// Bytes of memory to assume where the system does not tell.
+/// Bytes of memory to assume where the system reports none.
 const UNKNOWN: u64 = 1 << 30;
 
-/// Returns `count` zeros. `purpose` names what they are for, in messages.
+/// Returns `count` zeros. Messages name them `purpose`.
 ///
-/// The system provides a page when it is first written to, so that this takes no time. For the same reason an
-/// allocation succeeds that is larger than the memory, and the program is killed later; so the size is compared with
-/// what is available first.
+/// The system provides a page at the first write to it, so the allocation takes no time. For the same reason, an
+/// allocation beyond the memory would succeed, and the system would kill the program later. So the size is first
+/// compared with the available memory.
 pub fn zeroed<T: Pod>(count: u64, purpose: &str) -> Result<Vec<T>> {
     let needed = u128::from(count) * size_of::<T>() as u128;
     check(needed, purpose)?;
@@ -37,7 +43,7 @@ pub fn zeroed<T: Pod>(count: u64, purpose: &str) -> Result<Vec<T>> {
     allocation::handled(|| try_zeroed_vec(count)).map_err(|()| refused(needed, purpose))
 }
 
-/// An error if `needed` bytes are more than the system can provide. `purpose` names what they are for.
+/// An error if `needed` bytes are more than the system can provide. Messages name them `purpose`.
 pub fn check(needed: u128, purpose: &str) -> Result<()> {
     if needed < LARGE {
         return Ok(());
@@ -58,60 +64,72 @@ fn too_much(needed: u128, purpose: &str, why: &str) -> Failure {
     Failure::new(format!("{purpose} takes {needed} bytes of memory, {why}"))
 }
 
-/// Asks the system for pages of 2 MiB for `numbers`: they take fewer page faults, and fewer entries of the TLB where
-/// access is random. Where the system has none, nothing changes.
+/// Makes the allocator return freed memory to the system at once if little memory is available. Otherwise glibc keeps
+/// 64 MiB and more, perhaps a quarter of the memory of the keys. The cost is that the system has to provide more pages.
+pub fn return_freed() {
+    #[cfg(target_env = "gnu")]
+    if Machine::read().is_some_and(|machine| machine.available < LITTLE) {
+        // SAFETY: mallopt(3) changes a parameter of the allocator. It is thread-safe.
+        let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED) };
+    }
+}
+
+/// Requests pages of 2 MiB for `numbers`: they cause fewer page faults, and fewer misses of the TLB in random access.
+/// Where the system has no such pages, nothing changes.
 pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
     let range = numbers.as_mut_ptr_range();
     let begin = range.start.addr().next_multiple_of(LARGE_PAGE);
     let end = range.end.addr() / LARGE_PAGE * LARGE_PAGE;
     if begin < end {
         let start = range.start.with_addr(begin).cast();
-        // SAFETY: start <= begin < end <= range.end, so that all of these pages belong to `numbers`, which is borrowed
-        // exclusively, and this advice does not change their contents.
+        // SAFETY: range.start <= begin < end <= range.end, so that all pages from begin to end belong to `numbers`,
+        // which is borrowed exclusively. This advice does not change the contents of pages.
         let _ = unsafe { rustix::mm::madvise(start, end - begin, rustix::mm::Advice::LinuxHugepage) };
     }
 }
 
-/// Reserves memory for `more` items behind those of `items`. `purpose` names what they are for, in messages.
+/// Reserves memory for `more` additional items of `items`. Messages name the memory `purpose`.
 pub fn reserve<T: Pod>(items: &mut Vec<T>, more: usize, purpose: &str) -> Result<()> {
     let needed = more as u128 * size_of::<T>() as u128;
     check(needed, purpose)?;
     allocation::handled(|| items.try_reserve_exact(more)).map_err(|_| refused(needed, purpose))
 }
 
-/// Bytes of memory that the system can still provide, with what it can swap; `None` where it does not tell.
+/// Bytes of memory that the system can still provide, including swap, or `None` if it does not report them.
 pub fn obtainable() -> Option<u64> {
     Machine::read().map(|machine| machine.obtainable)
 }
 
-/// Bytes of memory that keys, payloads and everything that grows with their number may take: the size that `--memory`
-/// asks for, but no more than is available, or without it most of what is available.
+/// The budget of a run, in bytes: memory for keys, payloads and everything that grows with their number. It is the size
+/// in `--memory`, limited by the available memory. Without `--memory` it is most of the available memory.
 ///
-/// Threads take memory where `ulimit -v` limits it: start them first.
+/// Where `ulimit -v` limits memory, threads reduce the budget: start them first.
 ///
-/// Files in memory (a tmpfs: see [`disk::is_in_memory`](super::disk::is_in_memory)) take of the same memory, but
-/// `--memory` cannot make them smaller. `files` is the bytes that a run writes to such files, and is taken off what is
-/// available, not off the size that was asked for. A planner uses it twice:
+/// Files in memory (on a tmpfs: see [`disk::is_in_memory`](super::disk::is_in_memory)) use the same memory, but
+/// `--memory` cannot make them smaller. `files` is the number of bytes that a run writes to such files. It is
+/// subtracted from the available memory, and not from the size in `--memory`. A planner calls this function in two
+/// cases:
 ///
-/// 1. In memory, a run takes `needed` bytes, twice its keys in a sort, and its output `files` bytes if that is in memory. It
-///    is possible if `needed + files <= budget(asked, 0)`. So a sort to /dev/shm is planned with three times its keys.
-/// 2. In chunks, it has `budget(asked, files)` bytes, where `files` is the bytes of the output if that is in memory, plus
-///    those of the temporary file if that is.
+/// 1. In memory, a run takes `needed` bytes, in a sort twice the bytes of its keys. Its output takes `files` bytes if
+///    it is in memory. The run is possible if `needed + files <= budget(asked, 0)`. So a sort to /dev/shm is planned
+///    with three times the bytes of its keys.
+/// 2. In chunks, a run has `budget(asked, files)` bytes. `files` is the sum of the bytes of the output and of the
+///    temporary file, as far as they are in memory.
 ///
-/// Inputs in memory are no part of `files`: they are no longer available already.
+/// Inputs in memory are not part of `files`, because their memory is already unavailable.
 ///
 /// # Errors
-/// If the size that was asked for is less than 1 MiB.
+/// If the size in `--memory` is less than 1 MiB.
 pub fn budget(asked: Option<MemorySize>, files: u64) -> Result<u64> {
     let unknown = Machine { total: UNKNOWN, available: UNKNOWN, obtainable: UNKNOWN };
     Machine::read().unwrap_or(unknown).budget(asked, files)
 }
 
-/// Bytes of memory to leave for files in memory that will take `least` to `most` bytes: the most if there can be so
-/// many, or else half of what there is.
-pub fn for_files(least: u64, most: u64) -> u64 {
+/// Bytes of memory to leave for files in memory that will take `least` to `most` bytes: `most` if that is available or
+/// exact. Otherwise 1 / `parts` of the available memory is left for keys.
+pub fn for_files(least: u64, most: u64, parts: u64) -> u64 {
     let available = Machine::read().map_or(UNKNOWN, |machine| machine.available);
-    if least == most || most <= available { most } else { least.max(available / 2) }
+    if least == most || most <= available { most } else { least.max(available - available / parts) }
 }
 
 /// The memory of a machine, or of the part of it that this process may use, in bytes.
@@ -121,7 +139,7 @@ struct Machine {
     total: u64,
     /// Memory that can be allocated without swapping.
     available: u64,
-    /// The same, plus what can be swapped.
+    /// Memory that can be allocated, including swap.
     obtainable: u64,
 }
 
@@ -131,8 +149,8 @@ impl Machine {
         Some(machine.within(cgroup_headroom()).mapping(mappable()))
     }
 
-    /// The machine in the text of /proc/meminfo. `MemAvailable` is what is free plus what the page cache and slabs give
-    /// back; shared memory and the files of a tmpfs are in neither.
+    /// The machine in the text of /proc/meminfo. `MemAvailable` is free memory plus the reclaimable part of the page
+    /// cache and slabs. It includes neither shared memory nor the files of a tmpfs.
     fn parse(meminfo: &str) -> Option<Self> {
         let field = |name: &str| {
             let field = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_suffix("kB"))?;
@@ -152,14 +170,14 @@ impl Machine {
         }
     }
 
-    /// The part of the machine for a process that can map `bytes` more. Half of them, as in sort(1), are for the data:
-    /// the stacks of threads and the allocator's arenas are mapped, too.
+    /// The part of the machine for a process that can map `bytes` more. Half of these bytes, as in sort(1), are for the
+    /// data, because stacks of threads and arenas of the allocator are mapped, too.
     fn mapping(self, bytes: Option<u64>) -> Self {
         let Some(bytes) = bytes else { return self };
         Self { available: self.available.min(bytes / 2), obtainable: self.obtainable.min(bytes), ..self }
     }
 
-    /// See [`budget`].
+    /// [`budget`] on this machine.
     fn budget(self, asked: Option<MemorySize>, files: u64) -> Result<u64> {
         let left = self.available.saturating_sub(files);
         let percent = |percent: u64| left / 100 * percent;
@@ -208,6 +226,18 @@ mod tests {
         assert_eq!(budget_of(MACHINE, asked, 46 * GIB), 4 * GIB / 100 * 95);
         assert_eq!(budget_of(MACHINE, asked, 60 * GIB), LEAST);
         assert_eq!(budget_of(MACHINE, None, u64::MAX), LEAST);
+    }
+
+    #[test]
+    fn files_of_unknown_size_count_with_the_most_that_there_can_be() {
+        assert_eq!([for_files(0, 0, 2), for_files(7, 7, 2), for_files(0, 7, 2)], [0, 7, 7]);
+        assert_eq!(for_files(u64::MAX, u64::MAX, 2), u64::MAX);
+        assert_eq!(for_files(u64::MAX - 1, u64::MAX, 2), u64::MAX - 1);
+        let total = Machine::read().map_or(UNKNOWN, |machine| machine.total);
+        for parts in [2, 8] {
+            let left = for_files(0, u64::MAX, parts);
+            assert!(left > 0 && left <= total - total / parts, "{left}");
+        }
     }
 
     #[test]

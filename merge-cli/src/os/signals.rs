@@ -1,4 +1,4 @@
-//! Signals that end the program, and the names of temporary files that it then removes.
+//! Signals that end the program, and the temporary files that it removes before that.
 //!
 //! A dedicated thread waits for signals, so that a signal is handled however busy the other threads are. It ends the
 //! program only while no [`Delay`] exists. A thread holds one while it creates, renames or removes temporary files.
@@ -31,7 +31,7 @@ const FATAL: [i32; 13] = [
     SIGXCPU,
 ];
 
-/// How many times 10 ms to wait for other threads where there is no memory.
+/// How long to wait for other threads when there is no memory, in units of 10 ms.
 const PATIENCE: u32 = 100;
 
 static STATE: Mutex<State> = Mutex::new(State { delays: 0, names: Vec::new() });
@@ -46,7 +46,7 @@ struct State {
     names: Vec<PathBuf>,
 }
 
-/// While this exists, no signal ends the program. A thread may hold several.
+/// While a `Delay` exists, no signal ends the program. A thread may hold several delays.
 #[derive(Debug)]
 #[must_use]
 pub struct Delay(());
@@ -67,7 +67,7 @@ impl Drop for Delay {
     }
 }
 
-/// Has a signal that ends the program remove the file at `path` first.
+/// Registers the file at `path`: before a signal ends the program, the file is removed.
 pub fn register(path: &Path) {
     state().names.push(path.to_owned());
 }
@@ -81,11 +81,11 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts to handle signals. A signal that was ignored when the program started, as by nohup(1), stays ignored, and a
+/// Starts to handle signals. A signal that was ignored when the program started, as with nohup(1), stays ignored. A
 /// handler that is already installed, such as a profiler's, stays in place.
 ///
 /// # Errors
-/// If the system refuses a handler, or the thread that waits for signals.
+/// If the system refuses to install a handler or to start the thread that waits for signals.
 pub fn install() -> Result<()> {
     let failure = |error: io::Error| Failure::new(format!("cannot handle signals: {}", os_message(&error)));
     // SIGXFSZ arrives where a file would exceed the limit of `ulimit -f`. With a handler, the write fails with an
@@ -94,8 +94,7 @@ pub fn install() -> Result<()> {
 
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     let fatal: Vec<_> = FATAL.into_iter().chain(real_time).filter(|&signal| has_default_action(signal)).collect();
-    // A signal that arrives between the installation of its handler and the entry in the table of what the handler
-    // calls would be lost.
+    // A signal would be lost if it arrived after its handler is installed and before the handler's table has its entry.
     let blocked = block(&fatal);
     let mut signals = signal_hook::iterator::Signals::new(&fatal).map_err(failure)?;
     drop(blocked);
@@ -109,7 +108,7 @@ pub fn install() -> Result<()> {
 
 /// Removes the registered files and ends the program with the exit code that a shell reports for `signal`.
 fn end(signal: i32) -> ! {
-    // Never unlocked again, so that no other thread creates or renames a temporary file from here on.
+    // The lock is never released, so that from here on no other thread creates or renames a temporary file.
     let state = NO_DELAY.wait_while(state(), |state| state.delays > 0).unwrap_or_else(PoisonError::into_inner);
     for path in &state.names {
         let _ = std::fs::remove_file(path);
@@ -119,14 +118,15 @@ fn end(signal: i32) -> ! {
     signal_hook::low_level::exit(128 + signal)
 }
 
-/// Ends the program with this exit code, from where nothing can be allocated and any lock may be held. Another
-/// thread that replaces outputs is waited for, but not for ever.
+/// Ends the program with this exit code. The caller may hold any lock, and nothing can be allocated. Waits a limited
+/// time for another thread that replaces outputs.
 pub fn quit(code: i32) -> ! {
     for last in (0..PATIENCE).rev() {
         if let Ok(state) = STATE.try_lock()
             && (state.delays == 0 || last == 0)
         {
-            // A path that is not short is copied, and if there is no memory for that, the program ends there.
+            // `remove_file` copies a long path to the heap. If there is no memory for the copy, the program ends in
+            // this call.
             state.names.iter().for_each(|path| drop(std::fs::remove_file(path)));
             break;
         }
@@ -135,17 +135,18 @@ pub fn quit(code: i32) -> ! {
     signal_hook::low_level::exit(code)
 }
 
-/// The signals of this thread that were blocked before [`block`]. When it is dropped, they are the only ones again.
+/// The signals of this thread that were blocked before [`block`]. Dropping this restores them as the only blocked
+/// signals.
 #[derive(Debug)]
 #[must_use]
 struct Blocked(libc::sigset_t);
 
-/// Blocks signals of this thread. The system keeps those that arrive until the result is dropped.
+/// Blocks signals of this thread. Signals that arrive are pending until the result is dropped.
 fn block(signals: &[i32]) -> Blocked {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = set;
     // SAFETY: `sigemptyset` fills `set`, and `pthread_sigmask` fills `before`, so that both are initialized when they
-    // are read. An unknown signal is an error without an effect.
+    // are read. `sigaddset` refuses an unknown signal without an effect.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         signals.iter().for_each(|&signal| _ = libc::sigaddset(set.as_mut_ptr(), signal));
@@ -180,7 +181,7 @@ mod tests {
         let delivered = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGUSR1, delivered.clone()).unwrap();
         let blocked = block(&[SIGUSR1]);
-        // SAFETY: The thread is this one, and lives.
+        // SAFETY: `pthread_self` is the calling thread, which is alive.
         assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), SIGUSR1) }, 0);
         assert!(!delivered.load(Ordering::SeqCst));
         drop(blocked);

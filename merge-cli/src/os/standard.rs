@@ -1,7 +1,7 @@
 //! Standard input and output, and whether they were open when the program started.
 //!
-//! Before `main` runs, Rust's runtime opens /dev/null in place of a standard stream that is closed. A sort whose input
-//! or output is closed would then seem to succeed. This module therefore records which streams are closed before the
+//! Before `main` runs, Rust's runtime opens /dev/null in place of a standard stream that is closed. A sort with a
+//! closed input or output would then seem to succeed. This module therefore records which streams are closed before the
 //! runtime starts.
 
 use std::fs::File;
@@ -19,7 +19,7 @@ const OUTPUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 // SAFETY: The C runtime calls the functions in this section once, on one thread, before `main`. `record_closed` has the
-// calling convention it expects and may ignore the arguments. It needs nothing that Rust's runtime sets up.
+// expected calling convention, and a C function may ignore its arguments. It needs nothing that Rust's runtime sets up.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static RECORD_CLOSED: extern "C" fn() = record_closed;
@@ -38,7 +38,7 @@ fn was_closed(fd: u8) -> bool {
     CLOSED.load(Ordering::Relaxed) >> fd & 1 == 1
 }
 
-/// Opens the file at `path` for reading, or standard input for `-`. An error if that is closed.
+/// Opens the file at `path` for reading, or standard input for `-`. An error if standard input is closed.
 pub fn open(path: &Path) -> io::Result<File> {
     if INPUT.iter().any(|name| path == Path::new(name)) && was_closed(0) {
         return Err(io::Error::other("standard input is closed"));

@@ -1,8 +1,8 @@
-//! The pool of threads that everything but the GPU runs on.
+//! The pool of threads for all work on the CPU.
 //!
-//! It has as many threads as the work is worth, and no more than the system provides. The threads are started first,
-//! and then given to the pool: a pool that starts its own threads fails as a whole if one of them cannot start, and it
-//! cannot be started twice.
+//! The amount of work and the system limit the number of threads. The threads are started first, and then given to the
+//! pool. A pool that starts its own threads fails as a whole if one thread cannot start, and it cannot be started
+//! twice.
 
 use crate::say::error::{Failure, Result, os_message};
 use crate::say::report;
@@ -11,23 +11,23 @@ use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, Builder, JoinHandle};
 
-/// Bytes of keys and payloads that are worth a thread.
+/// Bytes of keys and payloads that justify one more thread.
 const BYTES_PER_THREAD: u64 = 1 << 20;
-/// The most threads per core, whatever `--parallel` says. More of them only wait for each other: on two cores, 4096
-/// take ten seconds and more to start.
+/// The most threads for each core, even if `--parallel` asks for more. More threads only wait for each other: on two
+/// cores, 4096 threads take ten seconds and more to start.
 const MOST_PER_CORE: usize = 32;
-/// Threads outside the pool that a run starts later: of the engine and progress, a reader and a writer. Where the
-/// system limits threads, as many are left for them.
+/// Threads outside the pool that a run starts later: the engine's, one for progress, a reader and a writer. If the
+/// system limits threads, this number is left for them.
 const OTHER_THREADS: usize = 4;
 
-/// The number of threads that have work where the keys and payloads are `bytes` bytes, if that is known.
+/// The number of threads that have work if keys and payloads are `bytes` bytes, where known.
 pub fn useful(bytes: Option<u64>) -> usize {
     let blocks = bytes.map_or(u64::MAX, |bytes| bytes / BYTES_PER_THREAD);
     usize::try_from(blocks).unwrap_or(usize::MAX).max(1)
 }
 
-/// Starts the global pool: `parallel` threads or one for each core, but no more than `useful`. If the system provides
-/// fewer threads, it has those, and a warning says so.
+/// Starts the global pool: `parallel` threads or one for each core, but at most `useful`. If the system provides fewer
+/// threads, the pool has only these threads, and a warning says so.
 ///
 /// # Errors
 /// If the system provides no thread at all.
@@ -60,7 +60,7 @@ fn wanted(parallel: Option<usize>, useful: usize, cores: usize) -> usize {
     parallel.unwrap_or(cores).min(useful).min(MOST_PER_CORE * cores).max(1)
 }
 
-/// A thread that waits for its part in a pool.
+/// A thread that waits for its role in a pool.
 struct Worker {
     part: Sender<ThreadBuilder>,
     thread: JoinHandle<()>,
@@ -85,8 +85,8 @@ impl Worker {
     }
 }
 
-/// Starts `wanted` workers, or as many as the system provides except for [`OTHER_THREADS`], but at least one if there
-/// is one. Returns also why there are fewer.
+/// Starts `wanted` workers. If the system provides fewer, [`OTHER_THREADS`] are ended again, but the first worker
+/// stays. Then the second result is the error of the refused thread.
 fn workers(wanted: usize) -> (Vec<Worker>, Option<io::Error>) {
     let mut workers = Vec::new();
     while workers.len() < wanted {

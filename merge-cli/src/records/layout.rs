@@ -9,16 +9,16 @@ use merge_host::{SortOrder, records};
 /// Bytes of a byte string that a message shows.
 const SHOWN: usize = 16;
 
-/// A field that orders records, found in the record.
+/// A field that orders records, with its offset in the record.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Bytes before it in the record.
+    /// The offset of the field in the record, in bytes.
     pub offset: usize,
-    /// Its type.
+    /// The type of the field.
     pub field_type: FieldType,
-    /// Its byte order, if it is a number.
+    /// The byte order of a number.
     pub endian: Endian,
-    /// Whether the greatest comes first.
+    /// Whether the field descends.
     pub descending: bool,
 }
 
@@ -28,12 +28,12 @@ impl Field {
         self.field_type.size()
     }
 
-    /// The offset of the byte after it.
+    /// The offset of the first byte behind the field.
     fn end(&self) -> usize {
         self.offset.saturating_add(self.size())
     }
 
-    /// The field as the library has it, in the opposite order if `reverse`.
+    /// The field as a type of the library, in the opposite order if `reverse`.
     fn of_key(&self, reverse: bool) -> records::Field {
         let (offset, size) = (self.offset, self.size());
         let field = match self.field_type {
@@ -77,13 +77,13 @@ impl Field {
 pub struct Layout {
     /// Bytes of a record, at least 1.
     pub size: usize,
-    /// The most significant one first.
+    /// The fields, the most significant field first.
     pub fields: Vec<Field>,
 }
 
 impl Layout {
-    /// Records of `size` bytes, ordered by `fields`. Numbers have the byte order that `endian_at` gives for their
-    /// offset unless they have their own, and `named` finds the fields that have names.
+    /// Records of `size` bytes, ordered by `fields`. A number without a byte order of its own has the byte order that
+    /// `endian_at` returns for its offset. `named` finds a field by its name.
     pub fn new(
         size: usize,
         fields: &[KeyField],
@@ -122,7 +122,7 @@ impl Layout {
         Ok(Self { size, fields: found })
     }
 
-    /// How to compare the records, in the opposite order if `reverse`.
+    /// The key that compares the records, in the opposite order if `reverse`.
     pub fn key(&self, reverse: bool) -> Key {
         let fields: Vec<records::Field> = self.fields.iter().map(|field| field.of_key(reverse)).collect();
         Key::new(&fields)
@@ -145,7 +145,7 @@ impl Layout {
     }
 }
 
-/// The error for a name where the file names no fields.
+/// The error for a field's name if the file has no names of fields.
 pub fn no_names(name: &str) -> Failure {
     Failure::new(format!(
         "--key {}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such as 8:f64",

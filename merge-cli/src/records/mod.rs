@@ -1,5 +1,5 @@
-//! The layout of records: what `--record-size`, `--key` or a file's header say of them. `merge_host::records` sorts
-//! them.
+//! The layout of records, from `--record-size` and `--key`, or from a file's header. `merge_host::records` sorts
+//! records.
 
 pub mod layout;
 

@@ -2,7 +2,7 @@
 
 use super::engine::{ChosenEngine, work_of};
 use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
-use super::merge::write;
+use super::merge::Columns;
 use super::order::{first_disorder_between, first_disorder_in_runs};
 use crate::coding::{Word, with_word};
 use crate::file::Input;
@@ -63,13 +63,14 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
     };
     let Merged { keys, values, width } = merged?;
     stats.engine = engine.name();
-    let (keys, values) = write(&keys, &values, width, output, values_output, &mut stats)?;
+    let columns = Columns { keys: &keys, values: &values, width };
+    let (keys, values) = columns.write(output, values_output, &mut stats)?;
     stats.time(Phase::Write, || commit([keys].into_iter().chain(values)))?;
     stats.print();
     Ok(())
 }
 
-/// Many runs in each file, all of one length.
+/// Many runs of equal length in each file.
 struct RunsOfLength {
     d: usize,
     /// Keys of a run, in A and in B.
@@ -82,7 +83,7 @@ impl<W: Word> Merging<W> for RunsOfLength {
         let mut runs = [None; 2];
         for (i, &count) in counts.iter().enumerate() {
             let (name, length) = (name(&self.paths[i]), self.lengths[i] as u64);
-            // Of runs without keys, there are as many as are needed.
+            // If the runs of a side have no keys, their number is the number of runs of the other side.
             if length == 0 && count > 0 {
                 let side = ["A", "B"][i];
                 return Err(Failure::new(format!(
@@ -130,9 +131,9 @@ impl<W: Word> Merging<W> for RunsOfLength {
     }
 }
 
-/// Many runs in each file, of any lengths.
+/// Many runs of any lengths in each file.
 struct RunsBetween {
-    /// Where the runs of A and of B begin.
+    /// The offsets of the runs of A and of B.
     offsets: [Offsets; 2],
     paths: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Whether a file is sorted.
+//! Checks whether a file is sorted.
 
 use super::order::{describe, first_disorder};
 use crate::coding::{Word, with_word};
@@ -21,7 +21,7 @@ fn check_keys<W: Word>(job: Check) -> Result<()> {
     threads::start(resources.threads, threads::useful(input.length()))?;
     let buffer = BUFFER.min(memory::budget(resources.memory, 0)?);
     let capacity = (buffer / W::SIZE as u64).min(count.unwrap_or(u64::MAX)).max(1);
-    // The first slot is for the last key of the part before.
+    // The first slot is for the last key of the previous part.
     let mut keys = memory::zeroed::<W>(capacity + 1, "a part of the file")?;
     let mut carried = 0;
     let disorder = loop {
@@ -53,7 +53,7 @@ pub fn records(job: CheckRecords) -> Result<()> {
     threads::start(resources.threads, threads::useful(length))?;
     let buffer = BUFFER.min(memory::budget(resources.memory, 0)?);
     let capacity = (buffer / size as u64).min(length.unwrap_or(u64::MAX) / size as u64).max(1) as usize * size;
-    // The first slot is for the last record of the part before.
+    // The first slot is for the last record of the previous part.
     let mut bytes = memory::zeroed::<u8>((capacity + size) as u64, "a part of the file")?;
     let mut begin = size;
     let disorder = loop {

@@ -1,5 +1,5 @@
-//! A checksum of keys and payloads that does not depend on their order, as valsort(1) has it: the sum of a hash of each
-//! key with its payload.
+//! A checksum of keys and payloads that does not depend on their order, as in valsort(1): the sum of the hashes of all
+//! keys with their payloads.
 
 use crate::coding::Word;
 use merge_host::parallel;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Keys that a thread hashes at once.
 const BLOCK: usize = 1 << 14;
 
-/// The checksum of the keys added so far. A clone is the same checksum.
+/// The checksum of all added keys. Clones share one checksum.
 #[derive(Clone, Debug, Default)]
 pub struct Checksum(Arc<AtomicU64>);
 
@@ -44,8 +44,8 @@ fn hash<W: Word>(key: W) -> u64 {
     if W::SIZE > 8 { mix(low ^ (key >> 64) as u64) } else { low }
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood 2014) on the next state: a one-to-one scrambling of 64 bits
-/// that does not leave 0 as it is.
+/// The output function of SplitMix64 (Steele, Lea, Flood 2014) on the next state: a bijective scrambling of 64 bits
+/// that does not map 0 to 0.
 fn mix(z: u64) -> u64 {
     let mut z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,7 +67,7 @@ mod tests {
     fn order_and_parts_do_not_count_and_everything_else_does() {
         let keys = |keys: &[u32]| checksum(&[(keys, &[])], 0);
         assert_eq!(keys(&[1, 2, 3]), checksum::<u32>(&[(&[3], &[]), (&[2, 1], &[])], 0));
-        // One lost, one twice in place of another, and zeros.
+        // A lost key, a key twice in place of another key, and zeros.
         let others: [&[u32]; 5] = [&[1, 2], &[1, 2, 2], &[1, 3, 3], &[1, 2, 3, 0], &[]];
         assert!(others.iter().all(|other| keys(other) != keys(&[1, 2, 3])));
         let pairs = |payload: &[u8]| checksum::<u16>(&[(&[5, 6], payload)], 2);

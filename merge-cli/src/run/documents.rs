@@ -1,5 +1,5 @@
-//! `gmerge completions` and `gmerge man`: made from the definitions of the command line, so that they are never out of
-//! date.
+//! `gmerge completions` and `gmerge man`: generated from the definition of the command line, so that they are always up
+//! to date.
 
 use crate::args::Args;
 use crate::say::error::{Failure, Result};
@@ -33,7 +33,7 @@ pub fn man(folder: Option<&Path>) -> Result<()> {
 /// The manual pages, and the names of their files.
 fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut program = Args::command().disable_help_subcommand(true);
-    // Gives the commands their full names, and the flags that all have.
+    // Gives the commands their full names and the global flags.
     program.build();
     let commands = program.get_subcommands().cloned();
     let pages = [program.clone()].into_iter().chain(commands).map(|command| {

@@ -1,5 +1,5 @@
-//! The engine that a job runs on: chosen by what the work costs, started while the input is read, and replaced by the
-//! CPU where the GPU fails.
+//! The engine of a job: chosen by the cost of the work, started while the input is read, and replaced by the CPU if the
+//! GPU fails.
 
 use crate::say::error::{Failure, Result};
 use crate::say::{progress, report};
@@ -9,16 +9,16 @@ use merge_host::{CostModel, Engine, EngineKind, Error, Gpus, SortKernel, Timing,
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// An engine, or one that is being started.
+/// An engine that works or is being started.
 #[derive(Debug)]
 pub struct ChosenEngine {
     choice: EngineChoice,
     state: State,
-    /// What was said of the engine last.
+    /// The kind of the engine in the last message about it.
     said: Option<EngineKind>,
     /// What did the work of the last run.
     last: Option<EngineKind>,
-    /// The CPU, once it is needed beside a GPU.
+    /// The CPU engine, as soon as work needs it in addition to a GPU.
     cpu: Option<Box<Engine>>,
 }
 
@@ -26,18 +26,18 @@ pub struct ChosenEngine {
 enum State {
     Starting(JoinHandle<Result<Engine>>),
     Ready(Box<Engine>),
-    /// Between the two, or after a start that failed.
+    /// Between these states, or after a failed start.
     Gone,
 }
 
 impl ChosenEngine {
-    /// Starts the engine of that choice, for keys of that type. If the choice is free, it is made for `work` now, or
-    /// where that is not known, when the engine works.
+    /// Starts the engine `choice` for keys of this type. `auto` chooses by `work` now. If `work` is unknown, it chooses
+    /// when the engine works.
     pub fn start(choice: impl Into<Processors>, key_type: KeyType, work: Option<Work>) -> Result<Self> {
         Self::start_sort(choice, SortKernel::Auto, key_type, work)
     }
 
-    /// The same for a sort, by that kernel if the engine is a GPU.
+    /// Starts the engine of a sort. `kernel` is the kernel of a GPU.
     pub fn start_sort(
         choice: impl Into<Processors>,
         kernel: SortKernel,
@@ -64,7 +64,7 @@ impl ChosenEngine {
                 let engine = auto(gpus);
                 let size = key_type.size();
                 Arc::new(move || {
-                    // The codes of keys are what the engine gets.
+                    // The engine gets encoded keys, which are unsigned.
                     if size == 4 { engine.start_for::<u32>(&work) } else { engine.start_for::<u64>(&work) }?;
                     Ok(engine.clone())
                 })
@@ -74,8 +74,8 @@ impl ChosenEngine {
                 Ok(engine.on_current_pool())
             }),
         };
-        // The calls that start a GPU's driver take about as long as reading a large file, so that both are done at
-        // once.
+        // Starting the driver of a GPU takes about as long as reading a large file. A thread starts it, so that both
+        // overlap.
         let in_thread = Arc::clone(&open);
         match Builder::new().name("engine".to_owned()).spawn(move || in_thread()) {
             Ok(thread) => new(State::Starting(thread)),
@@ -98,8 +98,8 @@ impl ChosenEngine {
         self.last.unwrap_or(asked).name()
     }
 
-    /// Runs `work` on `data`, and again on the CPU if a GPU fails that was not chosen by name. Every run of `work`
-    /// starts from the same `data`, or writes all of it.
+    /// Runs `work` on `data`. If a GPU fails that the user did not name, runs `work` again on the CPU. `work` must not
+    /// change its input in `data`, or must overwrite all of `data`.
     pub fn run<T>(
         &mut self,
         data: &mut T,
@@ -108,7 +108,7 @@ impl ChosenEngine {
         Engines::run(self, data, |engine, data| Ok(work(engine, data)?), |_| Ok(true)).map_err(failure)
     }
 
-    /// Bytes that are free on the engine's GPU, or on that of its GPUs that has the fewest, if it is of GPUs.
+    /// The free bytes on the engine's GPU, or on the GPU with the least free memory of several. `None` for a CPU.
     pub fn memory_of_each_gpu(&mut self) -> Result<Option<u64>> {
         let engine = self.ready()?;
         #[cfg(feature = "gpu")]
@@ -119,7 +119,7 @@ impl ChosenEngine {
         Ok(None)
     }
 
-    /// Works with the engine, and again with the CPU if it is a GPU that fails and was not chosen by name.
+    /// Works with the engine. If it is a GPU that fails and that the user did not name, works again with the CPU.
     fn run_steps(
         &mut self,
         step: &mut dyn FnMut(Step) -> std::result::Result<Option<Timing>, RunError<Failure>>,
@@ -151,7 +151,7 @@ impl ChosenEngine {
         false
     }
 
-    /// The engine, as soon as it is there.
+    /// The engine, after waiting for its start.
     fn ready(&mut self) -> Result<&Engine> {
         if let State::Starting(_) = self.state
             && let State::Starting(thread) = std::mem::replace(&mut self.state, State::Gone)
@@ -168,7 +168,7 @@ impl ChosenEngine {
 /// A step of a run.
 enum Step<'a> {
     Work(&'a Engine),
-    /// Makes the data what it was before the work. Gives nothing if that is not possible.
+    /// Restores the data to its state before the work. Returns `false` if that is impossible.
     Restore,
 }
 
@@ -215,7 +215,7 @@ impl Engines<Failure> for ChosenEngine {
 
 impl Drop for ChosenEngine {
     fn drop(&mut self) {
-        // The program must not end in the middle of a call into the driver.
+        // The program must not end during a call into the driver.
         if let State::Starting(thread) = std::mem::replace(&mut self.state, State::Gone) {
             let _ = thread.join();
         }
@@ -224,11 +224,11 @@ impl Drop for ChosenEngine {
 
 /// The engine that chooses between the CPU and these GPUs, on the threads that the program has started.
 fn auto(gpus: Gpus) -> Engine {
-    // What the environment says has been checked.
+    // The environment variables have been checked.
     Engine::auto_with(CostModel::of_environment().unwrap_or_default(), gpus).on_current_pool()
 }
 
-/// The work that `of` makes of the number of keys, if that is known.
+/// The work that `of` returns for the number of keys, if known.
 pub fn work_of(keys: Option<u64>, of: impl FnOnce(usize) -> Work) -> Option<Work> {
     keys.and_then(|keys| usize::try_from(keys).ok()).map(of)
 }

@@ -1,4 +1,4 @@
-//! Making a file of test keys.
+//! Generates a file of test keys.
 
 use crate::coding::{Word, with_word};
 use crate::file::output::commit;
@@ -7,7 +7,7 @@ use crate::os::{memory, threads};
 use crate::say::Result;
 use crate::say::stats::Phase;
 
-/// Bytes of keys to hold in memory at once, so that a file of any size can be made.
+/// Bytes of keys to hold in memory at once, so that a file of any size can be generated.
 const BUFFER: u64 = 32 << 20;
 
 /// Makes the file.

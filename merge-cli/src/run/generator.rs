@@ -1,5 +1,5 @@
-//! Test keys: the key at an index is computed from the seed and that index alone, so that any number of threads makes
-//! the same file, in any order.
+//! Test keys. A key depends only on the seed and its index, so that any number of threads generates the same file, in
+//! any order.
 
 use crate::coding::{Coding, Word};
 use crate::spec::{Distribution, Endian, KeyType, Kind};
@@ -11,10 +11,10 @@ const BLOCK: usize = 1 << 16;
 const DUPS_BITS: u32 = 4;
 /// The greatest number of [`Distribution::Zipf`].
 const ZIPF_MAX: u16 = 10_000;
-/// Entries of the table that leads from random bits to a number of [`Distribution::Zipf`], as a power of two.
+/// Entries of the table that maps random bits to numbers of [`Distribution::Zipf`], as a power of two.
 const ZIPF_GUIDE_BITS: u32 = 14;
 
-/// Makes the keys of one file.
+/// Generates the keys of one file.
 #[derive(Debug)]
 pub struct Generator {
     key_type: KeyType,
@@ -33,7 +33,7 @@ enum Shape {
 }
 
 impl Generator {
-    /// For a file of `count` keys of that type.
+    /// A generator for a file of `count` keys of this type.
     pub fn new(key_type: KeyType, distribution: Distribution, count: u64, seed: u64) -> Self {
         let shape = match distribution {
             Distribution::Uniform => Shape::Uniform,
@@ -42,7 +42,7 @@ impl Generator {
             Distribution::Dups => Shape::Dups,
             Distribution::Zipf => Shape::Zipf(Zipf::new(ZIPF_MAX.min(greatest_small(key_type)))),
         };
-        // Neighbouring seeds would otherwise start close to each other on the same sequence.
+        // Without mixing, neighbouring seeds would start close to each other in the same sequence.
         Self { key_type, count, start: mix(seed), shape }
     }
 
@@ -51,7 +51,7 @@ impl Generator {
         self.key_type
     }
 
-    /// Fills `keys` with those from index `begin` on, encoded ascending.
+    /// Fills `keys` with the keys from index `begin` on, encoded for ascending order.
     pub fn fill<W: Word>(&self, begin: u64, keys: &mut [W]) {
         parallel::for_each(keys.chunks_mut(BLOCK).enumerate(), |(block, keys)| {
             let begin = begin + (block * BLOCK) as u64;
@@ -71,26 +71,26 @@ impl Generator {
         });
     }
 
-    /// Fills `keys` with those at the positions of their indices: as far up the type's range as the position is in
-    /// 0..2^64, which is all of an integer's range, and [-1, 1) for floating point.
+    /// Fills `keys` by the positions of their indices. A position in 0..2^64 maps linearly to the range of the type:
+    /// all integers, or [-1, 1) for floating point.
     fn fill_positions<W: Word>(&self, begin: u64, keys: &mut [W], position: impl Fn(u64) -> u64) {
         let indices = keys.iter_mut().zip(begin..);
         if self.key_type.kind() == Kind::Float {
             indices.for_each(|(key, index)| *key = float_at(self.key_type, position(index)));
         } else {
-            // Encoded integers begin at 0.
+            // The least encoded integer is 0.
             indices.for_each(|(key, index)| *key = integer_at(position(index)));
         }
     }
 
-    /// SplitMix64's number `index`.
+    /// The number at `index` of SplitMix64's sequence.
     fn random(&self, index: u64) -> u64 {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         mix(self.start.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
     }
 
-    /// A position that ascends with `index`: 0..2^64 is divided into as many equal steps as there are keys, and
-    /// each key gets a random position on its own step.
+    /// A position that ascends with `index`: 0..2^64 is divided into one step for each key, of equal widths. A key gets
+    /// a random position in its step.
     fn step(&self, index: u64) -> u64 {
         let width = (u64::MAX / self.count).max(1);
         let offset = (u128::from(self.random(index)) * u128::from(width)) >> 64;
@@ -98,16 +98,16 @@ impl Generator {
     }
 }
 
-/// The encoded integer at a position. A greater position never gives a lesser key.
+/// The encoded integer at a position. It does not decrease with the position.
 fn integer_at<W: Word>(position: u64) -> W {
-    // The position twice, for types of more bits than it has.
+    // The position twice, for types of more than 64 bits.
     let bits = u128::from(position) << 64 | u128::from(position);
     W::truncate(bits >> (128 - 8 * W::SIZE))
 }
 
-/// The encoded float at a position. A greater position never gives a lesser key.
+/// The encoded float at a position. It does not decrease with the position.
 fn float_at<W: Word>(key_type: KeyType, position: u64) -> W {
-    // As many bits as the mantissa holds exactly, so that no rounding reaches 1.
+    // Only the bits that the mantissa holds exactly, so that rounding never reaches 1.
     let bits = mantissa_digits(key_type);
     let half = 1i64 << (bits - 1);
     encoded_float(key_type, ((position >> (64 - bits)) as i64 - half) as f64 / half as f64)
@@ -122,7 +122,7 @@ fn small<W: Word>(key_type: KeyType, number: u16) -> W {
     }
 }
 
-/// The greatest number up to which the type has all numbers, or that of a `u16`.
+/// The greatest n so that the type represents all integers from 0 to n, at most `u16::MAX`.
 fn greatest_small(key_type: KeyType) -> u16 {
     match key_type {
         KeyType::U8 => u8::MAX.into(),
@@ -152,7 +152,7 @@ fn encoded_float<W: Word>(key_type: KeyType, number: f64) -> W {
     key
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood 2014): a one-to-one scrambling of 64 bits.
+/// The output function of SplitMix64 (Steele, Lea, Flood 2014): a bijective scrambling of 64 bits.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -161,13 +161,13 @@ fn mix(mut z: u64) -> u64 {
 
 /// Draws k from 1 to a greatest number with a probability proportional to 1/k.
 ///
-/// All in integers: logarithms and powers differ in the last bit between machines.
+/// Uses integers only, because logarithms and powers differ in the last bit between machines.
 #[derive(Debug)]
 struct Zipf {
-    /// At k - 1, the end of the part of 0..2^64 that belongs to k. The parts follow each other.
+    /// Entry k - 1 is the end of the interval of k. The intervals divide 0..2^64 without gaps.
     ends: Vec<u64>,
-    /// For the top bits of a position, the first k - 1 whose part may hold it: the search from there takes a step or
-    /// two.
+    /// For the top bits of a position, the first k - 1 whose interval may contain the position. The search from there
+    /// takes one or two steps.
     guide: Vec<u16>,
 }
 
@@ -190,7 +190,7 @@ impl Zipf {
 
     fn number(&self, position: u64) -> u16 {
         let mut k = self.guide[(position >> (64 - ZIPF_GUIDE_BITS)) as usize];
-        // The last part has no end, as 2^64 is no u64.
+        // The last interval needs no end: 2^64 does not fit in a u64.
         while usize::from(k) + 1 < self.ends.len() && self.ends[usize::from(k)] <= position {
             k += 1;
         }
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_first_keys_never_change() {
-        // A file made by one version of this program is the same when another makes it.
+        // Every version of this program generates the same file.
         const UNIFORM: [u64; 2] = [13830413928045401970, 6869446166584666695];
         const ZIPF: [u32; 8] = [864, 21, 41, 6382, 4, 191, 49, 3];
         assert_eq!(generate::<u64>(KeyType::U64, Distribution::Uniform, 2, 1), UNIFORM);

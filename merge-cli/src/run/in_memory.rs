@@ -1,4 +1,4 @@
-//! Merges of files that fit in memory: what `merge` and `batch` share.
+//! Merges of files that fit in memory, for `merge` and `batch`.
 
 use super::checksum::Checksum;
 use super::engine::ChosenEngine;
@@ -13,19 +13,20 @@ use bytemuck::Pod;
 use merge_host::{Elements, ElementsMut, Engine, Error, Index, MergeKernel, Timing, permutation};
 use std::borrow::Cow;
 
-/// How to merge. Slices of inputs are as long as there are inputs.
+/// How to merge. A slice over the inputs has one entry for each input.
 pub trait Merging<W: Word> {
     /// An error unless these numbers of keys can be merged.
     fn check_counts(&self, _counts: &[u64]) -> Result<()> {
         Ok(())
     }
-    /// The first key of `keys`, which are those of an input, that is less than the one before it where it must not be.
+    /// The index of the first key of an input that is out of order: less than its predecessor in the same run. `keys`
+    /// are all keys of the input.
     fn first_disorder(&self, input: usize, keys: &[W]) -> Option<usize>;
-    /// Where the key at `index` of an input is, beyond its index.
+    /// A description of the location of the key at `index` of an input, in addition to the index.
     fn location(&self, _input: usize, _index: usize) -> String {
         String::new()
     }
-    /// Flags of `gmerge sort`, after a space, that sort such files.
+    /// Flags of `gmerge sort` that sort such files, with a space before them.
     fn sort_flags(&self, _input: usize) -> String {
         String::new()
     }
@@ -33,12 +34,12 @@ pub trait Merging<W: Word> {
     fn runs(&self) -> Runs<'_>;
 }
 
-/// What is merged with what. Except for whole inputs, there are two.
+/// The runs to merge. Except with `Whole`, there are two inputs.
 #[derive(Clone, Copy, Debug)]
 pub enum Runs<'a> {
     /// Each input is a run. The kernel is for two inputs.
     Whole(Option<MergeKernel>),
-    /// Merges of `d` keys each, of which the first input has `a_len`.
+    /// Each merge gives `d` keys: `a_len` from the first input, and the others from the second.
     OfLength { d: usize, a_len: usize },
     /// Each input has runs between these offsets.
     Between([&'a [usize]; 2]),
@@ -65,10 +66,10 @@ impl Runs<'_> {
 #[derive(Debug)]
 pub struct Files {
     pub inputs: Vec<Input>,
-    /// The files of the values of each, if there are any.
+    /// The files of values, one for each input, if there are values.
     pub values: Option<Vec<Input>>,
     pub assume_sorted: bool,
-    /// Of all keys and values that are read.
+    /// The checksum of all keys and values that are read.
     pub checksum: Option<Checksum>,
 }
 
@@ -113,7 +114,7 @@ pub fn merge<W: Word>(
         0 => (merge.keys()?, Vec::new()),
         4 => merge.numbers::<u32>(bytes)?,
         8 => merge.numbers::<u64>(bytes)?,
-        // Indices of half the size where they suffice.
+        // Indices of 4 bytes where they suffice.
         _ if u32::try_from(merge.count).is_ok() => merge.by_index::<u32>(width, &bytes)?,
         _ => merge.by_index::<u64>(width, &bytes)?,
     };
@@ -141,11 +142,12 @@ fn check_order<W: Word>(inputs: &[Input], keys: &[Vec<W>], merging: &dyn Merging
     Ok(())
 }
 
-/// A merge of keys in memory. The inputs stay as they are, and all of the output is written by every run of the engine.
+/// A merge of keys in memory. The engine does not change the inputs, and every run of the engine writes the whole
+/// output.
 struct Merge<'a, W> {
     runs: Runs<'a>,
     engine: &'a mut ChosenEngine,
-    /// Those of the inputs, until they are merged.
+    /// The keys of the inputs, until they are merged.
     keys: Vec<Vec<W>>,
     count: u64,
     stats: &'a mut Stats,
@@ -169,12 +171,12 @@ impl<W: Word> Merge<'_, W> {
             |engine: &Engine, out: &mut (Vec<W>, Vec<V>)| self.runs.merge(engine, &inputs, (&mut out.0, &mut out.1));
         let timing = self.engine.run(&mut out, merge)?;
         self.stats.add(timing);
-        // What comes next takes as much memory.
+        // Frees the inputs, because the next step takes the same amount of memory.
         self.keys = Vec::new();
         Ok(out)
     }
 
-    /// Merges with values that are numbers of type `V`.
+    /// Merges keys with numbers of type `V` as values.
     fn numbers<V: Pod + Send + Sync>(&mut self, values: Vec<Vec<u8>>) -> Result<(Vec<W>, Vec<u8>)> {
         let numbers: Vec<Cow<[V]>> = values.iter().map(|bytes| as_numbers(bytes)).collect();
         let (keys, merged) = self.pairs(numbers.iter().map(|values| &**values))?;
@@ -183,7 +185,7 @@ impl<W: Word> Merge<'_, W> {
         Ok((keys, bytemuck::cast_slice(&merged).to_vec()))
     }
 
-    /// Merges with the indices of the values, of `width` bytes each, which are moved once.
+    /// Merges keys with the indices of their values. The values, of `width` bytes each, are moved only once.
     fn by_index<I: Index>(&mut self, width: usize, values: &[Vec<u8>]) -> Result<(Vec<W>, Vec<u8>)> {
         let mut indices = memory::zeroed::<I>(self.count, "the indices of the values")?;
         self.stats.time(Phase::Compute, || permutation::fill_identity(&mut indices));
@@ -203,12 +205,12 @@ impl<W: Word> Merge<'_, W> {
     }
 }
 
-/// The bytes as numbers, copied only if they do not begin where numbers may.
+/// The bytes as numbers, copied only if they are not aligned for numbers.
 fn as_numbers<V: Pod>(bytes: &[u8]) -> Cow<'_, [V]> {
     bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes).into(), Cow::Borrowed)
 }
 
-/// The outputs' values files, as many as there are values.
+/// Splits values into their inputs and their output.
 pub fn split_values(values: Option<Values<Vec<Input>>>) -> (Option<Vec<Input>>, Option<crate::file::Output>) {
     values.map(|Values { input, output }| (input, output)).unzip()
 }

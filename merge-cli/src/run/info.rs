@@ -29,7 +29,8 @@ fn text() -> Result<String> {
     Ok(text)
 }
 
-/// What `--engine auto` does: the numbers of keys from which a GPU takes less time than the CPU, if there is one.
+/// The choice of `--engine auto`: the numbers of keys from which on a GPU takes less time than the CPU, if there is a
+/// GPU.
 fn auto(threads: usize) -> Result<Vec<String>> {
     match merge_host::devices() {
         Ok(devices) if !devices.is_empty() => {}
@@ -39,7 +40,7 @@ fn auto(threads: usize) -> Result<Vec<String>> {
     let costs = CostModel::of_environment()?;
     let line = |what: &str, work: &dyn Fn(usize) -> Work| {
         let is_faster = |keys: &usize| costs.on_gpu(&work(*keys), false) < costs.on_cpu(&work(*keys), threads);
-        // In steps of an eighth, as exact as the model.
+        // Steps of 1/8 are as precise as the model.
         let mut numbers =
             std::iter::successors(Some(1000), |keys| Some(keys + keys / 8)).take_while(|keys| *keys < 1 << 40);
         match numbers.find(is_faster) {

@@ -23,74 +23,25 @@ pub fn run(job: Merge) -> Result<()> {
     with_word!(job.key_type.size(), W => merge::<W>(job))
 }
 
-fn merge<W: Word>(job: Merge) -> Result<()> {
-    let Merge {
-        inputs,
-        key_type,
-        values,
-        kernel,
-        mut output,
-        unique,
-        verify: is_verified,
-        assume_sorted,
-        resources,
-        stats,
-    } = job;
-    if is_verified {
-        output.check_can_be_read_back("--output")?;
-        values.iter().try_for_each(|values| values.output.check_can_be_read_back("--values-out"))?;
+fn merge<W: Word>(mut job: Merge) -> Result<()> {
+    let sizes = Sizes::of::<W>(&job)?;
+    if let Some(values) = &mut job.values {
+        values.output.set_size(sizes.width.unwrap_or(1));
     }
-    let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
-    let count: Option<u64> = counts.iter().copied().sum();
-    let known = u128::from(if unique { 0 } else { counts.iter().flatten().sum() });
-    output.check_space(known * W::SIZE as u128)?;
-    let width = match &values {
-        None => Some(0),
-        Some(values) => known_width(&inputs, W::SIZE, &values.input)?,
-    };
+    let options = options::<W>(&job, &sizes)?;
+    let Merge { inputs, key_type, values, kernel, mut output, unique, verify: is_verified, assume_sorted, .. } = job;
+    let (resources, stats) = (job.resources, job.stats);
     let (values, mut values_output) = split_values(values);
-    let bytes = [known * W::SIZE as u128, known * width.unwrap_or(0) as u128];
-    let most = count.zip(width).map(|(count, width)| [W::SIZE, width].map(|size| u128::from(count) * size as u128));
-    if let Some(output) = &mut values_output {
-        output.set_size(width.unwrap_or(1));
-        output.check_space(bytes[1])?;
-    }
-    let written = count.filter(|_| !unique);
+    let (width, written) = (sizes.width.unwrap_or(0), sizes.written());
     output.expect(written);
     values_output.iter_mut().for_each(|output| output.expect(written));
-    threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
-
-    let files_per_input = if values.is_some() { 2 } else { 1 };
-    let max_open = limits::open_files(inputs.len() * files_per_input) / files_per_input;
-    let path = inputs.first().map_or_else(|| output.path().to_owned(), |input| input.path().to_owned());
-    let facts = MergeFacts {
-        shape: Shape { key: W::SIZE, width: width.unwrap_or(0) },
-        files: inputs.len(),
-        count: count.filter(|_| width.is_some()),
-        needs_count: written.is_none() && [&output].into_iter().chain(&values_output).any(Output::needs_count)
-            || width.is_none(),
-        may_fail_late: assume_sorted || output.folder().is_some(),
-        kernel: kernel.map(MergeKernel::name),
-        destination: Destination::new(&output, values_output.as_ref(), bytes).or_up_to(most),
-        path: &path,
-    };
-    // Values of no bytes are those of no keys.
-    let options = match (width, &values) {
-        (Some(0), Some(_)) => None,
-        _ => plan::merge(facts, &resources, max_open)?,
-    };
-    let mut merging = Progress {
-        unique,
-        checksum: is_verified.then(Checksum::default),
-        assume_sorted,
-        stats,
-        width: width.unwrap_or(0),
-    };
+    let checksum = is_verified.then(Checksum::default);
+    let mut merging = Progress { unique, checksum, assume_sorted, stats, width };
     let (keys, values_writer, count) = match options {
         Some(options) => merging.streamed::<W>(Options { unique, ..options }, inputs, values, output, values_output)?,
         None => {
-            let work = work_of(count, |keys| Work::merge::<W>(keys).with_values(width.unwrap_or(0)));
-            let engine = ChosenEngine::start(resources.processors.clone(), key_type, work)?;
+            let work = work_of(sizes.count, |keys| Work::merge::<W>(keys).with_values(width));
+            let engine = ChosenEngine::start(resources.processors, key_type, work)?;
             let kernel = if inputs.len() == 2 { Some(kernel.unwrap_or(MergeKernel::Auto)) } else { None };
             let checksum = merging.checksum.clone().filter(|_| !unique);
             let files = Files { inputs, values, assume_sorted, checksum };
@@ -107,10 +58,87 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
     Ok(())
 }
 
-/// What a merge has come to.
+/// The sizes of a merge, as far as they are known before anything is read.
+struct Sizes {
+    /// The number of keys, if all inputs tell theirs.
+    count: Option<u64>,
+    /// The keys of the inputs that tell their number.
+    least: u64,
+    /// Bytes of a value.
+    width: Option<usize>,
+    /// Whether equal keys are written once.
+    unique: bool,
+}
+
+impl Sizes {
+    fn of<W: Word>(job: &Merge) -> Result<Self> {
+        let counts = job.inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
+        let width = match &job.values {
+            None => Some(0),
+            Some(values) => known_width(&job.inputs, W::SIZE, &values.input)?,
+        };
+        let (count, least) = (counts.iter().copied().sum(), counts.iter().flatten().sum());
+        Ok(Self { count, least, width, unique: job.unique })
+    }
+
+    /// The number of keys of the output.
+    fn written(&self) -> Option<u64> {
+        self.count.filter(|_| !self.unique)
+    }
+
+    /// Bytes of keys and values that the outputs will have at least.
+    fn least_bytes<W: Word>(&self) -> [u128; 2] {
+        let keys = u128::from(if self.unique { 0 } else { self.least });
+        [keys * W::SIZE as u128, keys * self.width.unwrap_or(0) as u128]
+    }
+
+    /// Bytes of keys and values that the outputs will have at most.
+    fn most_bytes<W: Word>(&self) -> Option<[u128; 2]> {
+        let (count, width) = self.count.zip(self.width)?;
+        Some([W::SIZE, width].map(|size| u128::from(count) * size as u128))
+    }
+}
+
+/// How to merge the files while they are read, or `None` to merge them in memory. Checks the outputs before, and starts
+/// the threads.
+fn options<W: Word>(job: &Merge, sizes: &Sizes) -> Result<Option<Options>> {
+    let (inputs, output) = (&job.inputs, &job.output);
+    let values_output = job.values.as_ref().map(|values| &values.output);
+    if job.verify {
+        output.check_can_be_read_back("--output")?;
+        values_output.map_or(Ok(()), |output| output.check_can_be_read_back("--values-out"))?;
+    }
+    let bytes = sizes.least_bytes::<W>();
+    output.check_space(bytes[0])?;
+    values_output.map_or(Ok(()), |output| output.check_space(bytes[1]))?;
+    threads::start(job.resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
+
+    let files_per_input = if values_output.is_some() { 2 } else { 1 };
+    let max_open = limits::open_files(inputs.len() * files_per_input) / files_per_input;
+    let path = inputs.first().map_or_else(|| output.path().to_owned(), |input| input.path().to_owned());
+    let needs_count = [output].into_iter().chain(values_output).any(Output::needs_count);
+    let facts = MergeFacts {
+        shape: Shape { key: W::SIZE, width: sizes.width.unwrap_or(0) },
+        files: inputs.len(),
+        count: sizes.count.filter(|_| sizes.width.is_some()),
+        needs_count: sizes.written().is_none() && needs_count || sizes.width.is_none(),
+        may_fail_late: job.assume_sorted || output.folder().is_some(),
+        kernel: job.kernel.map(MergeKernel::name),
+        destination: Destination::new(output, values_output, bytes).or_up_to(sizes.most_bytes::<W>()),
+        path: &path,
+    };
+    // Values have a width of 0 bytes only if there are no keys.
+    match (sizes.width, values_output) {
+        (Some(0), Some(_)) => Ok(None),
+        _ => plan::merge(facts, &job.resources, max_open),
+    }
+}
+
+/// The state of a merge.
 struct Progress {
     unique: bool,
-    /// Of the keys and values that are read, or with `unique` written, if the output will be verified.
+    /// The checksum, if the output will be verified: of all keys and values that are read, or with `unique` that are
+    /// written.
     checksum: Option<Checksum>,
     assume_sorted: bool,
     stats: Stats,
@@ -118,7 +146,7 @@ struct Progress {
     width: usize,
 }
 
-/// Outputs on their way, and the number of their keys.
+/// Outputs that are being written, and the number of their keys.
 type Written = (Writer, Option<Writer>, u64);
 
 impl Progress {
@@ -173,38 +201,46 @@ impl Progress {
             checksum.add(&keys, &values, width);
         }
         self.stats.engine = engine.name();
-        let written = write(&keys, &values, width, output, values_output, &mut self.stats)?;
+        let columns = Columns { keys: &keys, values: &values, width };
+        let written = columns.write(output, values_output, &mut self.stats)?;
         Ok((written.0, written.1, keys.len() as u64))
     }
 }
 
-/// Writes merged keys, and their values of `width` bytes.
-pub fn write<W: Word>(
-    keys: &[W],
-    values: &[u8],
-    width: usize,
-    mut output: Output,
-    values_output: Option<Output>,
-    stats: &mut Stats,
-) -> Result<(Writer, Option<Writer>)> {
-    stats.time(Phase::Write, || {
-        output.expect(keys.len() as u64);
-        let mut writer = output.begin()?;
-        writer.write(keys)?;
-        let write_values = |mut output: Output| {
-            output.set_size(width);
-            output.expect(keys.len() as u64);
+/// Keys in memory, and their values of `width` bytes.
+pub struct Columns<'a, W> {
+    pub keys: &'a [W],
+    pub values: &'a [u8],
+    pub width: usize,
+}
+
+impl<W: Word> Columns<'_, W> {
+    /// Writes keys and values.
+    pub fn write(
+        &self,
+        mut output: Output,
+        values_output: Option<Output>,
+        stats: &mut Stats,
+    ) -> Result<(Writer, Option<Writer>)> {
+        stats.time(Phase::Write, || {
+            output.expect(self.keys.len() as u64);
             let mut writer = output.begin()?;
-            writer.write(values)?;
-            Ok::<_, Failure>(writer)
-        };
-        Ok((writer, values_output.map(write_values).transpose()?))
-    })
+            writer.write(self.keys)?;
+            let write_values = |mut output: Output| {
+                output.set_size(self.width);
+                output.expect(self.keys.len() as u64);
+                let mut writer = output.begin()?;
+                writer.write(self.values)?;
+                Ok::<_, Failure>(writer)
+            };
+            Ok((writer, values_output.map(write_values).transpose()?))
+        })
+    }
 }
 
 /// One run in each file.
 struct Whole {
-    /// For two files.
+    /// The kernel for two files.
     kernel: Option<MergeKernel>,
 }
 

@@ -1,14 +1,14 @@
-//! Whether keys are in order, with all threads. Keys are encoded, so that every order is ascending.
+//! Checks of the order of keys, on all threads. Keys are encoded, so that every order is ascending.
 
 use crate::coding::Word;
 use crate::file::Input;
 use crate::say::error::Failure;
 use merge_host::{SortOrder, parallel};
 
-/// Keys that a thread checks at once: as many as the library checks on one thread.
+/// Keys that a thread checks at once. The library's block has the same size.
 const BLOCK: usize = 1 << 16;
 
-/// The index of the first key that is less than the one before it, or, if `strict`, not greater.
+/// The index of the first key that is less than its predecessor, or, if `strict`, not greater.
 pub fn first_disorder<W: Word>(keys: &[W], strict: bool) -> Option<usize> {
     if !strict {
         return merge_host::first_unsorted(keys);
@@ -20,8 +20,7 @@ pub fn first_disorder<W: Word>(keys: &[W], strict: bool) -> Option<usize> {
     })
 }
 
-/// As [`first_disorder`], where a run begins at each of the offsets, which ascend, and only the order within a run
-/// counts.
+/// As [`first_disorder`], but only within runs. A run begins at each of `offsets`, which ascend.
 pub fn first_disorder_between<W: Word>(keys: &[W], offsets: &[usize]) -> Option<usize> {
     parallel::find_first((0..keys.len()).step_by(BLOCK), |mut begin| {
         // One key more, to compare the last of this block with the first of the next.
@@ -36,7 +35,7 @@ pub fn first_disorder_between<W: Word>(keys: &[W], offsets: &[usize]) -> Option<
     })
 }
 
-/// As [`first_disorder`], for keys that are runs of `length` each, where only the order within a run counts.
+/// As [`first_disorder`], but only within runs of `length` keys each.
 pub fn first_disorder_in_runs<W: Word>(keys: &[W], length: usize) -> Option<usize> {
     if length == 0 {
         return None;
@@ -48,8 +47,8 @@ pub fn first_disorder_in_runs<W: Word>(keys: &[W], length: usize) -> Option<usiz
     })
 }
 
-/// The error of an input to merge whose key at `index`, the second of `pair`, comes before the one before it.
-/// `location` is added to its index, and `sort` is the command that sorts such files.
+/// The error of an input to merge that is not sorted. The key at `index`, the second of `pair`, is less than its
+/// predecessor. `location` is added to the index, and `sort` is the command that sorts such files.
 pub fn not_sorted<W: Word>(input: &Input, pair: [W; 2], index: u64, location: &str, sort: &str) -> Failure {
     let (keys, byte) = (describe(input, pair), input.offset_of::<W>(index));
     let reverse = if input.coding().order == SortOrder::Descending { " --reverse" } else { "" };
@@ -61,7 +60,7 @@ pub fn not_sorted<W: Word>(input: &Input, pair: [W; 2], index: u64, location: &s
     )
 }
 
-/// Two keys of an input of which the second is out of order.
+/// A description of two neighbouring keys of an input, the second out of order.
 pub fn describe<W: Word>(input: &Input, [before, after]: [W; 2]) -> String {
     let coding = input.coding();
     format!("{} after {}", coding.show(after), coding.show(before))
@@ -94,7 +93,7 @@ mod tests {
         assert_eq!(first_disorder_between(&keys, &[0, 2, 4, 6, 7, 8]), None);
         assert_eq!(first_disorder_between(&keys, &[0, 0, 0, 2, 8]), Some(4));
         assert_eq!(first_disorder_between::<u32>(&[], &[0, 0]), None);
-        // Runs begin at the ends of blocks and beside them.
+        // Runs begin at the ends of blocks, one key before and one key after.
         let mut keys = vec![7u32; 3 * BLOCK];
         for begin in [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK] {
             keys[begin] = 1;

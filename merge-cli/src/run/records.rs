@@ -1,4 +1,4 @@
-//! A sort of records: in memory by the first words of their keys, or in chunks with the records as payload of whole
+//! A sort of records: in memory by the first words of their keys, or in chunks with the records as the payload of whole
 //! keys.
 
 use super::checksum::Checksum;
@@ -55,13 +55,12 @@ struct Sorting {
     key: Key,
     layout: Layout,
     resources: Resources,
-    /// Of all records that are read, if the output will be verified.
+    /// The checksum of all records that are read, if the output will be verified.
     checksum: Option<Checksum>,
 }
 
 impl Sorting {
-    /// Sorts the records of `input`, which has `length` bytes, if that is known. Gives the output and the number of
-    /// records.
+    /// Sorts the records of `input`, which has `length` bytes, if known. Returns the output and the number of records.
     fn sort(
         &self,
         mut input: Concatenation,
@@ -99,7 +98,7 @@ impl Sorting {
         Ok(written)
     }
 
-    /// Sorts records that fit in memory by words of type `W`. Gives the output and the number of records.
+    /// Sorts records that fit in memory by words of type `W`. Returns the output and the number of records.
     fn in_memory<W: Word>(
         &self,
         input: &mut Concatenation,
@@ -110,7 +109,7 @@ impl Sorting {
     ) -> Result<(Writer, u64)> {
         let (mut writer, blocks, records, mut words);
         if let Some(length) = input.length() {
-            // The pages of a file in memory are asked for while records are read.
+            // Pages of a file in memory are requested while records are read.
             writer = output.begin()?;
             blocks = writer.blocks(length)?;
             (records, words) = stats.time(Phase::Read, || self.read::<W>(input, Some(length), budget))?;
@@ -124,7 +123,7 @@ impl Sorting {
         if let Some(checksum) = &self.checksum {
             add_records(checksum, &records, self.layout.size);
         }
-        // Indices of half the size where they suffice.
+        // Indices of 4 bytes where they suffice.
         if u32::try_from(words.len()).is_ok() {
             self.write_sorted::<W, u32>(engine, &records, &mut words, blocks, stats)?;
         } else {
@@ -137,7 +136,7 @@ impl Sorting {
     fn read<W: Word>(&self, input: &mut Concatenation, length: Option<u64>, budget: u64) -> Result<(Vec<u8>, Vec<W>)> {
         let (size, block) = (self.layout.size, (BLOCK / self.layout.size).max(1));
         let first_words = |records: &[u8], words: &mut [W]| Sorter::first_words(&self.key, size, records, words);
-        // A pipe is read from front to end, also where a header tells its length.
+        // A pipe is read in order, even if a header gives its length.
         let Some(length) = length.filter(|_| input.takes_any_order()) else {
             let records = input.read_all::<u8>()?;
             let count = self.layout.count(input.path(), records.len() as u64)?;
@@ -175,7 +174,7 @@ impl Sorting {
         stats.time(Phase::Write, || blocks.write(|begin, block| gather(records, size, &order, begin, block)))
     }
 
-    /// Sorts records in chunks, by their whole keys as numbers.
+    /// Sorts records in chunks. The whole key of a record is encoded as one number.
     fn spilled(
         &self,
         input: Concatenation,
@@ -222,7 +221,7 @@ impl Sorting {
         Ok((writer, summary.keys_written))
     }
 
-    /// An error unless `count` records were written in order, with that checksum.
+    /// An error unless `count` records were written in order, with the checksum `expected`.
     fn verify(&self, writer: &Writer, count: u64, expected: u64) -> Result<()> {
         let mut output = writer.read_back()?;
         let (size, checksum) = (self.layout.size, Checksum::default());
@@ -232,7 +231,7 @@ impl Sorting {
             return Err(failure(format!("{found} bytes were written, expected {bytes}")));
         }
         let capacity = (VERIFIED / size).max(1) * size;
-        // The first slot is for the last record of the part before.
+        // The first slot is for the last record of the previous part.
         let mut records = memory::zeroed::<u8>((capacity + size) as u64, "a part of the output")?;
         let (mut begin, mut done) = (size, 0);
         while done < bytes {
@@ -258,7 +257,7 @@ impl Sorting {
         Ok(())
     }
 
-    /// The error of records that would have to be sorted in chunks, and have too long keys for that.
+    /// The error of records that have to be sorted in chunks, but have too long keys.
     fn long_key(&self, input: &Concatenation) -> Failure {
         let found = self.key.size();
         let message = format!(
@@ -269,14 +268,14 @@ impl Sorting {
     }
 }
 
-/// The output of records of `length` bytes, if that is known.
+/// The output of records of `length` bytes in all, if known.
 fn destination(output: &Output, length: Option<u64>) -> Destination<'_> {
     let bytes = length.map(|length| [length.into(), 0]);
     Destination::new(output, None, bytes.unwrap_or_default()).or_up_to(bytes)
 }
 
-/// Bytes of memory to sort `count` records of `size` bytes by words of `word` bytes: records, words and indices, and as
-/// many of these again to sort with.
+/// Bytes of memory to sort `count` records of `size` bytes by words of `word` bytes: records, words and indices, and
+/// scratch memory for the words and indices.
 fn in_memory(word: usize, size: usize, count: u64) -> u128 {
     let index = if count > u32::MAX.into() { size_of::<u64>() } else { size_of::<u32>() };
     u128::from(count) * (size + 2 * (word + index)) as u128
@@ -288,7 +287,7 @@ struct RecordSource<'a, F> {
     layout: &'a Layout,
     key_of: F,
     count: Option<u64>,
-    /// Records read so far.
+    /// The number of records that have been read.
     position: u64,
     checksum: Option<Checksum>,
 }

@@ -1,7 +1,7 @@
 //! A sort of each segment on its own, part by part.
 
 use super::engine::{ChosenEngine, failure, work_of};
-use super::merge;
+use super::merge::Columns;
 use crate::coding::{Word, with_word};
 use crate::file::offsets::Offsets;
 use crate::file::output::commit;
@@ -24,7 +24,7 @@ pub fn run(job: Segments) -> Result<()> {
 }
 
 fn sort<W: Word>(job: Segments) -> Result<()> {
-    let Segments { mut keys, key_type, values, bounds, mut output, resources, mut stats } = job;
+    let Segments { keys, key_type, values, bounds, mut output, resources, mut stats } = job;
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
     let bounds = Bounds::read(bounds)?;
@@ -51,7 +51,7 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         };
         let mut parts = Parts::begin(keys, input, output, values_output, width, count)?;
         let shape = Shape { key: W::SIZE, width };
-        // Other engines take the CPU for a part that does not fit a GPU.
+        // Other engines sort a part that does not fit a GPU on the CPU.
         let mut device = || if is_on_gpu { engine.memory_of_each_gpu() } else { Ok(None) };
         let on_gpu = most_on_device(shape, count, &mut device)?;
         stats.keys = count;
@@ -60,30 +60,40 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         let Parts { writer, values_writer, .. } = parts;
         stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
     } else {
-        // The numbers of a pipe's keys and values are known when all are read.
-        let keys_path = keys.path().to_owned();
-        let mut all = stats.time(Phase::Read, || keys.read_all::<W>())?;
-        stats.keys = all.len() as u64;
-        bounds.check(&keys_path, stats.keys)?;
-        let offsets = bounds.offsets(all.len());
-        let (mut bytes, mut width, mut values_output) = (Vec::new(), 0, None);
-        if let Some(Values { mut input, output }) = values {
-            bytes = stats.time(Phase::Read, || input.read_all::<u8>())?;
-            let lengths = ([stats.keys], [bytes.len() as u64]);
-            width = values::width(keys.inputs(), &lengths.0, input.inputs(), &lengths.1)?;
-            stats.value_size = Some(width);
-            values_output = Some(output);
-        }
-        // A pipe cannot be read again.
-        stats.add(
-            Part { keys: &mut all, values: &mut bytes, width, offsets: &offsets }.sort(&mut engine, |_| Ok(false))?,
-        );
-        let (writer, values_writer) = merge::write(&all, &bytes, width, output, values_output, &mut stats)?;
-        stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
+        sort_pipe::<W>(keys, values, &bounds, output, &mut engine, &mut stats)?;
     }
     stats.engine = engine.name();
     stats.print();
     Ok(())
+}
+
+/// Sorts segments whose number of keys or width of values is known only after all has been read.
+fn sort_pipe<W: Word>(
+    mut keys: Concatenation,
+    values: Option<Values<Concatenation>>,
+    bounds: &Bounds,
+    output: Output,
+    engine: &mut ChosenEngine,
+    stats: &mut Stats,
+) -> Result<()> {
+    let keys_path = keys.path().to_owned();
+    let mut all = stats.time(Phase::Read, || keys.read_all::<W>())?;
+    stats.keys = all.len() as u64;
+    bounds.check(&keys_path, stats.keys)?;
+    let offsets = bounds.offsets(all.len());
+    let (mut bytes, mut width, mut values_output) = (Vec::new(), 0, None);
+    if let Some(Values { mut input, output }) = values {
+        bytes = stats.time(Phase::Read, || input.read_all::<u8>())?;
+        let lengths = ([stats.keys], [bytes.len() as u64]);
+        width = values::width(keys.inputs(), &lengths.0, input.inputs(), &lengths.1)?;
+        stats.value_size = Some(width);
+        values_output = Some(output);
+    }
+    // A pipe cannot be read again.
+    stats.add(Part { keys: &mut all, values: &mut bytes, width, offsets: &offsets }.sort(engine, |_| Ok(false))?);
+    let columns = Columns { keys: &all, values: &bytes, width };
+    let (writer, values_writer) = columns.write(output, values_output, stats)?;
+    stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))
 }
 
 /// Files of keys and values that are sorted part by part, each of whole segments.
@@ -112,7 +122,7 @@ impl Parts {
         Ok(Self { keys, values, writer: output.begin()?, values_writer: values_writer.transpose()?, width })
     }
 
-    /// Sorts the segments, as many at once as there is `capacity` for, and writes them.
+    /// Sorts the segments in parts that fit `capacity`, and writes them.
     fn sort<W: Word>(
         &mut self,
         bounds: &Bounds,
@@ -156,7 +166,7 @@ impl Parts {
         self.values.as_mut().map_or(Ok(0), |input| input.read(values)).map(|_| ())
     }
 
-    /// Reads the keys from the key at `begin` on once more, if that is possible.
+    /// Reads the keys from index `begin` on again, if possible.
     fn read_again<W: Word>(&self, begin: u64, keys: &mut [W]) -> Result<bool> {
         let Some(mut again) = self.keys.again()? else { return Ok(false) };
         again.seek::<W>(begin);
@@ -164,21 +174,21 @@ impl Parts {
     }
 }
 
-/// What there is memory for.
+/// The memory that limits a part.
 #[derive(Clone, Copy)]
 struct Capacity {
     shape: Shape,
     /// Bytes for keys, values and scratch memory.
     memory: u64,
-    /// Keys that a GPU sorts at once, if one has to.
+    /// The most keys that the GPU sorts at once, if a GPU has to sort.
     on_gpu: u64,
 }
 
 impl Capacity {
-    /// Whether the CPU has memory to sort this number of keys, in this number of segments, at once.
+    /// Whether the CPU has memory to sort `keys` keys in `segments` segments at once.
     fn fits_memory(self, keys: usize, segments: usize) -> bool {
         let per_key = self.shape.in_memory(1 << 33) >> 33;
-        // Each segment but the first adds an offset.
+        // Each segment except the first adds an offset.
         let offsets = segments.saturating_sub(1) * size_of::<usize>();
         per_key * keys as u128 + offsets as u128 <= self.memory.into()
     }
@@ -193,8 +203,7 @@ struct Part<'a, W> {
 }
 
 impl<W: Word> Part<'_, W> {
-    /// Sorts the segments. Where a GPU fails, `read_again` restores the keys, if it returns `true`, and the CPU sorts
-    /// them.
+    /// Sorts the segments. If a GPU fails, `read_again` restores the keys. If it returns `true`, the CPU sorts them.
     fn sort(self, engine: &mut impl Engines<Failure>, read_again: impl Fn(&mut [W]) -> Result<bool>) -> Result<Timing> {
         match self.width {
             0 => self.sort_keys(engine, read_again),
@@ -217,13 +226,13 @@ impl<W: Word> Part<'_, W> {
         engine.run(&mut self.keys, sort, |keys| read_again(keys)).map_err(failure)
     }
 
-    /// Sorts with values that are numbers of type `V`.
+    /// Sorts keys with numbers of type `V` as values.
     fn sort_numbers<V: Pod + Send + Sync>(
         self,
         engine: &mut impl Engines<Failure>,
         read_again: impl Fn(&mut [W]) -> Result<bool>,
     ) -> Result<Timing> {
-        // Bytes need not begin where numbers may.
+        // Bytes need not be aligned for numbers.
         let mut numbers: Vec<V> = bytemuck::pod_collect_to_vec(self.values);
         let restore = |numbers: &mut [V]| bytemuck::cast_slice_mut(numbers).copy_from_slice(self.values);
         let timing = sort_pairs(engine, self.keys, &mut numbers, self.offsets, read_again, restore)?;
@@ -231,7 +240,7 @@ impl<W: Word> Part<'_, W> {
         Ok(timing)
     }
 
-    /// Sorts with the indices of the values, which are moved once.
+    /// Sorts keys with the indices of their values. The values are moved only once.
     fn sort_by_index<I: Index>(
         self,
         engine: &mut impl Engines<Failure>,
@@ -246,8 +255,8 @@ impl<W: Word> Part<'_, W> {
     }
 }
 
-/// Sorts the segments of `keys` between `offsets` with `values`. Where a GPU fails, `read_again` and `restore` make
-/// keys and values what they were.
+/// Sorts the segments of `keys` between `offsets` with `values`. If a GPU fails, `read_again` restores the keys and
+/// `restore` the values.
 fn sort_pairs<W: Word, V: Pod + Send + Sync>(
     engine: &mut impl Engines<Failure>,
     keys: &mut [W],
@@ -267,14 +276,14 @@ fn sort_pairs<W: Word, V: Pod + Send + Sync>(
     engine.run(&mut (keys, values), sort, restored).map_err(failure)
 }
 
-/// Where segments begin and end.
+/// The bounds of segments.
 enum Bounds {
     Between(Offsets),
     OfLength(usize),
 }
 
 impl Bounds {
-    /// Reads the offsets, if there is a file of them.
+    /// Reads the file of offsets, if there is one.
     fn read(bounds: SegmentBounds) -> Result<Self> {
         match bounds {
             SegmentBounds::Between(input) => Ok(Self::Between(Offsets::read(input)?)),
@@ -294,7 +303,7 @@ impl Bounds {
         }
     }
 
-    /// The number of segments of that many keys.
+    /// The number of segments of `keys` keys.
     fn count(&self, keys: usize) -> usize {
         match self {
             Self::Between(offsets) => offsets.get().len() - 1,
@@ -302,13 +311,13 @@ impl Bounds {
         }
     }
 
-    /// The end of the longest part of whole segments from the key at `begin` on whose numbers of keys and segments are
-    /// as `fits` allows, and the offsets of its segments, from 0.
+    /// The longest part of whole segments from index `begin` on for which `fits` allows the numbers of keys and
+    /// segments. Returns its end, and the offsets of its segments, beginning with 0.
     fn part(&self, begin: u64, keys: u64, fits: impl Fn(usize, usize) -> bool) -> (u64, Vec<usize>) {
         match self {
             Self::Between(offsets) => {
                 let offsets = offsets.get();
-                // Of empty segments at the same offset, those before the last belong to the part before.
+                // If several segments begin here, all but the last are empty and belong to the previous part.
                 let first = offsets.partition_point(|&offset| offset as u64 <= begin).saturating_sub(1);
                 let rest = &offsets[first..];
                 let last = last_that(rest.len(), |i| fits(rest[i] - rest[0], i));
@@ -323,7 +332,7 @@ impl Bounds {
         }
     }
 
-    /// The end of the segment that begins at the key at `begin`.
+    /// The end of the segment that begins at index `begin`.
     fn end_of_segment(&self, begin: u64, keys: u64) -> u64 {
         match self {
             Self::Between(offsets) => {
@@ -335,7 +344,7 @@ impl Bounds {
         }
     }
 
-    /// The offsets of all segments of that many keys.
+    /// The offsets of all segments of `keys` keys.
     fn offsets(&self, keys: usize) -> Vec<usize> {
         match self {
             Self::Between(offsets) => offsets.get().to_vec(),
@@ -344,7 +353,7 @@ impl Bounds {
     }
 }
 
-/// The last of `0..count` for which `holds`, which is true up to some number and false from there on; or 0.
+/// The last number of `0..count` for which `holds` is true, or 0. `holds` is true up to some number and false beyond.
 fn last_that(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while high - low > 1 {
@@ -358,7 +367,7 @@ fn last_that(count: usize, holds: impl Fn(usize) -> bool) -> usize {
 mod tests {
     use super::*;
 
-    /// Sorts twice, as where a GPU fails after it has written its results.
+    /// Sorts twice, like a sort after a GPU that failed when it had written its results.
     struct SecondTry(Engine);
 
     impl Engines<Failure> for SecondTry {

@@ -1,8 +1,7 @@
 //! Set operations on sorted files, in memory by any engine, or by the CPU while they are read.
 //!
-//! Files that do not fit in memory are merged by the CPU, with a byte for each key that tells from which of them it is.
-//! In the merged keys, equal ones are neighbours. Those of each file are counted, and as many are written as the
-//! operation says:
+//! The CPU merges files that do not fit in memory. The payload of a key is a byte that names its file. Equal keys are
+//! neighbours in the merged keys. Their numbers m from A and n from B determine how often the operation writes the key:
 //!
 //! ```text
 //!   merged   3 3 3 5 5 7          union  3 3 5 7      m, n = 2, 1   1, 1   1, 0
@@ -110,12 +109,12 @@ fn streamed<W: Word>(
     Ok(counted.writer)
 }
 
-/// Counts equal keys, and writes as many as the operation tells.
+/// Counts equal keys, and writes the number of keys that the operation keeps.
 struct Counted<W> {
     operation: SetOperation,
     /// The key that is being counted.
     key: Option<W>,
-    /// How often it came from each of the files.
+    /// The number of its occurrences in each file.
     times: [u64; 2],
     /// Keys to write.
     kept: Vec<W>,
@@ -138,7 +137,7 @@ impl<W: Word> Target<W> for Counted<W> {
 }
 
 impl<W: Word> Counted<W> {
-    /// Keeps as many of the key as the operation tells, now that all of them are counted.
+    /// Keeps the counted key as often as the operation does. All its occurrences have been counted.
     fn keep(&mut self) -> Result<()> {
         let ([m, n], Some(key)) = (std::mem::take(&mut self.times), self.key) else { return Ok(()) };
         let times = match self.operation {

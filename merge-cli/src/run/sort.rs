@@ -1,4 +1,4 @@
-//! A sort of keys, alone, with values, or as their indices.
+//! A sort of keys alone, of keys with values, or of the indices of keys.
 //!
 //! ```text
 //!   keys alone that fit, from files to a file   read by all threads where the engine sorts, and written from there
@@ -36,7 +36,7 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
             values.output.check_can_be_read_back("--values-out")?;
         }
     }
-    // Also an error if the files do not hold whole keys.
+    // This is an error if a file does not hold a whole number of keys.
     let count = keys.count::<W>()?;
     if let (Payload::Indices(limit), Some(count)) = (&payload, count) {
         limit.check(count)?;
@@ -53,7 +53,7 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     }
 }
 
-/// The sort of `count` keys, as far as the choice of an engine has to know it, and knows it now.
+/// The sort of `count` keys as the work for the choice of an engine, as far as it is known now.
 fn work<W: Word>(count: Option<u64>, payload: &Payload) -> Option<Work> {
     let work = work_of(count, Work::sort::<W>)?;
     Some(match payload {
@@ -63,12 +63,12 @@ fn work<W: Word>(count: Option<u64>, payload: &Payload) -> Option<Work> {
     })
 }
 
-/// What all sorts need.
+/// The common state of all sorts.
 struct Sorting {
     resources: Resources,
     engine: ChosenEngine,
     unique: bool,
-    /// Of the keys and values that are read, if the output will be verified.
+    /// The checksum of the keys and values, if the output will be verified.
     checksum: Option<Checksum>,
     stats: Stats,
 }
@@ -78,7 +78,7 @@ impl Sorting {
     fn keys<W: Word>(mut self, keys: Concatenation, count: Option<u64>, output: Output) -> Result<()> {
         let takes_any_order = !self.unique && keys.takes_any_order() && output.takes_any_order();
         let streamed = count.filter(|_| takes_any_order);
-        // Where keys are streamed, what a GPU has memory for is asked for later.
+        // A streamed sort queries the memory of the GPU later.
         let asks_device = streamed.is_none();
         let plan = self.plan::<W>(0, count, &keys, &output, None, asks_device)?;
         if let (Some(count), Some(true)) = (streamed, plan.in_memory) {
@@ -102,7 +102,7 @@ impl Sorting {
             let source = KeySource::new::<W>(keys, PayloadSource::Values(input, width), self.source_checksum())?;
             return self.pairs::<W, _>(plan, source, width, output, Some(values_output));
         }
-        // The length of a value follows from both lengths, so that all has to be read first.
+        // The width of a value follows from the lengths of both inputs, so that both have to be read first.
         let most = memory::budget(self.resources.memory, 0)? / 2;
         let all_keys = self.stats.time(Phase::Read, || read_bounded::<W>(&mut keys, most))?;
         let most = most - size_of_val(&all_keys[..]) as u64;
@@ -184,7 +184,7 @@ impl Sorting {
             values.set_size(width);
             self.stats.value_size = Some(width);
         }
-        // The keys that are left out are in no output.
+        // The output does not contain the dropped keys, so the checksum covers the written keys.
         let checksum = self.checksum.clone().filter(|_| self.unique);
         let begin = |count| {
             output.expect(count);
@@ -213,7 +213,7 @@ impl Sorting {
     }
 
     /// The plan for `count` keys with payloads of `width` bytes. An error if there is no space for the outputs. Unless
-    /// it `asks_device`, all keys are taken to fit a GPU.
+    /// `asks_device`, it assumes that all keys fit a GPU.
     fn plan<W: Word>(
         &mut self,
         width: usize,
@@ -223,7 +223,7 @@ impl Sorting {
         values_output: Option<&Output>,
         asks_device: bool,
     ) -> Result<SortPlan> {
-        // How many keys are the first of equal ones is not known.
+        // With `unique`, the number of written keys is unknown.
         let written = u128::from(count.filter(|_| !self.unique).unwrap_or(0));
         let bytes = [written * output.size() as u128, written * values_output.map_or(0, |_| width) as u128];
         output.check_space(bytes[0])?;
@@ -235,15 +235,15 @@ impl Sorting {
         SortPlan::new(shape, count, destination, &self.resources, &mut device, keys.path())
     }
 
-    /// Sorts the `count` keys of regular files, which fit in memory, to a regular file. With a GPU, the keys are never
-    /// in this program's memory as a whole.
+    /// Sorts the `count` keys of regular files, which fit in memory, to a regular file. With a GPU, the memory of this
+    /// program never holds all keys at once.
     fn streamed<W: Word>(mut self, keys: Concatenation, count: u64, mut output: Output) -> Result<()> {
         let too_many = || Failure::file(keys.path(), format!("has {count} keys, more than this machine can address"));
         let len = usize::try_from(count).map_err(|_| too_many())?;
         output.expect(count);
         let folder = output.folder().map(Path::to_path_buf);
         let mut writer = output.begin()?;
-        // The system allocates the output's memory, if it is memory, while a GPU starts.
+        // While a GPU starts, the system allocates the pages of an output in memory.
         let region = self.stats.time(Phase::Write, || writer.region(count * W::SIZE as u64))?;
         let shape = Shape { key: W::SIZE, width: 0 };
         if !SortPlan::fits_device(shape, count, &mut || self.engine.device_memory().map_err(failure))? {
@@ -258,7 +258,7 @@ impl Sorting {
         }
         let options = SortOptions::default().kernel(self.resources.sort_kernel);
         let sort = |engine: &Engine, checksum: &mut Option<Checksum>| {
-            // Each run reads every key.
+            // Each attempt reads every key, so the checksum begins anew.
             *checksum = checksum.as_ref().map(|_| Checksum::default());
             let read = |begin: usize, part: &mut [W]| {
                 keys.read_at(begin as u64, part).map_err(RunError::Other)?;
@@ -274,7 +274,7 @@ impl Sorting {
                 error => error,
             })
         };
-        // Every key is read again, and all of the output is written again.
+        // A second attempt reads every key and writes the whole output again.
         let timing = Engines::run(&mut self.engine, &mut self.checksum, sort, |_| Ok(true)).map_err(failure)?;
         self.stats.keys = count;
         self.stats.add_streamed(timing);
@@ -296,7 +296,7 @@ impl Sorting {
         Ok((target, summary))
     }
 
-    /// Verifies outputs of `count` keys if that is wanted, and makes them permanent.
+    /// Verifies outputs of `count` keys if requested, and makes them permanent.
     fn finish<W: Word>(mut self, keys: Writer, values: Option<Writer>, count: u64, width: usize) -> Result<()> {
         self.stats.engine = self.engine.name();
         if let Some(checksum) = &self.checksum {
@@ -309,10 +309,10 @@ impl Sorting {
     }
 }
 
-/// All items of pipes, if they have no more than `most` bytes.
+/// All items of pipes. An error if they have more than `most` bytes.
 fn read_bounded<W: Word>(input: &mut Concatenation, most: u64) -> Result<Vec<W>> {
     let most = most / W::SIZE as u64;
-    // The system gives the pages when they are first written to.
+    // The system provides a page at the first write to it.
     let mut items = memory::zeroed::<W>(most + 1, "the input")?;
     let read = input.read(&mut items)?;
     if read as u64 > most {

@@ -1,4 +1,4 @@
-//! Files as the sources and targets of the library's external sort and merge.
+//! Files as sources and targets of the library's external sort and merge.
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu};
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Indices that a thread writes at once.
 const BLOCK: usize = 1 << 14;
-/// Indices that are copied at once to be written, so that the copy takes little memory.
+/// Indices that are copied at once before writing, so that the copy takes little memory.
 const INDICES: usize = 1 << 20;
 
-/// The library's external sort of `source` to the target that `begin` opens. `begin` is told the number of keys to
-/// write: that of all keys, which have been read by then, but not how many of them are the first of equal ones.
+/// The library's external sort of `source` to the target that `begin` opens. The argument of `begin` is the number of
+/// keys to write, if known. All keys have been read by then, but with `unique` the number of distinct keys is unknown.
 pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
     source: impl Source<W, Error = Failure>,
@@ -33,7 +33,7 @@ pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     external::sort(options, Counted { source, count: &count }, begin, engine, stats).map_err(failure)
 }
 
-/// A source whose keys are counted as they are read.
+/// A source that counts its keys as they are read.
 #[derive(Debug)]
 struct Counted<'a, S> {
     source: S,
@@ -58,8 +58,8 @@ impl<W: Word, S: Source<W>> Source<W> for Counted<'_, S> {
     }
 }
 
-/// The library's external merge of `sources` to the target that `begin` opens, on the CPU: merges of parts are short,
-/// and the way to a GPU is long.
+/// The library's external merge of `sources` to the target that `begin` opens, on the CPU. Merges of parts are short,
+/// and transfers to a GPU take too long.
 pub fn merge<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
     sources: Vec<SortedSource<W>>,
@@ -81,20 +81,20 @@ fn failure(error: external::Error<Failure>) -> Failure {
     }
 }
 
-/// The payload that comes with the keys of a source.
+/// The payload of the keys of a source.
 #[derive(Debug)]
 pub enum PayloadSource {
     None,
-    /// Values of a file, of that many bytes each.
+    /// Values of files, of this number of bytes each.
     Values(Concatenation, usize),
     /// The index of each key, of 8 bytes.
     Indices(IndexLimit),
-    /// This byte, which tells from which of two inputs a key is.
+    /// This byte, which names the origin of a key: the first or the second input.
     Origin(u8),
 }
 
 impl PayloadSource {
-    /// Fills `payload` with that of the keys from `index` on.
+    /// Fills `payload` with the payload of the keys from `index` on.
     fn read(&mut self, index: u64, payload: &mut [u8]) -> Result<()> {
         match self {
             Self::None => {}
@@ -119,8 +119,8 @@ impl PayloadSource {
         Ok(())
     }
 
-    /// Keys to read at once after `position` of them, at most. One too many for indices is an error as soon as it is
-    /// read.
+    /// The most keys to read at once after `position` keys. A key beyond the limit of indices is an error as soon as it
+    /// is read.
     fn most_after(&self, position: u64) -> usize {
         match self {
             Self::Indices(limit) => usize::try_from((limit.most() - position).saturating_add(1)).unwrap_or(usize::MAX),
@@ -149,11 +149,11 @@ impl PayloadSource {
 pub struct KeySource {
     keys: Concatenation,
     payload: PayloadSource,
-    /// The number of keys, if it is known.
+    /// The number of keys, if known.
     count: Option<u64>,
-    /// Keys read so far.
+    /// The number of keys that have been read.
     position: u64,
-    /// Of all keys that are read.
+    /// The checksum of all keys that are read.
     checksum: Option<Checksum>,
 }
 
@@ -194,17 +194,17 @@ impl<W: Word> Source<W> for KeySource {
     }
 }
 
-/// Keys and values that were read already.
+/// Keys and values that have been read already.
 #[derive(Debug)]
 pub struct BufferedSource<W> {
     keys: Vec<W>,
     values: Vec<u8>,
-    /// Keys given so far.
+    /// The number of keys that the source has returned.
     position: usize,
 }
 
 impl<W: Word> BufferedSource<W> {
-    /// Keys, and as many values.
+    /// A source of `keys` with one value for each key.
     pub fn new(keys: Vec<W>, values: Vec<u8>, checksum: Option<Checksum>) -> Self {
         if let Some(checksum) = checksum {
             checksum.add(&keys, &values, values.len() / keys.len().max(1));
@@ -243,7 +243,7 @@ pub struct SortedSource<W> {
     payload: PayloadSource,
     count: Option<u64>,
     position: u64,
-    /// Whether it is an error if the file is not sorted.
+    /// Whether an unsorted file is an error.
     checked: bool,
     /// The last key read.
     last: Option<W>,
@@ -251,12 +251,12 @@ pub struct SortedSource<W> {
 }
 
 impl<W: Word> SortedSource<W> {
-    /// A file whose order is checked as it is read if `checked`.
+    /// A sorted file. If `checked`, its order is checked as it is read.
     pub fn new(keys: Input, payload: PayloadSource, checked: bool, checksum: Option<Checksum>) -> Result<Self> {
         Ok(Self { count: keys.count::<W>()?, keys, payload, position: 0, checked, last: None, checksum })
     }
 
-    /// An error if these keys, which come after the last one, are not in order.
+    /// An error if `keys`, which follow the last key read, are not in order.
     fn check(&self, keys: &[W]) -> Result<()> {
         let (index, pair) = match (self.last, keys.first()) {
             (Some(last), Some(first)) if *first < last => (0, [last, *first]),
@@ -298,7 +298,7 @@ impl<W: Word> Source<W> for SortedSource<W> {
 pub struct Outputs {
     pub keys: Writer,
     pub values: Option<Writer>,
-    /// Of all keys that are written, where that of those read is another.
+    /// The checksum of all keys that are written, if it differs from the checksum of the keys that are read.
     pub checksum: Option<Checksum>,
 }
 
@@ -314,11 +314,11 @@ impl<W: Word> Target<W> for Outputs {
     }
 }
 
-/// The output of the payload alone: indices, or records.
+/// The output of only the payload: indices or records.
 #[derive(Debug)]
 pub struct PayloadOutput {
     pub writer: Writer,
-    /// Bytes of an index to write: 4 or 8. Otherwise the payload is written as it is.
+    /// Bytes of an index to write: 4 or 8. `None` if the payload is written unchanged.
     pub index_size: Option<usize>,
 }
 
@@ -335,7 +335,7 @@ impl<W: Word> Target<W> for PayloadOutput {
     }
 }
 
-/// Writes indices as numbers of `size` bytes, 4 or 8, which hold them: an [`IndexLimit`] has been checked.
+/// Writes indices as numbers of `size` bytes, 4 or 8. They fit, because an [`IndexLimit`] has been checked.
 pub fn write_indices(writer: &mut Writer, size: usize, indices: &[u64]) -> Result<()> {
     if size == size_of::<u64>() {
         return writer.write(indices);
@@ -365,7 +365,7 @@ mod tests {
             std::fs::File::create(&path).unwrap().set_len(count).unwrap();
             let keys = Concatenation::new(vec![Input::open(&path).unwrap()]);
             let mut source = KeySource::new::<u8>(keys, PayloadSource::Indices(limit.clone()), None).unwrap();
-            // As if all but some keys had been read.
+            // The state after reading all but the last keys.
             source.keys.seek::<u8>(most - 4);
             source.position = most - 4;
             let (mut keys, mut indices) = ([0u8; 100], vec![0u8; 800]);

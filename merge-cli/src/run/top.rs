@@ -1,8 +1,8 @@
-//! The N first keys of the order, without sorting the others.
+//! The first N keys of the order, without sorting the others.
 //!
-//! The input is read part by part, and of each part the library keeps the keys that may be among the first ([`TopK`]).
-//! Equal keys have equal bits, so that it does not matter which of them are kept. Where the memory is too small for the
-//! candidates, all keys are sorted in chunks, and the N first of them are written.
+//! The input is read in parts, and the library keeps the candidates of each part ([`TopK`]). Equal keys have equal
+//! bits, so the choice among equal keys does not matter. If the memory is too small for the candidates, all keys are
+//! sorted in chunks, and the first N keys are written.
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu, failure, work_of};
@@ -22,7 +22,7 @@ use merge_host::{SortOrder, TopK, Work};
 
 /// Bytes of keys to read at once.
 const BUFFER: u64 = 32 << 20;
-/// The same if a GPU selects among them, for which each part is a call of its own.
+/// Bytes of keys to read at once if a GPU selects, because each part is a separate call.
 const GPU_BUFFER: u64 = 256 << 20;
 
 /// Writes the first keys.
@@ -84,7 +84,7 @@ fn top<W: Word>(job: Top) -> Result<()> {
     Ok(())
 }
 
-/// The `wanted` first of all keys, sorted. `buffer` bytes are read at once.
+/// The first `wanted` keys, sorted. `buffer` bytes are read at once.
 fn first_keys<W: Word>(
     keys: &mut Concatenation,
     wanted: usize,
@@ -98,7 +98,7 @@ fn first_keys<W: Word>(
     loop {
         let read = stats.time(Phase::Read, || keys.read(&mut part))?;
         if read > 0 && wanted > 0 {
-            // A GPU that fails has added no keys.
+            // A GPU that fails has added no keys, so the CPU can add the part.
             stats.add(engine.run(&mut top, |engine, top| top.add(engine, &part[..read]))?);
         }
         stats.keys += read as u64;

@@ -1,4 +1,4 @@
-//! `--check`: reads outputs back and compares them with what they have to be.
+//! `--check`: reads outputs back and compares them with the expected facts.
 
 use super::checksum::Checksum;
 use super::order::first_disorder;
@@ -10,20 +10,20 @@ use crate::say::error::{Failure, Result};
 /// Bytes of keys to hold in memory at once.
 const BUFFER: u64 = 8 << 20;
 
-/// What outputs have to be.
+/// The expected facts about outputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     /// The number of keys.
     pub count: u64,
     /// The [`Checksum`] of keys and values.
     pub checksum: u64,
-    /// Whether no two keys are equal.
+    /// Whether all keys are distinct.
     pub unique: bool,
     /// Bytes of a value.
     pub width: usize,
 }
 
-/// An error unless the keys that were written, and their values, are as expected.
+/// An error unless the written keys and values are as expected.
 pub fn verify<W: Word>(keys: &Writer, values: Option<&Writer>, expected: Expected) -> Result<()> {
     let mut keys = keys.read_back()?;
     let mut values = values.map(Writer::read_back).transpose()?;
@@ -37,7 +37,7 @@ pub fn verify<W: Word>(keys: &Writer, values: Option<&Writer>, expected: Expecte
     }
     let per_item = (W::SIZE + if values.is_some() { width } else { 0 }) as u64;
     let capacity = (BUFFER / per_item).clamp(1, count.max(1));
-    // The first slot is for the last key of the part before.
+    // The first slot is for the last key of the previous part.
     let mut part = memory::zeroed::<W>(capacity + 1, "a part of the output")?;
     let width = if values.is_some() { width } else { 0 };
     let mut payload = memory::zeroed::<u8>(capacity * width as u64, "a part of the output's values")?;
@@ -83,7 +83,7 @@ mod tests {
     use crate::spec::{Endian, KeyType};
     use merge_host::SortOrder;
 
-    /// Verifies `written` as descending big-endian keys with values of 3 bytes, where `meant` was to be written.
+    /// Writes `written` as descending big-endian keys with values of 3 bytes, and verifies the output against `meant`.
     fn check(written: &[u32], meant: &[u32], unique: bool) -> std::result::Result<(), String> {
         let folder = tempfile::tempdir().unwrap();
         let coding = Coding { key_type: KeyType::U32, endian: Endian::Big, order: SortOrder::Descending };
@@ -115,7 +115,7 @@ mod tests {
         let twice = format!("the output is wrong at index 2, offset 136: {} after {}", shown(2), shown(2));
         assert_eq!(message(check(&[1, 2, 2, 3], &[1, 2, 2, 3], true)), twice);
         assert_eq!(message(check(&[1, 2, 2], &[1, 2, 2, 3], false)), "12 bytes were written, expected 16");
-        // A key lost, and another twice.
+        // One key is lost, and another key is there twice.
         assert!(message(check(&[1, 2, 2, 3], &[1, 2, 3, 3], false)).starts_with("the checksum of the output is "));
     }
 

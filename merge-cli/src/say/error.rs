@@ -8,13 +8,13 @@ use std::path::Path;
 const DISORDER: u8 = 1;
 /// Exit code of any error, as in sort(1).
 const ERROR: u8 = 2;
-/// Exit code where the reader of a pipe went away: what a shell reports for a program that SIGPIPE ended.
+/// Exit code if the reader of a pipe has closed it. A shell reports this code for a program that SIGPIPE ended.
 const CLOSED_PIPE: u8 = 128 + 13;
 
 /// Characters of the beginning and of the end of a long text that a message shows.
 const SHOWN: usize = 200;
 
-/// The result of everything that can fail for a reason the user should read.
+/// The result of an operation with errors that the user should read.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 /// Why a run stops.
@@ -25,7 +25,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An error of no single file or argument.
+    /// An error that does not concern a single file or argument.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: Some(message.into()), code: ERROR }
     }
@@ -35,27 +35,27 @@ impl Failure {
         Self::new(format!("{}: {message}", name(path)))
     }
 
-    /// What the operating system said about the file at `path`.
+    /// An error of the operating system about the file at `path`.
     pub fn io(path: &Path, error: &io::Error) -> Self {
         Self::file(path, os_message(error))
     }
 
-    /// `check` found the file at `path` out of order.
+    /// The result of a `check` that found the file at `path` out of order.
     pub fn disorder(path: &Path, message: impl fmt::Display) -> Self {
         Self { code: DISORDER, ..Self::file(path, message) }
     }
 
-    /// The same without a message, if it is that a file is out of order.
+    /// This failure, without its message if it reports a file out of order.
     pub fn silent_if_disorder(self) -> Self {
         if self.code == DISORDER { Self { message: None, ..self } } else { self }
     }
 
-    /// The reader of the output has closed its end, which it may do at any time: no message.
+    /// The reader of the output has closed its end of the pipe. It may do so at any time, so there is no message.
     pub fn closed_pipe() -> Self {
         Self { message: None, code: CLOSED_PIPE }
     }
 
-    /// A mistake in this program, which was reported when it was noticed.
+    /// A mistake in this program that has already been reported.
     pub fn reported() -> Self {
         Self { message: None, code: ERROR }
     }
@@ -82,23 +82,24 @@ impl From<merge_host::Error> for Failure {
     }
 }
 
-/// The error that the system does not give memory for `what`, without an allocation.
+/// The error for memory for `what` that the system refuses. Displaying it allocates nothing.
 pub fn out_of_memory(what: fmt::Arguments<'_>) -> impl fmt::Display {
     fmt::from_fn(move |f| write!(f, "out of memory: the system gives no {what}; does ulimit -v allow it?"))
 }
 
-/// The path as messages show it: see [`shown`].
+/// The path as messages show it: on one line, with control characters escaped, and shortened if it is long.
 pub fn name(path: &Path) -> String {
     shown(&path.display().to_string())
 }
 
-/// A text from outside as messages show it: [shortened], and on one line whatever is in it.
+/// A foreign text as messages show it: [shortened], and always on one line.
 pub fn shown(text: &str) -> String {
     let text = shortened(text);
     if text.is_empty() || text.chars().any(char::is_control) { format!("{text:?}") } else { text }
 }
 
-/// The text with control characters escaped: those of names, flags, variables and headers must not reach a terminal.
+/// The text with control characters escaped. Control characters in names, flags, variables and headers must not reach a
+/// terminal.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -110,7 +111,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A text without its middle, if it is long.
+/// A text, without its middle if it is long.
 pub fn shortened(text: &str) -> String {
     let count = text.chars().count();
     if count <= 2 * SHOWN {
@@ -119,7 +120,7 @@ pub fn shortened(text: &str) -> String {
     text.chars().take(SHOWN).chain("...".chars()).chain(text.chars().skip(count - SHOWN)).collect()
 }
 
-/// The error in the words of other programs, without the number that Rust appends.
+/// The error's text as other programs print it, without the number that Rust appends.
 pub fn os_message(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {

@@ -1,8 +1,7 @@
-//! Progress on standard error: bytes, rate and time left.
+//! Progress on standard error: bytes, rate and remaining time.
 //!
-//! A thread that reads or writes adds its bytes to a counter, an addition for each block. Another thread reads the
-//! counter ten times a second and draws. If no progress is shown there is no such thread, and the work never waits for
-//! a terminal.
+//! A thread that reads or writes adds the bytes of each block to a counter. Another thread reads the counter ten times
+//! a second and draws the bar. If no progress is shown, there is no such thread. The work never waits for a terminal.
 //!
 //! ```text
 //!   Input::open, Output::check_space ──expect──► EXPECTED ┐
@@ -20,33 +19,34 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Time from one drawing to the next.
+/// Interval between two drawings.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Drawings a second, at most.
 const RATE: u8 = 10;
-/// How long the end of the program waits for a terminal that takes nothing.
+/// How long the end of the program waits for a terminal that accepts no output.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 const TEMPLATE: &str = "{phase:<9} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, \
                         {decimal_bytes_per_sec}, {eta} left";
-/// Where the number of bytes is not known.
+/// The template for an unknown number of bytes.
 const OPEN_TEMPLATE: &str = "{phase:<9} {decimal_bytes}, {decimal_bytes_per_sec}, {elapsed} so far";
 
 static BAR: OnceLock<ProgressBar> = OnceLock::new();
 static DONE: AtomicU64 = AtomicU64::new(0);
 static EXPECTED: AtomicU64 = AtomicU64::new(0);
-/// Whether some input's length is not known.
+/// Whether the length of an input is unknown.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 static PHASE: Mutex<&str> = Mutex::new("");
 /// Whether the bar was drawn on the last line of a standard error that is no terminal.
 static IS_LINE_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// Starts to show progress, if that is wanted: with `auto`, where standard error is a terminal and `quiet` is false.
+/// Starts to show progress, unless `when` is `never`. With `auto`, progress is shown if standard error is a terminal
+/// and `quiet` is false.
 pub fn start(when: When, quiet: bool) {
     let is_terminal = io::stderr().is_terminal();
     let (is_shown, delay) = match when {
         When::Never => (false, Duration::ZERO),
-        // What is done at once needs no bar that flashes up.
+        // A short run needs no bar.
         When::Auto => (is_terminal && !quiet, 2 * INTERVAL),
         When::Always => (true, Duration::ZERO),
     };
@@ -58,7 +58,7 @@ pub fn start(when: When, quiet: bool) {
         false => ProgressDrawTarget::term_like_with_hz(Box::new(NoTerminal::default()), RATE),
     };
     let bar = BAR.get_or_init(|| ProgressBar::with_draw_target(Some(0), target).with_style(style(TEMPLATE)));
-    // Where the system has no thread to give, the work is more important than the bar.
+    // If the system provides no thread, the work continues without the bar.
     let _ = thread::Builder::new().name("progress".to_owned()).spawn(move || {
         thread::sleep(delay);
         let mut is_open = false;
@@ -67,7 +67,7 @@ pub fn start(when: When, quiet: bool) {
                 is_open = true;
                 bar.set_style(style(OPEN_TEMPLATE));
             }
-            // Before anything is expected there is nothing to say.
+            // Before any bytes are expected, there is nothing to draw.
             if is_open || EXPECTED.load(Relaxed) > 0 {
                 draw(bar);
             }
@@ -76,7 +76,7 @@ pub fn start(when: When, quiet: bool) {
     });
 }
 
-/// Adds bytes that will be read or written, or says that their number is not known.
+/// Adds bytes that will be read or written. `None` means an unknown number.
 pub fn expect(bytes: Option<u64>) {
     match bytes {
         Some(bytes) => drop(EXPECTED.fetch_add(bytes, Relaxed)),
@@ -96,7 +96,7 @@ pub fn phase(name: &'static str) {
     }
 }
 
-/// Takes the bar away for good.
+/// Removes the bar permanently.
 pub fn finish() {
     if let Some(bar) = BAR.get() {
         bar.finish_and_clear();
@@ -104,7 +104,7 @@ pub fn finish() {
     }
 }
 
-/// As [`finish`], but does not wait for long where standard error takes nothing.
+/// As [`finish`], but with a limited wait if standard error accepts no output.
 pub fn finish_soon() {
     if BAR.get().is_none() {
         return;
@@ -119,7 +119,7 @@ pub fn finish_soon() {
     }
 }
 
-/// Runs `print`, which writes lines to standard error, with the bar out of the way.
+/// Hides the bar while `print` writes lines to standard error.
 pub fn suspend(print: impl FnOnce()) {
     match BAR.get() {
         Some(bar) => bar.suspend(|| {
@@ -130,7 +130,7 @@ pub fn suspend(print: impl FnOnce()) {
     }
 }
 
-/// What takes standard error from the bar to an empty line.
+/// The bytes that move standard error from the bar to an empty line.
 pub fn line_end() -> &'static [u8] {
     match BAR.get() {
         Some(_) if io::stderr().is_terminal() => b"\r\x1b[2K",
@@ -139,8 +139,7 @@ pub fn line_end() -> &'static [u8] {
     }
 }
 
-/// Ends the line that the bar was drawn on where standard error is no terminal, so that what is printed next has its
-/// own.
+/// Ends the line of the bar if standard error is not a terminal, so that the next message begins a new line.
 fn end_line() {
     if IS_LINE_OPEN.swap(false, Relaxed) {
         let _ = io::stderr().write_all(b"\n");
@@ -163,8 +162,7 @@ fn style(template: &str) -> ProgressStyle {
     })
 }
 
-/// Standard error where it is a file or a pipe, and `--progress always` asks for the bar all the same. What is to be
-/// drawn is collected and written at once.
+/// Standard error as a file or a pipe, with `--progress always`. A drawing is collected and written at once.
 #[derive(Debug, Default)]
 struct NoTerminal(Mutex<String>);
 

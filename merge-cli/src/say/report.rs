@@ -1,4 +1,4 @@
-//! Lines on standard error, and text on standard output that was asked for.
+//! Lines on standard error, and requested text on standard output.
 
 use super::error::{Failure, Result, escaped, os_message};
 use super::progress;
@@ -16,41 +16,42 @@ struct Level {
 }
 
 static LEVEL: OnceLock<Level> = OnceLock::new();
-/// What lines begin with, unless it is `gmerge`.
+/// The name at the beginning of lines, if it is not `gmerge`.
 static NAME: OnceLock<String> = OnceLock::new();
 
-/// Has lines begin with `name` from now on, instead of `gmerge`.
+/// Sets the name at the beginning of lines, instead of `gmerge`.
 pub fn set_name(name: String) {
     // The first name stays.
     let _ = NAME.set(name);
 }
 
-/// Says from now on what `--quiet` and `--verbose` ask for, and shows progress as `--progress` does.
+/// Sets the verbosity by `--quiet` and `--verbose`, and shows progress as `--progress` asks.
 pub fn start(quiet: bool, verbose: bool, progress: When) {
     if LEVEL.set(Level { warnings: !quiet, decisions: verbose && !quiet }).is_ok() {
         progress::start(progress, quiet);
     }
 }
 
-/// Prints `gmerge: message` on standard error, unless that is closed: one line, whatever is in the message.
+/// Prints `gmerge: message` on standard error, unless it is closed. Control characters are escaped, so that this is one
+/// line.
 pub fn error(message: &str) {
     let line = escaped(&format!("{}: {message}", program()));
     progress::suspend(|| drop(writeln!(io::stderr(), "{line}")));
 }
 
-/// What lines begin with.
+/// The name at the beginning of lines.
 pub fn program() -> &'static str {
     NAME.get().map_or("gmerge", String::as_str)
 }
 
-/// One line about something that the user should know, and that is no error.
+/// Prints one line that the user should read, but that is no error.
 pub fn warning(message: fmt::Arguments) {
     if level().warnings {
         error(&format!("warning: {message}"));
     }
 }
 
-/// One line about what was decided and why, with `--verbose`.
+/// Prints one line about a decision and its reason, with `--verbose`.
 pub fn verbose(message: fmt::Arguments) {
     if level().decisions {
         error(&message.to_string());
@@ -70,11 +71,11 @@ fn level() -> Level {
     LEVEL.get().copied().unwrap_or_default()
 }
 
-/// Runs `work`, and turns a panic, which would be a mistake in this program, into an error like any other.
+/// Runs `work`. A panic, which is a mistake in this program, becomes an ordinary error.
 pub fn catch_bugs(work: impl FnOnce() -> Result<()>) -> Result<()> {
     std::panic::set_hook(Box::new(|info| {
         let message = info.payload_as_str().unwrap_or("panic");
-        // The standard library panics where a thread that has started gets no memory for this.
+        // The standard library panics if a new thread gets no memory for its signal stack.
         if message.starts_with("failed to allocate an alternative stack") {
             allocator::exhausted(format_args!("stack for a thread"));
         }
@@ -82,6 +83,6 @@ pub fn catch_bugs(work: impl FnOnce() -> Result<()>) -> Result<()> {
         error(&format!("internal error{location}: {message}"));
         allocator::has_said_error();
     }));
-    // Nothing that the work leaves half-done is used again.
+    // No state that `work` leaves incomplete is used again.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Err(Failure::reported()))
 }

@@ -1,4 +1,4 @@
-//! Where the time of a run went: measuring and printing.
+//! Statistics of a run: measuring and printing times.
 
 use super::{progress, report};
 use crate::spec::StatsFormat;
@@ -39,18 +39,18 @@ impl Phase {
     ];
 }
 
-/// The work that a run did, and how long its parts took.
+/// The work of a run, and the time of each phase.
 #[derive(Debug)]
 pub struct Stats {
     op: &'static str,
     key_type: &'static str,
-    /// The engine that worked, "cpu" or "gpu".
+    /// The engine of the run, "cpu" or "gpu".
     pub engine: &'static str,
-    /// The kernel that was asked for, in a merge or a sort.
+    /// The requested kernel of a merge or a sort.
     pub kernel: Option<&'static str>,
     /// The number of keys.
     pub keys: u64,
-    /// Bytes of a key's value, where there are values.
+    /// Bytes of a key's value, if there are values.
     pub value_size: Option<usize>,
     key_size: usize,
     format: Option<StatsFormat>,
@@ -59,8 +59,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Starts the clock of work on items that are called `key_type` and have `key_size` bytes. Prints in the end as
-    /// `format` says.
+    /// Starts the clock of work on items with the name `key_type` and `key_size` bytes. `format` is the format to
+    /// print.
     pub fn begin(op: &'static str, key_type: &'static str, key_size: usize, format: Option<StatsFormat>) -> Self {
         Self {
             op,
@@ -93,8 +93,8 @@ impl Stats {
         self.phases[Phase::Download as usize] += timing.download;
     }
 
-    /// Adds what an engine measured that read and wrote by itself. On a GPU that is done while keys are copied to it
-    /// and from it.
+    /// Adds the times of an engine that read and wrote by itself. On a GPU, reading and writing count as upload and
+    /// download.
     pub fn add_streamed(&mut self, timing: Timing) {
         let on_gpu = timing.engine == EngineKind::Gpu;
         let phases = if on_gpu { [Phase::Upload, Phase::Download] } else { [Phase::Read, Phase::Write] };
@@ -104,7 +104,7 @@ impl Stats {
         self.phases[phases[1] as usize] += timing.download;
     }
 
-    /// Stops the clock and prints, if that is wanted.
+    /// Stops the clock and prints the statistics, if requested.
     pub fn print(&self) {
         let total = self.begin.elapsed();
         progress::finish();
@@ -235,7 +235,7 @@ fn milliseconds(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1e3)
 }
 
-/// With three digits after the point; more would be noise.
+/// Rounds to three digits after the point, because further digits would be noise.
 fn rounded(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }

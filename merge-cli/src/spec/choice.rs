@@ -30,7 +30,7 @@ pub enum When {
 /// Where to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineChoice {
-    /// The GPU if it works, or else the CPU
+    /// The CPU or the GPU, whichever takes less time
     Auto,
     /// The GPU, or an error
     Gpu,
@@ -38,7 +38,7 @@ pub enum EngineChoice {
     Cpu,
 }
 
-/// Where to compute, and on which GPUs if it is on some.
+/// The engine that computes, and the GPUs that it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processors {
     pub engine: EngineChoice,
@@ -68,8 +68,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Whether files can be merged by this kernel while they are read, and keys with values: the fastest kernel alone
-    /// can.
+    /// Whether this kernel can merge files while they are read, and keys with values. Only the fastest kernel can.
     pub fn is_general(self) -> bool {
         matches!(self, Self::Auto | Self::MergePath)
     }
@@ -133,7 +132,7 @@ pub enum Distribution {
 mod tests {
     use super::*;
 
-    /// The names of all values, as they are typed.
+    /// The names of all values on the command line.
     fn typed<T: ValueEnum>() -> Vec<String> {
         T::value_variants().iter().map(|value| value.to_possible_value().unwrap().get_name().to_owned()).collect()
     }

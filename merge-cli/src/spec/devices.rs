@@ -1,4 +1,4 @@
-//! The GPUs that `--device` takes.
+//! The argument of `--device`: GPUs.
 
 use merge_host::Gpus;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ pub struct Devices(pub Gpus);
 impl FromStr for Devices {
     type Err = String;
 
-    /// Reads `all`, or ordinals with commas between them.
+    /// Reads `all`, or ordinals separated by commas.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "all" {
             return Ok(Self(Gpus::All));

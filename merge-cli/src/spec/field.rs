@@ -7,9 +7,9 @@ use std::str::FromStr;
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
-    /// A number. Without a byte order of its own it has that of `--endian`.
+    /// A number. If it has no byte order of its own, it has the byte order of `--endian`.
     Number(KeyType, Option<Endian>),
-    /// A string of that many bytes, compared byte by byte.
+    /// A string of this number of bytes, compared byte by byte.
     Bytes(usize),
 }
 
@@ -55,30 +55,30 @@ impl FromStr for FieldType {
     }
 }
 
-/// Where a field is in its record.
+/// The location of a field in its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// After that many bytes, and of that type.
+    /// At this offset in bytes, and of this type.
     At(usize, FieldType),
-    /// Where the file's header says that the field of this name is.
+    /// The field of this name in the file's header.
     Named(String),
 }
 
-/// A field that records are ordered by: `OFFSET:TYPE`, `NAME` or `"NAME"`, and `:desc` where the greatest comes first.
+/// A field that orders records: `OFFSET:TYPE`, `NAME` or `"NAME"`, and `:desc` for descending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
-    /// Where it is.
+    /// The location of the field.
     pub location: Location,
-    /// Whether the greatest comes first.
+    /// Whether the field descends.
     pub descending: bool,
 }
 
-/// The fields of one `--key`, with commas between them.
+/// The fields of one `--key`, separated by commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFields(pub Vec<KeyField>);
 
-/// The name of a field as `--key` takes it: in double quotes, with those in it doubled, where it would be read as
-/// something else.
+/// The name of a field as an argument of `--key`. A name that could be read as something else is in double quotes, and
+/// quotes in the name are doubled.
 pub fn quoted(name: &str) -> String {
     let is_offset = name.bytes().all(|byte| byte.is_ascii_digit());
     if is_offset || name.contains([',', ':']) || name.starts_with(['"', '+', '-']) {
@@ -88,7 +88,7 @@ pub fn quoted(name: &str) -> String {
     }
 }
 
-/// Bytes of the name in quotes that `text` begins with, the quotes included; 0 if it begins with none.
+/// Length of the name in quotes at the beginning of `text`, in bytes, quotes included. 0 if there is no such name.
 fn quoted_length(text: &str) -> Result<usize, String> {
     let Some(mut rest) = text.strip_prefix('"') else { return Ok(0) };
     while let Some((_, after)) = rest.split_once('"') {

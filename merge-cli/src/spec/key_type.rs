@@ -57,7 +57,7 @@ pub enum Kind {
 }
 
 impl KeyType {
-    /// The name that `--type` and extensions use: `u32`, say.
+    /// The name for `--type` and in extensions, such as `u32`.
     pub fn name(self) -> &'static str {
         match self {
             Self::U8 => "u8",

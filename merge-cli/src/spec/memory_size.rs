@@ -1,4 +1,4 @@
-//! The size that `--memory` takes.
+//! The argument of `--memory`: a size.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub enum MemorySize {
     /// A number of bytes.
     Bytes(u64),
-    /// A share of the machine's memory, from 0 to 100.
+    /// A percentage of the machine's memory, from 0 to 100.
     Percent(u64),
 }
 
@@ -24,8 +24,8 @@ impl MemorySize {
 impl FromStr for MemorySize {
     type Err = String;
 
-    /// Reads a size as sort(1) does: the suffixes K, M, G, T, P and E are powers of 1024, `b` stands for bytes, `%` for
-    /// a share of the machine's memory, and a number without a suffix counts units of 1024 bytes.
+    /// Reads a size as sort(1) does. The suffixes K, M, G, T, P and E are powers of 1024. `b` stands for bytes, and `%`
+    /// for a percentage of the machine's memory. A number without a suffix counts units of 1024 bytes.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || "expected a size like 8G, 500M, 64K or 50%".to_owned();
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Values that the command line is made of, each with how it is written: leaves that import nothing of this program.
+//! Types of the values on the command line, with their syntax. These modules import nothing else of this program.
 
 mod choice;
 mod devices;

@@ -1,8 +1,8 @@
-//! Whole numbers that flags take.
+//! Whole numbers as arguments of flags.
 
 use std::ops::RangeInclusive;
 
-/// A parser of whole numbers in `range`, which an error names.
+/// A parser of whole numbers in `range`. Its errors name the range.
 pub fn number<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
     move |text| {
         let number =

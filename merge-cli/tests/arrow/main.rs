@@ -1,4 +1,4 @@
-//! Arrow's files and streams, written and read here by Arrow's own library.
+//! Arrow files and streams, written and read by Arrow's own library.
 
 #[path = "../program/common.rs"]
 #[expect(dead_code, reason = "the test `program` uses all of it")]
@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// What must not change: an output that exists.
+/// The content of an existing output, which must not change.
 const OLD: &[u8] = b"old output";
 
 fn data_type(name: &str) -> DataType {
@@ -129,7 +129,7 @@ fn every_way<K: TestKey>(random: &mut Random, size: usize, batch: usize) {
     folder.run("sort keys.arrow -o sorted --engine cpu").succeeds();
     assert_same(&folder.read::<K>("sorted"), &sorted, &what);
 
-    // Streams, by name and through pipes, and the file that contains one through a pipe.
+    // Streams by name and through pipes, and a file through a pipe.
     let streamed = stream(&keys, batch);
     fs::write(folder.path("keys.arrows"), &streamed).unwrap();
     folder.run("sort keys.arrows -o sorted.arrows --engine cpu").succeeds();
@@ -240,7 +240,7 @@ fn no_bytes_of_a_file_end_the_program_badly() {
             }
             fs::write(folder.path(name), &bytes).unwrap();
             let run = folder.run(&format!("check {name}"));
-            // The change may be in padding, or in a key.
+            // The change may be in the padding or in a key.
             if run.code() != Some(0) {
                 run.fails(run.code().unwrap(), &[&format!("{name}: ")]);
             }

@@ -17,12 +17,12 @@ fn array(descr: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The rows of `bytes`, which are of `width` bytes each, at these indices.
+/// The rows of `bytes`, of `width` bytes each, at these indices.
 fn rows(bytes: &[u8], width: usize, indices: &[usize]) -> Vec<u8> {
     indices.iter().flat_map(|&index| &bytes[width * index..][..width]).copied().collect()
 }
 
-/// A folder with keys, sorted and not, whose order is 1, 2, 0.
+/// A folder with unsorted and sorted keys. The unsorted keys have the sorted order 1, 2, 0.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("k.u32", &[3u32, 1, 2]);
@@ -32,7 +32,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// Commands on the keys of [`folder`] and their values in v.npy, which move as `1, 2, 0`.
+/// Commands on the keys of [`folder`] and their values in v.npy, with the permutation 1, 2, 0.
 const COMMANDS: [&str; 4] = [
     "sort k.u32 --values v.npy",
     "sort k.u32 --values v.npy --check",
@@ -61,7 +61,7 @@ fn whole_items_for_each_key_are_a_dimension() {
             folder.run(&format!("{command} -o out --type u32 --values-out out.npy")).succeeds();
             assert!(read("out.npy") == expected, "{descr} {shape}: {command}");
         }
-        // The number of values in an array is known in a pipe, too, and that of raw keys is not.
+        // In a pipe, the header of an array gives the number of values. The number of raw keys is unknown.
         let run = "sort k.u32 --values - -o out --type u32 --values-out out.npy --check";
         folder.run_with_input(run, &read("v.npy")).succeeds();
         assert!(read("out.npy") == expected, "{descr} {shape}: {run}");
@@ -118,7 +118,7 @@ fn items_that_are_not_whole_for_each_key_are_refused() {
     for (descr, shape, bytes, message) in [
         ("'|V12'", "(1,)", 12, "v.npy: has 1 items, expected a multiple of 3"),
         ("'<c8'", "(4,)", 32, "v.npy: has 4 items, expected a multiple of 3"),
-        // Rows of 6 that three keys would have to share.
+        // Two rows cannot be divided among three keys.
         ("'<f4'", "(2, 6)", 48, "v.npy: has 2 rows, expected a multiple of 3"),
         ("'<f4'", "(3, 0)", 0, "v.npy: has no bytes, expected a value for each of the 3 keys"),
         ("'<U0'", "(3,)", 0, "v.npy: has no bytes, expected a value for each of the 3 keys"),
@@ -188,7 +188,7 @@ fn values_of_two_dtypes_are_not_mixed() {
         }
         assert_eq!(folder.files(), before);
     }
-    // Bytes without a dtype leave the others without one.
+    // If one file of values has no dtype, the output has none either.
     write("va.npy", &array("'<f4'", "(2,)", &[1; 8]));
     folder.write("vb", &[2u8; 4]);
     folder.run("merge a.u32 b.u32 --values va.npy vb -o out.u32 --values-out out.npy").succeeds();
@@ -196,7 +196,7 @@ fn values_of_two_dtypes_are_not_mixed() {
     assert!(fs::read(folder.path("out.npy")).unwrap() == expected);
 }
 
-/// Dates and the like as keys: a dtype, the bytes of some keys, and their order.
+/// Dates, durations and booleans as keys: a dtype, the bytes of some keys, and their order.
 fn dated_keys() -> Vec<(&'static str, usize, Vec<u8>, [usize; 4])> {
     let numbers = [5i64, i64::MIN, -7, 5];
     let little: Vec<u8> = numbers.iter().flat_map(|key| key.to_le_bytes()).collect();
@@ -310,7 +310,7 @@ fn keys_of_two_dtypes_are_not_mixed() {
         }
         assert_eq!(folder.files(), before);
     }
-    // The byte order is no part of that.
+    // The byte order may differ.
     fs::write(folder.path("a.npy"), array("'<M8[s]'", "(1,)", &3i64.to_le_bytes())).unwrap();
     fs::write(folder.path("b.npy"), array("'>M8[s]'", "(1,)", &2i64.to_be_bytes())).unwrap();
     folder.run("merge a.npy b.npy -o out.npy").succeeds();
@@ -331,7 +331,7 @@ fn records_of_arrays_in_pipes() {
             array(descr, &format!("({count},)"), &ids.iter().flat_map(|&id| record(id)).collect::<Vec<u8>>())
         };
         let (file, sorted) = (of(&ids), of(&sorted));
-        // Short keys, long ones, and not all in memory.
+        // Short keys, long keys, and keys that exceed the memory.
         for flags in ["--key id", "--key id,tag", "--key id -S 1M", "--key id --check", "--key id --record-size 24"] {
             folder.run_with_input(&format!("sort - -o out.npy {flags}"), &file).succeeds();
             assert!(fs::read(folder.path("out.npy")).unwrap() == sorted, "{count} {flags}");

@@ -1,10 +1,10 @@
-//! Input that cannot be used: one line that says why, and nothing written.
+//! Unusable input: one line with the reason, and no output.
 
 use crate::common::{Folder, GMERGE, Run};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// What must not change: an output that exists.
+/// The content of an existing output, which must not change.
 const OLD: [u32; 2] = [8, 9];
 
 fn folder() -> Folder {
@@ -92,7 +92,7 @@ fn inputs_that_are_no_files() {
         fails(&folder, &format!("{command} good.u32/x.u32 {output}"), &["good.u32/x.u32: Not a directory"]);
         fails(&folder, &format!("{command} dir.u32 {output}"), &["dir.u32: is a directory"]);
     }
-    // Nothing is created either.
+    // No file is created either.
     folder.run("sort none.u32 -o new.u32").fails(2, &["none.u32: "]);
     assert!(!folder.path("new.u32").exists());
 }
@@ -116,7 +116,7 @@ fn types_that_nobody_can_tell() {
 fn a_sparse_file_larger_than_memory() {
     let folder = folder();
     let file = fs::File::create(folder.path("huge.u32")).unwrap();
-    // Where a file system cannot have such a file, there is nothing to test.
+    // If the file system does not support such a large file, there is nothing to test.
     if file.set_len(1 << 43).is_ok() {
         folder.run("sort huge.u32 -o /dev/null --engine cpu").fails(2, &["huge.u32", "8796093022208 bytes"]);
         fails(&folder, "sort huge.u32 -o out.u32", &["8796093022208 bytes"]);
@@ -183,7 +183,7 @@ fn a_file_that_shrinks_while_it_is_read_never_kills_the_program() {
             shrank += 1;
         }
     }
-    // How often depends on the machine; input.rs tests the message with certainty.
+    // The number depends on the machine. The tests in input.rs always check the message.
     println!("{shrank} of 40 runs saw the file shrink");
 }
 
@@ -191,7 +191,7 @@ fn a_file_that_shrinks_while_it_is_read_never_kills_the_program() {
 fn too_little_memory() {
     let folder = folder();
     folder.write("big.u32", &vec![1u32; 50 << 20]);
-    // A sort would go on in chunks.
+    // A sort would continue in chunks.
     let run = Run::of(folder.command("sh").args([
         "-c",
         &format!(

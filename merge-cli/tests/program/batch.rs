@@ -64,7 +64,7 @@ fn files_that_do_not_hold_the_same_number_of_runs() {
     run("a.u32 b.u32 -d 4 --a-len 4").fails(2, &["b.u32: has 8 keys, expected none"]);
     run("a.u32 e.u32 -d 4").fails(2, &["a.u32: 12 keys in runs of 2 make 6, ", "e.u32: 0 keys in runs of 2 make 0"]);
     assert_eq!(folder.files(), before);
-    // Where no keys of a side are in a run, none are in its file.
+    // If the runs of a side have no keys, its file has none.
     run("e.u32 b.u32 -d 4 --a-len 0").succeeds();
     assert_eq!(folder.read::<u32>("out.u32"), [1; 8]);
 }

@@ -20,10 +20,10 @@ pub const GMERGE: &str = env!("CARGO_BIN_EXE_gmerge");
 /// How long a run may take before it is killed.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Sizes around which programs go wrong.
+/// Sizes that often reveal mistakes.
 pub const SIZES: [usize; 4] = [0, 1, 1000, 100_003];
 
-/// The sizes to test an engine with. A program takes a while to get hold of a GPU, so that there are fewer for that.
+/// The sizes to test an engine with. A program takes long to start a GPU, so that there are fewer sizes for GPUs.
 pub fn sizes(engine: &str) -> &'static [usize] {
     if engine == "cpu" { &SIZES } else { &[0, 100_003] }
 }
@@ -39,12 +39,12 @@ pub fn engines() -> &'static [&'static str] {
     })
 }
 
-/// The engine for keys of that type: those that only the CPU handles are for `auto` where others are for the GPU.
+/// The engine for keys of type `K`: `engine`, or `auto` in place of the GPU if no GPU supports the type.
 pub fn engine_for<K: TestKey>(engine: &str) -> &str {
     if engine == "gpu" && !K::ON_GPU { "auto" } else { engine }
 }
 
-/// An empty folder, removed with everything in it in the end.
+/// A new, empty folder. Dropping it removes it and its contents.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -72,14 +72,14 @@ impl Folder {
         names
     }
 
-    /// A command in this folder, with nothing on standard input. It handles signals as a shell's children do by
-    /// default, even where the tests run under nohup(1).
+    /// A command in this folder, with nothing on standard input. It handles signals like a child of a shell, even if
+    /// the tests run under nohup(1).
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         static BEFORE_THE_FIRST: Once = Once::new();
         BEFORE_THE_FIRST.call_once(handle_ignored_signals);
         let mut command = Command::new(program.as_ref());
         command.current_dir(self.0.path()).stdin(Stdio::null()).process_group(0);
-        // Whoever has it set must not see a backtrace either.
+        // A user with this variable must not see a backtrace either.
         command.env("RUST_BACKTRACE", "1");
         command
     }
@@ -89,7 +89,7 @@ impl Folder {
         Run::of(self.command(GMERGE).args(arguments.split_whitespace()))
     }
 
-    /// Runs a shell script, in which `gmerge` is the program under test.
+    /// Runs a shell script. In it, `gmerge` is the program under test.
     pub fn shell(&self, script: &str) -> Run {
         let script = format!("gmerge() {{ {GMERGE} \"$@\"; }}\n{script}");
         Run::of(self.command("sh").args(["-c", &script]))
@@ -102,15 +102,15 @@ impl Folder {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         thread::scope(|scope| {
-            // A program that has seen enough does not read all of it.
+            // A program may end without reading the whole input, so that writing fails.
             scope.spawn(move || pipe.write_all(input));
             Run::until_end(arguments.to_owned(), child)
         })
     }
 }
 
-/// Runs `command` with `input` on standard input, and `meanwhile` after the program has read some of the input but
-/// before it can have read all.
+/// Runs `command` with `input` on standard input. Calls `meanwhile` when the program has read a part of the input and
+/// cannot have read all of it.
 pub fn run_interrupted(command: &mut Command, input: &[u8], meanwhile: impl FnOnce()) -> Run {
     assert!(input.len() > 1 << 20, "a pipe may hold all of the input");
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -127,26 +127,26 @@ pub fn run_without_end(command: &mut Command, input: &[u8]) -> Run {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    // The program may have ended before.
+    // The program may have ended already.
     let _ = pipe.write_all(input);
     Run::until_end(format!("{command:?}"), child)
 }
 
-/// Starts a command that the test itself waits for, and kills it if it has not ended after some minutes.
+/// Starts a command. The caller waits for it. After some minutes, the command is killed.
 pub fn spawn(command: &mut Command) -> Child {
     let child = command.spawn().unwrap();
     let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
     thread::spawn(move || {
         thread::sleep(2 * LIMIT);
-        // An error if it has ended.
+        // This fails if the command has ended.
         let _ = pidfd_send_signal(process, Signal::KILL);
     });
     child
 }
 
-/// Gives each signal that this process ignores a handler without an effect. Children inherit what is ignored, as under
-/// nohup(1) or in the background of a shell, but no handlers. To reset signals in each child instead would mean code
-/// between fork(2) and exec(2), with which a child takes far longer to start.
+/// Installs a handler without an effect for each signal that this process ignores. Children inherit ignored signals,
+/// for example under nohup(1) or in the background of a shell, but no handlers. Resetting signals in each child instead
+/// would need code between fork(2) and exec(2). With such code, a child takes far longer to start.
 fn handle_ignored_signals() {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -169,7 +169,7 @@ impl Run {
         Self::until_end(format!("{command:?}"), child)
     }
 
-    /// Waits until `child`, which leads a process group, has ended. Fails if that takes too long.
+    /// Waits until `child` has ended. Fails and kills its process group after [`LIMIT`].
     #[track_caller]
     pub fn until_end(what: String, child: Child) -> Self {
         let group = Pid::from_child(&child);
@@ -187,12 +187,12 @@ impl Run {
         Self { what, output }
     }
 
-    /// What it wrote to standard output.
+    /// The bytes on standard output.
     pub fn stdout(&self) -> &[u8] {
         &self.output.stdout
     }
 
-    /// What it said on standard error.
+    /// The text on standard error.
     pub fn stderr(&self) -> String {
         String::from_utf8(self.output.stderr.clone()).unwrap()
     }
@@ -201,13 +201,13 @@ impl Run {
         self.output.status.code()
     }
 
-    /// It worked and had nothing to say.
+    /// Checks that the run succeeded and printed nothing on standard error.
     #[track_caller]
     pub fn succeeds(&self) {
         assert_eq!((self.code(), &*self.stderr()), (Some(0), ""), "{}", self.what);
     }
 
-    /// It ended with this code, and one line for the user that holds all of `parts`.
+    /// Checks that the run ended with this code, and with one line on standard error that contains all `parts`.
     #[track_caller]
     pub fn fails(&self, code: i32, parts: &[&str]) {
         let stderr = self.stderr();
@@ -231,7 +231,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A source of random bits, which says where it started.
+/// A generator of random bits, which prints its seed.
 pub struct Random(u64);
 
 impl Random {
@@ -278,9 +278,9 @@ impl Random {
 pub trait TestKey: Pod + Debug {
     const NAME: &'static str;
     const SPECIAL: &'static [Self];
-    /// Whether a GPU has kernels for it.
+    /// Whether there are GPU kernels for the type.
     const ON_GPU: bool = matches!(size_of::<Self>(), 4 | 8);
-    /// The key with these bits, or the lower ones of them.
+    /// The key with the low bits of `bits`.
     fn from_bits(bits: u128) -> Self;
     fn order(&self, other: &Self) -> Ordering;
 }
@@ -326,8 +326,8 @@ macro_rules! float_test_key {
 }
 float_test_key!(f16 as u16; f32 as u32; f64 as u64;);
 
-/// The places of `keys` in ascending or descending order, by the standard library's stable sort. All types share one
-/// instance of it, which is compiled in a fraction of the time of one for each type.
+/// The permutation that sorts `keys` in ascending or descending order, by the standard library's stable sort. All types
+/// share one instance of the sort, which compiles much faster than one instance for each type.
 pub fn sorted_places<K: TestKey>(keys: &[K], reverse: bool) -> Vec<usize> {
     fn sort(places: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
         places.sort_by(|&x, &y| compare(x, y));
@@ -337,7 +337,7 @@ pub fn sorted_places<K: TestKey>(keys: &[K], reverse: bool) -> Vec<usize> {
     places
 }
 
-/// What is at these places.
+/// The elements of `from` at the indices `places`.
 pub fn gathered<T: Copy>(from: &[T], places: &[usize]) -> Vec<T> {
     places.iter().map(|&place| from[place]).collect()
 }
@@ -347,7 +347,7 @@ pub fn sorted<K: TestKey>(keys: &[K]) -> Vec<K> {
     gathered(keys, &sorted_places(keys, false))
 }
 
-/// Runs `$body` for each of the types, named `$K`.
+/// Runs `$body` for each type of keys, as `$K`.
 macro_rules! for_each_type {
     ($K:ident => $body:expr) => {{
         macro_rules! case {
@@ -372,7 +372,7 @@ macro_rules! for_each_type {
 }
 pub(crate) use for_each_type;
 
-/// Equal to the last bit, NaNs too.
+/// Checks that all bits are equal, also of NaNs.
 #[track_caller]
 pub fn assert_same<K: TestKey>(found: &[K], expected: &[K], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
@@ -381,4 +381,11 @@ pub fn assert_same<K: TestKey>(found: &[K], expected: &[K], what: &str) {
     if let Some(i) = place {
         panic!("{what}: key {i} is {:?}, expected {:?}", found[i], expected[i]);
     }
+}
+
+/// Ends a test that this machine does not support. Such tests are ignored by default: `.ci/run` runs them, and lists
+/// those that end here.
+#[track_caller]
+pub fn cannot_run(reason: impl std::fmt::Display) -> ! {
+    panic!("cannot run here: {reason}")
 }

@@ -23,7 +23,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// The output is that of the earlier run, and there is no other file.
+/// Checks that the folder has only the inputs and the output of the earlier run.
 #[track_caller]
 fn assert_untouched(folder: &Folder) {
     assert_eq!(
@@ -63,7 +63,7 @@ fn devices_are_refused_for_the_cpu() {
             run.fails(2, &["--device and --engine cpu cannot be used together", "the CPU needs no GPU"]);
         }
     }
-    // Before a file is opened, and before a list of names is read.
+    // This error comes before any file is opened, and before a list of names is read.
     for command in [
         "merge none.u32 a.u32",
         "merge --files0-from none",
@@ -115,7 +115,7 @@ fn engine_auto_works_with_any_devices() {
             assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 3, 4], "{command} --device {list}");
         }
     }
-    // So many keys that a GPU would be started for them, by constants of the environment.
+    // With the constants in the environment, this number of keys would start a GPU.
     let (mut random, folder) = (Random::new(), Folder::new());
     let keys = random.keys::<f32>(300_000);
     folder.write("in.f32", &keys);

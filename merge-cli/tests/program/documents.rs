@@ -1,4 +1,4 @@
-//! `gmerge completions` and `gmerge man` against what `--help` lists.
+//! `gmerge completions` and `gmerge man`, compared with `--help`.
 
 use crate::common::Folder;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ fn text(folder: &Folder, arguments: &str) -> String {
 fn commands(folder: &Folder) -> Vec<String> {
     let help = text(folder, "--help");
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // What belongs to a command is further to the right than its name.
+    // The lines of a command's description are indented further than its name.
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let commands: Vec<_> = names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
     assert!(["sort", "union", "man", "help"].iter().all(|name| commands.iter().any(|command| command == name)));
@@ -59,7 +59,7 @@ fn manual_pages_have_every_command_and_flag() {
     let page = |name: &str| {
         let page = std::fs::read_to_string(folder.path(&format!("deep/man1/{name}"))).unwrap();
         assert!(page.contains(".TH gmerge"), "{name}: {page}");
-        // Dashes are written so that they can be copied.
+        // Dashes are escaped, so that they can be copied from the page.
         (page.replace("\\-", "-"), page)
     };
     let (plain, raw) = page("gmerge.1");

@@ -1,10 +1,8 @@
-//! `--engine` of the operations that are not sorts or merges of whole files: segments, set operations, and the first
-//! keys.
+//! `--engine` of operations other than sorts and merges of whole files: segments, set operations, and the first keys.
 
 use crate::common::{Folder, Random, Run, engines, sorted};
 
-/// Commands on the files of [`folder`], by the phases of which each works, and the constants of the model by which a
-/// GPU does it.
+/// Commands on the files of [`folder`], each with constants of the cost model that make `auto` choose a GPU.
 const COMMANDS: [(&str, &str); 8] = [
     ("sort a.u32 --segment-len 1000 -o out.u32", "segments_thread=1000"),
     ("sort a.u32 --segment-len 50000 -o out.u32", "sort4_thread=1000"),
@@ -16,7 +14,7 @@ const COMMANDS: [(&str, &str); 8] = [
     ("symmetric-difference a.u32 b.u32 -o out.u32", "set_thread=1000"),
 ];
 
-/// Sorted files, the second of which has every third key of the first, and offsets of segments.
+/// Two sorted files, where the second has every third key of the first, and offsets of segments.
 fn folder() -> Folder {
     let (mut random, folder) = (Random::new(), Folder::new());
     let a = sorted(&random.keys::<u32>(100_000));
@@ -28,7 +26,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// Runs the command on an engine that `auto` chooses by these constants.
+/// Runs the command with these constants for the choice of `auto`.
 fn run_with_costs(folder: &Folder, command: &str, costs: &str) -> Run {
     folder.shell(&format!("export MERGE_HOST_COSTS={costs}\ngmerge {command}"))
 }
@@ -46,12 +44,12 @@ fn engines_write_the_same_and_say_which_of_them_it_was() {
             assert!(run.code() == Some(0) && run.stderr().contains(&format!(r#""engine":"{engine}""#)), "{command}");
             assert!(folder.read::<u32>("out.u32") == expected, "{command} --engine {engine}");
         }
-        // By the default constants, so few keys are not worth the start of a GPU.
+        // By the default constants, this number of keys does not justify the start of a GPU.
         let run = folder.run(&format!("{command} -v"));
         let said = "engine: cpu, because ";
         assert!(run.code() == Some(0) && run.stderr().contains(said), "{command}: {}", run.stderr());
         assert!(run.stderr().contains(" on the GPU are estimated"), "{command}: {}", run.stderr());
-        // A GPU that costs nothing is taken if there is one.
+        // A GPU without costs is chosen, if there is a GPU.
         folder.write("out.u32", &[0u8; 0]);
         let run = run_with_costs(&folder, &format!("{command} -v --stats json"), &format!("gpu_start_ms=0,{costs}"));
         let has_gpu = engines().contains(&"gpu");
@@ -76,7 +74,7 @@ fn without_a_driver_the_gpu_is_an_error() {
             .run(&format!("{command} --engine gpu"))
             .fails(2, &["--engine gpu: ", "--engine auto would take the CPU"]);
     }
-    // Also where there is nothing to do, and where input comes from a pipe.
+    // This also holds without work, and for input from a pipe.
     for command in ["sort - --type u32 --top 3", "sort - --type u32 --segment-len 2", "union - a.u32"] {
         folder.run(&format!("{command} -o out.u32 --engine gpu")).fails(2, &["--engine gpu: "]);
     }

@@ -1,4 +1,4 @@
-//! `gmerge sort` of more than memory holds, `--unique` and `--check`.
+//! `gmerge sort` beyond the memory limit, `--unique` and `--check`.
 
 use crate::common::{Folder, GMERGE, Random, Run, TestKey, assert_same, for_each_type, gathered, sorted_places, spawn};
 use rustix::process::{Pid, Signal, kill_process};
@@ -71,7 +71,7 @@ fn sizes_around_the_edges_of_chunks() {
 fn several_passes_of_merges() {
     let mut random = Random::new();
     let folder = folder();
-    // Runs of nearly sorted keys do not overlap, and equal keys are everywhere at once.
+    // Runs of nearly sorted keys do not overlap, and equal keys are in many runs.
     let mut inputs = [random.keys::<u64>(keys_in(30, 8)), random.sorted(keys_in(20, 8)), vec![7; keys_in(20, 8)]];
     inputs[1].rotate_left(12345);
     for keys in &inputs {
@@ -86,7 +86,7 @@ fn several_passes_of_merges() {
     nothing_is_left(&folder, &["in.u64", "tmp"]);
 }
 
-/// Keys of few distinct values, and the places of all in a stable sort.
+/// Keys with few distinct values, and the permutation of a stable sort.
 fn few_distinct(random: &mut Random, count: usize, reverse: bool) -> (Vec<i16>, Vec<usize>) {
     let keys: Vec<i16> = (0..count).map(|_| (random.next() % 1000) as i16 - 500).collect();
     let mut places: Vec<usize> = (0..count).collect();
@@ -246,7 +246,7 @@ fn an_input_that_shrinks_is_an_error() {
                 assert_eq!(folder.read::<u64>("out.u64"), [7]);
                 shrank += 1;
             }
-            // It was opened after it had shrunk, or read before.
+            // The file shrank before it was opened or after it was read.
             Some(0) => assert!([500, keys.len()].contains(&folder.read::<u64>("out.u64").len())),
             code => panic!("{code:?}: {stderr}"),
         }
@@ -272,7 +272,7 @@ fn killed_at_any_moment() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         killed += usize::from(!child.wait().unwrap().success());
         assert_eq!(fs::read_dir(folder.path("tmp")).unwrap().count(), 0);
-        // The output has a name while it is written, which SIGKILL leaves behind.
+        // While it is written, the output has a temporary name. SIGKILL does not remove it.
         let left: Vec<String> = folder.files().into_iter().filter(|name| name.ends_with(".tmp")).collect();
         assert!(left.is_empty() || signal == Signal::KILL, "{left:?}");
         left.iter().for_each(|name| fs::remove_file(folder.path(name)).unwrap());

@@ -1,5 +1,5 @@
-//! Every pair of flags of every command, from clap's own declaration: a flag that is added to the program is tested
-//! here without a line in this file. Each pair is refused, or does what [`model`](crate::oracle::model) says.
+//! Every pair of flags of every command, from clap's declaration. A new flag of the program is tested without a change
+//! of this file. Each pair is refused, or gives the output of [`model`](crate::oracle::model).
 
 use crate::common::{Folder, Random, engines};
 use crate::oracle::input;
@@ -12,12 +12,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// The most triples of a command that are tried, at random. Of few flags there are half as many as pairs.
+/// The most random triples of a command. Commands with few flags have one triple for two pairs.
 const MOST_TRIPLES: usize = 150;
-/// Samples of a flag from which on not all of them are paired with those of all other flags.
+/// From this number of samples on, not all samples of a flag are paired with all samples of other flags.
 const MANY: usize = 8;
-/// Flags that go with every other one, and those that they do not go with all the same. There are no .npy files of
-/// u128.
+/// Flags that can be combined with all other flags, each with its exceptions. There are no .npy files of u128.
 const UNIVERSAL: [(&str, &[&str]); 7] = [
     ("type", &["record-size", "key", "output", "format", OPERANDS]),
     ("stats", &[]),
@@ -28,7 +27,8 @@ const UNIVERSAL: [(&str, &[&str]); 7] = [
     ("stable", &[]),
 ];
 
-/// Samples that this machine lacks, and those of Arrow files, which have tests of their own.
+/// Whether a sample is skipped: this machine does not support it, or it concerns Arrow files, which have separate
+/// tests.
 fn is_left_out(command: &str, usage: &Usage) -> bool {
     let is = |id, value: &str| usage.id == id && usage.value.as_deref() == Some(value);
     let needs_gpu = is("engine", "gpu") || command == "sort" && is("kernel", "merge-path");
@@ -47,7 +47,7 @@ fn every_pair_of_flags_is_refused_or_honoured() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// Judges single flags, then pairs, then triples: a refusal is judged by what is known of its parts.
+/// Judges single flags, then pairs, then triples. The verdict on a refusal depends on the verdicts on its parts.
 fn verdicts(subject: &Subject, seed: u64) -> Known<'_> {
     let usages: Vec<&Usage> = subject.usages.iter().collect();
     let mut known = Known::new();
@@ -61,8 +61,9 @@ fn verdicts(subject: &Subject, seed: u64) -> Known<'_> {
     known
 }
 
-/// All pairs of samples of different flags, but not all samples of a flag that has [`MANY`] or is universal: each other
-/// sample meets two, or one, which depend on the seed. Of two such flags, the one with fewer samples is tried with all.
+/// All pairs of samples of different flags, with an exception for flags that have [`MANY`] samples or are universal.
+/// Each sample of another flag is paired with two samples of such a flag, or with one. The seed determines them. Of two
+/// such flags, the flag with fewer samples is tried with all its samples.
 fn pairs<'a>(usages: &[&'a Usage], seed: usize) -> Vec<Vec<&'a Usage>> {
     let groups = |i: usize| {
         let id = &usages[i].id;
@@ -82,7 +83,7 @@ fn pairs<'a>(usages: &[&'a Usage], seed: usize) -> Vec<Vec<&'a Usage>> {
     pairs.map(|(i, j)| vec![usages[i], usages[j]]).collect()
 }
 
-/// All pairs of flags, with a sample of each, where input comes from a pipe and output goes to one.
+/// All pairs of flags, with one sample each, with input and output through pipes.
 fn pairs_on_streams<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> {
     let is_stream = |usage: &&&Usage| matches!(usage.value.as_deref(), Some("stdin" | "-"));
     let streams: Vec<&Usage> = usages.iter().filter(is_stream).copied().collect();
@@ -100,7 +101,7 @@ fn pairs_on_streams<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> 
     pairs.map(|(i, j)| [vec![sample(i), sample(j)], streams.clone()].concat()).collect()
 }
 
-/// `count` triples of flags, at random; none where there are not three flags.
+/// `count` random triples of flags, or none if there are fewer than three flags.
 fn triples<'a>(usages: &[&'a Usage], seed: u64, count: usize) -> Vec<Vec<&'a Usage>> {
     let mut random = input::Random::new(seed);
     let ids = |usages: &[&Usage]| usages.iter().map(|usage| usage.id.clone()).collect::<BTreeSet<_>>().len();
@@ -111,7 +112,7 @@ fn triples<'a>(usages: &[&'a Usage], seed: u64, count: usize) -> Vec<Vec<&'a Usa
     std::iter::repeat_with(triple).filter(|triple| ids(triple) == 3).take(count).collect()
 }
 
-/// Judges these samples, and enters the verdicts. Single flags that have two names are given by each of them.
+/// Judges these samples, and adds the verdicts to `known`. A single flag with two names is tried with each name.
 fn add<'a>(known: &mut Known<'a>, subject: &'a Subject, seed: u64, samples: Vec<Vec<&'a Usage>>) {
     let seeds = (seed % (1 << 48)..).step_by(7);
     let cases = samples.into_iter().zip(seeds).map(|(usages, seed)| Case { subject, usages, seed, short: false });
@@ -129,7 +130,7 @@ fn add<'a>(known: &mut Known<'a>, subject: &'a Subject, seed: u64, samples: Vec<
     }
 }
 
-/// Judges the cases, as many at once as there are cores.
+/// Judges the cases, one on each core at a time.
 fn judge_all(cases: &[Case], known: &Known) -> Vec<Verdict> {
     let verdicts: Vec<OnceLock<Verdict>> = cases.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
@@ -147,7 +148,7 @@ fn judge_all(cases: &[Case], known: &Known) -> Vec<Verdict> {
     verdicts.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
-/// Writes a table of all verdicts for a reader, and gives the defects among them.
+/// Writes a table of all verdicts to a file, and returns the defects.
 fn report(subject: &Subject, known: &Known) -> String {
     let mut table = String::new();
     let mut defects: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -177,7 +178,7 @@ fn report(subject: &Subject, known: &Known) -> String {
     text
 }
 
-/// The universal flags are never refused, and most pairs of a command that handles keys are not.
+/// Checks that universal flags are never refused, and that most pairs of a command on keys are accepted.
 fn check_shares(subject: &Subject, known: &Known, failures: &mut String) {
     let pairs: Vec<_> = known.iter().filter(|(usages, _)| usages.len() == 2).collect();
     let refused: Vec<_> = pairs.iter().filter(|(_, verdict)| verdict.is_refused()).collect();
@@ -216,7 +217,7 @@ fn flags_that_change_no_byte_have_their_effect() {
     let keys: Vec<u32> = Random::new().keys(1 << 19);
     folder.write("in.u32", &keys);
     folder.write("in.rows", &keys);
-    // What does not fit into 1 MiB goes to the folder that is named.
+    // Keys that exceed 1 MiB are spilled to the named folder.
     for flags in [
         "",
         "--reverse",
@@ -230,7 +231,7 @@ fn flags_that_change_no_byte_have_their_effect() {
         run.fails(2, &["nowhere"]);
         folder.run(&format!("sort in.u32 -o out.bin -S 1M --batch-size 2 {flags}")).succeeds();
     }
-    // Unsorted input is an error where it is not assumed to be sorted.
+    // Unsorted input is an error without --assume-sorted.
     folder.write("in.offsets", &[0u64, 1 << 19]);
     for subject in Subject::all(is_left_out).iter().filter(|subject| subject.has_flag("assume-sorted")) {
         let runs = if subject.has_flag("offsets") { "--offsets in.offsets in.offsets" } else { "" };

@@ -3,10 +3,10 @@
 use crate::common::{self, Folder, GMERGE, Random, Run, TestKey, assert_same, for_each_type, sorted_places};
 use std::fs;
 
-/// What must not change: an output that exists.
+/// The content of an existing output, which must not change.
 const OLD: &[u8] = b"old output";
 
-/// NumPy's name for a type, without its byte order. It has none for u128.
+/// NumPy's name for a type, without its byte order. NumPy has no name for u128.
 fn descr<K: TestKey>() -> String {
     format!("{}{}", &K::NAME[..1], size_of::<K>())
 }
@@ -20,7 +20,7 @@ fn sign<K>(order: &str) -> &str {
     }
 }
 
-/// A header of that version around this text.
+/// A header of version `major` around this text.
 fn around(major: u8, text: &str) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY".to_vec();
     bytes.extend([major, 0]);
@@ -62,7 +62,7 @@ fn keys_after<K: TestKey>(begin: usize, order: &str, file: &[u8]) -> Vec<K> {
     bytemuck::pod_collect_to_vec(&file)
 }
 
-/// `found` is the .npy file of these keys, to the last byte.
+/// Checks that `found` is the .npy file of these keys, byte for byte.
 #[track_caller]
 fn assert_npy<K: TestKey>(found: &[u8], order: &str, expected: &[K], what: &str) {
     let header = header::<K>(order, expected.len());
@@ -99,7 +99,7 @@ fn every_command<K: TestKey>(random: &mut Random, order: &str, size: usize) {
     let sorted = common::sorted(&keys);
     let twice = common::sorted(&[&*sorted, &*sorted].concat());
 
-    // Raw, by the flag and by the extension.
+    // Raw files, with the byte order from the flag and from the extension.
     let name = K::NAME;
     fs::write(folder.path("keys"), bytes(order, &keys)).unwrap();
     folder.run(&format!("sort keys -o out --type {name} --endian {order} --engine cpu")).succeeds();
@@ -125,7 +125,7 @@ fn every_command<K: TestKey>(random: &mut Random, order: &str, size: usize) {
     folder.run("check sorted.npy").succeeds();
     folder.run("merge sorted.npy sorted.npy -o merged.npy --engine cpu").succeeds();
     assert_npy(&read("merged.npy"), order, &twice, &what);
-    // The first input tells the byte order of the output.
+    // The first input determines the byte order of the output.
     folder.run(&format!("merge sorted.npy out.{name} -o merged.npy --engine cpu")).succeeds();
     assert_npy(&read("merged.npy"), order, &twice, &what);
     folder.run("batch keys.npy keys.npy -d 2 -o pairs.npy --engine cpu").succeeds();
@@ -199,7 +199,7 @@ fn the_content_tells_and_the_extension_must_not_contradict() {
     let folder = Folder::new();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path(name), bytes).unwrap();
     let keys = npy("big", &[3i32, -1, 2]);
-    // An .npy file is one whatever it is called.
+    // An .npy file is recognized under any name.
     for name in ["keys.npy", "keys.NPY", "keys.i32", "keys.i32be", "keys.bin", "keys"] {
         write(name, &keys);
         folder.run(&format!("sort {name} -o out.i32")).succeeds();
@@ -213,13 +213,13 @@ fn the_content_tells_and_the_extension_must_not_contradict() {
         folder.run(&format!("check {name} --type u32")).fails(2, &[name, "by its header"]);
         assert_eq!(fs::read(folder.path("out")).unwrap(), OLD);
     }
-    // The flag is for raw files.
+    // The flag affects raw files only.
     folder.run("sort keys.npy -o out.i32 --endian little").succeeds();
     assert_eq!(folder.read::<i32>("out.i32"), [-1, 2, 3]);
 
     write("keys.u32", &keys);
     write("other.npy", &npy("little", &[1.5f32]));
-    // A header knows better than the file's own name.
+    // A header takes precedence over the name of the file.
     folder.run("sort keys.u32 -o out.i32").succeeds();
     assert_eq!(folder.read::<i32>("out.i32"), [-1, 2, 3]);
     for (arguments, part) in [
@@ -230,7 +230,7 @@ fn the_content_tells_and_the_extension_must_not_contradict() {
         folder.run(arguments).fails(2, &[part]);
     }
 
-    // And a raw file is none.
+    // A raw file is not recognized as .npy.
     for content in [&b""[..], b"\x93NUM", b"\x93NUMPX\x01\x00", b"12345678"] {
         write("raw.npy", content);
         write("out", OLD);
@@ -266,7 +266,7 @@ fn values_and_indices_are_arrays_where_their_names_say_so() {
     assert!(moved.into_iter().map(u64::from).eq(places.iter().copied()));
     folder.run("sort keys.npy --values values -o sorted.npy --values-out moved").succeeds();
     assert!(folder.read::<u32>("moved").into_iter().map(u64::from).eq(places.iter().copied()));
-    // Places are no keys: their byte order is not that of the input.
+    // Indices are no keys, and do not have the byte order of the input.
     folder.run("sort keys.npy --argsort -o places.npy").succeeds();
     assert_npy(&read("places.npy"), "little", &places, "places");
     folder.run("sort keys.npy --argsort -o places").succeeds();
@@ -378,7 +378,7 @@ fn standard_input_and_output() {
             assert_npy(&fs::read(folder.path("out.npy")).unwrap(), order, &sorted, &what);
         }
     }
-    // Bytes that were looked at are not lost.
+    // Bytes that detection has read are not lost.
     for size in 0..10 {
         let input = &b"\x93NUMPXyz9"[..size];
         let run = folder.run_with_input("sort - --type u8 -o -", input);
@@ -391,7 +391,7 @@ fn standard_input_and_output() {
 
 #[test]
 fn pipes_are_read_in_parts() {
-    // More keys than `check` has in memory at once.
+    // More keys than `check` holds in memory at once.
     let folder = Folder::new();
     let count = (64 << 20) / 4 + 10_000;
     for order in ["little", "big"] {
@@ -466,7 +466,7 @@ fn extensions_of_other_formats_are_refused() {
     }
     folder.run("sort keys.parquet -o out.u32").fails(2, &["keys.parquet: .parquet is for Parquet, expected .npy"]);
     assert_eq!(folder.files(), ["keys.parquet", "keys.u32"]);
-    // A flag that names the type says that they are raw.
+    // A flag with the type makes the file raw.
     folder.run("sort keys.parquet -o out.u32 --type u32").succeeds();
     assert_eq!(folder.read::<u32>("out.u32"), [1, 2]);
     folder.run("sort keys.u32 -o out.txt --format raw").succeeds();
@@ -487,7 +487,7 @@ fn names_of_fields_that_are_no_plain_words_are_quoted() {
     let folder = Folder::new();
     let text = "{'descr': [('0', '<u2'), ('a,b', '<u2'), ('c:desc', '<u2'), ('say \"x\"', '<u2'), ('\"', '<u2'), ('-1', '<u2')], \
                 'fortran_order': False, 'shape': (3,), }";
-    // In each column, another row comes first.
+    // Each column has another least row.
     let rows = [[2u16, 1, 3, 1, 2, 3], [3, 2, 1, 3, 1, 2], [1, 3, 2, 2, 3, 1]];
     fs::write(folder.path("in.npy"), [around(1, text), bytes("little", rows.as_flattened())].concat()).unwrap();
     let sorted = |key: &str| {
@@ -526,7 +526,7 @@ fn raw_files_that_begin_like_others_are_read_raw_if_asked_for() {
         folder.run_with_input("sort - --type u8 -o out.u8 --format raw", &keys).succeeds();
         assert_eq!(fs::read(folder.path("out.u8")).unwrap(), sorted);
     }
-    // A name or, where nothing else tells the type, a header still say what a file is.
+    // The name still determines the format of a file. So does a header if nothing else gives the type.
     fs::write(folder.path("keys.npy"), npy("little", &[2u8, 1])).unwrap();
     folder.run("sort keys.npy -o out.u8 --format raw").succeeds();
     assert_eq!(fs::read(folder.path("out.u8")).unwrap(), [1, 2]);

@@ -25,7 +25,7 @@ fn shapes<K: TestKey>() {
         if n >= 1000 {
             assert!(!uniform.is_sorted_by(|x, y| x.order(y).is_le()));
             assert_eq!(distinct(&dups), 16);
-            // The most frequent number makes a tenth, more or less.
+            // The most frequent number has a share of about 1/10.
             let most = zipf.iter().filter(|key| key.order(&zipf_one()).is_eq()).count();
             assert!((n / 20..n / 5).contains(&most), "{most} of {n}");
             assert!(distinct(&zipf) > 100);
@@ -34,7 +34,7 @@ fn shapes<K: TestKey>() {
 }
 
 fn zipf_one<K: TestKey>() -> K {
-    // Of the special values, the one that is 1 for an integer; a float's 1.0 comes from its bits.
+    // The key 1. For an integer it is one of the special values, and a float is made from the bits of 1.0.
     match K::NAME {
         "f16" => K::from_bits(0x3c00),
         "f32" => K::from_bits(1f32.to_bits().into()),
@@ -55,7 +55,7 @@ fn all_types_and_distributions() {
 #[test]
 fn the_same_for_any_number_of_threads_and_another_for_another_seed() {
     let folder = Folder::new();
-    // More than is held in memory at once.
+    // More keys than `gen` holds in memory at once.
     let one = generate::<u64>(&folder, "-n 9000000 --seed 5 --parallel 1");
     assert!(one == generate::<u64>(&folder, "-n 9000000 --seed 5 --parallel 7"));
     assert!(one[..1000] == generate::<u64>(&folder, "-n 1000 --seed 5")[..]);
@@ -97,7 +97,7 @@ fn records_of_random_bytes() {
     let records = folder.read::<u8>("records");
     assert_eq!((records.len(), &records), (7 * 30011, &folder.read::<u8>("again")));
     assert_ne!(records, folder.read::<u8>("other"));
-    // Every value about as often as any other.
+    // All byte values are about equally frequent.
     for value in 0..=u8::MAX {
         let found = records.iter().filter(|byte| **byte == value).count();
         assert!((600..1100).contains(&found), "{value}: {found}");

@@ -1,22 +1,23 @@
 //! Limits of the system: threads, memory and open files, and the folder for temporary files.
 //!
-//! Limits are set in the child, between fork and exec. The limit of threads does not hold for root, so that tests of it
+//! Limits are set in the child, between fork and exec. The limit of threads does not apply to root. Tests of this limit
 //! run the program as another user if root runs them.
 
-use crate::common::{Folder, GMERGE, Run, spawn, wait_until};
+use crate::common::{Folder, GMERGE, Run, cannot_run, spawn, wait_until};
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A user who owns no process and no file.
 const OTHER_USER: u32 = 54_321;
-/// Threads that a run may have besides those of `--parallel`: main, signals, progress, a reader and a writer.
+/// Threads of a run outside the pool of `--parallel`: main, signals, progress, a reader and a writer.
 const OTHER_THREADS: usize = 5;
-/// Keys whose sort is worth several threads.
+/// A number of keys that justifies several threads.
 const MANY: u64 = 1 << 20;
 
 /// A folder that every user can write to, with the file `in.u64` of `MANY` keys in descending order.
@@ -32,17 +33,19 @@ fn limited(folder: &Folder, resource: Resource, limit: u64, arguments: &str) -> 
     let mut command = folder.command(GMERGE);
     command.args(arguments.split_whitespace());
     let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
-    // SAFETY: setrlimit(2) is async-signal-safe, and nothing here allocates.
+    // SAFETY: between fork and exec, the closure only calls setrlimit(2), which is a plain system call. It takes no
+    // lock, and nothing in the closure allocates.
     unsafe { command.pre_exec(move || Ok(setrlimit(resource, limit)?)) };
     command
 }
 
-/// It sorted, perhaps with a warning about threads, or it failed with a message. Returns whether it sorted.
+/// Checks that the run sorted, perhaps with a warning about threads, or failed with a message. Returns whether it
+/// sorted.
 #[track_caller]
 fn sorts_or_fails(folder: &Folder, command: &mut Command) -> bool {
     let run = Run::of(command);
     if run.code() != Some(0) {
-        // A warning may come before the error.
+        // A warning may precede the error.
         let stderr = run.stderr();
         let lines: Vec<_> = stderr.lines().filter(|line| !line.starts_with("gmerge: warning: threads: ")).collect();
         assert_eq!((run.code(), lines.len()), (Some(2), 1), "{command:?}: {stderr}");
@@ -53,6 +56,74 @@ fn sorts_or_fails(folder: &Folder, command: &mut Command) -> bool {
     assert!(found.into_iter().eq(0..MANY), "{command:?}");
     fs::remove_file(folder.path("out.u64")).unwrap();
     true
+}
+
+/// A control group that limits memory, and a folder in memory. Dropping this removes both.
+struct Group {
+    path: PathBuf,
+    shm: tempfile::TempDir,
+}
+
+impl Group {
+    /// Only the superuser can make a group, and not in most containers.
+    fn new(limit: u64) -> Self {
+        let name = format!("gmerge-test-{}", std::process::id());
+        let limits = [("memory", "memory.limit_in_bytes"), ("", "memory.max")];
+        let made = limits.iter().find_map(|(controller, file)| {
+            let path = Path::new("/sys/fs/cgroup").join(controller).join(&name);
+            fs::create_dir(&path).ok()?;
+            let limited = fs::write(path.join(file), limit.to_string());
+            limited.map_err(|_| fs::remove_dir(&path)).ok().map(|()| path)
+        });
+        let path = made.unwrap_or_else(|| cannot_run("no control group can be made that limits memory"));
+        // With swap, exceeding the limit would not kill a process.
+        let _ = fs::write(path.join("memory.swap.max"), "0");
+        Self { path, shm: tempfile::tempdir_in("/dev/shm").unwrap() }
+    }
+
+    /// Runs a shell script. In it, `gmerge` runs the program in this group, and SHM is the folder in memory.
+    fn shell(&self, folder: &Folder, script: &str) -> Run {
+        let procs = self.path.join("cgroup.procs");
+        let script = script.replace("SHM", self.shm.path().to_str().unwrap());
+        let run = folder.shell(&format!("echo $$ > {} && {script}", procs.display()));
+        fs::read_dir(self.shm.path()).unwrap().for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
+        run
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+#[test]
+#[ignore = "needs the right to make control groups"]
+fn a_control_group_kills_no_run_for_its_memory() {
+    let group = Group::new(64 << 20);
+    let folder = Folder::new();
+    // Three quarters of the group's memory.
+    folder.run("gen -n 6000000 -o in.u64").succeeds();
+    folder.run("sort in.u64 -o sorted.u64").succeeds();
+    folder.write("empty.u64", &[0u64; 0]);
+    for command in [
+        "sort in.u64 -u -o SHM/out.u64",
+        "sort in.u64 -u -o SHM/out.arrow",
+        "sort in.u64 --argsort -o SHM/out.u64",
+        "sort in.u64 --argsort -o out.u32",
+        "sort in.u64 --top 4000000 -o SHM/out.u64",
+        "sort in.u64 --record-size 16 --key 0:u64 -o SHM/out",
+        "merge -u sorted.u64 sorted.u64 -o SHM/out.u64",
+        "union sorted.u64 sorted.u64 -o SHM/out.u64",
+        "difference sorted.u64 empty.u64 -o SHM/out.u64",
+    ] {
+        group.shell(&folder, &format!("gmerge {command} --engine cpu")).succeeds();
+    }
+    // Input beyond the memory, of unknown length.
+    for command in ["sort - --type u64 -o SHM/out.u64", "merge - sorted.u64 -o SHM/out.u64 --assume-sorted"] {
+        let run = group.shell(&folder, &format!("cat sorted.u64 sorted.u64 | gmerge {command} --engine cpu"));
+        run.fails(2, &["out.u64: No space left on device"]);
+    }
 }
 
 #[test]
@@ -108,15 +179,15 @@ fn where_memory_is_exhausted_it_says_so_in_one_line() {
         "man",
     ] {
         let (mut failed, mut done) = (0, 0);
-        // From little more than the program itself takes on. Some kibibytes make another allocation the first that
-        // fails.
+        // Begins slightly above the memory of the program itself. With each limit, another allocation may be the first
+        // to fail.
         for kilobytes in (19_000..45_000).step_by(2657) {
             let run = Run::of(&mut limited(&folder, Resource::As, kilobytes << 10, arguments));
             let stderr = run.stderr();
             let lines: Vec<_> = stderr.lines().filter(|line| !line.starts_with("gmerge: warning: threads: ")).collect();
             match run.code() {
                 Some(0) => (done, _) = (done + 1, assert_eq!(lines.len(), 0, "{arguments}, {kilobytes} kB: {stderr}")),
-                // Where not even its libraries can be mapped, no program runs.
+                // Here the libraries cannot be mapped, and no program runs.
                 Some(127) if stderr.contains("shared librar") => {}
                 code => {
                     assert_eq!((code, lines.len()), (Some(2), 1), "{arguments}, {kilobytes} kB: {stderr}");
@@ -186,7 +257,7 @@ fn a_sort_in_chunks_has_no_more_threads_than_it_was_given() {
     let chunk: &[u8] = bytemuck::cast_slice(&keys);
     let tasks = format!("/proc/{}/task", child.id());
     let count = || fs::read_dir(&tasks).map_or(0, Iterator::count);
-    // Chunks of 4 MiB: the first ones are sorted while others are still to come.
+    // Chunks of 4 MiB: the first chunks are sorted before the last ones arrive.
     for _ in 0..4 {
         pipe.write_all(chunk).unwrap();
     }
@@ -212,7 +283,7 @@ fn a_folder_for_temporary_files_is_named_as_it_was_given() {
     };
     sort("/nonexistent", "-S 4M").fails(2, &["gmerge: TMPDIR: /nonexistent: ", "No such file or directory"]);
     sort("in.u64", "-S 4M").fails(2, &["gmerge: TMPDIR: in.u64: ", "Not a directory"]);
-    // Folders of the system that take no files, whoever asks.
+    // /proc accepts no files, even from root.
     sort("/proc", "-S 4M").fails(2, &["gmerge: TMPDIR: /proc: cannot create a temporary file"]);
     for arguments in ["-S 4M -T /proc", "-T /proc", "-S 4M --values in.u64 --values-out v --tmp-dir /proc"] {
         sort("", arguments).fails(2, &["gmerge: --tmp-dir /proc: cannot create a temporary file"]);
@@ -220,9 +291,9 @@ fn a_folder_for_temporary_files_is_named_as_it_was_given() {
     sort("/nonexistent", "-S 4M --tmp-dir none").fails(2, &["gmerge: --tmp-dir none: ", "No such file or directory"]);
     sort("/nonexistent", "-S 4M --tmp-dir .").succeeds();
     sort(".", "-S 4M").succeeds();
-    // Empty is as if it were not set.
+    // An empty variable counts as unset.
     sort("", "-S 4M").succeeds();
-    // What needs no temporary file needs no folder for it.
+    // A sort without a temporary file needs no folder.
     sort("/nonexistent", "-S 1G").succeeds();
     assert_eq!(folder.files(), ["in.u64", "out.u64"]);
 }

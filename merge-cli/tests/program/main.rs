@@ -1,6 +1,6 @@
-//! The program as its users meet it: files in, files out, messages and exit codes.
+//! Tests of the program from outside: input files, output files, messages and exit codes.
 //!
-//! Random keys come from a seed that every failing test prints; `GMERGE_TEST_SEED=n` repeats a run.
+//! Random keys come from a seed that every failing test prints. `GMERGE_TEST_SEED=n` repeats a run.
 
 mod arrays;
 mod bad_input;

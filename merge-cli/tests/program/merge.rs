@@ -15,7 +15,7 @@ fn merges<K: TestKey>(random: &mut Random, engine: &str) {
             folder.write(&format!("a.{name}"), &a);
             folder.write(&format!("b.{name}"), &b);
             let expected = sorted(&[a, b].concat());
-            // All kernels where a mistake could hide, one of them for the rest.
+            // All kernels for sizes that may reveal mistakes, and one kernel for other sizes.
             let kernels = if a_size >= 1000 && b_size > 0 { &KERNELS[..] } else { &KERNELS[a_size % 2..][..1] };
             for kernel in kernels {
                 let run = format!("merge a.{name} b.{name} -o out.{name} --engine {engine} --kernel {kernel}");
@@ -45,7 +45,7 @@ fn descending_files_stay_descending() {
         let (folder, name) = (Folder::new(), K::NAME);
         let mut runs: Vec<Vec<K>> = (0..3).map(|_| random.sorted::<K>(2003)).collect();
         runs.iter_mut().for_each(|run| run.reverse());
-        // Values tell where a key comes from: equal ones stay in the order of the files.
+        // Values show the origin of a key: equal keys stay in the order of the files.
         for (i, run) in runs.iter().enumerate() {
             folder.write(&format!("{i}.{name}"), run);
             folder.write(&format!("{i}.u16"), &(0..2003).map(|j| (2003 * i + j) as u16).collect::<Vec<_>>());
@@ -98,7 +98,7 @@ fn unsorted_input_is_named_with_the_index() {
     // -0.0 is before 0.0.
     folder.write("zeros.f64", &[0.0f64, -0.0]);
     folder.run("merge zeros.f64 zeros.f64 -o out.f64").fails(2, &["zeros.f64: ", "index 1", "-0.0 after 0.0"]);
-    // Where the order is not checked, only the length of the result is specified.
+    // Without a check of the order, only the length of the result is specified.
     folder.run("merge good.u32 bad.u32 -o out.u32 --assume-sorted").succeeds();
     assert_eq!(folder.read::<u32>("out.u32").len(), 7);
 }

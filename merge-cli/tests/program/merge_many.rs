@@ -10,7 +10,7 @@ fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8> {
     numbers.into_iter().flat_map(value).collect()
 }
 
-/// Merges runs of these lengths, with values of `width` bytes if that is not 0, and checks the output.
+/// Merges runs of these lengths, with values of `width` bytes unless it is 0, and checks the output.
 pub fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], width: usize) {
     let (folder, name) = (Folder::new(), K::NAME);
     let (mut all, mut keys, mut rows) = (Vec::new(), String::new(), String::new());
@@ -22,7 +22,7 @@ pub fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], 
         keys += &format!(" {i}.{name}");
         rows += &format!(" {i}.rows");
     }
-    // Keeps the order of the files, which follow one another.
+    // The stable sort keeps the order of the files, because `all` has their keys in this order.
     let places = sorted_places(&all, false);
     let want: Vec<K> = gathered(&all, &places);
     let with_values = if width > 0 { format!("--values {rows} --values-out out.rows") } else { String::new() };
@@ -145,7 +145,7 @@ fn what_is_refused() {
     folder.run("merge -o out.u32").fails(2, &["<FILE>"]);
     folder.run("merge a.u32 a.u32 --values four four -o out.u32").fails(2, &["--values-out"]);
     assert_eq!(folder.files(), before);
-    // Where the order is not checked, only the length of the result is specified.
+    // Without a check of the order, only the length of the result is specified.
     folder.run("merge a.u32 bad.u32 a.u32 -o out.u32 --assume-sorted").succeeds();
     assert_eq!(folder.read::<u32>("out.u32").len(), 7);
 }

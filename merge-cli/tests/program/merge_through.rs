@@ -3,7 +3,7 @@
 use crate::common::{Folder, Random, assert_same, for_each_type};
 use crate::merge_many::check;
 
-/// Keys of `size` bytes of which two files take more than 1 MiB to merge.
+/// A number of keys of `size` bytes. A merge of two such files takes more than 1 MiB.
 fn many(size: usize) -> usize {
     (1 << 18) / size + 1
 }
@@ -19,7 +19,7 @@ fn all_types() {
 #[test]
 fn lengths_around_those_of_blocks() {
     let mut random = Random::new();
-    // Of 1 MiB, two files get 26214 keys of 8 bytes a block, of which a quarter is the head.
+    // With 1 MiB, blocks of two files have 26214 keys of 8 bytes. A quarter of a block is its head.
     for blocks in [1, 2, 3] {
         for length in [-1, 0, 1].map(|more| (blocks * (13_107 - 3276) + more) as usize) {
             check::<u64>(&mut random, SMALL, &[length, 100_000], 0);
@@ -85,7 +85,7 @@ fn pipes() {
             assert_same(bytemuck::cast_slice(&bytes[header..]), &all, script);
         }
     }
-    // Its header tells how many there are.
+    // The header of the output needs the number of keys.
     folder.shell("cat a.u32 | gmerge merge - b.u32 -o - --format npy --type u32 --engine cpu > out").succeeds();
     assert_same(bytemuck::cast_slice(&folder.read::<u8>("out")[128..]), &all, "npy");
     folder
@@ -110,7 +110,7 @@ fn a_key_out_of_order_is_found_wherever_it_is() {
         folder.run(&format!("merge a.i32 b.i32 -o out.i32 {SMALL} --assume-sorted")).succeeds();
         std::fs::remove_file(folder.path("out.i32")).unwrap();
     }
-    // Equal keys are in order, and so is a pair that another order would turn round.
+    // Equal keys are in order. An ascending pair is out of order with -r.
     folder.write("b.i32", &vec![7; count as usize]);
     folder.run(&format!("merge a.i32 b.i32 -o out.i32 {SMALL}")).succeeds();
     folder
@@ -127,7 +127,7 @@ fn a_gpu_merges_what_fits_in_memory() {
     let run = folder.run("merge a.u32 a.u32 -o out.u32 -S 1M -v");
     assert_eq!(run.code(), Some(0));
     assert!(run.stderr().contains("merged by the CPU while read"), "{}", run.stderr());
-    // The other kernels show how it is done in memory.
+    // The other kernels merge only in memory.
     folder.run("merge a.u32 a.u32 -o out.u32 --engine cpu --kernel tiled").succeeds();
     let run = folder.run("merge a.u32 a.u32 -o out.u32 -S 1M --engine cpu --kernel tiled");
     run.fails(2, &["--kernel tiled: merges in memory", "--memory"]);
@@ -144,14 +144,14 @@ fn large_files_that_fit_in_memory() {
     assert_eq!(run.code(), Some(0));
     assert!(run.stderr().contains("merged by the CPU while read"), "{}", run.stderr());
     assert!(folder.read::<u64>("out.u64").into_iter().eq(0..2 * count));
-    // What a pipe has taken does not come back: the files are looked at before.
+    // Keys in a pipe cannot be taken back, so the files are checked before the merge.
     folder.write("1.u64", &(0..count).map(|key| key % (count - 1)).collect::<Vec<u64>>());
     let run = folder.run("merge 0.u64 1.u64 -o -");
     run.fails(2, &["1.u64: not sorted at index 4194303"]);
     assert!(run.stdout().is_empty());
     folder.run("merge 0.u64 1.u64 -o bad.u64").fails(2, &["1.u64: not sorted at index 4194303"]);
     assert!(!folder.path("bad.u64").exists());
-    // Here it is not worth it.
+    // A streamed merge is not worth it here.
     folder.write("0.u64", &[7u64]);
     let run = folder.run("merge 0.u64 1.u64 -o out.u64 -v");
     assert!(run.stderr().contains("plan: in memory"), "{}", run.stderr());

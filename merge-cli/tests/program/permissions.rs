@@ -1,6 +1,7 @@
-//! Files and folders that may not be read or written. The superuser may, so that these tests become someone else.
+//! Files and folders that may not be read or written. The superuser may, so these tests run the program as another
+//! user.
 
-use crate::common::{Folder, GMERGE, Run, run_interrupted, run_without_end};
+use crate::common::{Folder, GMERGE, Run, cannot_run, run_interrupted, run_without_end};
 use rustix::fs::XattrFlags;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,16 +14,16 @@ fn set_mode(folder: &Folder, name: &str, mode: u32) {
 
 /// The user and group without privileges.
 const USER: u32 = 65534;
-/// A group that the user may belong to, and a user that no test is.
+/// A group that the user may belong to, and a user that no test runs as.
 const GROUP: u32 = 54321;
 const OTHER: u32 = 12345;
 
 /// A command that runs `gmerge` in `folder` as a user without privileges.
 fn command(folder: &Folder) -> Command {
-    // The folder that the program was built in may be closed to others.
+    // Other users may have no access to the folder of the program.
     if !folder.path("gmerge").exists() {
-        // By another process: what this one has open for writing, children of other tests hold for a moment, and a
-        // program that is being written to cannot be started.
+        // Another process copies the program. If this process wrote the copy, children of other tests would briefly
+        // hold it open for writing, and such a program cannot be started.
         assert!(folder.command("cp").args([GMERGE, "gmerge"]).status().unwrap().success());
         set_mode(folder, "gmerge", 0o755);
     }
@@ -38,22 +39,21 @@ fn run(folder: &Folder, arguments: &str) -> Run {
     Run::of(command(folder).args(arguments.split_whitespace()))
 }
 
-/// A folder that all may write to, with keys in `in.u32`, and `out.u32` with this owner, group and mode. None, with a
-/// warning, unless this is the superuser, who alone can make it.
-fn folder_with(user: u32, group: u32, mode: u32) -> Option<Folder> {
+/// A folder that all may write to, with keys in `in.u32`, and `out.u32` with this owner, group and mode. Only the
+/// superuser can make it.
+fn folder_with(user: u32, group: u32, mode: u32) -> Folder {
     let folder = Folder::new();
     folder.write("in.u32", &[2u32, 1]);
     folder.write("out.u32", &[9u32]);
     set_mode(&folder, ".", 0o777);
     if let Err(error) = std::os::unix::fs::chown(folder.path("out.u32"), Some(user), Some(group)) {
-        eprintln!("NOT TESTED: only the superuser can give files to others: {error}");
-        return None;
+        cannot_run(format_args!("only the superuser can give files to others: {error}"));
     }
     set_mode(&folder, "out.u32", mode);
-    Some(folder)
+    folder
 }
 
-/// Owner, group and mode.
+/// The owner, the group and the mode of a file.
 fn access(folder: &Folder, name: &str) -> (u32, u32, u32) {
     let metadata = fs::metadata(folder.path(name)).unwrap();
     (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
@@ -62,8 +62,8 @@ fn access(folder: &Folder, name: &str) -> (u32, u32, u32) {
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
 
-/// An access control list: `user` may read and write, the owning group and others may do nothing. The mask makes the
-/// group's bits of the mode 6.
+/// An access control list: `user` may read and write, the owning group and others have no access. By its mask, the
+/// group bits of the mode are 6.
 fn list_for(user: u32) -> Vec<u8> {
     let entries: [(u16, u16, u32); 5] =
         [(1, 6, u32::MAX), (2, 6, user), (4, 0, u32::MAX), (0x10, 6, u32::MAX), (0x20, 0, u32::MAX)];
@@ -73,10 +73,10 @@ fn list_for(user: u32) -> Vec<u8> {
     [2u32.to_le_bytes().to_vec()].into_iter().chain(entries.map(bytes)).flatten().collect()
 }
 
-/// Sets an extended attribute. False, with a warning, where the file system has none.
-fn set_attribute(folder: &Folder, file: &str, name: &str, value: &[u8]) -> bool {
+/// Sets an extended attribute.
+fn set_attribute(folder: &Folder, file: &str, name: &str, value: &[u8]) {
     let result = rustix::fs::setxattr(folder.path(file), name, value, XattrFlags::empty());
-    result.inspect_err(|error| eprintln!("NOT TESTED: {name} cannot be set: {error}")).is_ok()
+    result.unwrap_or_else(|error| cannot_run(format_args!("{name} cannot be set: {error}")));
 }
 
 fn attribute(folder: &Folder, file: &str, name: &str) -> Option<Vec<u8>> {
@@ -94,7 +94,7 @@ fn what_may_not_be_written_is_not_replaced() {
     folder.write("secret.u32", &[9u32]);
     fs::create_dir(folder.path("closed")).unwrap();
     folder.write("closed/old.u32", &[9u32]);
-    // A folder that may be written to, with a file that may not; and a file that may, in a folder that may not.
+    // A read-only file in a writable folder, and a writable file in a read-only folder.
     set_mode(&folder, ".", 0o777);
     set_mode(&folder, "closed.u32", 0o444);
     set_mode(&folder, "secret.u32", 0o000);
@@ -125,8 +125,9 @@ fn somebody_elses_file_keeps_its_mode_but_does_not_lend_new_rights() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn a_group_that_the_user_belongs_to_is_kept() {
-    let Some(folder) = folder_with(0, GROUP, 0o2670) else { return };
+    let folder = folder_with(0, GROUP, 0o2670);
     run(&folder, "sort in.u32 -o out.u32").fails(2, &["out.u32: Permission denied"]);
     let groups = format!("--reuid={USER} --regid={USER} --groups={GROUP} ./gmerge sort in.u32 -o out.u32");
     let run = Run::of(folder.command("setpriv").args(groups.split(' ')));
@@ -135,24 +136,24 @@ fn a_group_that_the_user_belongs_to_is_kept() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn the_rights_of_a_group_do_not_pass_to_another() {
     for (old, expected) in [(0o676, 0o666), (0o626, 0o622), (0o7662, 0o1622)] {
-        let Some(folder) = folder_with(0, GROUP, old) else { return };
+        let folder = folder_with(0, GROUP, old);
         run(&folder, "sort in.u32 -o out.u32").succeeds();
         assert_eq!(access(&folder, "out.u32"), (USER, USER, expected), "{old:o}");
     }
 }
 
 #[test]
+#[ignore = "needs access control lists"]
 fn an_access_control_list_is_kept() {
     let folder = Folder::new();
     folder.write("in.u32", &[2u32, 1]);
     folder.write("out.u32", &[9u32]);
     set_mode(&folder, "out.u32", 0o600);
     let list = list_for(OTHER);
-    if !set_attribute(&folder, "out.u32", ACCESS, &list) {
-        return;
-    }
+    set_attribute(&folder, "out.u32", ACCESS, &list);
     let before = access(&folder, "out.u32");
     assert_eq!(before.2, 0o660);
     folder.run("sort in.u32 -o out.u32").succeeds();
@@ -160,25 +161,24 @@ fn an_access_control_list_is_kept() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn an_access_control_list_that_cannot_be_kept_becomes_a_private_file() {
-    let Some(folder) = folder_with(0, 0, 0o600) else { return };
-    if set_attribute(&folder, "out.u32", ACCESS, &list_for(USER)) {
-        run(&folder, "sort in.u32 -o out.u32").succeeds();
-        let expected = ((USER, USER, 0o600), None);
-        assert_eq!((access(&folder, "out.u32"), attribute(&folder, "out.u32", ACCESS)), expected);
-    }
+    let folder = folder_with(0, 0, 0o600);
+    set_attribute(&folder, "out.u32", ACCESS, &list_for(USER));
+    run(&folder, "sort in.u32 -o out.u32").succeeds();
+    let expected = ((USER, USER, 0o600), None);
+    assert_eq!((access(&folder, "out.u32"), attribute(&folder, "out.u32", ACCESS)), expected);
 }
 
 #[test]
+#[ignore = "needs access control lists"]
 fn the_default_list_of_a_folder_is_for_new_files_only() {
     let folder = Folder::new();
     folder.write("in.u32", &[2u32, 1]);
     folder.write("out.u32", &[9u32]);
     set_mode(&folder, "out.u32", 0o660);
     let list = list_for(OTHER);
-    if !set_attribute(&folder, ".", DEFAULT, &list) {
-        return;
-    }
+    set_attribute(&folder, ".", DEFAULT, &list);
     folder.run("sort in.u32 -o out.u32").succeeds();
     assert_eq!((access(&folder, "out.u32").2, attribute(&folder, "out.u32", ACCESS)), (0o660, None));
     folder.run("sort in.u32 -o new.u32").succeeds();
@@ -186,18 +186,19 @@ fn the_default_list_of_a_folder_is_for_new_files_only() {
 }
 
 #[test]
+#[ignore = "needs extended attributes"]
 fn user_attributes_are_kept() {
     let folder = Folder::new();
     folder.write("out.u32", &[9u32, 8]);
-    if set_attribute(&folder, "out.u32", "user.origin", b"a sensor") {
-        folder.run("sort out.u32 -o out.u32").succeeds();
-        assert_eq!(attribute(&folder, "out.u32", "user.origin").unwrap(), b"a sensor");
-    }
+    set_attribute(&folder, "out.u32", "user.origin", b"a sensor");
+    folder.run("sort out.u32 -o out.u32").succeeds();
+    assert_eq!(attribute(&folder, "out.u32", "user.origin").unwrap(), b"a sensor");
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
-    let Some(folder) = folder_with(OTHER, OTHER, 0o666) else { return };
+    let folder = folder_with(OTHER, OTHER, 0o666);
     set_mode(&folder, ".", 0o1777);
     // The folder's owner may replace all files in it.
     std::os::unix::fs::chown(folder.path("."), Some(OTHER), None).unwrap();
@@ -205,15 +206,16 @@ fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
     let run = run_without_end(command.args(["sort", "-", "-o", "out.u32"]), &[0; 64]);
     run.fails(2, &["out.u32: cannot be replaced by a new file: Operation not permitted"]);
     assert_eq!((folder.files().len(), folder.read::<u32>("out.u32")), (3, vec![9]));
-    // A new file is possible there, and one's own can be replaced.
+    // A user can create a file there, and replace their own file.
     for _ in 0..2 {
         self::run(&folder, "sort in.u32 -o new.u32").succeeds();
     }
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn root_does_not_replace_the_file_of_another_user_in_a_sticky_folder() {
-    let Some(folder) = folder_with(OTHER, OTHER, 0o666) else { return };
+    let folder = folder_with(OTHER, OTHER, 0o666);
     folder.write("in.rows", &[1u8, 2]);
     set_mode(&folder, ".", 0o1777);
     let message =
@@ -221,7 +223,7 @@ fn root_does_not_replace_the_file_of_another_user_in_a_sticky_folder() {
     let mut command = folder.command(GMERGE);
     run_without_end(command.args(["sort", "-", "-o", "out.u32"]), &[0; 64]).fails(2, &[message]);
     folder.run("sort in.u32 --values in.rows -o new --values-out out.u32").fails(2, &[message]);
-    // Somebody else's file or link that is there in the end counts, too.
+    // A file or link of another user that appears during the run is respected, too.
     let other = || std::os::unix::fs::lchown(folder.path("late.u32"), Some(OTHER), Some(OTHER)).unwrap();
     let file = || {
         folder.write("late.u32", &[5u32]);
@@ -247,8 +249,9 @@ fn root_does_not_replace_the_file_of_another_user_in_a_sticky_folder() {
 }
 
 #[test]
+#[ignore = "needs the superuser"]
 fn somebody_elses_links_in_a_sticky_folder_are_not_followed() {
-    let Some(folder) = folder_with(USER, USER, 0o666) else { return };
+    let folder = folder_with(USER, USER, 0o666);
     let links = [("link.u32", "out.u32", OTHER), ("lost.u32", "new.u32", OTHER), ("own.u32", "own", USER)];
     for (link, target, user) in links {
         std::os::unix::fs::symlink(target, folder.path(link)).unwrap();
@@ -256,7 +259,7 @@ fn somebody_elses_links_in_a_sticky_folder_are_not_followed() {
     }
     set_mode(&folder, ".", 0o1777);
     let before = folder.files();
-    // No file is opened here, so that the system is not asked.
+    // No file is opened here, so that the system does not check the link.
     run(&folder, "sort in.u32 -o lost.u32").fails(2, &["lost.u32: Permission denied"]);
     folder.run("sort in.u32 -o lost.u32").fails(2, &["lost.u32: Permission denied"]);
     let is_protected = fs::read_to_string("/proc/sys/fs/protected_symlinks").is_ok_and(|text| text.trim() == "1");
@@ -265,7 +268,6 @@ fn somebody_elses_links_in_a_sticky_folder_are_not_followed() {
         folder.run("sort in.u32 -o link.u32").fails(2, &["link.u32: Permission denied"]);
         assert_eq!(folder.read::<u32>("out.u32"), [9]);
     } else {
-        eprintln!("NOT TESTED: fs.protected_symlinks is off");
         run(&folder, "sort in.u32 -o link.u32").succeeds();
     }
     run(&folder, "sort in.u32 -o own.u32").succeeds();

@@ -1,4 +1,4 @@
-//! `--progress`, `--quiet` and `--verbose`, and what goes to a terminal.
+//! `--progress`, `--quiet` and `--verbose`, and output to a terminal.
 
 use crate::common::{Folder, GMERGE, Run, spawn};
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Reads 2 MB of a stream, waits for half a second and more, and reads the rest.
+/// Reads 2 MB of a stream, waits for 0.7 s, and reads the rest.
 const SLOW_READER: &str = "{ head -c 2000000 > /dev/null; sleep 0.7; cat > /dev/null; }";
 
-/// A run that writes 4 MB to it.
+/// A run that writes 4 MB to [`SLOW_READER`].
 fn slow(folder: &Folder, flags: &str) -> Run {
     folder.shell(&format!("gmerge gen -n 1000000 --type u32 -o - {flags} | {SLOW_READER}"))
 }
@@ -34,7 +34,7 @@ fn always_shows_bytes_rate_and_time_left_and_clears_the_line() {
         let frames: Vec<_> = text.split('\r').filter(|frame| frame.contains(" of 4.00 MB, ")).collect();
         assert!(frames.iter().any(|frame| frame.contains("write") && frame.contains("MB/s, ")), "{text:?}");
         assert!(frames.iter().all(|frame| frame.contains(" left")), "{text:?}");
-        // Ten a second, and some that the end and the beginning of the run may add.
+        // Ten frames a second, and some frames at the beginning and the end of the run.
         let most = 10 * (time.as_secs() as usize + 1) + 5;
         assert!(frames.len() > 2 && frames.len() <= most, "{} in {time:?}", frames.len());
         assert!(text.ends_with("\r\x1b[2K\n"), "{text:?}");
@@ -104,7 +104,7 @@ fn verbose_says_what_was_decided() {
     folder.run("sort in.u32 -o out.u32 -q -v").fails(2, &["--quiet", "--verbose"]);
 }
 
-/// A terminal: our end, and the one for a program.
+/// A terminal: the end of the test, and the end of the program.
 fn terminal() -> (File, File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -115,13 +115,13 @@ fn terminal() -> (File, File) {
     (File::from(ours), File::options().read(true).write(true).open(path).unwrap())
 }
 
-/// Runs a shell script with standard error on a terminal, and gives what is seen there.
+/// Runs a shell script with standard error on a terminal, and returns the text on the terminal.
 fn seen(folder: &Folder, script: &str) -> String {
     let (mut ours, theirs) = terminal();
     let mut command = folder.command("sh");
     command.args(["-c", script]).env("GMERGE", GMERGE).env("TERM", "xterm").stderr(theirs);
     let mut child = spawn(&mut command);
-    // The other end is the child's alone from now on, so that reading ends with it.
+    // From here on, only the child has the other end, so that reading ends with the child.
     drop(command);
     let mut seen = Vec::new();
     let mut part = [0; 4096];

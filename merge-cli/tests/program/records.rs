@@ -1,5 +1,5 @@
-//! `--record-size` and `--key`: records in the order that the standard library's stable sort gives them, by a
-//! comparison of the fields' values.
+//! `--record-size` and `--key`: records are compared with the standard library's stable sort, which compares the
+//! fields' values.
 
 use crate::common::{Folder, Random, Run, TestKey, engines};
 use merge_host::f16;
@@ -11,12 +11,12 @@ use std::fs;
 struct Field {
     offset: usize,
     kind: &'static str,
-    /// How many there are; a number has as many as its type.
+    /// The size of the field in bytes: for a number, the size of its type.
     bytes: usize,
     descending: bool,
 }
 
-/// Every kind of field, and its bytes. Those of byte strings vary.
+/// Every kind of field, and its size in bytes, which varies for byte strings.
 const KINDS: [(&str, usize); 13] = [
     ("u8", 1),
     ("i8", 1),
@@ -67,7 +67,7 @@ impl Field {
     }
 }
 
-/// Records of `size` bytes and the fields that they are ordered by.
+/// Records of `size` bytes and the fields that order them.
 #[derive(Debug)]
 struct Layout {
     size: usize,
@@ -91,7 +91,7 @@ impl Layout {
         records.concat()
     }
 
-    /// A few fields side by side, in any order and with gaps.
+    /// A few fields without overlaps, in any order and with gaps.
     fn random(random: &mut Random) -> Self {
         let mut below = |count: usize| random.next() as usize % count;
         let (mut fields, mut offset) = (Vec::new(), 0);
@@ -112,7 +112,7 @@ impl Layout {
     /// Random records, many with equal keys, or keys that are equal up to some byte.
     fn records(&self, random: &mut Random, count: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..count * self.size).map(|_| random.next() as u8).collect();
-        // Few values of a byte, so that keys begin alike.
+        // Bytes with few distinct values, so that keys have common prefixes.
         let few = random.next().is_multiple_of(2);
         if few {
             bytes.iter_mut().for_each(|byte| *byte = [0, 0, 0, 0, 1, 0x7f, 0x80, 0xff][usize::from(*byte % 8)]);
@@ -133,7 +133,7 @@ impl Layout {
     }
 }
 
-/// The file is what it should be, and where it is not, the first record that differs.
+/// Checks a file of records. A failure names the first record that differs.
 #[track_caller]
 fn assert_records(found: &[u8], expected: &[u8], layout: &Layout) {
     assert_eq!(found.len(), expected.len(), "{layout:?}");
@@ -193,21 +193,21 @@ fn the_records_of_the_sort_benchmark() {
     let mut random = Random::new();
     let folder = Folder::new();
     let layout = Layout { size: 100, fields: vec![Field::new(0, "bytes", 10)] };
-    // Several blocks of output, and more than one thread's piece of input.
+    // Several blocks of output, and input for more than one thread.
     let mut records: Vec<u8> = (0..3_000_000).map(|_| random.next() as u8).collect();
     for threads in [1, 2, 7] {
         sorts(&folder, &layout, &records, &format!("--parallel {threads}"));
     }
-    // Keys that are alike in their first 8 bytes.
+    // Keys with equal first 8 bytes.
     records.chunks_mut(100).for_each(|record| record[..8].fill(b' '));
     sorts(&folder, &layout, &records, "--parallel 3");
-    // A key of many words of which all but the last are equal.
+    // A key of many words. All words except the last are equal.
     let layout = Layout { size: 100, fields: vec![Field::new(0, "bytes", 100)] };
     records.chunks_mut(100).for_each(|record| record[..97].fill(7));
     sorts(&folder, &layout, &records, "-r");
 }
 
-/// Records of 16 bytes: a key of 12 whose words are as `word` says, and the record's number.
+/// Records of 16 bytes: a key of 12 bytes with the words of `word`, and the record's number.
 fn numbered(count: u32, word: impl Fn(u32) -> [u32; 3]) -> Vec<u8> {
     let record = |i| word(i).into_iter().map(u32::to_be_bytes).chain([i.to_le_bytes()]).flatten();
     (0..count).flat_map(record).collect()
@@ -218,7 +218,7 @@ fn groups_of_equal_words_of_any_size_are_stable() {
     let folder = Folder::new();
     let layout = Layout { size: 16, fields: vec![Field::new(0, "bytes", 12)] };
     let mixed = |i: u32| i.wrapping_mul(2_654_435_761) >> 7;
-    // One group of all, one by itself that is large among small ones, and many.
+    // One group of all records, one large group among small groups, and many groups.
     for [a, b, c] in [[1, 1, 1], [1, 1, 1000], [1, 3, 50_000], [2, 1, 70_000], [300, 7, 5], [40_000, 2, 2]] {
         let records = numbered(200_000, |i| [mixed(i) % a, mixed(i + 1) % b, mixed(i + 2) % c]);
         sorts(&folder, &layout, &records, "--parallel 2");
@@ -251,7 +251,7 @@ fn records_larger_than_a_block() {
 
 #[test]
 fn more_threads_than_a_file_in_main_memory_lets_write() {
-    // Where there is no such file system, this is another test with many threads.
+    // Without such a file system, this is one more test with many threads.
     let place = if fs::metadata("/dev/shm").is_ok() { "/dev/shm" } else { "." };
     let mut random = Random::new();
     let folder = Folder::new();
@@ -287,7 +287,7 @@ fn from_a_pipe_to_a_pipe_and_in_place() {
 
 #[test]
 fn check_finds_the_first_record_across_parts() {
-    // 64 MiB are held at once, which is no whole number of records.
+    // The buffer of 64 MiB is not a whole number of records.
     let folder = Folder::new();
     let size = 1000;
     let (part, count) = ((64 << 20) / size, 2 * (64 << 20) / size + 5);
@@ -332,7 +332,7 @@ fn statistics_count_records() {
     }
 }
 
-/// A run that fails leaves all as it was.
+/// Checks that a run fails and changes no file.
 #[track_caller]
 fn fails(folder: &Folder, arguments: &str, parts: &[&str]) {
     let before = folder.files();
@@ -380,7 +380,7 @@ fn errors() {
 fn more_records_than_there_is_room_for_is_an_error_before_they_are_read() {
     let folder = Folder::new();
     let file = fs::File::create(folder.path("huge")).unwrap();
-    // Where a file system cannot have such a file, there is nothing to test.
+    // If the file system does not support such a large file, there is nothing to test.
     if file.set_len(100 << 36).is_ok() {
         let run = folder.run("sort huge -o /dev/null --record-size 100 --key 0:bytes10 --engine cpu");
         run.fails(2, &["huge: does not fit in memory", "--tmp-dir"]);

@@ -5,7 +5,7 @@ use crate::common::{
 };
 use std::fs;
 
-/// Lengths of runs, many of them short and some empty.
+/// Lengths of runs, many short and some 0.
 fn lengths(random: &mut Random, count: usize, most: u64) -> Vec<usize> {
     (0..count).map(|_| (random.next() % (most + 1)) as usize * usize::from(!random.next().is_multiple_of(4))).collect()
 }
@@ -18,7 +18,7 @@ fn offsets(lengths: &[usize]) -> Vec<u64> {
     offsets
 }
 
-/// Values of 3 bytes, which are the numbers.
+/// The numbers as values of 3 bytes.
 fn rows(numbers: impl IntoIterator<Item = usize>) -> Vec<u8> {
     numbers.into_iter().flat_map(|number| number.to_le_bytes().into_iter().take(3)).collect()
 }
@@ -155,7 +155,7 @@ fn sorts_segments() {
 #[test]
 fn segments_that_do_not_fit_in_memory_together() {
     let (mut random, folder) = (Random::new(), Folder::new());
-    // 131072 keys are sorted in 1 MiB.
+    // With 1 MiB, 131072 keys are sorted at once.
     for lengths in [lengths(&mut random, 40, 60_000), vec![0, 131_072, 0, 0, 1, 131_071, 131_072, 0], vec![30_000; 20]]
     {
         let offsets = offsets(&lengths);
@@ -224,7 +224,7 @@ fn raw_offsets_have_the_byte_order_of_the_flag() {
             folder.run(&format!("sort k --type u32 --segments {offsets} -o out")).fails(2, &[offsets, "offset"]);
         }
     }
-    // The keys' order is that of their own extension.
+    // The keys have the byte order of their extension.
     folder.write("k.u32le", &[3u32, 1, 2, 9, 8]);
     folder.run("sort k.u32le --endian big --segments o -o out.u32le").succeeds();
     assert_eq!(folder.read::<u32>("out.u32le"), [1, 2, 3, 8, 9]);

@@ -4,7 +4,7 @@ use crate::common::{Folder, Random, TestKey, assert_same, for_each_type, sorted}
 
 const COMMANDS: [&str; 4] = ["union", "intersect", "difference", "symmetric-difference"];
 
-/// The result by walking along both, with the standard library's order.
+/// The expected result, by a walk along both inputs in the standard library's order.
 fn expected<K: TestKey>(command: &str, a: &[K], b: &[K]) -> Vec<K> {
     let mut all = sorted(&[a, b].concat());
     all.dedup_by(|x, y| x.order(y).is_eq());
@@ -26,7 +26,7 @@ fn works<K: TestKey>(random: &mut Random) {
     let name = K::NAME;
     for (m, n) in [(0, 5), (300, 0), (400, 300)] {
         let (mut a, mut b) = (random.keys::<K>(m), random.keys::<K>(n));
-        // Random bits have nothing in common.
+        // Random keys have nothing in common, so each file gets some keys of the other.
         b.extend(a.iter().step_by(3));
         a.extend(b.iter().step_by(4));
         let (a, b) = (sorted(&a), sorted(&b));
@@ -49,7 +49,7 @@ fn all_types() {
 #[test]
 fn many_keys_on_any_number_of_threads() {
     let folder = Folder::new();
-    // Every key of A is there m = 3 times, and every second one n = 5 times in B.
+    // Every key of A occurs m = 3 times, and every second key n = 5 times in B.
     let (a, b): (Vec<u64>, Vec<u64>) =
         ((0..900_000).map(|i| i / 3).collect(), (0..750_000).map(|i| i / 5 * 2).collect());
     folder.write("a.u64", &a);
@@ -108,7 +108,7 @@ fn bad_input_is_named_and_nothing_is_written() {
 fn files_that_do_not_fit_in_memory() {
     let mut random = Random::new();
     let folder = Folder::new();
-    // Groups of equal keys of all lengths, among them some that are longer than what is in memory of a file.
+    // Groups of equal keys of many lengths. Some groups exceed the part of a file that is in memory.
     let mut group = |common: bool| {
         let length = [1, 1, 2, 3, 1000, 300_000][random.next() as usize % if common { 5 } else { 6 }];
         (random.next() % 1000, length)

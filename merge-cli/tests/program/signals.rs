@@ -1,6 +1,7 @@
-//! Signals: the old file or none, no temporary file, and the exit code that shells report.
+//! Signals: the old file stays or there is none, no temporary file remains, and the exit code is the shell's for the
+//! signal.
 
-use crate::common::{Folder, GMERGE, Run, spawn, wait_until};
+use crate::common::{Folder, GMERGE, Run, cannot_run, spawn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -16,7 +17,7 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// The exit code of a program that has been sent a signal. None if the signal ended it without its doing.
+/// The exit code of a program that has been sent a signal. `None` if the default action of the signal ended it.
 fn exit_code(child: Child) -> Option<i32> {
     Run::until_end("gmerge".to_owned(), child).code()
 }
@@ -46,7 +47,7 @@ fn while_writing_a_file() {
                 folder.write("out.u64", &[7u64]);
             }
             let before = folder.files();
-            // Takes some seconds, or more.
+            // This run takes several seconds.
             let child = start(&folder, "gen -n 1000000000 -o out.u64");
             wait_until("there is a temporary file", || has_temporary_file(&folder, &child));
             send(&child, signal);
@@ -60,9 +61,10 @@ fn while_writing_a_file() {
 }
 
 #[test]
+#[ignore = "needs the right to mount"]
 fn a_temporary_file_with_a_name_is_removed() {
     let folder = Folder::new();
-    // Without /proc, a file that has no name cannot be given one later.
+    // Without /proc, an unnamed file cannot get a name later.
     let script = format!("mount -t tmpfs none /proc && exec {GMERGE} gen -n 1000000000 -o out.u64");
     let mut command = folder.command("unshare");
     command.args(["--mount", "sh", "-c", &script]).stderr(Stdio::piped());
@@ -70,8 +72,7 @@ fn a_temporary_file_with_a_name_is_removed() {
     let named = || folder.files().iter().any(|name| name.starts_with(".gmerge-") && name.ends_with(".tmp"));
     wait_until("there is a temporary file or an error", || named() || has_ended(&child));
     if !named() {
-        eprintln!("NOT TESTED: unshare(1) cannot hide /proc: {}", Run::until_end(script, child).stderr());
-        return;
+        cannot_run(format_args!("unshare(1) cannot hide /proc: {}", Run::until_end(script, child).stderr()));
     }
     send(&child, Signal::TERM);
     assert_eq!(exit_code(child), Some(143));
@@ -92,8 +93,8 @@ fn a_kill_that_cannot_be_handled_leaves_nothing_behind() {
         send(&child, Signal::KILL);
         assert_eq!(exit_code(child), None);
         if has_name && !supports_unnamed_files(&folder) {
-            eprintln!("NOT TESTED: the file system of the temporary folder has no unnamed files");
-            return;
+            assert_eq!(folder.files().len(), before.len() + 1);
+            continue;
         }
         assert_eq!(folder.files(), before);
     }
@@ -105,7 +106,7 @@ fn while_reading_a_pipe_that_never_ends() {
         let folder = Folder::new();
         folder.write("out.u64", &[7u64]);
         let mut child = start(&folder, "sort - -o out.u64");
-        // To wait for a child closes its standard input, and that would be the end of the pipe.
+        // Waiting for a child closes its standard input, which would end the pipe.
         let pipe = child.stdin.take();
         wait_until("signals are handled", || handles(&child, signal));
         send(&child, signal);
@@ -134,7 +135,7 @@ fn at_any_moment_of_a_sort() {
         let found = folder.read::<u64>("in.u64");
         match code {
             Some(143) => {
-                // The signal may also come after the file is in its place and before the program has ended.
+                // The signal may also arrive after the file has been replaced and before the program has ended.
                 assert!(found == keys || found == sorted);
                 interrupted += 1;
             }
@@ -159,7 +160,7 @@ fn keys_and_values_are_replaced_both_or_neither() {
         folder.write("out.rows", &old);
         let child = start(&folder, arguments);
         wait_until("signals are handled", || handles(&child, Signal::TERM));
-        // Half of the signals come when there are temporary files, or as soon as they are gone.
+        // Half of the signals are sent when there are temporary files, or as soon as both outputs exist.
         if i % 2 == 0 {
             wait_until("there is a temporary file or both outputs", || {
                 has_temporary_file(&folder, &child) || folder.read::<u32>("out.rows") != old
@@ -199,7 +200,7 @@ fn ignored_signals_stay_ignored() {
         let mut command = folder.command("sh");
         let mut child = spawn(command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut pipe = child.stdin.take().unwrap();
-        // Not before sh has become gmerge.
+        // By then, sh has become gmerge.
         wait_until("signals are handled", || handles(&child, Signal::USR2));
         send(&child, signal);
         std::thread::sleep(Duration::from_millis(50));
@@ -210,14 +211,14 @@ fn ignored_signals_stay_ignored() {
     }
 }
 
-/// Whether the program handles a signal. Until then, one ends it as any other program.
+/// Whether the program handles a signal. Before that, a signal has its default action.
 fn handles(child: &Child, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
     u64::from_str_radix(&caught, 16).unwrap_or(0) >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// Whether the program has a temporary file open in `folder`, with a name or without.
+/// Whether the program has a named or unnamed temporary file open in `folder`.
 fn has_temporary_file(folder: &Folder, child: &Child) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{}/fd", child.id())) else { return false };
     let folder = folder.path("").canonicalize().unwrap();

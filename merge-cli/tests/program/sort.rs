@@ -10,7 +10,7 @@ fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
         folder.write(&format!("in.{name}"), &keys);
         folder.run(&format!("sort in.{name} -o out.{name} --engine {engine}")).succeeds();
         assert_same(&folder.read::<K>(&format!("out.{name}")), &sorted(&keys), &format!("{name} {size} {engine}"));
-        // The input is still what it was.
+        // The input is unchanged.
         assert_same(&folder.read::<K>(&format!("in.{name}")), &keys, "the input");
     }
     assert_eq!(folder.files(), [format!("in.{name}"), format!("out.{name}")]);
@@ -46,7 +46,7 @@ fn engine_gpu_names_the_types_that_it_has_no_kernels_for() {
         }
         folder.run(&format!("merge in.{name} in.{name} -o out.{name} --engine gpu --assume-sorted")).fails(2, &parts);
         assert_eq!(folder.files(), ["a.rows", &*format!("in.{name}")]);
-        // Of its own accord, the program takes the CPU and says nothing.
+        // By default, the program chooses the CPU and prints nothing.
         let run = folder.run(&format!("sort in.{name} -o out.{name} --stats json"));
         assert!(run.code() == Some(0) && run.stderr().contains(r#""engine":"cpu""#), "{}", run.stderr());
         assert_eq!(run.stderr().lines().count(), 1, "{}", run.stderr());
@@ -58,7 +58,7 @@ fn engine_gpu_names_the_types_that_it_has_no_kernels_for() {
 #[test]
 fn engine_gpu_without_a_gpu_says_why_there_is_none() {
     if engines().contains(&"gpu") {
-        // With one, `all_types_and_sizes` uses it.
+        // With a GPU, `all_types_and_sizes` uses it.
         return;
     }
     let folder = Folder::new();
@@ -87,7 +87,7 @@ fn type_beats_extension() {
     folder.write("in.u32", &[-1.5f64, 1.0, -2.0]);
     folder.run("sort in.u32 -o out.i32 --type f64").succeeds();
     assert_eq!(folder.read::<f64>("out.i32"), [-2.0, -1.5, 1.0]);
-    // Extensions of either file tell, in any case.
+    // The extension of either file gives the type, in upper or lower case.
     folder.write("in", &[2i32, -1]);
     folder.run("sort in -o out.I32").succeeds();
     assert_eq!(folder.read::<i32>("out.I32"), [-1, 2]);
@@ -117,7 +117,7 @@ fn special_floats_have_their_places() {
     assert_same(&folder.read::<f32>("in.f32"), &sorted, "special floats");
 }
 
-/// Sorts in all the ways in which a GPU takes part.
+/// All ways to sort on a GPU.
 const ON_GPU: [&str; 6] = [
     "in.f32 -o out.bin",
     "in.f32 -o out.bin -r -u --check",
@@ -158,7 +158,7 @@ fn all_kernels_write_the_same_file() {
 #[test]
 fn a_kernel_that_is_named_needs_a_gpu() {
     if engines().contains(&"gpu") {
-        // With one, `all_kernels_write_the_same_file` uses it.
+        // With a GPU, `all_kernels_write_the_same_file` uses it.
         return;
     }
     let folder = folder_of_many_keys();

@@ -1,4 +1,4 @@
-//! What sort(1) calls by the same names: `-c`, `-C`, `-m`, `--stable`, `--files0-from`.
+//! Flags with the same names in sort(1): `-c`, `-C`, `-m`, `--stable`, `--files0-from`.
 
 use crate::common::{Folder, GMERGE, Run};
 
@@ -87,7 +87,7 @@ fn names_from_a_file() {
     folder.run("merge --files0-from hole -o out.u32").fails(2, &["hole: the name at byte 7 is empty"]);
     folder.run("merge --files0-from none -o out.u32").fails(2, &["none: No such file or directory"]);
     folder.run_with_input("merge --files0-from - -o out.u32", b"").fails(2, &["-: has no names"]);
-    // A list with a name on each line, as ls(1) writes it.
+    // A list with one name a line, as ls(1) writes it.
     let lines = (0..10_000).map(|i| format!("folder/{i}.u32\n")).collect::<String>();
     for list in [lines.as_bytes(), b"up.u32\nup.u32\n", b"up.u32\0up.u32\n"] {
         let run = folder.run_with_input("merge --files0-from - -o out.u32", list);

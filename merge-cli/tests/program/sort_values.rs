@@ -101,7 +101,7 @@ fn of_equal_keys_the_first_stays_first() {
     let folder = folder();
     folder.run("sort in.u32 -r --values in.txt -o out.u32 --values-out out.txt").succeeds();
     assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![2, 2, 1, 1], b"aaccbbdd".to_vec()));
-    // The extension of the output is that of the indices.
+    // The extension of the output is about the indices.
     folder.run("sort in.u32 -r --argsort -o out.u64").succeeds();
     assert_eq!(folder.read::<u64>("out.u64"), [0, 2, 1, 3]);
     folder.run("sort in.u32 --argsort -o order").succeeds();
@@ -185,7 +185,7 @@ fn a_file_that_grows_too_large_leaves_both_old_ones() {
     folder.write("in.u32", &vec![1u32; 100_000]);
     folder.write("in.txt", &vec![1u8; 1_200_000]);
     let before = folder.files();
-    // 1000 blocks of 512 bytes (or 1024, in some shells): the keys fit and the values do not.
+    // 1000 blocks of 512 bytes (or 1024, in some shells): the limit admits the keys and not the values.
     let command = "gmerge sort in.u32 --values in.txt -o out.u32 --values-out out.txt";
     folder.shell(&format!("ulimit -f 1000; {command}")).fails(2, &["out.txt: File too large"]);
     unchanged(&folder, &before);
@@ -197,7 +197,7 @@ fn files_of_values_are_named_as_in_merge() {
     let folder = Folder::new();
     folder.write("a.u32", &[3u32, 1]);
     folder.write("b.u32", &[2u32]);
-    // Lengths that let each file be keys, too.
+    // By their lengths, these files could also be keys.
     folder.write("va.u32", b"aaaacccc");
     folder.write("vb.u32", b"bbbb");
     folder.write("all.u32", b"aaaaccccbbbb");

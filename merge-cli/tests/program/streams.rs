@@ -9,7 +9,7 @@ use std::process::Stdio;
 fn standard_input_of_any_length() {
     let mut random = Random::new();
     let folder = Folder::new();
-    // Around the room that is made at first, and several times that.
+    // Sizes around the first capacity, and several times the capacity.
     for size in [0, 1, 1000, 65_535, 65_536, 65_537, 1_000_003] {
         let keys = random.keys::<u32>(size);
         let mut expected = keys.clone();
@@ -62,7 +62,7 @@ fn a_reader_that_goes_away_is_no_news() {
     let mut child = spawn(&mut command);
     child.stdout.take().unwrap().read_exact(&mut [0; 4]).unwrap();
     let output = child.wait_with_output().unwrap();
-    // As a shell reports it for other programs.
+    // The exit code that a shell reports for other programs.
     assert_eq!((output.status.code(), &*output.stderr), (Some(141), &b""[..]));
 
     for arguments in ["info", "--help", "sort --help"] {
@@ -90,7 +90,7 @@ fn an_arrow_file_that_is_cut_is_an_error_in_a_pipe() {
     folder.write("k.u32", &[1u32]);
     let file = fs::read(folder.path("k.arrow")).unwrap();
     folder.run_with_input("check -", &file).succeeds();
-    // Messages begin so. The last is empty, and followed by the footer.
+    // Messages begin with these bytes. The last message is empty, and the footer follows it.
     let is_message = |&at: &usize| (at == 8 || at % 64 == 0) && file[at..].starts_with(&[0xff; 4]);
     let messages: Vec<usize> = (8..file.len()).filter(is_message).collect();
     assert!(messages.len() > 3, "{messages:?}");
@@ -111,7 +111,7 @@ fn an_arrow_file_that_is_cut_is_an_error_in_a_pipe() {
     assert_eq!(folder.files(), ["k.arrow", "k.u32"]);
 }
 
-/// The .npy file of `u4` numbers, or of `u8` if they are places.
+/// The .npy file of the numbers as `u4`, or as `u8` if they are indices.
 fn npy(numbers: &[u32], places: bool) -> Vec<u8> {
     let text = format!(
         "{{'descr': '<u{}', 'fortran_order': False, 'shape': ({},), }}",
@@ -165,7 +165,7 @@ fn arrays_to_standard_output_where_the_number_of_keys_is_known() {
         assert!(run.stdout()[10..].starts_with(shape.as_bytes()), "{flags}");
         assert_eq!(run.stdout().len(), 128 + 20 * 300_000, "{flags}");
     }
-    // Values, by a name that stands for an open pipe.
+    // The values go to a named pipe.
     folder.shell("mkfifo v.npy; cat v.npy > moved & gmerge sort k.u32 --values k.u32 -o out.u32 --values-out v.npy -S 1M; wait").succeeds();
     assert_eq!(folder.read::<u8>("moved").len(), 128 + 4 * 300_000);
 }
@@ -187,13 +187,13 @@ fn arrays_to_standard_output_that_is_a_file() {
     ] {
         folder.shell(&format!("gmerge {command} -o - --format npy > out")).succeeds();
         assert!(folder.read::<u8>("out") == expected, "{command}");
-        // From where the file is.
+        // The output begins at the current offset of the file.
         folder.shell(&format!("{{ printf 12345; gmerge {command} -o - --format npy; }} > out")).succeeds();
         assert!(folder.read::<u8>("out") == [b"12345", &expected[..]].concat(), "{command}");
         folder.shell(&format!("gmerge {command} -o /dev/fd/3 --format npy 3> out")).succeeds();
         assert!(folder.read::<u8>("out") == expected, "{command}");
         if command.ends_with("-S 1M") {
-            // What is appended cannot be written again, and neither can what is in a pipe.
+            // Appended bytes and bytes in a pipe cannot be overwritten later.
             fs::write(folder.path("out"), "old").unwrap();
             let message = "-: the header tells the number of keys, which";
             folder.shell(&format!("gmerge {command} -o - --format npy >> out")).fails(2, &[message]);

@@ -34,13 +34,13 @@ fn all_types() {
     for_each_type!(K => works::<K>(&mut random));
 }
 
-/// Keys of several parts: 4 million of them are read at once.
+/// Keys for several parts: 4 million keys are read at once.
 const MANY: u64 = 9_000_001;
 
 #[test]
 fn files_and_pipes_of_several_parts() {
     let folder = Folder::new();
-    // In any order, so that all parts have some of the first.
+    // Shuffled, so that all parts have some of the first keys.
     let keys: Vec<u64> = (0..MANY).map(|i| i * 7_654_321 % MANY).collect();
     let bytes: &[u8] = bytemuck::cast_slice(&keys);
     folder.write("in.u64", bytes);

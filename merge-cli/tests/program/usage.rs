@@ -1,10 +1,10 @@
-//! Mistakes on the command line: one line each, like all other errors.
+//! Mistakes on the command line. Each prints one line, like all other errors.
 
 use crate::common::{Folder, GMERGE, Run};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Command lines with a mistake, and parts of the line that each prints.
+/// Command lines with a mistake, and parts of the printed line.
 const MISTAKES: [(&str, &[&str]); 34] = [
     ("shuffle a.u32", &["no command shuffle", "gmerge --help"]),
     ("srot a.u32", &["no command srot", "did you mean sort?"]),
@@ -98,7 +98,7 @@ fn flags_of_sort_1_say_what_to_do_instead() {
         }
     }
     folder.run("check -n a.u32").fails(2, &["check has no flag -n", "--type"]);
-    // In other commands these letters are flags, or mean nothing.
+    // In other commands these letters are other flags, or unknown.
     folder.run("gen -k -n 3 -o out.u32").fails(2, &["gen has no flag -k: see gmerge gen --help"]);
     // A file may have such a name.
     folder.write("-5.u32", &[2u32, 1]);

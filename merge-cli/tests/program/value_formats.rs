@@ -3,7 +3,7 @@
 use crate::common::Folder;
 use std::fs;
 
-/// A folder with 1000 keys and their values in every format, and what a sort makes of them in `expected`.
+/// A folder with 1000 keys, their values in every format, and the sorted values in `expected`.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.run("gen -n 1000 -o k.u32").succeeds();
@@ -15,7 +15,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// The values of a file as they are in a raw one.
+/// The values of a file, as a raw file holds them.
 #[track_caller]
 fn raw(folder: &Folder, name: &str) -> Vec<u8> {
     folder.run(&format!("sort ascending.u32 --values {name} -o same.u32 --values-out raw")).succeeds();
@@ -41,7 +41,7 @@ fn values_of_arrow_files_are_their_columns() {
                 (ARROW.contains(out) && *out != "out.arrows", *out == "out.arrows"),
                 "{run}"
             );
-            // The lengths of Arrow files in pipes are not known.
+            // The lengths of Arrow files in pipes are unknown.
             let run = format!("sort k.u32 --values - -o out.u32 --values-out {out}");
             folder.run_with_input(&run, &folder.read::<u8>(input)).succeeds();
             assert!(raw(&folder, out) == expected, "{run} < {input}");
@@ -66,7 +66,7 @@ fn every_command_with_values_takes_arrow_files() {
     }
     folder.write("half.u32", &(0..500u32).collect::<Vec<_>>());
     for (name, from) in [("wa", "va"), ("wb", "vb")] {
-        // With a dtype, by the detour of an array.
+        // Arrow files of these values are made from an .npy file, whose header gives the dtype.
         let header = &fs::read(folder.path("v.npy")).unwrap()[..128];
         let header = String::from_utf8_lossy(&header[10..]).replace("(1000,), }", "(500,), } ");
         let array = [b"\x93NUMPY\x01\0v\0", header.as_bytes(), &folder.read::<u8>(from)].concat();
@@ -122,7 +122,7 @@ fn values_that_arrow_files_cannot_hold_are_refused() {
         for command in ["sort", "merge --assume-sorted", "sort --segment-len 2"] {
             let run = format!("{command} k2.u32 --values two.npy -o out.u32 --values-out {out}");
             folder.run(&run).fails(2, &[&expected]);
-            // Where the number of keys is known late.
+            // From a pipe, the number of keys is known late.
             let run = format!("{command} - --type u32 --values two.npy -o out.u32 --values-out {out}");
             folder.run_with_input(&run, &[0; 8]).fails(2, &[&expected]);
         }
@@ -167,7 +167,7 @@ fn extensions_of_other_formats_are_refused_for_values_and_offsets() {
         folder.run(&format!("sort k.u32 --argsort -o {name}")).fails(2, &[name, " is for "]);
     }
     assert_eq!(folder.files(), before);
-    // Lines of one length are values as they are, and a flag says that anything is.
+    // Lines of equal length can be raw values, and with a flag any file can.
     folder.run("sort k.u32 --values v.txt -o out.u32 --values-out out.txt").succeeds();
     assert_eq!(folder.read::<u8>("out.txt"), b"bbaa");
     folder.run("sort k.u32 --values v.csv -o out.u32 --values-out out.csv --format raw").succeeds();

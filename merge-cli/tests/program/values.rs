@@ -6,13 +6,13 @@ use std::os::unix::fs::symlink;
 
 const WIDTHS: [usize; 8] = [1, 2, 3, 4, 8, 12, 16, 100];
 
-/// `count` values of `width` bytes, of which no two near each other are the same: those of the numbers from `first` on.
+/// `count` values of `width` bytes, which encode the numbers from `first` on. Values of neighbouring numbers differ.
 fn values(first: usize, count: usize, width: usize) -> Vec<Vec<u8>> {
     let value = |i: usize| (0..width).map(|byte| (i >> (8 * (byte % 8))) as u8 ^ byte as u8).collect();
     (first..first + count).map(value).collect()
 }
 
-/// The pairs of runs of `lengths` keys of A and of B, by the standard library's stable sort.
+/// The merges of runs with `lengths` keys of A and of B, by the standard library's stable sort.
 fn merged<K: TestKey>(a: &[K], b: &[K], width: usize, lengths: [usize; 2]) -> (Vec<K>, Vec<u8>) {
     let values = values(0, a.len() + b.len(), width);
     let (of_a, of_b) = values.split_at(a.len());
@@ -30,7 +30,7 @@ fn merged<K: TestKey>(a: &[K], b: &[K], width: usize, lengths: [usize; 2]) -> (V
     (keys, rows)
 }
 
-/// Runs a command on these keys, with values, and checks both outputs.
+/// Runs a command on these keys with values, and checks both outputs.
 fn check<K: TestKey>(folder: &Folder, command: &str, a: &[K], b: &[K], width: usize, lengths: [usize; 2]) {
     let name = K::NAME;
     folder.write(&format!("a.{name}"), a);
@@ -50,7 +50,7 @@ fn check<K: TestKey>(folder: &Folder, command: &str, a: &[K], b: &[K], width: us
 
 fn merges<K: TestKey>(random: &mut Random, engine: &str, width: usize) {
     let folder = Folder::new();
-    // The keys' many duplicates show whether the values keep their order.
+    // Many duplicate keys show whether values keep their order.
     for (a_size, b_size) in [(0, 0), (0, 1), (1, 0), (1, 1), (1000, 0), (777, 20_011)] {
         let (a, b) = (random.sorted::<K>(a_size), random.sorted::<K>(b_size));
         let kernel = if a_size % 2 == 0 { "auto" } else { "merge-path" };
@@ -156,7 +156,7 @@ fn values_that_do_not_fit_the_keys() {
     let before = folder.files();
     let options = "-o out.u32 --values-out out.rows";
     let run = |keys: &str, values: &str| folder.run(&format!("merge {keys} --values {values} {options}"));
-    // The same through pipes, whose lengths are unknown until they end.
+    // The same inputs through pipes, with unknown lengths until they end.
     let run_with_pipes = |keys: &str, values: &str| {
         let (files, mut script) = ([keys, values].map(|names| names.split(' ')), String::new());
         for name in files.into_iter().flatten() {
@@ -191,7 +191,7 @@ fn values_that_do_not_fit_the_keys() {
     ];
     for (keys, values, parts) in cases {
         run(keys, values).fails(2, parts);
-        // Through pipes, the names have another end.
+        // Through pipes, the names have another ending.
         let parts: Vec<&str> =
             parts.iter().map(|part| part.trim_end_matches(".u32").trim_end_matches(".rows")).collect();
         run_with_pipes(keys, values).fails(2, &parts);
@@ -248,7 +248,7 @@ fn keys_and_values_go_to_different_files() {
     let both = run("-o - --values-out - --type u32");
     both.fails(2, &["-: is where the keys go"]);
     assert_eq!(both.stdout(), b"");
-    // The null device may be both.
+    // The null device may be both outputs.
     run("-o /dev/null --values-out /dev/null").succeeds();
     unchanged(&folder, &before);
 }
@@ -296,7 +296,7 @@ fn inputs_may_be_outputs_and_pipes() {
     let run = folder.run_with_input("merge b.u32 b.u32 --values b.rows - -o out.u32 --values-out -", b"vvww");
     run.succeeds();
     assert_eq!((folder.read::<u32>("out.u32"), run.stdout()), (vec![2, 2, 3, 3], &b"xxvvyyww"[..]));
-    // One file, with two names, is two files in the end.
+    // One file with two names becomes two files.
     fs::hard_link(folder.path("out.u32"), folder.path("out2")).unwrap();
     folder.run("merge b.u32 b.u32 --values b.rows b.rows -o out.u32 --values-out out2").succeeds();
     assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out2")), (vec![2, 2, 3, 3], b"xxxxyyyy".to_vec()));
@@ -325,7 +325,7 @@ fn a_file_that_grows_too_large_leaves_both_old_ones() {
     folder.write("a.rows", &vec![1u8; 1_200_000]);
     folder.write("b.rows", &[2u8; 12]);
     let before = folder.files();
-    // 1000 blocks of 512 bytes (or 1024, in some shells): the keys fit and the values do not.
+    // 1000 blocks of 512 bytes (or 1024, in some shells): the limit admits the keys and not the values.
     let command = "gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows";
     folder.shell(&format!("ulimit -f 1000; {command}")).fails(2, &["out.rows: File too large"]);
     unchanged(&folder, &before);

@@ -3,11 +3,11 @@
 use super::run::RunMut;
 use crate::parallel::{self, Threads};
 
-/// Keys that a callback reads or writes at once.
+/// The number of keys of one call of a callback.
 const CALLBACK_BLOCK: usize = 1 << 19;
 
-/// Divides `out` into shares of `block` keys, or a multiple of that, of which the last may be shorter, and calls `fill`
-/// with the index of each share's first key and the share.
+/// Divides `out` into shares of `block` keys or a multiple of `block`; the last may be shorter. Calls `fill` with the
+/// index of each share's first key and the share.
 pub(super) fn for_each_block<K: Send, V: Send>(
     mut out: RunMut<K, V>,
     block: usize,
@@ -18,7 +18,7 @@ pub(super) fn for_each_block<K: Send, V: Send>(
     parallel::for_each_on(threads, out.chunks(share).enumerate(), |(i, out)| fill(i * share, out));
 }
 
-/// [`for_each_block`] of keys alone.
+/// [`for_each_block`] of keys without values.
 pub(super) fn for_each_block_of_keys<K: Send>(
     out: &mut [K],
     block: usize,
@@ -29,7 +29,7 @@ pub(super) fn for_each_block_of_keys<K: Send>(
 }
 
 /// Calls `work`, which the user of the library provides, with blocks of `keys` and the index of each block's first key.
-/// After an error no further call begins; gives one of the errors.
+/// After an error no further call begins, and one of the errors is returned.
 pub(crate) fn try_for_each_callback<K: Send, E: Send>(
     threads: Threads,
     keys: &mut [K],

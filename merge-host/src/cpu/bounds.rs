@@ -1,12 +1,12 @@
-//! Lower and upper bounds of sorted needles: each search begins at the bound of the needle before, with steps that
-//! grow.
+//! Lower and upper bounds of sorted needles. Each search begins at the bound of the needle before, and its steps grow.
 
 use crate::{Index, Key, parallel};
 
-/// Needles that a thread searches for at once.
+/// The number of needles of a task.
 const BLOCK: usize = 1 << 14;
 
-/// Sets `bounds` to how many of the `keys` are less than each needle, if `lower`, or otherwise not greater.
+/// Sets `bounds` to the lower bounds of the needles in `keys` if `lower`, and otherwise to the upper bounds. A lower
+/// bound is the number of keys less than the needle, and an upper bound the number of keys not greater.
 pub(crate) fn bounds<K: Key, I: Index>(lower: bool, needles: &[K], keys: &[K], bounds: &mut [I], threads: usize) {
     let blocks = needles.chunks(BLOCK).zip(bounds.chunks_mut(BLOCK));
     parallel::for_each_on(threads, blocks, |(needles, bounds)| {
@@ -24,7 +24,7 @@ pub(crate) fn bounds<K: Key, I: Index>(lower: bool, needles: &[K], keys: &[K], b
     });
 }
 
-/// How many keys come first for which `precedes` holds: O(log n) if that is n.
+/// The number of first keys that `precedes` holds for: n keys take O(log n) time.
 fn advance<K>(keys: &[K], precedes: impl Fn(&K) -> bool) -> usize {
     let (mut low, mut step) = (0, 1);
     while low + step <= keys.len() && precedes(&keys[low + step - 1]) {

@@ -1,4 +1,4 @@
-//! Division of keys into buckets that have about as many keys each, whatever the distribution.
+//! Division of keys into buckets of about the same number of keys, for any distribution.
 //!
 //! ```text
 //!   sample     2 3 3 4 5 6 12 40
@@ -6,24 +6,24 @@
 //!   buckets    ├0 ┼1 ┼ 2   …        3  ┤   some intervals each, with about as much of the sample
 //! ```
 //!
-//! A key's interval takes a subtraction and a shift, and its bucket is looked up.
+//! The interval of a key takes a subtraction and a shift, and a table gives the bucket of the interval.
 
 use super::memory;
 
-/// Which bucket a word belongs to. Buckets consist of so many intervals, a power of two.
+/// A function from words to buckets. A bucket is a range of the `INTERVALS` intervals; `INTERVALS` is a power of two.
 pub(super) struct Buckets<const INTERVALS: usize> {
     count: usize,
-    /// The least word of the sample and the greatest one. Lesser words belong to the first bucket, and greater ones to
-    /// the last.
+    /// The least and the greatest word of the sample. Lesser words belong to the first bucket, and greater words to the
+    /// last.
     bounds: [u64; 2],
-    /// Bits of a word's distance from the least one that are after those of its interval.
+    /// The number of bits of a word's distance from the least word that follow the bits of the interval.
     shift: u32,
     /// The bucket of each interval, ascending.
     of_interval: Box<[u16; INTERVALS]>,
 }
 
 impl<const INTERVALS: usize> Buckets<INTERVALS> {
-    /// Up to `count` buckets, at most 2^16, for words like those of `sample`, which ascend.
+    /// Up to `count` buckets, at most 2^16, for words distributed like `sample`, which ascends.
     ///
     /// # Errors
     /// [`Error::OutOfHostMemory`](crate::Error::OutOfHostMemory) if there is no memory for the intervals.
@@ -34,7 +34,7 @@ impl<const INTERVALS: usize> Buckets<INTERVALS> {
         let shift = (u64::BITS - span.leading_zeros()).saturating_sub(INTERVALS.ilog2());
         let of_interval = memory::zeroed(INTERVALS)?.try_into().expect("there are as many as were asked for");
         let mut buckets = Self { count, bounds, shift, of_interval };
-        // The bucket of an interval depends on how many words of the sample come before it: less than all of them.
+        // An interval's bucket depends on the number of sampled words before the interval, limited to the last one.
         let mut before = 0;
         for interval in 0..INTERVALS {
             let last = sample.len().saturating_sub(1);
@@ -44,7 +44,7 @@ impl<const INTERVALS: usize> Buckets<INTERVALS> {
         Ok(buckets)
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -1,8 +1,8 @@
-//! Counting sort, for keys that are more numerous than the values of their type: counts how often each value occurs,
-//! and writes each value as often.
+//! Counting sort, for more keys than their type has values: counts the occurrences of each value, and writes the value
+//! that number of times.
 //!
 //! ```text
-//!   keys    2 0 1 2 0 1 1      each thread counts a part
+//!   keys    2 0 1 2 0 1 1      each thread builds a histogram of a part
 //!   counts  2 3 2              added up
 //!   keys    0 0 1 1 1 2 2      each thread writes blocks
 //! ```
@@ -14,17 +14,17 @@ use super::memory;
 use crate::key::sealed::Bits;
 use crate::{Error, Key, SortOrder, parallel};
 
-/// The greatest width of a key whose values are counted, in bits.
+/// The greatest width of a key that counting sort takes, in bits.
 const MAX_BITS: u32 = 16;
-/// Keys that a thread writes at once.
+/// The number of keys of a block that a thread writes.
 const BLOCK: usize = 1 << 14;
-/// Keys for each value that are worth counts of a thread's own, which must be added up afterwards.
+/// The least number of keys per value that is worth a histogram of a thread's own, which must be added to the others.
 const KEYS_PER_VALUE: usize = 4;
 
-/// Lists of counts for keys of 1 byte.
+/// The number of histograms of a thread for keys of 1 byte.
 const LANES: usize = 4;
 
-/// How often each value occurs, in the order of ordered bits.
+/// A histogram: the number of occurrences of each value, in the order of ordered bits.
 type Counts = Box<[usize]>;
 
 /// Whether this is the fastest way to sort `keys` keys.
@@ -32,7 +32,7 @@ pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
     K::Bits::COUNT <= MAX_BITS && keys >= values::<K>()
 }
 
-/// Sorts `keys`, for whose length [`can_sort`] is true.
+/// Sorts `keys`. [`can_sort`] is true for their number.
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     let part = keys.len().div_ceil(threads).max(KEYS_PER_VALUE * values::<K>());
     let mut ends = if part < keys.len() {
@@ -66,7 +66,7 @@ fn counts<K: Key>(order: SortOrder, keys: &[K]) -> Result<Counts, Error> {
     let mut counts: Counts = memory::zeroed(values::<K>())?;
     let value = |key: K| order.applied_to(key).to_ordered().low();
     let rest = if K::Bits::COUNT <= 8 {
-        // Counts of equal keys wait for each other: adjacent keys are counted apart.
+        // Increments of the same counter wait for each other, so adjacent keys use different histograms.
         let mut lanes = [[0usize; 1 << 8]; LANES];
         let mut rows = keys.chunks_exact(LANES);
         for row in &mut rows {

@@ -4,52 +4,52 @@ use crate::key::sealed::Bits;
 use crate::{Key, SortOrder};
 use bytemuck::Zeroable;
 
-/// Bits of a random prefix, in addition to those of the number of keys, that make most keys distinct.
+/// Bits of a prefix beyond log2 of the number of keys: with them, prefixes of most random keys are distinct.
 const SPARE_BITS: u32 = 4;
 
-/// Keys that are scanned before it is decided whether more are.
+/// The number of keys of a block that [`differing_or_more`] scans before it decides whether to continue.
 const SCAN_BLOCK: usize = 1 << 10;
 
-/// How often each value of a digit occurs.
+/// A histogram: the number of occurrences of each value of a digit.
 pub(super) type Counts<const RADIX: usize> = [usize; RADIX];
 
 /// A digit of at most `RADIX` values. `RADIX` is a power of two.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Digit<const RADIX: usize> {
-    /// Bits of a key after the digit.
+    /// The number of bits of a key after the digit.
     shift: u32,
-    /// Bits of the digit.
+    /// The number of bits of the digit.
     bits: u32,
 }
 
 impl<const RADIX: usize> Digit<RADIX> {
     const MAX_BITS: u32 = RADIX.ilog2();
 
-    /// The digit that begins with the most significant of the bits `differing`. It has at most `values` values, but at
-    /// least 2.
+    /// The digit that begins with the most significant bit of `differing`. It has at most `values` values, but at least
+    /// 2.
     pub fn first<B: Bits>(differing: B, values: usize) -> Self {
         let bits = values.clamp(2, RADIX).ilog2();
         Digit { shift: significant(differing).saturating_sub(bits), bits }
     }
 
-    /// The last of `digits` digits of `RADIX` values, the first of which begins with the most significant of the bits
+    /// The last of `digits` digits of `RADIX` values. The first digit begins with the most significant bit of
     /// `differing`.
     pub fn last_of<B: Bits>(digits: usize, differing: B) -> Self {
         let bits = Self::MAX_BITS;
         Digit { shift: significant(differing).saturating_sub(bits * digits as u32), bits }
     }
 
-    /// The digit of `RADIX` values that is followed by `bits` bits.
+    /// The digit of `RADIX` values that precedes the last `bits` bits.
     pub fn after(bits: u32) -> Self {
         Digit { shift: bits, bits: Self::MAX_BITS }
     }
 
-    /// The digit that is `digits` digits of the same width before this one.
+    /// The digit that is `digits` digits of the same width before this digit.
     pub fn before(self, digits: usize) -> Self {
         Digit { shift: self.shift + self.bits * digits as u32, ..self }
     }
 
-    /// The number of digits of `RADIX` values that `bits` bits take.
+    /// The number of digits of `RADIX` values that cover `bits` bits.
     pub fn in_bits(bits: u32) -> usize {
         bits.div_ceil(Self::MAX_BITS) as usize
     }
@@ -83,12 +83,12 @@ impl<const RADIX: usize> Digit<RADIX> {
         1 << self.bits
     }
 
-    /// Adds to `counts` how often each value occurs in `keys`.
+    /// Adds the histogram of this digit in `keys` to `counts`.
     pub fn count<K: Key>(self, keys: &[K], counts: &mut Counts<RADIX>) {
         keys.iter().for_each(|key| counts[self.of(*key)] += 1);
     }
 
-    /// [`count`](Self::count) for this digit and the ones before it, each of `RADIX` values.
+    /// [`count`](Self::count) for this digit and the `DIGITS - 1` digits before it, each of `RADIX` values.
     pub fn count_with_those_before<K: Key, const DIGITS: usize>(
         self,
         keys: &[K],
@@ -96,7 +96,7 @@ impl<const RADIX: usize> Digit<RADIX> {
     ) {
         for key in keys {
             let bits = self.prefix(*key);
-            // The distances of the other digits are constants.
+            // The distances between the digits are constants.
             for (d, counts) in counts.iter_mut().enumerate() {
                 counts[(bits >> (Self::MAX_BITS * d as u32)).low() & (RADIX - 1)] += 1;
             }
@@ -104,19 +104,19 @@ impl<const RADIX: usize> Digit<RADIX> {
     }
 }
 
-/// The ordered bits of a key of no more bytes than a `usize`, encoded for `order`.
+/// The ordered bits of a key, encoded for `order`. The key has at most the bytes of a `usize`.
 #[inline(always)]
 pub(super) fn word<K: Key>(order: SortOrder, key: K) -> u64 {
     order.applied_to(key).to_ordered().low() as u64
 }
 
-/// A mask of the bits in which some key differs from `first`, which may be one of the keys or any other.
+/// A mask of the bits that differ between `first` and some key. `first` need not be one of the keys.
 pub(super) fn differing<'a, K: Key>(first: K, keys: impl IntoIterator<Item = &'a K>) -> K::Bits {
     let first = first.to_ordered();
     keys.into_iter().fold(K::Bits::zeroed(), |all, key| all | (key.to_ordered() ^ first))
 }
 
-/// The same, but not of all keys, if those before them differ in more than the last `bits` bits.
+/// A mask of the bits that differ between keys. The scan ends early if more than the last `bits` bits differ.
 pub(super) fn differing_or_more<K: Key>(keys: &[K], bits: u32) -> K::Bits {
     let (Some(first), mut all) = (keys.first(), K::Bits::zeroed()) else { return K::Bits::zeroed() };
     for block in keys.chunks(SCAN_BLOCK) {
@@ -128,7 +128,7 @@ pub(super) fn differing_or_more<K: Key>(keys: &[K], bits: u32) -> K::Bits {
     all
 }
 
-/// The number of bits from the most significant of the bits `differing` on.
+/// The number of bits from the most significant bit of `differing` on.
 pub(super) fn significant<B: Bits>(differing: B) -> u32 {
     B::COUNT - differing.leading_zeros()
 }

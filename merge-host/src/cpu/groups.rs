@@ -1,9 +1,9 @@
-//! Groups of equal keys that are next to each other: unique keys, run lengths and reductions by key.
+//! Groups of equal adjacent keys: unique keys, run lengths and reductions by key.
 //!
 //! ```text
 //!   blocks   │ 1 1 2 2 │ 2 3 3 3 │ 3 3 3 3 │ 3 5 5 6 │
-//!   heads    │ 1   2   │   3     │         │   5   6 │     counted first, so that each block knows where its groups go
-//!   leading  │         │ 1       │ 4       │ 1       │     what a block has of a group that begins in one before: added in order
+//!   heads    │ 1   2   │   3     │         │   5   6 │     counted first: a prefix sum gives each block its slots
+//!   leading  │         │ 1       │ 4       │ 1       │     values before a block's first head: added in order
 //! ```
 //!
 //! Blocks have a fixed length, so that the sum of floats does not depend on the number of threads.
@@ -13,11 +13,11 @@ use crate::{Error, Key, allocation, parallel};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Keys that a thread handles at once.
+/// The number of keys of a block.
 const BLOCK: usize = 1 << 16;
 
-/// Replaces the contents of `out` by the first key of each group, and those of `totals` by the group's values, combined
-/// in their order.
+/// Replaces the contents of `out` by the first key of each group, and the contents of `totals` by the group's values,
+/// combined in their order.
 pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     keys: &[K],
     value: impl Fn(usize) -> V + Sync,
@@ -42,8 +42,8 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     let leading = parallel::try_map_on(threads, blocks().zip(slots), |(block, slots)| {
         write_block(block, |i| is_head(i).then(|| keys[i]), &value, &combine, slots)
     })?;
-    // SAFETY: the slots of all blocks together are the first `total` ones of both, and `write_block` has filled each,
-    // or panicked.
+    // SAFETY: both vectors have capacity for `total` elements. The blocks' slots are disjoint and cover the first
+    // `total` slots of both. `write_block` has filled all slots of its block, or panicked.
     unsafe {
         out.set_len(total);
         totals.set_len(total);
@@ -51,7 +51,7 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     let mut end = 0;
     for (count, leading) in counts.into_iter().zip(leading) {
         if let Some(value) = leading {
-            // The first block begins with a head, so that there is a group before.
+            // The first block begins with a head, so a leading value always belongs to an earlier group: `end >= 1`.
             totals[end - 1] = combine(totals[end - 1], value);
         }
         end += count;
@@ -59,8 +59,8 @@ pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
     Ok(())
 }
 
-/// Fills the slots of a block: the keys that `head` returns, and what the groups have up to the end of the block.
-/// Returns what precedes the first head.
+/// Fills the slots of a block: the keys that `head` returns, and the totals of the groups up to the end of the block.
+/// Returns the total of the values before the first head.
 fn write_block<K, V: Copy>(
     block: Range<usize>,
     head: impl Fn(usize) -> Option<K>,
@@ -84,7 +84,7 @@ fn write_block<K, V: Copy>(
     leading
 }
 
-/// Notes what the last of `begun` groups has, or what precedes the first one.
+/// Stores the total `own`: of the last of `begun` groups, or of the values before the first head if `begun` is 0.
 fn end_group<V>(begun: usize, own: Option<V>, leading: &mut Option<V>, totals: &mut [MaybeUninit<V>]) {
     match (begun, own) {
         (0, own) => *leading = own,

@@ -1,13 +1,14 @@
-//! Sort of the indices of keys, by numbers that hold a key's bits and its index.
+//! Sort of the indices of keys, by numbers that contain a key's bits and its index.
 //!
 //! ```text
 //!   keys     30 10 20 10
 //!   numbers  30|0 10|1 20|2 10|3   ─ sort ─►   10|1 10|3 20|2 30|0   ─►   indices  1 3 2 0
 //! ```
 //!
-//! No two numbers are equal, so that any sort of them is stable: that of keys alone by vectors, which is several times
-//! as fast as one that moves keys with values. A number has 8 bytes. Where the bits in which keys differ and those of
-//! an index are more, the last ones of a key are left out at first, and decide where all others are the same.
+//! No two numbers are equal, so any sort of the numbers is stable. Vectors sort numbers without values several times as
+//! fast as another sort moves keys with values. A number has 8 bytes. If the differing bits of a key and the bits of an
+//! index take more, the last bits of keys are left out at first. They decide the order of keys that are equal in all
+//! other bits.
 
 use super::blocks::for_each_block_of_keys;
 use super::memory::push;
@@ -17,9 +18,10 @@ use super::{digit, leaf, sort, vector};
 use crate::{Error, Index, Key, SortOrder, parallel};
 use bytemuck::Zeroable;
 
-/// Keys or numbers that a thread handles at once.
+/// The number of keys or numbers of a block.
 const BLOCK: usize = 1 << 14;
-/// The greatest number of bits of an index. Those of a key that are left out fit a number together with an index.
+/// The greatest number of bits of an index. The bits of a key that are left out fit into a number together with an
+/// index.
 const MAX_INDEX_BITS: u32 = u64::BITS / 2;
 
 /// Whether this is the fastest way to find the permutation that sorts `keys`.
@@ -29,8 +31,8 @@ pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
         && vector::can_sort_on::<u64>(threads, keys, || u64::MAX)
 }
 
-/// Writes to `indices`, which has the length of `keys`, the permutation that sorts them. [`can_argsort`] is true for
-/// them.
+/// Writes to `indices`, which has the length of `keys`, the permutation that sorts the keys. [`can_argsort`] is true
+/// for them.
 pub(super) fn argsort<K: Key, I: Index>(
     order: SortOrder,
     keys: &[K],
@@ -44,23 +46,23 @@ pub(super) fn argsort<K: Key, I: Index>(
     Ok(())
 }
 
-/// A number for each key.
+/// One number for each key.
 struct Numbers {
     numbers: Scratch<u64>,
     index_bits: u32,
 }
 
 impl Numbers {
-    /// Those of `keys`, in the order of a stable sort.
+    /// The numbers of `keys`, in the order of a stable sort.
     fn sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
         let index_bits = leaf::index_bits(keys.len());
-        // Bits of a key that are left out. Those of 4 bytes have few enough.
+        // The number of key bits that do not fit. Keys of 4 bytes always fit.
         let rest = if size_of::<K>() == 8 { significant(keys, threads)? + index_bits } else { 0 };
         let rest = rest.saturating_sub(u64::BITS);
         let mut numbers = Scratch::zeroed(keys.len())?;
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
             for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
-                // Bits that are the same in all keys may be lost.
+                // The shift may drop leading bits, which are the same in all keys.
                 *number = digit::word(order, *key) >> rest << index_bits | (begin + i) as u64;
             }
         });
@@ -73,12 +75,12 @@ impl Numbers {
         }
     }
 
-    /// Sorts the numbers of keys of which all bits but those that `rest` gives for an index are the same.
+    /// Sorts numbers that are equal in their key bits by the remaining bits, which `rest` returns for an index.
     fn sorted_by_rest(mut self, rest: impl Fn(usize) -> u64 + Sync, threads: usize) -> Result<Self, Error> {
         let Self { numbers, index_bits } = &mut self;
         let index_bits = *index_bits;
         let is_same = |a: u64, b: u64| (a ^ b) >> index_bits == 0;
-        // Shares of threads, which end where numbers differ.
+        // Divides the numbers into shares of threads. A share ends where the key bits of adjacent numbers differ.
         let (mut shares, mut left) = (vec![], &mut **numbers);
         let length = parallel::share_length_for(threads, left.len(), BLOCK);
         while let Some(&last) = left.get(length - 1) {
@@ -114,7 +116,7 @@ impl Numbers {
     }
 }
 
-/// The number of bits of keys from the most significant one on in which they differ.
+/// The number of bits of a key from the most significant bit on that differs between keys.
 fn significant<K: Key>(keys: &[K], threads: usize) -> Result<u32, Error> {
     let Some(first) = keys.first() else { return Ok(0) };
     let length = parallel::share_length_for(threads, keys.len(), BLOCK);
@@ -163,7 +165,7 @@ mod tests {
             all("any bits", &|word| word);
             all("all equal", &|_| 5);
             all("16 values", &|word| word >> 60 << 57);
-            // Where indices take the last bits, these keys differ in nothing else.
+            // If indices take the last bits of a number, these keys differ only in bits that are left out.
             all("last bits", &|word| word & 7 | 1 << 60);
             all("last bits of few", &|word| word & 0xff_ffff | (word >> 62) << 62);
         }

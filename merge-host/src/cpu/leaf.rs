@@ -1,22 +1,22 @@
 //! Sort of a few keys by comparisons.
 //!
-//! The ordered bits of each key are computed once, not at each comparison. If keys have values, the ordered bits are
-//! followed by the key's index, in one number. No two such numbers are equal, so their order is that of a stable sort,
-//! and their indices say which key and which value belong where:
+//! The ordered bits of each key are computed once, not at each comparison. If keys have values, one number contains the
+//! ordered bits and the key's index. No two numbers are equal, so their order is the order of a stable sort. Their
+//! indices are the permutation of keys and values:
 //!
 //! ```text
 //!   keys    7 3 7 1   →   7|0 3|1 7|2 1|3   →   1|3 3|1 7|0 7|2   →   keys    1 3 7 7
 //!   values  a b c d                                                   values  d b a c
 //! ```
 //!
-//! The index displaces as many upper bits, which must therefore be the same in all keys.
+//! The index displaces some upper bits of the key, which must therefore be the same in all keys.
 
 use super::run::RunMut;
 use crate::Key;
 use crate::key::sealed::Bits;
 use bytemuck::Zeroable;
 
-/// The greatest number of keys that are compared.
+/// The greatest number of keys that are sorted by comparisons.
 const MAX_KEYS: usize = 1 << 8;
 
 /// Scratch memory for ordered bits.
@@ -27,8 +27,7 @@ impl<K: Key> Leaf<K> {
         Leaf([K::Bits::zeroed(); MAX_KEYS])
     }
 
-    /// Whether `keys` keys can be sorted, with values of type `V`. All keys have the same bits except for those in
-    /// `differing`.
+    /// Whether `keys` keys with values of type `V` can be sorted. Keys differ only in the bits `differing`.
     pub fn can_sort<V>(keys: usize, differing: K::Bits) -> bool {
         keys <= MAX_KEYS && (size_of::<V>() == 0 || differing.leading_zeros() >= index_bits(keys))
     }
@@ -57,7 +56,7 @@ impl<K: Key> Leaf<K> {
     }
 }
 
-/// Sorts keys alone. `buffer` is at least as long.
+/// Sorts keys without values. `buffer` has at least the length of `keys`.
 pub(super) fn sort_keys<K: Key>(keys: &mut [K], buffer: &mut [K::Bits]) {
     let buffer = &mut buffer[..keys.len()];
     for (i, key) in keys.iter().enumerate() {

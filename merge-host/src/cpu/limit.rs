@@ -1,14 +1,14 @@
-//! What the environment says of vector instructions.
+//! The limit on vector instructions that the environment sets.
 
 use crate::{Error, VECTORS};
 use std::env;
 use std::sync::OnceLock;
 
-/// The limit that the environment variable [`VECTORS`] sets, as an index of its values, which it reads once; `None` if
-/// it is not set.
+/// The limit that the environment variable [`VECTORS`] sets, as an index of its values, or `None` if it is not set. The
+/// variable is read once.
 ///
 /// # Errors
-/// [`Error::Vectors`] if it has another value.
+/// [`Error::Vectors`] if the variable has another value.
 fn of_environment() -> &'static Result<Option<usize>, Error> {
     static LIMIT: OnceLock<Result<Option<usize>, Error>> = OnceLock::new();
     LIMIT.get_or_init(|| {
@@ -21,12 +21,12 @@ fn of_environment() -> &'static Result<Option<usize>, Error> {
     })
 }
 
-/// Checks the environment variable.
+/// Checks the value of the environment variable.
 pub(super) fn check() -> Result<(), Error> {
     of_environment().as_ref().map_or_else(|error| Err(error.clone()), |_| Ok(()))
 }
 
-/// The limit; `None` if there is none. [`check`] finds a wrong one.
+/// The limit, or `None` if there is none. An invalid value counts as none; [`check`] reports it.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn vectors() -> Option<usize> {
     of_environment().as_ref().ok().copied().flatten()

@@ -1,7 +1,7 @@
 //! Passes of a radix sort from the least significant digit to the most significant (LSD), on one thread.
 //!
-//! A pass counts how often each digit occurs, which gives the offset of each digit's keys, and then moves each key
-//! there, with its value.
+//! A pass builds the histogram of a digit. Its prefix sum gives the offset of each digit's keys, and a scatter moves
+//! each key there, with its value.
 //!
 //! ```text
 //!   from  ├ 2 0 1 2 0 1 1 ┤   count: 2 3 2
@@ -21,7 +21,7 @@ pub(super) fn sort<K: Key, V: Copy, const RADIX: usize, const PASSES: usize>(
     to_scratch: bool,
     last: Digit<RADIX>,
 ) {
-    // One scan counts for all passes: they change the order of the keys, not their digits.
+    // One scan builds the histograms of all passes: a pass changes the order of the keys, not their digits.
     let mut counts = [[0; RADIX]; PASSES];
     last.count_with_those_before(run.keys, &mut counts);
     let keys = run.keys.len();
@@ -42,8 +42,8 @@ pub(super) fn sort<K: Key, V: Copy, const RADIX: usize, const PASSES: usize>(
     }
 }
 
-/// Moves each key of `from`, with its value, to the next slot of the bucket in `to` that `bucket_of` gives. `counts`
-/// are the numbers of keys of each bucket, and become the ends of the buckets.
+/// Moves each key of `from`, with its value, to the next slot of its bucket in `to`, which `bucket_of` returns.
+/// `counts` is the histogram of the buckets, and becomes the ends of the buckets.
 #[inline(always)]
 pub(super) fn scatter<K: Key, V: Copy, const RADIX: usize>(
     from: Run<K, V>,
@@ -57,7 +57,7 @@ pub(super) fn scatter<K: Key, V: Copy, const RADIX: usize>(
         sum += *count;
         *count = begin;
     }
-    // The equal lengths let the compiler check the index of a key and of its value at once.
+    // The equal lengths let the compiler check the index of a key and of its value together.
     let from_values = &from.values[..from.keys.len()];
     let keys = &mut *to.keys;
     let values = &mut to.values[..keys.len()];

@@ -1,7 +1,7 @@
-//! Scratch memory, or an error if there is not enough.
+//! Allocation of scratch memory, with an error if there is not enough.
 //!
-//! The system provides the pages of a large allocation when they are first written, to the thread that writes them.
-//! Therefore nothing is written here.
+//! The system provides the pages of a large allocation to the thread that first writes to them. Therefore [`zeroed`]
+//! and [`uninit`] leave the first write to the threads that use the memory.
 
 use crate::{Error, allocation};
 use bytemuck::Zeroable;
@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::{env, io};
 
-/// Bytes that are left to the system and to the standard library when scratch memory has been allocated.
+/// Bytes that must remain for the system and the standard library after an allocation of scratch memory.
 const HEADROOM: usize = 2 << 20;
-/// Bytes of an allocation after which it is checked whether these are left.
+/// The least size of an allocation after which [`HEADROOM`] is checked, in bytes.
 const LARGE: usize = 1 << 20;
 
 /// `count` zeros.
@@ -40,14 +40,14 @@ pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
     Ok(values)
 }
 
-/// `count` times `value`.
+/// A vector of `count` copies of `value`.
 pub(crate) fn filled<T: Copy>(value: T, count: usize) -> Result<Vec<T>, Error> {
     let mut values = reserved(count)?;
     values.resize(count, value);
     Ok(values)
 }
 
-/// All of `items`.
+/// A vector of all `items`.
 pub(crate) fn collected<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>, Error> {
     let items = items.into_iter();
     let mut values = reserved(items.size_hint().0)?;
@@ -68,31 +68,31 @@ pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that some memory is left after an allocation, if it is a large one.
+/// Checks the headroom after an allocation of at least [`LARGE`] bytes.
 pub(super) fn check_headroom_after<T>(memory: &[T]) -> Result<(), Error> {
     if size_of_val(memory) < LARGE { Ok(()) } else { check_headroom() }
 }
 
-/// Checks that some memory is left: the standard library and rayon end the program if they get none for the little that
-/// they need, such as a job for each thread.
+/// Checks that [`HEADROOM`] bytes can be allocated. The standard library and rayon abort the program if a small
+/// allocation fails, such as the job of a thread.
 pub(crate) fn check_headroom() -> Result<(), Error> {
     check_available(HEADROOM)
 }
 
-/// Checks that some memory is left when a thread has got its stack: a thread that has started ends the program if it
-/// gets none for the handler of a stack overflow.
+/// Checks that [`HEADROOM`] bytes can be allocated in addition to a thread's stack. A thread that has started aborts
+/// the program if it gets no memory for the handler of a stack overflow.
 pub(crate) fn check_for_thread() -> io::Result<()> {
-    /// Bytes of a thread's stack, unless the environment says otherwise.
+    /// The size of a thread's stack in bytes, unless the environment sets another.
     const STACK: usize = 2 << 20;
     let stack = env::var("RUST_MIN_STACK").ok().and_then(|stack| stack.parse().ok()).unwrap_or(STACK);
     check_available(HEADROOM.saturating_add(stack)).map_err(|_| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Checks that as many bytes are left.
+/// Checks that `bytes` bytes can be allocated, and frees them.
 fn check_available(bytes: usize) -> Result<(), Error> {
     let mut memory = Vec::<u8>::new();
     allocation::handled(|| memory.try_reserve_exact(bytes)).map_err(|_| out_of_memory::<u8>(bytes))?;
-    // Otherwise the compiler leaves out an allocation that nothing uses.
+    // Without this the compiler removes the allocation, because nothing uses it.
     black_box(&mut memory);
     Ok(())
 }
@@ -100,9 +100,10 @@ fn check_available(bytes: usize) -> Result<(), Error> {
 /// Initialised values as elements of the type that [`uninit`] returns.
 ///
 /// # Safety
-/// The caller writes nothing to the slice but copies of initialised values of type `V`.
+/// The caller writes only copies of initialised values of type `V` to the slice.
 pub(super) unsafe fn as_uninit_mut<V: Copy>(values: &mut [V]) -> &mut [MaybeUninit<V>] {
-    // SAFETY: `MaybeUninit<V>` has the layout of `V`, and by the contract above the elements stay initialised.
+    // SAFETY: `MaybeUninit<V>` has the layout of `V`. The caller writes only initialised values, so `values` stays
+    // initialised.
     unsafe { &mut *(std::ptr::from_mut(values) as *mut [MaybeUninit<V>]) }
 }
 
@@ -112,8 +113,8 @@ pub(super) fn as_uninit<V>(values: &[V]) -> &[MaybeUninit<V>] {
     unsafe { &*(std::ptr::from_ref(values) as *const [MaybeUninit<V>]) }
 }
 
-/// Asks the system for pages of 2 MiB instead of 4 KiB: fewer of them must be cleared one by one, and writes to many
-/// buckets need fewer address translations. If the system refuses, nothing changes; only Linux is asked.
+/// Asks the system for pages of 2 MiB instead of 4 KiB: fewer pages are cleared one by one, and writes to many buckets
+/// need fewer address translations. If the system refuses, nothing changes. Only Linux is asked.
 pub(super) fn prefer_huge_pages<T>(memory: &[T]) {
     #[cfg(target_os = "linux")]
     advise_huge_pages(memory);
@@ -130,26 +131,27 @@ fn advise_huge_pages<T>(memory: &[T]) {
     let end = range.end.addr() / HUGE_PAGE * HUGE_PAGE;
     if begin < end {
         let start = memory.as_ptr().with_addr(begin).cast_mut().cast();
-        // SAFETY: `begin..end` lies inside `memory`, and this advice does not change the contents of pages.
+        // SAFETY: `begin..end` is a non-empty range of whole pages inside `memory`, and this advice does not change
+        // their contents.
         let _ = unsafe { rustix::mm::madvise(start, end - begin, rustix::mm::Advice::LinuxHugepage) };
     }
 }
 
-/// Has the processor fetch the line of memory of the value at `index`, if there is one, while it goes on with other
-/// work.
+/// Prefetches the cache line of the value at `index`. Does nothing if there is no such value.
 #[inline(always)]
 pub(crate) fn prefetch<T>(values: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if index < values.len() {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees, and `index` is one of `values`.
+        // SAFETY: `index < values.len()`, so the address is inside `values`. A prefetch does not change the program's
+        // state, and every x86-64 processor has SSE.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().add(index).cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (values, index);
 }
 
-/// The error for an allocation of `count` values that failed. `count` may exceed the address space.
+/// The error of a failed allocation of `count` values. `count` values may exceed the address space.
 pub(crate) fn out_of_memory<T>(count: usize) -> Error {
     Error::OutOfHostMemory { needed: (count as u64).saturating_mul(size_of::<T>() as u64) }
 }

@@ -1,8 +1,8 @@
 //! Merge of keys of 4 bytes, eight at a time, on processors with AVX2.
 //!
-//! Eight keys are held back. A step loads the next eight keys from the run whose next key is less, and sorts the
-//! sixteen, which are two ascending sequences, by a bitonic network (Batcher, 1968). The lower eight are the next of
-//! the output, because no later key is less than any of them, and the upper eight are held back next.
+//! Eight keys are held back. A step loads the next eight keys of the run with the lesser next key. A bitonic network
+//! (Batcher, 1968) sorts the sixteen keys, which are two ascending sequences. No later key is less than one of the
+//! lower eight, so the lower eight are the next keys of the output. The upper eight are held back.
 //!
 //! ```text
 //!   held  │ 3 5 6 9 … │ ─┐
@@ -10,8 +10,8 @@
 //!   B     │ 4 5 … │ ─────┘           └─► │ 6 7 9 9 … │  held
 //! ```
 //!
-//! Each step depends on the one before. Therefore the output is divided in the middle and the two halves, which are
-//! independent, are merged in alternation. Equal keys have equal bits, so a stable merge gives the same result.
+//! Each step depends on the one before. Therefore the output is divided in the middle, and steps of the two independent
+//! halves alternate. Equal keys have equal bits, so a stable merge gives the same result.
 
 use super::bidirectional::BidirectionalMerge;
 use super::run::{Keys, Run, RunMut};
@@ -20,20 +20,20 @@ use bytemuck::Zeroable;
 use kernels_gpu::textbook::co_rank::co_rank;
 use std::arch::x86_64::*;
 
-/// Keys of a step.
+/// The number of keys that a step loads.
 const WIDTH: usize = 8;
-/// Keys that justify a search for the middle.
+/// The least number of keys that is worth a search for the middle.
 const MIN_KEYS: usize = 256;
 
-/// Whether this is the fastest way to merge runs of `keys` keys in total, on this processor.
+/// Whether this is the fastest way on this processor to merge two runs of `keys` keys together.
 pub(super) fn can_merge<K: Key>(keys: usize) -> bool {
     size_of::<K>() == 4 && keys >= MIN_KEYS && is_x86_feature_detected!("avx2")
 }
 
-/// Merges `a` and `b` into `out`, for whose length [`can_merge`] is true, on one thread.
+/// Merges `a` and `b` into `out` on one thread. [`can_merge`] is true for the length of `out`.
 pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K]) {
     assert!(can_merge::<K>(out.len()) && a.len() + b.len() == out.len());
-    // SAFETY: `can_merge` returns true only on a processor with AVX2.
+    // SAFETY: `can_merge`, which the assertion checks, is true only on a processor with AVX2.
     unsafe { merge_halves(a, b, out) }
 }
 
@@ -59,16 +59,16 @@ fn merge_halves<K: Key>(a: &[K], b: &[K], out: &mut [K]) {
     right.finish();
 }
 
-/// A merge whose front is complete: the first `i` keys of `a` and `j` of `b` are at the front of `out`, or held back.
+/// A merge with a complete front: the first `i` keys of `a` and `j` of `b` are at the front of `out`, or held back.
 struct Half<'a, K> {
     a: &'a [K],
     b: &'a [K],
     out: &'a mut [K],
     i: usize,
     j: usize,
-    /// The ordered bits of the greatest eight of these keys, ascending.
+    /// The ordered bits of the greatest eight of the first `i` keys of `a` and `j` of `b`, ascending.
     held: __m256i,
-    /// Whether keys are held back, which is not the case if `a` has less than eight.
+    /// Whether keys are held back: not if `a` has fewer than eight keys.
     is_held: bool,
 }
 
@@ -80,7 +80,7 @@ impl<'a, K: Key> Half<'a, K> {
         Half { a, b, out, i, j: 0, held, is_held }
     }
 
-    /// The number of steps that cannot exhaust A or B.
+    /// A number of steps that cannot exhaust A or B.
     #[inline(always)]
     fn steps(&self) -> usize {
         if self.is_held { (self.a.len() - self.i).min(self.b.len() - self.j) / WIDTH } else { 0 }
@@ -116,7 +116,7 @@ impl<'a, K: Key> Half<'a, K> {
         if !self.is_held {
             return merge_rest(a, b, self.out);
         }
-        // Fewer than eight keys of one run remain. Their merge with the held ones is one short run.
+        // Fewer than eight keys of one run remain. They are merged with the held keys into one short run first.
         let out = &mut self.out[self.i + self.j - WIDTH..];
         let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
         let (mut held, mut both) = ([K::zeroed(); WIDTH], [K::zeroed(); 2 * WIDTH]);
@@ -154,7 +154,7 @@ fn store<K: Key>(bits: __m256i, keys: &mut [K], i: usize) {
     }
 }
 
-/// Sorts two ascending vectors: returns the lower eight of their numbers and the upper eight, both ascending.
+/// Sorts the keys of two ascending vectors: returns the lower eight and the upper eight, both ascending.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sort_two(x: __m256i, y: __m256i) -> (__m256i, __m256i) {

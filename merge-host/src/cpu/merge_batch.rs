@@ -6,7 +6,7 @@ use super::run::{Run, RunMut};
 use super::vector;
 use crate::Key;
 
-/// The least number of keys of the output that a thread takes at a time.
+/// The least number of output keys of a task.
 const MIN_BLOCK: usize = 1 << 14;
 
 /// Merges run `p` of `a`, which has `a_len` keys, with run `p` of `b`, which has `d - a_len`, into run `p` of `out`,

@@ -1,13 +1,14 @@
-//! Merges of runs of elements of any type by a comparison, which copy the bits of elements and leave what they read.
+//! Merges of runs of elements of any type by a comparison. A merge copies the bits of the elements and leaves the
+//! originals in place.
 //!
-//! Pairs of runs are merged in blocks of about one length, which begin where a stable merge splits both runs:
+//! A pair of runs is merged in blocks of about one length. A block begins at an exact split of both runs:
 //!
 //! ```text
-//!   from  │ a a a:a a a a:a │ b b:b b b:b b b │        two runs, of which three blocks are made
+//!   from  │ a a a:a a a a:a │ b b:b b b:b b b │        two runs, divided for three blocks
 //!   to    │ a a a b b:a a a a b b b:a b b b   │
 //! ```
 //!
-//! The blocks are found before the first is merged, so that each element is compared by one thread at a time.
+//! All blocks are found before the first is merged, so only one thread at a time compares an element.
 
 use super::memory;
 use crate::{Error, parallel};
@@ -16,17 +17,17 @@ use std::mem::MaybeUninit;
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const BLOCKS_PER_THREAD: usize = 4;
 
-/// Elements of two runs, and the slots that they are merged into, as many as both have.
+/// Elements of two runs, and the slots of their merge. `to.len() = a.len() + b.len()`.
 struct Block<'a, T> {
     a: &'a mut [T],
     b: &'a mut [T],
     to: &'a mut [MaybeUninit<T>],
 }
 
-/// Merges the first run of `from` with the second, the third with the fourth and so on. Each has `run` elements, the
-/// last one may be shorter, and if it has no partner, it is copied.
+/// Merges the first run of `from` with the second, the third with the fourth and so on. Each run has `run` elements,
+/// and the last may be shorter. A last run without a partner is copied.
 ///
-/// Each slot of `to` receives the bits of another element, whatever `is_less` returns.
+/// Each slot of `to` receives the bits of another element, for any results of `is_less`.
 pub(super) fn merge_pairs_of_runs<T: Send>(
     from: &mut [T],
     to: &mut [MaybeUninit<T>],
@@ -39,12 +40,12 @@ pub(super) fn merge_pairs_of_runs<T: Send>(
     let listed = pairs_of_runs(from, to, run).try_for_each(|pair| divide(pair, length, is_less, &mut blocks));
     match listed {
         Ok(()) => merge_blocks(blocks, is_less, threads),
-        // There is no memory for the list.
+        // There is no memory for the list: the calling thread merges pair by pair.
         Err(_) => pairs_of_runs(from, to, run).for_each(|Block { a, b, to }| merge(a, b, to, is_less)),
     }
 }
 
-/// Each pair of runs, which have `run` elements each, and the slots that it is merged into.
+/// Each pair of runs of `run` elements, and the slots of its merge.
 fn pairs_of_runs<'a, T>(
     from: &'a mut [T],
     to: &'a mut [MaybeUninit<T>],
@@ -56,27 +57,28 @@ fn pairs_of_runs<'a, T>(
     })
 }
 
-/// Merges two runs into a vector, which owns their elements then.
+/// Merges two runs into a vector, which then owns their elements.
 ///
-/// If `is_less` panics, the runs own them.
+/// If `is_less` panics, the runs still own and drop them.
 pub(crate) fn merge_by<T: Send>(
     mut a: Vec<T>,
     mut b: Vec<T>,
     is_less: &(impl Fn(&T, &T) -> bool + Sync),
     threads: usize,
 ) -> Result<Vec<T>, Error> {
-    // No vector has as many elements, if these have no size and the sum overflows.
+    // The sum overflows only for elements without a size. No vector has this many elements.
     let count = a.len().checked_add(b.len()).ok_or(Error::OutOfHostMemory { needed: u64::MAX })?;
     let mut merged: Vec<T> = memory::reserved(count)?;
     memory::prefer_huge_pages(merged.spare_capacity_mut());
-    // Elements without a size are in every order.
+    // Elements without a size have no bits to copy.
     if size_of::<T>() > 0 {
         let (length, mut blocks) = (count.div_ceil(threads * BLOCKS_PER_THREAD), vec![]);
         let to = &mut merged.spare_capacity_mut()[..count];
         divide(Block { a: &mut a, b: &mut b, to }, length, is_less, &mut blocks)?;
         merge_blocks(blocks, is_less, threads);
     }
-    // SAFETY: each of `count` slots has received the bits of another element of `a` or `b`, which own them no longer.
+    // SAFETY: `merged` has capacity for `count` elements. The blocks cover the `count` slots once, and each slot has
+    // received the bits of another element of `a` or `b`. Their lengths become 0, so `merged` is the only owner.
     unsafe {
         a.set_len(0);
         b.set_len(0);
@@ -85,7 +87,7 @@ pub(crate) fn merge_by<T: Send>(
     Ok(merged)
 }
 
-/// Adds to `blocks` those of a merge, which have `length` elements each, the last of them fewer.
+/// Adds the blocks of a merge to `blocks`. A block has `length` elements, and the last may have fewer.
 fn divide<'a, T>(
     whole: Block<'a, T>,
     length: usize,
@@ -109,13 +111,14 @@ fn merge_blocks<T: Send>(blocks: Vec<Block<T>>, is_less: &(impl Fn(&T, &T) -> bo
     parallel::for_each_on(threads, blocks, |Block { a, b, to }| merge(a, b, to, is_less));
 }
 
-/// How many of the first `count` elements of a stable merge are elements of `a`. There are at least `count` elements.
+/// The co-rank of `count` in `a`: the number of elements of `a` among the first `count` elements of a stable merge.
+/// `count` is at most `a.len() + b.len()`.
 fn split<T>(a: &[T], b: &[T], count: usize, is_less: &impl Fn(&T, &T) -> bool) -> usize {
-    // Both bounds keep `count - i` elements within `b`.
+    // Both bounds keep `count - i` within `0..=b.len()`.
     let (mut least, mut most) = (count.saturating_sub(b.len()), count.min(a.len()));
     while least < most {
         let i = least + (most - least) / 2;
-        // `i < most <= a.len()`, and `i >= count - b.len()`, so that `count - 1 - i < b.len()`.
+        // `i < most <= a.len()`. `i >= count - b.len()`, so `count - 1 - i < b.len()`.
         if is_less(&b[count - 1 - i], &a[i]) {
             most = i;
         } else {
@@ -125,7 +128,8 @@ fn split<T>(a: &[T], b: &[T], count: usize, is_less: &impl Fn(&T, &T) -> bool) -
     least
 }
 
-/// Copies the bits of all elements of `a` and `b` to `to`, which has as many slots, in the order of a stable merge.
+/// Copies the bits of all elements of `a` and `b` to `to` in the order of a stable merge. `to.len() = a.len() +
+/// b.len()`.
 fn merge<T>(a: &[T], b: &[T], to: &mut [MaybeUninit<T>], is_less: &impl Fn(&T, &T) -> bool) {
     assert_eq!(to.len(), a.len() + b.len());
     let (mut i, mut j) = (0, 0);
@@ -133,7 +137,8 @@ fn merge<T>(a: &[T], b: &[T], to: &mut [MaybeUninit<T>], is_less: &impl Fn(&T, &
         // No branch depends on the comparison.
         let is_b = is_less(&b[j], &a[i]);
         let next = if is_b { &raw const b[j] } else { &raw const a[i] };
-        // SAFETY: `next` is an element, and `i + j < a.len() + b.len()`, which is the number of slots.
+        // SAFETY: `next` points to an element of `a` or `b`. `i < a.len()` and `j < b.len()`, so slot `i + j` is less
+        // than `to.len()`. `to` is borrowed exclusively, so it does not overlap `a` or `b`.
         unsafe { std::ptr::copy_nonoverlapping(next, to.as_mut_ptr().add(i + j).cast(), 1) };
         j += usize::from(is_b);
         i += usize::from(!is_b);
@@ -146,6 +151,7 @@ fn merge<T>(a: &[T], b: &[T], to: &mut [MaybeUninit<T>], is_less: &impl Fn(&T, &
 /// Copies the bits of elements.
 fn copy<T>(from: &[T], to: &mut [MaybeUninit<T>]) {
     assert_eq!(from.len(), to.len());
-    // SAFETY: both slices have the same length, and `to` is borrowed mutably, so that they do not overlap.
+    // SAFETY: both slices have the same length by the assertion, and `to` is borrowed exclusively, so they do not
+    // overlap.
     unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len()) };
 }

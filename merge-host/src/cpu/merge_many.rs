@@ -1,5 +1,5 @@
-//! Merge of many runs: the output is divided into blocks that stay in a core's cache, and each is merged by a tree of
-//! merges of two.
+//! Merge of many runs: the output is divided into blocks that stay in a core's cache, and a tree of two-way merges
+//! fills each block.
 //!
 //! ```text
 //!   runs     ├──┊───┊────┤ ├─┊──┊──┤ ├────┊─┊──┤ ├─┊───┊───┤     the exact splits between blocks
@@ -9,11 +9,11 @@
 //!   out      ├──────────────────────┼────…
 //! ```
 //!
-//! Each key is read from memory once and written once, whatever the number of levels of the tree. A level halves the
-//! number of keys, not of runs, so the keys of a long run go through few merges. If there are so many runs that each
-//! has only a few keys in a block, groups of runs are merged first, in a separate pass over memory.
+//! Each key is read from memory once and written once, for any number of levels of the tree. A level halves the number
+//! of keys, not of runs, so the keys of a long run go through few merges. With very many runs, each run has only a few
+//! keys in a block. Then groups of runs are merged first, in a separate pass over memory.
 //!
-//! Large values do not move from level to level: their indices do, and each value is copied once at the end.
+//! Large values do not move from level to level. Their indices move, and each value is copied once at the end.
 
 use super::merge_path::{self, merge_block};
 use super::multiway_split::MultiwaySplit;
@@ -25,7 +25,7 @@ use crate::splits::InMemory;
 use crate::{Error, Key};
 use std::mem::MaybeUninit;
 
-/// Bytes of a block. It needs the same amount of scratch memory, and both fit a core's second-level cache.
+/// Bytes of a block. A block needs scratch memory of the same size, and both fit a core's second-level cache.
 const BLOCK_BYTES: usize = 1 << 18;
 /// The greatest number of runs that one pass merges: two passes of 8 are faster than one of 64.
 const MAX_FAN_IN: usize = 32;
@@ -34,18 +34,18 @@ const SHARES_PER_THREAD: usize = 8;
 /// The greatest size of a value that moves together with its key, in bytes.
 const MAX_MOVED_VALUE: usize = 16;
 
-/// Values may be uninitialised: those of scratch memory are, until a merge writes them.
+/// Runs with values that may be uninitialised: a value of scratch memory is, until a merge writes it.
 pub(super) type Run<'a, K, V> = run::Run<'a, K, MaybeUninit<V>>;
 pub(super) type RunMut<'a, K, V> = run::RunMut<'a, K, MaybeUninit<V>>;
 
-/// Merges `runs` into `out`, whose length is the sum of theirs. Of equal keys, those of an earlier run come first.
+/// Merges `runs` into `out`, which has the sum of their lengths. Equal keys keep the order of their runs.
 pub(crate) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
     runs: impl Iterator<Item = run::Run<'a, K, V>>,
     out: run::RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    // SAFETY: after the last pass each element of `out` is a copy of a value of `runs`; a pass copies only values that
-    // a run or the pass before has initialised.
+    // SAFETY: merges write only copies of values to `out`. A pass reads values of `runs`, which are initialised, or
+    // values that the pass before has written.
     let out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
     let runs = runs.filter(|run| !run.keys.is_empty());
     let mut with_keys = memory::reserved(runs.size_hint().1.unwrap_or(0))?;
@@ -55,7 +55,7 @@ pub(crate) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
     merge_runs(&with_keys, out, threads)
 }
 
-/// [`merge`] of runs of which none is empty.
+/// [`merge`] of non-empty runs.
 pub(super) fn merge_runs<K: Key, V: Copy + Send + Sync>(
     runs: &[Run<K, V>],
     mut out: RunMut<K, V>,
@@ -67,7 +67,7 @@ pub(super) fn merge_runs<K: Key, V: Copy + Send + Sync>(
     let (all, mut spare) = (0..out.keys.len(), RunMut::new((&mut spare.0, &mut spare.1)));
     let mut out = out.part(all);
 
-    // Passes alternate between the two arrays such that the last one writes to `out`.
+    // Passes alternate between two arrays such that the last pass writes to `out`.
     let (mut from, mut to) = if passes % 2 == 1 { (&mut spare, &mut out) } else { (&mut out, &mut spare) };
     let mut lengths = merge_groups(runs, fan_in, to, threads)?;
     for _ in 1..passes {
@@ -77,7 +77,7 @@ pub(super) fn merge_runs<K: Key, V: Copy + Send + Sync>(
     Ok(())
 }
 
-/// The fan-in of each pass, and the least number of passes, that merge `runs` runs into one.
+/// The least number of passes that merge `runs` runs into one, and the fan-in of each pass.
 fn passes(runs: usize) -> (usize, u32) {
     let mut passes = 1;
     while MAX_FAN_IN.saturating_pow(passes) < runs {
@@ -87,7 +87,7 @@ fn passes(runs: usize) -> (usize, u32) {
     ((1..MAX_FAN_IN).find(enough).unwrap_or(MAX_FAN_IN), passes)
 }
 
-/// The runs of the given lengths that make up `all`.
+/// The runs of the given lengths that `all` consists of.
 fn adjacent_runs<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize]) -> Result<Vec<Run<'a, K, V>>, Error> {
     let mut end = 0;
     let run = |length: &usize| {
@@ -97,8 +97,8 @@ fn adjacent_runs<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize]) -> 
     memory::collected(lengths.iter().map(run))
 }
 
-/// Merges each group of `fan_in` adjacent runs (the last may be smaller) into one run. Writes these runs one after
-/// another to `out`, and returns their lengths.
+/// Merges each group of `fan_in` adjacent runs into one run; the last group may be smaller. Writes the merged runs one
+/// after another to `out`, and returns their lengths.
 fn merge_groups<K: Key, V: Copy + Send + Sync>(
     runs: &[Run<K, V>],
     fan_in: usize,
@@ -135,7 +135,7 @@ const fn block<K, V>() -> usize {
     BLOCK_BYTES / (size_of::<K>() + if moves_values::<V>() { size_of::<V>() } else { size_of::<ValueIndex>() })
 }
 
-/// Scratch memory for merges of few keys, one after the other on one thread.
+/// Scratch memory for small merges, which one thread does one after the other.
 pub(super) struct SmallMerges<K, V> {
     keys: Box<[K]>,
     values: Vec<MaybeUninit<V>>,
@@ -146,13 +146,13 @@ impl<K: Key, V: Copy> SmallMerges<K, V> {
         Self { keys: Box::default(), values: Vec::new() }
     }
 
-    /// Whether such a merge has few enough keys, and values that move together with them.
+    /// Whether a merge of `keys` keys fits one block, with values that move together with the keys.
     pub const fn can_merge(keys: usize) -> bool {
         moves_values::<V>() && keys <= block::<K, V>()
     }
 
-    /// Merges `runs`, of which none is empty, into `out`, whose length is the sum of theirs. Of equal keys, those of an
-    /// earlier run come first.
+    /// Merges `runs`, which are not empty, into `out`, which has the sum of their lengths. Equal keys keep the order of
+    /// their runs.
     pub fn merge(&mut self, runs: &[Run<K, V>], mut out: RunMut<K, V>) -> Result<(), Error> {
         let count = out.keys.len();
         if self.keys.len() < count {
@@ -165,13 +165,13 @@ impl<K: Key, V: Copy> SmallMerges<K, V> {
     }
 }
 
-/// The index of a value among those of a block.
+/// The index of a value within a block.
 type ValueIndex = u32;
 
-/// A part of a group's output, for one thread.
+/// One thread's part of a group's output.
 struct Share<'a, K, V> {
     runs: &'a [Run<'a, K, V>],
-    /// Keys of the group's output before it.
+    /// The number of keys of the group's output before this part.
     begin: usize,
     out: RunMut<'a, K, V>,
 }
@@ -185,7 +185,7 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
                 let (a_part, b_part) = part_ranges(a.keys, b.keys, self.begin, end);
                 merge_block(a.part(a_part), b.part(b_part), self.out);
             }
-            // A constant, so that the other way is not compiled.
+            // The condition is a constant, so only one branch is compiled.
             _ => {
                 if const { moves_values::<V>() } {
                     self.merge_values()?;
@@ -234,8 +234,7 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
         })
     }
 
-    /// Calls `merge` with each block of the output and the parts of the runs that it is merged from, without empty
-    /// ones.
+    /// Calls `merge` with each block of the output and the non-empty parts of the runs that it is merged from.
     fn for_each_block(mut self, mut merge: impl FnMut(&[Run<'a, K, V>], RunMut<K, V>)) -> Result<(), Error> {
         let mut runs = InMemory::of_runs(self.runs)?;
         let mut from: Box<[usize]> = memory::zeroed(self.runs.len())?;
@@ -258,7 +257,7 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
     }
 }
 
-/// Merges `parts` into `out`. The lengths of `out` and `scratch` are the sum of theirs. No part is empty.
+/// Merges `parts`, which are not empty, into `out`. `out` and `scratch` have the sum of their lengths.
 fn merge_tree<K: Key, W: Copy>(parts: &[run::Run<K, W>], out: &mut run::RunMut<K, W>, scratch: run::RunMut<K, W>) {
     let all = 0..out.keys.len();
     match parts {
@@ -278,7 +277,7 @@ fn merge_tree<K: Key, W: Copy>(parts: &[run::Run<K, W>], out: &mut run::RunMut<K
     }
 }
 
-/// The merge of `parts`, of which there is at least one, in `out`; a single part is returned as it is.
+/// The merge of `parts` in `out`. There is at least one part; a single part is returned without a copy.
 fn merged<'a, K: Key, W: Copy>(
     parts: &[run::Run<'a, K, W>],
     out: &'a mut run::RunMut<K, W>,
@@ -291,7 +290,7 @@ fn merged<'a, K: Key, W: Copy>(
     out.as_run()
 }
 
-/// The number of first `parts` that have about half of the keys, and the number of their keys. There are at least two
+/// The number of leading parts that have about half of the keys, and the number of their keys. There are at least two
 /// parts.
 fn half<K, W>(parts: &[run::Run<K, W>]) -> (usize, usize) {
     let total: usize = parts.iter().map(|part| part.keys.len()).sum();

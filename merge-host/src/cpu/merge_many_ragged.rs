@@ -1,7 +1,7 @@
-//! Merges of groups of runs, each group by itself.
+//! Merges of the runs of many groups, each group by itself.
 //!
-//! All threads together merge a group of many keys. Others are merged by one thread each, several adjacent ones at a
-//! time, as segments are sorted.
+//! All threads together merge a long group. One thread merges several adjacent short groups at a time. Segments are
+//! sorted in the same way.
 
 use super::memory;
 use super::merge_many::{Run, RunMut, SmallMerges, merge_runs};
@@ -9,10 +9,10 @@ use super::run;
 use super::sort_segments::for_each_share;
 use crate::{Error, Key};
 
-/// The cost of a run in addition to its keys, in keys.
+/// The cost of a run or a group in addition to its keys, in keys.
 const RUN_COST: usize = 8;
 
-/// Where runs and groups of them begin, and the last ones end.
+/// The offsets of runs and of groups of runs, including the ends of the last ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Groups<'a> {
     /// Offsets of runs, in keys.
@@ -24,16 +24,15 @@ pub(crate) struct Groups<'a> {
 impl Groups<'_> {
     /// The cost of merging all groups, in keys.
     ///
-    /// The sum does not overflow: the keys and the offsets lie in memory, of which a process addresses less than 2^57
-    /// bytes.
+    /// The sum does not overflow: keys and offsets are in memory, and a process addresses less than 2^57 bytes.
     pub fn cost(self) -> usize {
         let [runs, groups] = [self.offsets, self.groups].map(|offsets| offsets.len() - 1);
         self.offsets[runs] + (runs + groups) * RUN_COST
     }
 }
 
-/// Merges the runs of each group of `from` into the same slots of `out`. Of equal keys of a group, those of an earlier
-/// run come first.
+/// Merges the runs of each group of `from` into the same slots of `out`. Equal keys of a group keep the order of their
+/// runs.
 pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     from: run::Run<K, V>,
     Groups { offsets, groups }: Groups,
@@ -41,7 +40,8 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     let from = Run { keys: from.keys, values: memory::as_uninit(from.values) };
-    // SAFETY: merges write nothing but copies of values of `from`, which are initialised.
+    // SAFETY: merges write only copies of values to `out`. They read values of `from`, which are initialised, or values
+    // that an earlier pass of the same merge has written.
     let out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
     let ends = memory::collected(groups.iter().map(|&run| offsets[run]))?;
     for_each_share(out, &ends, threads, |share, threads| {

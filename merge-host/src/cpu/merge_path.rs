@@ -1,18 +1,17 @@
-//! Merge of two runs along the merge path: a few blocks of one length for each thread, each merged from both ends at
-//! once.
+//! Merge of two runs along the Merge Path: each thread merges a few blocks of one length, from both ends at once.
 //!
 //! A merge with two cursors spends its time waiting: the choice of one key decides where the next is read. Therefore a
-//! block of keys alone is divided once more, in the middle, and both halves are merged from both ends, without
+//! block of keys without values is divided once more, in the middle. Both halves are merged from both ends, without
 //! branches. This gives four independent chains of steps:
 //!
 //! ```text
 //!   out ├──1──►      ◄──2──┼──3──►      ◄──4──┤
 //! ```
 //!
-//! A block of key-value pairs is merged from both ends without the division, in two chains: with the addresses of the
-//! values, four chains need more registers than a processor has. Values of any size are moved together with their keys.
-//! Merging indices instead and gathering the values afterwards took longer for every size that was tried, from 1 to 256
-//! bytes, because a gather reads and writes again what the merge had in the cache.
+//! A block of key-value pairs is not divided, and is merged from both ends in two chains. With the addresses of the
+//! values, four chains need more registers than a processor has. Values of any size move together with their keys.
+//! Merging indices and gathering the values afterwards took longer for every size that was measured, from 1 to 256
+//! bytes: a gather reads and writes again the values that the merge had in the cache.
 
 use super::bidirectional::{BidirectionalMerge, MIN_STEPS};
 use super::blocks::for_each_block;
@@ -25,10 +24,10 @@ use kernels_gpu::textbook::co_rank::co_rank;
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const BLOCKS_PER_THREAD: usize = 4;
-/// Keys that justify a search for the middle.
+/// The least number of keys that is worth a search for the middle.
 const MIN_KEYS_TO_HALVE: usize = 128;
 
-/// Merges `a` and `b` into `out`, whose length is the sum of theirs.
+/// Merges `a` and `b` into `out`, which has the sum of their lengths.
 pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(a: Run<K, V>, b: Run<K, V>, out: RunMut<K, V>, threads: usize) {
     if threads == 1 {
         return merge_block(a, b, out);
@@ -40,7 +39,7 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(a: Run<K, V>, b: Run<K, V>, o
     });
 }
 
-/// Merges `a` and `b` into `out`, whose length is the sum of theirs, on one thread.
+/// Merges `a` and `b` into `out`, which has the sum of their lengths, on one thread.
 pub(super) fn merge_block<K: Key, V: Copy>(a: Run<K, V>, b: Run<K, V>, out: RunMut<K, V>) {
     #[cfg(target_arch = "x86_64")]
     if size_of::<V>() == 0 && merge_avx2::can_merge::<K>(out.keys.len()) {
@@ -61,7 +60,8 @@ pub(super) fn merge_block<K: Key, V: Copy>(a: Run<K, V>, b: Run<K, V>, out: RunM
             break;
         }
         for _ in 0..steps {
-            // SAFETY: `steps_without_bounds` returned at least `steps` for both before the first.
+            // SAFETY: `steps` is at most `steps_without_bounds` of either half before the loop, so at least two keys of
+            // each run of both halves remain at each step.
             unsafe {
                 left.step();
                 right.step();

@@ -5,8 +5,8 @@
 //!   blocks  ├──────────┼──────────┼──────────┼──────────┤
 //! ```
 //!
-//! A block may begin and end inside a problem. The split there is that of a merge of this problem alone, so threads
-//! share one problem of a billion keys as evenly as millions of problems of a few keys each.
+//! A block may begin and end inside a problem. Its bounds are then exact splits of this problem alone. So threads share
+//! one problem of a billion keys as evenly as millions of problems of a few keys each.
 
 use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
@@ -17,15 +17,16 @@ use crate::{Error, Key, parallel};
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const BLOCKS_PER_THREAD: usize = 8;
 
-/// The cost of a problem in addition to its keys, in keys. It divides short and empty problems evenly.
+/// The cost of a problem in addition to its keys, in keys. With this cost, short and empty problems are divided evenly,
+/// too.
 const PROBLEM_COST: usize = 8;
 
-/// The beginnings of each problem's runs, followed by the ends of the last ones.
+/// The offsets of each problem's runs, including the ends of the last ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Offsets<'a> {
     /// Offsets of the runs of A.
     pub a: &'a [usize],
-    /// Offsets of the runs of B, as many as of A.
+    /// Offsets of the runs of B. Both arrays have the same length.
     pub b: &'a [usize],
 }
 
@@ -48,7 +49,7 @@ impl Offsets<'_> {
 
     /// The cost of the problems before `p`.
     ///
-    /// The sum does not overflow: a process addresses less than 2^57 bytes, so A and B have less than 2^57 keys each,
+    /// The sum does not overflow. A process addresses less than 2^57 bytes, so A and B have less than 2^57 keys each,
     /// and there are less than 2^54 offsets.
     fn cost_before(self, p: usize) -> usize {
         self.start(p) + p * PROBLEM_COST
@@ -59,9 +60,9 @@ impl Offsets<'_> {
         self.cost_before(self.problems())
     }
 
-    /// The position before which the cost is `cost`, or the last one before which it is less.
+    /// The position with the cost `cost` before it, or the last position with a lower cost before it.
     fn position(self, cost: usize) -> Position {
-        // The last problem that begins there or before. Problem 0 does.
+        // The last problem that begins at this cost or a lower one. Problem 0 does.
         let (mut problem, mut after) = (0, self.problems() + 1);
         while after - problem > 1 {
             let middle = problem + (after - problem) / 2;
@@ -74,7 +75,7 @@ impl Offsets<'_> {
         Position { problem, key: length.min(cost - self.cost_before(problem)) }
     }
 
-    /// The index in the output of a position.
+    /// The output index of a position.
     fn index(self, position: Position) -> usize {
         self.start(position.problem) + position.key
     }
@@ -107,7 +108,7 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     Ok(())
 }
 
-/// Fills `out`, which is the output from `from` to `to`.
+/// Fills `out`, the part of the output between the positions `from` and `to`.
 fn merge_problems<K: Key, V: Copy>(
     a: Run<K, V>,
     b: Run<K, V>,
@@ -117,7 +118,7 @@ fn merge_problems<K: Key, V: Copy>(
     mut out: RunMut<K, V>,
 ) {
     let origin = offsets.index(from);
-    // Problems of which no other block has a part. Vectors merge those that are short.
+    // Problems that are entirely in this block. Vectors merge the short ones.
     let whole = from.problem + usize::from(from.key > 0)..to.problem;
     let short = if size_of::<V>() == 0 && !whole.is_empty() { vector::most_merged::<K>() } else { 0 };
     let mut rest = whole.start;
@@ -153,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Tests that no block exceeds its share. Which keys a block has is shown by the result of a merge.
+        /// Tests that no block exceeds its share. The result of a merge shows which keys a block has.
         #[test]
         fn a_position_is_where_the_cost_is_as_requested(
             lengths in prop::collection::vec((0usize..40, 0usize..40), 0..20),
@@ -171,7 +172,7 @@ mod tests {
             if position.problem < offsets.problems() {
                 let length = offsets.start(position.problem + 1) - offsets.start(position.problem);
                 prop_assert!(position.key <= length);
-                // The cost of a problem in addition to its keys is indivisible.
+                // The additional cost of a problem is indivisible.
                 prop_assert!(found == cost || position.key == length && found < cost && cost < found + PROBLEM_COST);
             } else {
                 prop_assert_eq!((position.key, found), (0, cost));

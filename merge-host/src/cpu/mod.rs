@@ -1,10 +1,10 @@
 //! The CPU engine: merges and sorts on a pool of threads.
 //!
-//! Every function takes the number of threads to use. If that is more than 1, the calling thread must belong to the
-//! pool whose threads are to do the work; with 1 thread, no pool is needed.
+//! Every function takes the number of threads to use. With more than 1 thread, the calling thread must belong to the
+//! pool that does the work. With 1 thread, no pool is needed.
 //!
-//! All memory is asked for such that a refusal is an error, or has the work done in a way that needs less. Large
-//! scratch memory is allocated before the input is changed.
+//! A failed allocation is an error, or the work is done in a way that needs less memory. Large scratch memory is
+//! allocated before the input is changed.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -13,16 +13,16 @@
 //! | `blocks` | loops over the blocks of an output |
 //! | `run`, `memory`, `scratch` | runs of key-value pairs, and scratch memory |
 //! | `merge_path`, `bidirectional`, `merge_avx2` | merge of two runs |
-//! | `split`, `multiway_split` | the parts of two or more runs that a block of the output is merged from |
+//! | `split`, `multiway_split` | exact splits of two or more runs at the bounds of an output block |
 //! | `merge_batch`, `merge_ragged`, `merge_many`, `merge_many_ragged` | many merges, and merges of many runs |
 //! | `reference` | counterparts of the textbook kernels |
 //! | `streamed` | sort of keys that callbacks read and write |
 //! | `sort`, `sort_pairs`, `sort_segments` | choice of the method of a sort |
 //! | `parallel_radix`, `radix`, `lsd`, `prefix_index` | radix sorts on all threads and on one |
 //! | `key_index` | sort of the indices of keys |
-//! | `vector` | sorts of keys alone, and merges of few, by vector instructions |
+//! | `vector` | sorts of keys without values, and merges of few keys, by vector instructions |
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
-//! | `digit`, `buckets`, `write_combiner` | the digits of keys, intervals of keys, and writes to many buckets |
+//! | `digit`, `buckets`, `write_combiner` | digits of keys, buckets of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
 //! | `top_k` | the first keys of the order |
 //! | `sort_by`, `merge_by`, `sort_by_key` | sorts of elements of any type, by a comparison and by ordered bits |
@@ -75,7 +75,7 @@ mod write_combiner;
 pub(crate) use run::{Run, RunMut};
 pub(crate) use workers::Workers;
 
-/// Another seed at each run of the tests. What fails prints it.
+/// A new seed at each run of the tests. A failing test prints it.
 #[cfg(test)]
 pub(crate) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};

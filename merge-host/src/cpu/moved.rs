@@ -1,7 +1,7 @@
-//! Elements of any type, moved in the order of a permutation.
+//! Elements of any type, moved by a permutation.
 //!
-//! An element is moved by copying its bits. What it owns is neither copied nor dropped, so until the end of a move
-//! there are two copies of its bits, of which one counts:
+//! An element is moved by copying its bits. Memory that it owns is not copied or dropped. So until a move ends, the
+//! bits of an element exist twice, and one of the copies counts:
 //!
 //! ```text
 //!   items    A B C D            A B C D            C A D B
@@ -9,7 +9,7 @@
 //!   owner    items              items              items
 //! ```
 //!
-//! The step that writes to `items` is the last one. A [`CopyBack`] completes it also if a thread panics in between.
+//! The last step is the write to `items`. A [`CopyBack`] completes it even if a thread panics before.
 
 use super::blocks::for_each_block_of_keys;
 use super::memory;
@@ -17,39 +17,39 @@ use super::scratch::Scratch;
 use crate::{Error, Index};
 use std::mem::MaybeUninit;
 
-/// Elements that a thread moves at once.
+/// The number of elements of a block.
 const BLOCK: usize = 1 << 14;
-/// Elements whose bits are being fetched from memory while those of another are copied.
+/// Prefetch distance, in elements.
 const AHEAD: usize = 16;
-/// Bytes of the greatest element that the processor fetches early enough by itself.
+/// The greatest size of an element that is not prefetched, in bytes: the processor fetches small elements early enough.
 const SMALL: usize = 16;
 
 /// The bits of an element, which threads copy but do not use as an element.
 #[repr(transparent)]
 pub(crate) struct Moved<T>(MaybeUninit<T>);
 
-// SAFETY: a shared reference gives access to bits only, of which a copy becomes an element of one thread, as if it had
-// been sent to it.
+// SAFETY: a shared reference only lets threads copy the bits. At any time one copy counts as the element, so one thread
+// at a time uses it, as if the element had been sent to that thread: `T` is `Send`.
 unsafe impl<T: Send> Sync for Moved<T> {}
 
 impl<T> Moved<T> {
     /// The bits of `items`.
     pub fn of(items: &mut [T]) -> &[Self] {
-        // SAFETY: `Moved<T>` has the layout of `T`, and as long as the result lives nothing else refers to the
-        // elements.
+        // SAFETY: `Moved<T>` has the layout of `T`. `items` stays borrowed exclusively as long as the result lives, so
+        // nothing else refers to the elements.
         unsafe { &*(std::ptr::from_mut(items) as *const [Self]) }
     }
 
     /// Copies the bits to `to`.
     #[inline(always)]
     fn copy_to(&self, to: &mut MaybeUninit<T>) {
-        // SAFETY: one is to be read, the other to be written, and each has the size of a `T`.
+        // SAFETY: `self` is a shared reference and `to` an exclusive one. Both have the size of a `T`, and they do not
+        // overlap.
         unsafe { std::ptr::copy_nonoverlapping(&raw const self.0, to, 1) };
     }
 }
 
-/// Copies to each slot of `to` the bits of the element that has the slot's index in `permutation`, on up to `threads`
-/// threads.
+/// Copies to each slot `i` of `to` the bits of element `permutation[i]` of `from`, on up to `threads` threads.
 ///
 /// # Panics
 /// Panics if an index is not below the number of elements, or if there are fewer indices than slots.
@@ -73,10 +73,10 @@ pub(crate) fn gather<T: Send, I: Index>(
     });
 }
 
-/// Moves to each slot of `items` the element that has the slot's index in `permutation`, on up to `threads` threads.
+/// Moves to each slot `i` of `items` the element `permutation[i]`, on up to `threads` threads.
 ///
 /// # Errors
-/// [`Error::OutOfHostMemory`] if there is no scratch memory for as many elements. They are unchanged then.
+/// [`Error::OutOfHostMemory`] if there is no scratch memory for all elements. `items` is unchanged then.
 ///
 /// # Safety
 /// `permutation` has each index of `items` once.
@@ -86,12 +86,12 @@ pub(crate) unsafe fn permute<T: Send, I: Index>(
     threads: usize,
 ) -> Result<(), Error> {
     let mut scratch = Scratch::<T>::uninit(items.len())?;
-    // SAFETY: the contract is the same.
+    // SAFETY: `permutation` has each index of `items` once, the only condition of `permute_by`.
     unsafe { permute_by(items, permutation, &mut scratch, threads) };
     Ok(())
 }
 
-/// [`permute`] by scratch memory for as many elements.
+/// [`permute`] with scratch memory of the length of `items`.
 ///
 /// # Safety
 /// `permutation` has each index of `items` once.
@@ -103,37 +103,39 @@ pub(crate) unsafe fn permute_by<T: Send, I: Index>(
 ) {
     assert!(scratch.len() == items.len() && permutation.len() == items.len());
     gather(Moved::of(items), permutation, scratch, threads);
-    // SAFETY: each slot of the scratch memory has the bits of another element, because no index is there twice.
+    // SAFETY: both slices have the same length by the assertion. `permutation` has each index once, so the scratch
+    // memory has the bits of each element once.
     unsafe { CopyBack::new(items, scratch) }.copy(threads);
 }
 
-/// The elements of a slice that are, at present, in scratch memory. They are copied back when this is dropped.
+/// The elements of a slice while they are in scratch memory. Dropping this copies them back.
 pub(super) struct CopyBack<'a, T> {
     items: &'a mut [T],
     scratch: &'a mut [MaybeUninit<T>],
 }
 
 impl<'a, T: Send> CopyBack<'a, T> {
-    /// The elements in `scratch` are to replace those of `items`.
+    /// The elements in `scratch` replace the contents of `items`.
     ///
     /// # Safety
-    /// Both have the same length, and `scratch` has the bits of all elements of `items`, in any order, each once.
+    /// Both slices have the same length, and `scratch` has the bits of each element of `items` once, in any order.
     pub unsafe fn new(items: &'a mut [T], scratch: &'a mut [MaybeUninit<T>]) -> Self {
         Self { items, scratch }
     }
 
-    /// The elements, where they are.
+    /// The elements, in the scratch memory.
     pub fn elements(&mut self) -> &mut [T] {
-        // SAFETY: each slot has the bits of an element of `items`, which count in place of those.
+        // SAFETY: by the contract of `new`, each slot of `scratch` has the bits of an element, so it is initialised.
+        // The copies in `items` are not used as elements.
         unsafe { self.scratch.assume_init_mut() }
     }
 
-    /// Slots for the elements, which have no elements that count, and the elements, where they are.
+    /// The slots of `items`, which may be overwritten, and the elements in the scratch memory.
     pub fn slots_and_elements(&mut self) -> (&mut [MaybeUninit<T>], &mut [T]) {
-        // SAFETY: `MaybeUninit<T>` has the layout of `T`, and whatever is written there is overwritten when this is
-        // dropped.
+        // SAFETY: `MaybeUninit<T>` has the layout of `T`. The slots are written with any bits, but `drop` overwrites
+        // every slot before `items` is used again.
         let slots = unsafe { &mut *(std::ptr::from_mut(self.items) as *mut [MaybeUninit<T>]) };
-        // SAFETY: as for `elements`.
+        // SAFETY: by the contract of `new`, each slot of `scratch` has the bits of an element, so it is initialised.
         (slots, unsafe { self.scratch.assume_init_mut() })
     }
 
@@ -144,14 +146,14 @@ impl<'a, T: Send> CopyBack<'a, T> {
         for_each_block_of_keys(to, BLOCK, threads, |begin, to| {
             from[begin..][..to.len()].iter().zip(to).for_each(|(from, to)| from.copy_to(to));
         });
-        // Nothing is left to copy.
+        // All elements have been copied back, so `drop` must not copy again.
         std::mem::forget(self);
     }
 
-    /// The elements are in `items` again, in any order.
+    /// Ends the move without a copy, because the elements are in `items` again, in any order.
     ///
     /// # Safety
-    /// The slots have the bits of all elements, each once.
+    /// The slots of `items` have the bits of each element once.
     pub unsafe fn arrived(self) {
         std::mem::forget(self);
     }
@@ -159,7 +161,8 @@ impl<'a, T: Send> CopyBack<'a, T> {
 
 impl<T> Drop for CopyBack<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: both slices have the same length and do not overlap, and the bits in `scratch` are those that count.
+        // SAFETY: by the contract of `new`, both slices have the same length, and `scratch` has the bits of each
+        // element once. Both are borrowed exclusively, so they do not overlap.
         unsafe {
             std::ptr::copy_nonoverlapping(self.scratch.as_ptr().cast(), self.items.as_mut_ptr(), self.items.len());
         }

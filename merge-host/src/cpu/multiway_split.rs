@@ -1,11 +1,11 @@
-//! The exact splits of many runs that the blocks of a merge's output begin at: each is found from the one before.
+//! Exact splits of many runs at the bounds of the blocks of a merge's output. Each split is found from the one before.
 
 use super::memory;
 use super::run::Run;
 use crate::splits::{InMemory, SortedRuns, Splits};
 use crate::{Error, Key};
 
-/// A split of some runs, with the scratch memory to find the next one.
+/// A split of several runs, with scratch memory for the search of the next split.
 pub(super) struct MultiwaySplit<K: Key>(Splits<K::Bits>);
 
 impl<K: Key> MultiwaySplit<K> {
@@ -19,17 +19,17 @@ impl<K: Key> MultiwaySplit<K> {
         &self.0.low
     }
 
-    /// Advances to the split with `rank` keys of the merge of `runs` before it. `rank` is not less than now, and at
-    /// most the number of all keys.
+    /// Advances to the split with `rank` keys of the merge of `runs` before it. `rank` is at least the rank of the
+    /// current split, and at most the number of all keys.
     ///
     /// Takes O(k (b + log n)) time for k runs, keys of b bits and n keys to advance by. The elements of `taken` always
-    /// add up to `rank`; if a run is not ascending, they are otherwise unspecified.
+    /// add up to `rank`. If a run is not ascending, they are otherwise unspecified.
     pub fn move_to(&mut self, runs: &mut InMemory<K>, rank: usize) {
         // No run contributes more keys than the split advances by.
         let most = rank - self.taken().iter().sum::<usize>();
         let left: usize = runs.lengths().zip(self.taken()).map(|(length, taken)| length - taken).sum();
         if most == left {
-            // Nothing to search for, as at the end of the last block.
+            // At the end of the last block nothing is left to search for.
             self.0.low.iter_mut().zip(runs.lengths()).for_each(|(taken, length)| *taken = length);
             return;
         }
@@ -55,8 +55,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Splits at every `step`-th rank in turn, as adjacent blocks do, and from the beginning, and calls `check` with
-    /// each.
+    /// Calls `check` with the split at every `step`-th rank, found from the split before and found from the beginning.
     fn split_everywhere<K: Key>(runs: &[Vec<K>], step: usize, mut check: impl FnMut(usize, &[usize])) {
         let mut parts: InMemory<K> = runs.iter().map(|run| &run[..]).collect();
         let total = runs.iter().map(Vec::len).sum();

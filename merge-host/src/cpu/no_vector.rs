@@ -1,19 +1,19 @@
-//! What stands for `vector` on processors other than those of x86-64: keys are sorted in other ways.
+//! Replaces `vector` on processors other than x86-64, and sorts keys in other ways.
 
 use crate::{Key, SortOrder};
 use std::ops::Range;
 
-/// Whether [`sort`] is the fastest way to sort so many keys of this type: it is not.
+/// Whether [`sort`] is the fastest way to sort keys of this type: it is not.
 pub(super) fn can_sort<K: Key>(_: usize, _: impl FnOnce() -> K::Bits) -> bool {
     false
 }
 
-/// Whether numbers are sorted faster than pairs are moved: they are not.
+/// Whether sorting numbers is faster than moving pairs: it is not.
 pub(super) fn is_faster_than_moving_pairs() -> bool {
     false
 }
 
-/// The least bits that are not too few for vectors.
+/// The greatest number of differing bits that is too few for vectors.
 pub(super) const NARROW_BITS: u32 = 0;
 
 /// Whether [`sort_on`] is the fastest way: it is not.
@@ -21,22 +21,22 @@ pub(super) fn can_sort_on<K: Key>(_: usize, _: usize, _: impl FnOnce() -> K::Bit
     false
 }
 
-/// The most keys of a segment that [`sort_short`] sorts: none.
+/// The greatest number of keys of a segment that [`sort_short`] sorts: 0.
 pub(super) fn short<K: Key>() -> usize {
     0
 }
 
-/// Leaves all segments as they are: there are others than those that it sorts.
+/// Sorts no segment, so it returns that there are longer segments.
 pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) -> bool {
     false
 }
 
-/// The most keys of a problem that [`merge_short`] merges: none.
+/// The greatest number of keys of a problem that [`merge_short`] merges: 0.
 pub(super) fn most_merged<K: Key>() -> usize {
     0
 }
 
-/// Leaves all problems to the caller: there are others than those that it merges.
+/// Merges no problem, so it returns that there are longer problems.
 pub(super) fn merge_short<K: Key>(
     _: &[K],
     _: &[K],
@@ -47,12 +47,12 @@ pub(super) fn merge_short<K: Key>(
     false
 }
 
-/// Sorts keys.
+/// Sorts `keys` by the standard library.
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     keys.sort_unstable_by_key(|key| order.applied_to(key.to_ordered()));
 }
 
-/// Sorts keys.
+/// Sorts `keys` by the standard library, on one thread.
 pub(super) fn sort_on<K: Key>(order: SortOrder, keys: &mut [K], _: usize) {
     sort(order, keys);
 }

@@ -1,19 +1,19 @@
-//! Radix sort of one run on all threads: its most significant digit divides the keys, and the keys of each value of the
-//! digit are sorted separately.
+//! Radix sort of one run on all threads. The most significant digit divides the keys into buckets, and the buckets are
+//! sorted separately.
 //!
 //! ```text
-//!   run      ├─ chunk 0 ─┼─ chunk 1 ─┼─ chunk 2 ─┤   a thread counts the digits of a chunk, then moves its keys
-//!   scratch  ├ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┤   each bucket has a slice for each of the chunks 0, 1, 2
+//!   run      ├─ chunk 0 ─┼─ chunk 1 ─┼─ chunk 2 ─┤   a thread builds the histogram of a chunk, then scatters it
+//!   scratch  ├ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┤   each bucket has one slice for each of the chunks 0, 1, 2
 //!            └─ bucket 0 ┴─ bucket 1 ┴─ bucket 2 ┘
-//!   run      ├─ sorted ──┼─ sorted ──┼─ sorted ──┤   by one thread each, from scratch
+//!   run      ├─ sorted ──┼─ sorted ──┼─ sorted ──┤   one thread sorts each bucket, from scratch
 //! ```
 //!
 //! Keys with the same digit keep their order, so the sort is stable. If a bucket has too many keys for one thread, all
-//! threads divide it again, by the most significant digit in which its keys differ. Each key is moved through memory
-//! twice, whatever the number of threads: the buckets that one thread sorts mostly fit its cache.
+//! threads divide it again, by the most significant digit that differs between its keys. Each key is moved through
+//! memory twice, for any number of threads: the buckets that one thread sorts mostly fit its cache.
 //!
-//! Dividing needs a little memory besides the scratch memory, for counts and lists. Where there is none, one thread
-//! sorts.
+//! The division needs a little memory for histograms and lists, in addition to the scratch memory. If there is none,
+//! one thread sorts.
 
 use super::digit;
 use super::memory;
@@ -27,26 +27,27 @@ use bytemuck::Zeroable;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The greatest number of keys that one thread sorts, unless its share of all keys is greater.
+/// The greatest number of keys that one thread sorts, unless a [`PARTS_PER_THREAD`]-th of its share of all keys is
+/// greater.
 const SERIAL_KEYS: usize = 1 << 16;
-/// A thread sorts at most its share of all keys divided by this at once, so that no thread is left with much to do when
-/// the others have finished.
+/// Parts of a thread's share of all keys. A bucket that one thread sorts has at most one part, so that no thread still
+/// has much to do when the others have finished.
 const PARTS_PER_THREAD: usize = 4;
-/// The greatest number of values of a digit. For key-value pairs it is half as many, because a core's cache must hold a
-/// line of keys and a line of values for each.
+/// The greatest number of values of a digit. For key-value pairs it is half of this, because a core's cache must hold a
+/// line of keys and a line of values for each value of the digit.
 const RADIX: usize = 1 << 12;
-/// Values of a digit that take hardly longer than fewer.
+/// A number of values of a digit that takes hardly longer than fewer values.
 const MIN_RADIX: usize = 1 << 8;
-/// Keys for each value of a digit that justify another value.
+/// The number of keys that is worth another value of the digit.
 const KEYS_PER_VALUE: usize = 1 << 10;
-/// Bytes of keys and values of a bucket that fit a core's cache together with the scratch memory. Larger buckets take
+/// Bytes of a bucket's keys and values that fit a core's cache together with the scratch memory. Larger buckets take
 /// longer to sort.
 const BUCKET_BYTES: usize = 1 << 17;
-/// Keys that justify a slice of their own in each bucket.
+/// The least number of keys of a chunk, which has a slice of its own in each bucket.
 const MIN_CHUNK: usize = 1 << 13;
-/// Keys that are read to guess the most significant digit in which keys differ.
+/// The number of keys to sample for a guess of the most significant digit that differs.
 const SAMPLE: usize = 1 << 10;
-/// Keys that are scanned twice while they are in the cache.
+/// The number of keys of a block, which is scanned twice while it is in the cache.
 const SCAN_BLOCK: usize = 1 << 12;
 
 type Digit = digit::Digit<RADIX>;
@@ -70,11 +71,11 @@ pub(super) fn can_argsort(keys: usize, threads: usize) -> bool {
     threads > 1 && keys > SERIAL_KEYS
 }
 
-/// Writes to `indices` the permutation that sorts `keys`, for whose length [`can_argsort`] is true. `indices` has the
-/// same length. The calling thread belongs to the pool of `threads` threads.
+/// Writes to `indices` the permutation that sorts `keys`. Both have the same length, and [`can_argsort`] is true for
+/// it. The calling thread belongs to the pool of `threads` threads.
 ///
-/// Keys move directly to their buckets, and from each bucket to memory that the next bucket uses again, so the scratch
-/// memory holds no more than the keys and the indices.
+/// Keys move directly to their buckets. Each bucket is sorted into memory that the next bucket uses again, so the
+/// scratch memory holds only the keys and the indices.
 pub(super) fn argsort<K: Key, I: Index>(
     order: SortOrder,
     keys: &[K],
@@ -93,7 +94,7 @@ pub(super) fn argsort<K: Key, I: Index>(
         return Ok(());
     };
     if order == SortOrder::Descending {
-        // The keys are encoded by inverting their bits, which reverses the order of the digit's values.
+        // Descending keys are encoded by inverting their bits, which reverses the order of the digit's values.
         counts.chunks_mut(RADIX).for_each(|counts| counts[..digit.values()].reverse());
     }
     let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
@@ -104,7 +105,8 @@ pub(super) fn argsort<K: Key, I: Index>(
         let keys = keys.iter().map(|key| order.applied_to(*key));
         scatter(keys.zip((i * chunk..).map(|i| MaybeUninit::new(I::from_usize(i)))), buckets, digit)
     })?;
-    // SAFETY: each bucket's sort ends with a permutation of the bucket's initialised indices in its part of `indices`.
+    // SAFETY: `scatter` has filled every bucket with initialised indices. A sort writes to its part of `indices` only
+    // copies of the bucket's indices.
     let indices = unsafe { memory::as_uninit_mut(indices) };
     let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts)?;
     parallel::try_for_each_on(of_pool, buckets, |(run, RunMut { keys: indices, .. })| {
@@ -114,7 +116,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     })
 }
 
-/// How the threads share the keys, and the scratch memory that each thread reuses.
+/// The threads' shares of the keys, and the scratch memory that each thread reuses.
 struct Shares<K: Key> {
     threads: usize,
     /// The greatest number of keys that one thread sorts.
@@ -129,13 +131,13 @@ impl<K: Key> Shares<K> {
         Ok(Shares { threads, serial_keys, workspaces })
     }
 
-    /// The number of keys of a chunk, if `keys` keys are divided.
+    /// The number of keys of a chunk if `keys` keys are divided.
     fn chunk(&self, keys: usize) -> usize {
         keys.div_ceil(self.threads).max(MIN_CHUNK)
     }
 
-    /// A workspace that no other thread uses. The calling thread begins at its own one, and there is one for each
-    /// thread of this sort, of which the pool may have more.
+    /// A workspace that no other thread uses. The search begins at the calling thread's own workspace. There is one
+    /// workspace for each thread of this sort; the pool may have more threads.
     fn workspace(&self) -> MutexGuard<'_, Workspace<K>> {
         let thread = rayon::current_thread_index().unwrap_or(0) % self.threads;
         let (after, first) = (&self.workspaces[thread..], &self.workspaces[..thread]);
@@ -151,8 +153,8 @@ fn radix_of<K, V>(keys: usize) -> usize {
     (bytes / BUCKET_BYTES).clamp(MIN_RADIX, most).min(keys / KEYS_PER_VALUE)
 }
 
-/// Sorts `run`. The result is in `scratch` if `to_scratch`, and otherwise in `run`. All keys have the same bits except
-/// for those in `may_differ`, if it is given.
+/// Sorts `run`. The result is in `scratch` if `to_scratch`, and otherwise in `run`. If `may_differ` is given, keys
+/// differ only in these bits.
 fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -167,11 +169,10 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     radix::sort(run, scratch, to_scratch, may_differ, &mut shares.workspace());
 }
 
-/// Divides `run` by a digit, and sorts the keys of each of its values. What [`sort_by_digits`] says of `to_scratch`
-/// holds.
+/// Divides `run` by a digit, and sorts each bucket. The result is in `scratch` if `to_scratch`, and otherwise in `run`.
 ///
 /// # Errors
-/// [`Error::OutOfHostMemory`] if there is no memory for counts and lists. `run` is unchanged then.
+/// [`Error::OutOfHostMemory`] if there is no memory for histograms and lists. `run` is unchanged then.
 fn divide_and_sort<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -199,15 +200,15 @@ fn divide_and_sort<K: Key, V: Copy + Send + Sync>(
     Ok(())
 }
 
-/// The number of keys of each chunk that have each value of a digit: `RADIX` numbers for one chunk after the other.
+/// The histogram of a digit for each chunk: `RADIX` numbers, one chunk after the other.
 type AllCounts = Box<[usize]>;
 
-/// How many keys of all chunks have a value of a digit.
+/// The number of keys of all chunks that have a value of a digit.
 fn total(counts: &AllCounts, value: usize) -> usize {
     counts.iter().skip(value).step_by(RADIX).sum()
 }
 
-/// The parts of two runs that belong to a value of a digit.
+/// The parts of two runs that belong to one value of a digit.
 type Bucket<'a, 'b, A, B, C, D> = (RunMut<'a, A, B>, RunMut<'b, C, D>);
 
 /// The parts of two runs that belong to each value of `digit`.
@@ -228,8 +229,8 @@ fn buckets<'a, 'b, A, B, C, D>(
     Ok(buckets)
 }
 
-/// The most significant digit in which keys differ, of at most `values` values, and how often each value occurs in each
-/// chunk of `chunk` keys; or `None` if all keys are equal. Works on up to `threads` threads.
+/// The most significant digit that differs between keys, of at most `values` values, and its histogram for each chunk
+/// of `chunk` keys; or `None` if all keys are equal. Works on up to `threads` threads.
 fn count_first_digit<K: Key>(
     keys: &[K],
     chunk: usize,
@@ -265,7 +266,7 @@ fn count_first_digit<K: Key>(
     Ok(Some((digit, all_counts)))
 }
 
-/// For each chunk, the slice of each bucket that its keys go to.
+/// For each chunk its slice of each bucket.
 fn bucket_slices<'a, K, V>(
     mut all: RunMut<'a, K, V>,
     values: usize,
@@ -285,10 +286,10 @@ fn bucket_slices<'a, K, V>(
     Ok(slices)
 }
 
-/// Moves each key with its value to the next slot of its digit's bucket. The pairs fill the buckets.
+/// Moves each key, with its value, to the next slot of its digit's bucket. The pairs fill the buckets.
 ///
 /// # Errors
-/// [`Error::OutOfHostMemory`] if there is no memory to combine writes. Nothing is written then.
+/// [`Error::OutOfHostMemory`] if there is no memory for the write combiners. Nothing is written then.
 fn scatter<K: Key, V: Copy>(
     pairs: impl Iterator<Item = (K, V)> + Clone,
     buckets: Vec<RunMut<K, V>>,

@@ -1,7 +1,7 @@
 //! Sort of one run on one thread by numbers that are shorter than the key-value pairs.
 //!
-//! Such a number is the prefix of a key that distinguishes it from most others, followed by the key's index. Only these
-//! numbers go through the passes of the sort. Then each key is moved once, with its value, to its final slot:
+//! A number has a prefix of a key, which distinguishes it from most others, and the key's index. The passes of the sort
+//! move only numbers. Then each key is moved once, with its value, to its final slot:
 //!
 //! ```text
 //!   run             27a 15b 11c 26d 12e 38f
@@ -9,8 +9,8 @@
 //!   sorted          15b 11c 12e 27a 26d 38f
 //! ```
 //!
-//! The numbers and their scratch memory stay in the cache. The run is read sequentially and the result is written
-//! sequentially, once each, so both may come from memory.
+//! The numbers and their scratch memory stay in the cache. The first read of the run is sequential and brings it to the
+//! cache, where the gather reads it again. The result is written sequentially, once. So both may be in memory at first.
 
 use super::run::{Run, RunMut};
 use super::scratch::Scratch;
@@ -19,16 +19,16 @@ use crate::key::sealed::Bits;
 use crate::{Key, SortOrder};
 use std::ops::RangeInclusive;
 
-/// Values of a digit. There is one list to write for each, instead of one of keys and one of values, so there may be
-/// more of them than in a sort that moves pairs.
+/// The number of values of a digit. A pass over numbers writes one list per value, and a pass over pairs writes two, so
+/// numbers may have digits of more values.
 const RADIX: usize = 1 << 10;
-/// Digits of a prefix: enough to distinguish the greatest number of keys.
+/// The number of digits of a prefix. They distinguish the keys of the longest run.
 const DIGITS: usize = 2;
-/// Numbers of keys that justify the radix and whose numbers fit the cache: they take at most 1 MiB.
+/// Lengths of runs that are worth this radix, with numbers that fit the cache: at most 1 MiB with their scratch memory.
 const KEYS: RangeInclusive<usize> = 1 << 10..=1 << 16;
-/// Numbers of keys of which vectors sort the numbers.
+/// Lengths of runs that vectors sort by numbers.
 pub(super) const VECTOR_KEYS: RangeInclusive<usize> = 1 << 11..=1 << 18;
-/// Keys that are read before their values are prefetched.
+/// The number of keys of a block. The values of a block are prefetched.
 const PREFETCH_KEYS: usize = 8;
 
 /// The prefix of a key, followed by the key's index.
@@ -39,28 +39,28 @@ pub(super) type Digit = digit::Digit<RADIX>;
 #[derive(Default)]
 pub(super) struct Workspace {
     numbers: Option<Scratch<PrefixIndex>>,
-    /// Room for the numbers once more, for passes.
+    /// Scratch memory for passes, with the length of the numbers.
     scratch: Option<Scratch<PrefixIndex>>,
 }
 
 impl Workspace {
-    /// Whether there is memory for the numbers of `count` keys, and for as many once more if there are passes.
+    /// Whether there is memory for the numbers of `count` keys, and for the scratch memory of passes if `has_passes`.
     pub fn has_memory(&mut self, count: usize, has_passes: bool) -> bool {
         has_memory(&mut self.numbers, count) && (!has_passes || has_memory(&mut self.scratch, count))
     }
 }
 
-/// Whether `memory`, which grows if it has too few numbers, has `count` of them.
+/// Whether `memory` has `count` numbers. It grows if it has fewer.
 fn has_memory(memory: &mut Option<Scratch<PrefixIndex>>, count: usize) -> bool {
     if memory.as_ref().is_none_or(|memory| memory.len() < count) {
-        // The old memory goes first.
+        // The old memory is freed before the new memory is allocated.
         *memory = None;
         *memory = Scratch::zeroed(count).ok();
     }
     memory.is_some()
 }
 
-/// The first `count` numbers of `memory`, which has them.
+/// The first `count` numbers of `memory`. It has at least `count`.
 fn numbers_in(memory: &mut Option<Scratch<PrefixIndex>>, count: usize) -> &mut [PrefixIndex] {
     let memory = memory.as_mut().expect("the caller has asked whether there is memory");
     &mut memory[..count]
@@ -71,15 +71,15 @@ pub(super) fn can_sort<K, V>(keys: usize) -> bool {
     KEYS.contains(&keys) && size_of::<K>() + size_of::<V>() >= size_of::<PrefixIndex>()
 }
 
-/// Whether [`sort_by_vectors`] sorts keys of type `K` with values of type `V`, in numbers that are [`VECTOR_KEYS`].
+/// Whether [`sort_by_vectors`] supports keys of type `K` with values of type `V`, for lengths in [`VECTOR_KEYS`].
 pub(super) fn has_vectors<K, V>() -> bool {
     size_of::<V>() > 0
         && size_of::<K>() <= size_of::<PrefixIndex>()
         && vector::can_sort::<PrefixIndex>(*VECTOR_KEYS.end(), || PrefixIndex::MAX)
 }
 
-/// What [`sort`] does, with vectors in place of passes, for types for which [`has_vectors`] is true. `workspace` has
-/// memory for the numbers.
+/// [`sort`], with vectors in place of passes. [`has_vectors`] is true for the types. `workspace` has memory for the
+/// numbers.
 pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     run: Run<K, V>,
     mut sorted: RunMut<K, V>,
@@ -91,7 +91,7 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     let last = Digit::after(rest);
     let numbers = numbers_in(&mut workspace.numbers, run.keys.len());
     for (i, (number, key)) in numbers.iter_mut().zip(run.keys).enumerate() {
-        // Bits that are the same in all keys may be lost.
+        // The shift may drop leading bits, which are the same in all keys.
         *number = (last.prefix(*key).low() << index_bits | i) as PrefixIndex;
     }
     vector::sort(SortOrder::Ascending, numbers);
@@ -99,7 +99,7 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     if rest > 0 {
         sorted.gather(run, numbers.iter().map(|number| index(*number)));
     } else {
-        // The numbers have all that keys differ in.
+        // The numbers contain all bits that differ between keys.
         let differing = differing.low();
         let same = run.keys[0].to_ordered().low() & !differing;
         let values = &run.values[..run.keys.len()];
@@ -112,8 +112,8 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     last
 }
 
-/// Sorts `run`, for whose length [`can_sort`] is true, into `sorted`, up to the end of the digit that it returns. All
-/// keys have the same bits except for those in `differing`. `workspace` has memory for the numbers and for passes.
+/// Sorts `run` into `sorted`, up to the end of the digit that it returns. [`can_sort`] is true for the length of `run`.
+/// Keys differ only in the bits `differing`. `workspace` has memory for the numbers and for passes.
 pub(super) fn sort<K: Key, V: Copy>(
     run: Run<K, V>,
     mut sorted: RunMut<K, V>,
@@ -138,10 +138,11 @@ pub(super) fn sort<K: Key, V: Copy>(
     last
 }
 
-/// Asks the processor to load the first of `values` into the cache.
+/// Prefetches the cache line of the first of `values`.
 fn prefetch<V>(values: &[V]) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect on the program's state, whatever the address is.
+    // SAFETY: a prefetch does not fault at any address and does not change the program's state. Every x86-64 processor
+    // has SSE.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast())

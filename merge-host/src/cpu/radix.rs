@@ -1,21 +1,20 @@
 //! Radix sort of one run on one thread.
 //!
-//! Keys that fit the cache are sorted by passes over all of them from the least significant digit to the most
-//! significant ([`lsd`]). The digits are the first ones in which keys differ, as many as distinguish most keys; where
-//! the order is still wrong afterwards, the keys that have these digits in common are sorted by the remaining bits:
+//! LSD passes sort keys that fit the cache: passes over all keys from the least significant digit to the most
+//! significant ([`lsd`]). The digits begin at the most significant differing bit, and their number suffices to
+//! distinguish most keys. If the result is not in order, keys with equal digits are sorted by the remaining bits:
 //!
 //! ```text
 //!   keys    27 15 11 26 12 38   ─ first digit ─►   15 11 12│27 26│38
 //!                               ─ keys with the same first digit that are out of order ─►   11 12 15│26 27│38
 //! ```
 //!
-//! More keys are divided by the most significant digit in which keys differ (MSD), and the keys of each digit are
-//! sorted separately. Very few keys are compared, because scanning the counts of all values of a digit would take
-//! longer.
+//! More keys are divided by the most significant differing digit (MSD), and each bucket is sorted separately. Very few
+//! keys are compared, because a scan of a digit's histogram would take longer.
 //!
-//! Large key-value pairs that are to be moved to other memory are moved only once: see [`prefix_index`].
+//! Large key-value pairs that go to other memory are moved only once: see [`prefix_index`].
 //!
-//! Some ways to sort need a little memory besides the scratch memory. Where there is none, another way is taken.
+//! Some ways to sort need a little memory in addition to the scratch memory. If there is none, another way is taken.
 
 use super::buckets;
 use super::digit::{self, Counts};
@@ -28,27 +27,28 @@ use super::vector;
 use crate::sorted::first_unsorted_in_block;
 use crate::{Key, SortOrder};
 
-/// Values of a digit.
+/// The number of values of a digit.
 const RADIX: usize = 1 << 8;
-/// Values of a digit where two of them take the place of three others.
+/// The number of values of a wide digit. Two wide digits replace three others.
 const WIDE_RADIX: usize = 1 << 10;
-/// Keys that are read to find out whether wide digits distinguish them, and how many different digits they have at
-/// least if so. Of uniform keys there are 227, and 150 of floats in [0, 1).
+/// The number of keys to sample for wide digits, and the least number of distinct digits in the sample that is worth
+/// them. A sample of uniform keys has 227 distinct digits, and a sample of floats in [0, 1) has 150.
 const SAMPLE: usize = 1 << 8;
 const DIFFERENT: usize = 200;
-/// The greatest number of passes: they distinguish as many keys as fit the cache.
+/// The greatest number of passes. Three digits distinguish the keys that fit the cache.
 const MAX_PASSES: usize = 3;
-/// Keys for each pass that are worth scanning the counts of all values of a digit.
+/// The least number of keys for each pass that is worth a scan of its histogram.
 const KEYS_PER_PASS: usize = 48;
-/// Keys that are sorted by insertion.
+/// The greatest number of keys that insertion sorts.
 const INSERTION_KEYS: usize = 8;
-/// Keys for each value of the most significant digit: enough to be sorted by passes of their own.
+/// The number of keys for each value of the most significant digit. A bucket of this size is worth passes of its own.
 const KEYS_PER_BUCKET: usize = 1 << 10;
 /// Bytes of keys and values that fit a core's caches together with the scratch memory.
 const CACHED_BYTES: usize = 1 << 21;
 
-/// Buckets of about as many keys, and how many keys these have at least, as a rule: where vectors sort numbers, a
-/// core's caches hold what goes to so few. How many keys are read to find out where buckets end.
+/// For the bucket sort of pairs, where vectors sort numbers: the greatest number of buckets, the number of keys for
+/// each bucket, and the number of keys to sample for the bounds of the buckets. A core's caches hold the lines that a
+/// scatter to 32 buckets writes.
 const EVEN_BUCKETS: usize = 1 << 5;
 const KEYS_PER_EVEN_BUCKET: usize = 1 << 14;
 const BUCKETS_SAMPLE: usize = 1 << 10;
@@ -72,8 +72,8 @@ impl<K: Key> Workspace<K> {
     }
 }
 
-/// Sorts `run`. The result is in `scratch`, which has the same length, if `to_scratch`, and otherwise in `run`; the
-/// contents of the other are unspecified. All keys have the same bits except for those in `may_differ`, if it is given.
+/// Sorts `run`. The result is in `scratch`, which has the same length, if `to_scratch`, and otherwise in `run`. The
+/// contents of the other array are unspecified. If `may_differ` is given, keys differ only in these bits.
 pub(super) fn sort<K: Key, V: Copy>(
     run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -90,7 +90,7 @@ pub(super) fn sort<K: Key, V: Copy>(
     }
 }
 
-/// [`sort`] without a test whether `run` is sorted.
+/// [`sort`] without the check whether `run` is sorted.
 fn sort_unsorted<K: Key, V: Copy>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -101,8 +101,8 @@ fn sort_unsorted<K: Key, V: Copy>(
     let Some(first) = run.keys.first() else { return };
     let keys = run.keys.len();
     let is_cached = keys * (size_of::<K>() + size_of::<V>()) <= CACHED_BYTES;
-    // Scanning all keys for the bits that differ takes a fifth of a pass. Without it there may be passes that move
-    // nothing, each of which is a scan, too.
+    // A scan for the differing bits takes a fifth of a pass. Without the scan some passes may move nothing, and such a
+    // pass costs a scan, too.
     let differing = may_differ.filter(|_| is_cached).unwrap_or_else(|| digit::differing(*first, &*run.keys));
     let bits = digit::significant(differing).min(digit::distinguishing_bits(keys));
     let passes = Digit::in_bits(bits).min(MAX_PASSES);
@@ -139,7 +139,7 @@ fn sort_unsorted<K: Key, V: Copy>(
         && keys > *prefix_index::VECTOR_KEYS.end()
         && bucket_sort(&mut run, &mut scratch, to_scratch, differing, workspace)
     {
-        // Its buckets are sorted.
+        // The buckets are sorted.
     } else if is_cached && passes == MAX_PASSES && bits <= 2 * WIDE_RADIX.ilog2() && is_even(run.keys, differing) {
         lsd_sort::<_, _, WIDE_RADIX>(run, scratch, to_scratch, WideDigit::last_of(2, differing), 2, workspace);
     } else if is_cached {
@@ -149,15 +149,15 @@ fn sort_unsorted<K: Key, V: Copy>(
     }
 }
 
-/// Whether two wide digits distinguish most keys, as far as a sample tells. Those of floats do not: they begin with
-/// exponents, of which few are frequent.
+/// Whether two wide digits distinguish most keys, judged by a sample. The digits of floats do not: floats begin with
+/// exponents, and only a few exponents are frequent.
 fn is_even<K: Key>(keys: &[K], differing: K::Bits) -> bool {
     let (digit, mut occurs) = (WideDigit::last_of(1, differing), [false; WIDE_RADIX]);
     keys.iter().step_by(keys.len().div_ceil(SAMPLE)).for_each(|key| occurs[digit.of(*key)] = true);
     occurs.iter().filter(|occurs| **occurs).count() >= DIFFERENT
 }
 
-/// Sorts by `passes` digits, of which `last` is the least significant, and then by the bits after `last`.
+/// Sorts by the digit `last` and the `passes - 1` digits before it, and then by the bits after `last`.
 fn lsd_sort<K: Key, V: Copy, const RADIX: usize>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -177,7 +177,7 @@ fn lsd_sort<K: Key, V: Copy, const RADIX: usize>(
     sort_after(last, sorted, scratch, workspace);
 }
 
-/// Sorts keys that are sorted up to the end of `digit` by the bits after it.
+/// Sorts keys by the bits after `digit`. They are sorted up to its end.
 fn sort_after<K: Key, V: Copy, const RADIX: usize>(
     digit: digit::Digit<RADIX>,
     mut run: RunMut<K, V>,
@@ -215,7 +215,7 @@ fn insertion_sort<K: Key, V: Copy>(run: RunMut<K, V>) {
     }
 }
 
-/// Divides the keys by `digit`, and sorts the keys of each of its values by the bits after it.
+/// Divides the keys by `digit`, and sorts each bucket by the bits after the digit.
 fn msd_sort<K: Key, V: Copy>(
     run: RunMut<K, V>,
     scratch: RunMut<K, V>,
@@ -228,9 +228,8 @@ fn msd_sort<K: Key, V: Copy>(
     sort_buckets(run, scratch, to_scratch, |key| digit.of(key), &mut counts, Some(digit.bits_after()), workspace);
 }
 
-/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if
-/// many keys are equal, or if there is no memory for a sample. All keys have the same bits except for those in
-/// `differing`.
+/// Divides the keys into buckets of about the same number of keys, and sorts each bucket. Keys differ only in the bits
+/// `differing`. Returns `false`, and has moved nothing, if many keys are equal or if there is no memory for a sample.
 fn bucket_sort<K: Key, V: Copy>(
     run: &mut RunMut<K, V>,
     scratch: &mut RunMut<K, V>,
@@ -242,7 +241,7 @@ fn bucket_sort<K: Key, V: Copy>(
     let count = (keys / KEYS_PER_EVEN_BUCKET).clamp(2, EVEN_BUCKETS);
     let sample = run.keys.iter().step_by(keys.div_ceil(BUCKETS_SAMPLE)).copied();
     let Ok(mut sample) = memory::collected(sample) else { return false };
-    // Its digit takes half of the time of finding a key's bucket.
+    // A digit of a key takes half the time of a lookup of its bucket.
     let digit = Digit::first(differing, count);
     let mut counts = [0; RADIX];
     digit.count(&sample, &mut counts);
@@ -263,8 +262,8 @@ fn bucket_sort<K: Key, V: Copy>(
     true
 }
 
-/// Moves the keys of `run` to buckets in `scratch`, and sorts each bucket as [`sort`] does. `counts` has the number of
-/// keys of each bucket.
+/// Scatters the keys of `run` to buckets in `scratch`, and sorts each bucket as [`sort`] does. `counts` is the
+/// histogram of the buckets.
 fn sort_buckets<K: Key, V: Copy, const RADIX: usize>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -327,7 +326,7 @@ mod tests {
                     let mask = u64::MAX >> (64 - bits) << shift;
                     check(length, |_| next() & mask | 5 << 40, |i| i as u64, &mut of_u64);
                 }
-                // The first bits distinguish few of them.
+                // The leading bits distinguish only a few keys.
                 check(length, |_| (next() % 7) << 60 | next() >> 50, |i| i as u32, &mut of_u64);
                 check(length, |i| (i / 100) as u64, |i| [i as u8; 3], &mut of_u64);
                 check(length, |_| next(), |_| (), &mut of_u64);

@@ -1,12 +1,12 @@
-//! A run of key-value pairs, or of keys alone, which are keys with the value `()`.
+//! A run of key-value pairs. Keys without values are pairs with the value `()`.
 //!
-//! The values of keys alone take no memory and no time, so one function handles both.
+//! A value `()` takes no memory and no time, so one function handles both.
 
 use crate::Key;
 use kernels_gpu::sequence::Sequence;
 use std::ops::Range;
 
-/// Keys alone, for the kernels' searches and merges.
+/// Keys as a sequence for the kernels' searches and merges.
 #[derive(Clone, Copy)]
 pub(super) struct Keys<'a, K>(pub &'a [K]);
 
@@ -39,7 +39,7 @@ pub struct RunMut<'a, K, V> {
 }
 
 impl<'a, K> Run<'a, K, ()> {
-    /// Keys alone.
+    /// A run of keys without values.
     #[inline(always)]
     pub fn of_keys(keys: &'a [K]) -> Self {
         Run { keys, values: &[(); usize::MAX][..keys.len()] }
@@ -47,7 +47,7 @@ impl<'a, K> Run<'a, K, ()> {
 }
 
 impl<'a, K, V> Run<'a, K, V> {
-    /// Keys, and the same number of values.
+    /// A run of keys and the same number of values.
     pub fn new((keys, values): (&'a [K], &'a [V])) -> Self {
         Run { keys, values }
     }
@@ -76,10 +76,10 @@ impl<'a, K: Key, V> RunMut<'a, K, V> {
 }
 
 impl<'a, K> RunMut<'a, K, ()> {
-    /// Keys alone.
+    /// Slots for keys without values.
     #[inline(always)]
     pub fn of_keys(keys: &'a mut [K]) -> Self {
-        // Values of size 0 have no memory that could leak.
+        // A vector of elements without a size has no memory to leak.
         let values = vec![(); keys.len()].leak();
         RunMut { keys, values }
     }
@@ -113,14 +113,14 @@ impl<'a, K, V> RunMut<'a, K, V> {
         self.values.copy_from_slice(from.values);
     }
 
-    /// Copies the keys with the given indices in `from`, in that order, with their values.
+    /// Copies the keys of `from` at the given indices, in the order of the indices, with their values.
     #[inline(always)]
     pub fn gather(&mut self, from: Run<K, V>, mut indices: impl Iterator<Item = usize>)
     where
         K: Copy,
         V: Copy,
     {
-        // The equal lengths let the compiler check the index of a key and of its value at once.
+        // The equal lengths let the compiler check the index of a key and of its value together.
         let from_values = &from.values[..from.keys.len()];
         let values = &mut self.values[..self.keys.len()];
         for (i, key) in self.keys.iter_mut().enumerate() {
@@ -137,7 +137,7 @@ impl<'a, K, V> RunMut<'a, K, V> {
         (RunMut { keys, values }, RunMut { keys: keys_after, values: values_after })
     }
 
-    /// Parts of `length` keys, of which the last may be shorter.
+    /// Parts of `length` keys; the last may be shorter.
     pub fn chunks(&mut self, length: usize) -> impl Iterator<Item = RunMut<'_, K, V>> {
         self.keys.chunks_mut(length).zip(self.values.chunks_mut(length)).map(RunMut::new)
     }

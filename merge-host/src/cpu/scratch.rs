@@ -1,8 +1,7 @@
 //! Scratch memory that is kept for later calls.
 //!
-//! The system zeroes each page of memory that it provides, when it is first written, which takes longer than it takes
-//! to sort what fits there. Therefore some memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the
-//! whole process.
+//! The system zeroes each page of memory at the first write. That takes longer than a sort of the keys on the page.
+//! Therefore memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the whole process.
 
 use super::memory::{check_headroom_after, out_of_memory, prefer_huge_pages};
 use crate::{Error, allocation};
@@ -13,13 +12,13 @@ use std::mem::{ManuallyDrop, MaybeUninit, take};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are kept, at most.
+/// The greatest number of bytes that are kept.
 const MOST_KEPT: usize = 64 << 20;
 
-/// What memory is made of: aligned for keys, and for most values.
+/// The unit of memory, aligned for keys and for most values.
 type Block = MaybeUninit<u128>;
 
-/// Memory that is kept, and that no call uses.
+/// Kept memory that no call uses at present.
 struct Kept(Vec<Vec<Block>>);
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept(vec![]));
@@ -28,23 +27,23 @@ fn kept() -> MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the memory that is kept back to the system.
+/// Returns the kept memory to the system.
 pub(crate) fn release() {
     let memory = take(&mut kept().0);
-    // After the lock.
+    // The lock is released before the memory is freed.
     drop(memory);
 }
 
 impl Kept {
-    /// The least memory that has so many blocks, or else the greatest of those that have fewer, which is to be
-    /// replaced: so no more are kept than are in use at once.
+    /// Takes the smallest memory of at least `blocks` blocks. If there is none, takes the largest, which the caller
+    /// replaces. So no more memory is kept than was in use at once.
     fn take(&mut self, blocks: usize) -> Option<Vec<Block>> {
         let order = |memory: &Vec<Block>| (memory.capacity() < blocks, memory.capacity().abs_diff(blocks));
         let best = (0..self.0.len()).min_by_key(|&i| order(&self.0[i]))?;
         Some(self.0.swap_remove(best))
     }
 
-    /// Keeps `memory`, unless it is too much with all others: then it is given back.
+    /// Keeps `memory`, or returns it if the kept memory would exceed [`MOST_KEPT`].
     fn put(&mut self, memory: Vec<Block>) -> Option<Vec<Block>> {
         let bytes = |memory: &Vec<Block>| memory.capacity() * size_of::<Block>();
         if self.0.iter().chain([&memory]).map(bytes).sum::<usize>() > MOST_KEPT {
@@ -61,7 +60,7 @@ impl Kept {
     }
 }
 
-/// Memory for some values of type `T`, whose contents are unspecified.
+/// Memory for `count` values of type `T`. The contents are unspecified.
 pub(crate) struct Scratch<T> {
     blocks: Vec<Block>,
     count: usize,
@@ -84,12 +83,12 @@ impl<T> Scratch<T> {
 }
 
 impl<T: Zeroable> Scratch<T> {
-    /// `count` zeros.
+    /// Memory for `count` values of zero bits.
     pub fn zeroed(count: usize) -> Result<Self, Error> {
         let blocks = blocks_for::<T>(count)?;
         if let Some(mut kept) = take_kept(blocks) {
             let memory = kept.as_mut_ptr();
-            // SAFETY: there is capacity for so many blocks.
+            // SAFETY: `take_kept` returns only memory with a capacity of at least `blocks` blocks.
             unsafe { memory.write_bytes(0, blocks) };
             return Ok(Self { blocks: kept, count, of: PhantomData });
         }
@@ -97,20 +96,21 @@ impl<T: Zeroable> Scratch<T> {
         prefer_huge_pages(&zeros);
         check_headroom_after(&zeros)?;
         let mut zeros = ManuallyDrop::new(zeros);
-        // SAFETY: blocks have the layout of these numbers, of which the vector owns so many.
+        // SAFETY: `Block` has the layout of `u128`, so pointer and capacity are valid for a vector of blocks. `zeros`
+        // is never dropped, so the new vector is the only owner.
         let blocks = unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast(), 0, zeros.capacity()) };
         Ok(Self { blocks, count, of: PhantomData })
     }
 }
 
-/// Blocks for `count` values, wherever the first aligned one is.
+/// The number of blocks that hold `count` values at any address of the first block.
 fn blocks_for<T>(count: usize) -> Result<usize, Error> {
     let before = const { align_of::<T>().saturating_sub(align_of::<Block>()) };
     let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(before));
     Ok(bytes.ok_or_else(|| out_of_memory::<T>(count))?.div_ceil(size_of::<Block>()))
 }
 
-/// Memory of so many blocks, if there is some that is kept.
+/// Kept memory of at least `blocks` blocks, if there is any.
 fn take_kept(blocks: usize) -> Option<Vec<Block>> {
     if blocks == 0 {
         return None;
@@ -122,13 +122,13 @@ fn take_kept(blocks: usize) -> Option<Vec<Block>> {
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let too_much = kept().put(take(&mut self.blocks));
-        // After the lock.
+        // The lock is released before the memory is freed.
         drop(too_much);
     }
 }
 
 impl<T> Scratch<T> {
-    /// How many bytes the first value is behind the first block.
+    /// The offset of the first value from the first block, in bytes.
     fn offset(&self) -> usize {
         self.blocks.as_ptr().addr().next_multiple_of(align_of::<T>()) - self.blocks.as_ptr().addr()
     }
@@ -138,8 +138,8 @@ impl<T> Deref for Scratch<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: from that offset on there is capacity for `count` values. They are initialised: by zeros, or because
-        // they need not be.
+        // SAFETY: blocks are aligned themselves, so the offset is at most the `before` bytes that `blocks_for` has
+        // added. So `count` values fit behind it. `zeroed` has initialised them, or `T` is a `MaybeUninit`.
         unsafe { std::slice::from_raw_parts(self.blocks.as_ptr().byte_add(self.offset()).cast(), self.count) }
     }
 }
@@ -147,7 +147,8 @@ impl<T> Deref for Scratch<T> {
 impl<T> DerefMut for Scratch<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         let offset = self.offset();
-        // SAFETY: as above.
+        // SAFETY: `count` values fit behind the offset and are initialised, for the reasons in `deref`. `self` is
+        // borrowed exclusively, so nothing else refers to them.
         unsafe { std::slice::from_raw_parts_mut(self.blocks.as_mut_ptr().byte_add(offset).cast(), self.count) }
     }
 }

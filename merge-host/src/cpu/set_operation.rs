@@ -1,23 +1,23 @@
-//! Set operations: the input is divided into blocks between groups of partners, whose results are counted, then
-//! written.
+//! Set operations: the input is divided into blocks that keep partners together. The results of the blocks are counted,
+//! then written.
 //!
-//! A key of A and an equal key of B are partners. A step examines the first key of each array: they are partners, or
-//! the lesser of them has no partner. The operations differ only in which of these keys they keep.
+//! A key of A and an equal key of B are partners. A step examines the first key of each array. Either they are
+//! partners, or the lesser key has no partner. The operations differ only in the keys that they keep.
 //!
 //! For several threads the path of a merge is divided into blocks of one length. A boundary inside a group of equal
-//! keys is moved to where as many keys of A as of B precede it, so partners belong to the same block, however large the
-//! group is:
+//! keys is moved to where equally many keys of A and of B in the group precede it. So partners belong to the same
+//! block, however large the group is:
 //!
 //! ```text
-//!   A  1 2 2 2 2|2 2 5       the boundary in a merge, after 7 keys: all 2s of A precede those of B
+//!   A  1 2 2 2 2|2 2 5       the boundary in a merge, after 7 keys: A's 2s precede B's
 //!   B  1|2 2 4
 //!
-//!   A  1 2 2|2 2 2 2 5       where it is moved: two pairs of partners before it
+//!   A  1 2 2|2 2 2 2 5       the moved boundary: two pairs of partners before it
 //!   B  1 2 2|4
 //! ```
 //!
-//! One pass counts the partners of each block. This gives the number of keys that it keeps and, summed up, the index of
-//! its first key in the output. The second pass writes them.
+//! The first pass counts the partners of each block, which gives the number of keys that the block keeps. A prefix sum
+//! gives the output index of each block. The second pass writes the keys.
 
 use super::memory::{self, out_of_memory};
 use super::run::Keys;
@@ -28,7 +28,7 @@ use std::mem::MaybeUninit;
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const BLOCKS_PER_THREAD: usize = 4;
-/// Steps whose keys are collected before they are copied to the output.
+/// The number of steps that fill a buffer before it is copied to the output.
 const STEPS: usize = 512;
 
 /// Replaces the contents of `out` by the result.
@@ -48,7 +48,8 @@ pub(crate) fn set_operation<K: Key>(
     let mut slots = &mut out.spare_capacity_mut()[..total];
     let slots = counts.iter().map(|&count| slots.split_off_mut(..count).expect("the counts add up to `total`"));
     parallel::for_each_on(threads, blocks.into_iter().zip(slots), |((a, b), slots)| write(kept, a, b, slots));
-    // SAFETY: the slots of all blocks together are the first `total` ones, and `write` has filled each, or panicked.
+    // SAFETY: `out` has capacity for `total` keys. The blocks' slots are disjoint and cover the first `total` slots,
+    // and `write` has filled all slots of its block, or panicked.
     unsafe { out.set_len(total) };
     Ok(())
 }
@@ -57,7 +58,7 @@ pub(crate) fn set_operation<K: Key>(
 type Block<'a, K> = (&'a [K], &'a [K]);
 
 /// Divides `a` and `b` into `count` blocks such that partners belong to the same block. Every key belongs to a block,
-/// also if `a` or `b` is not ascending.
+/// even if `a` or `b` is not ascending.
 fn blocks<'a, K: Key>(a: &'a [K], b: &'a [K], count: usize) -> Result<Vec<Block<'a, K>>, Error> {
     let (m, n) = (a.len(), b.len());
     let rank = |p| ((m + n) as u128 * p as u128 / count as u128) as usize;
@@ -73,19 +74,19 @@ fn blocks<'a, K: Key>(a: &'a [K], b: &'a [K], count: usize) -> Result<Vec<Block<
     memory::collected(boundaries.map(block))
 }
 
-/// Where to divide `a` and `b` such that about `k` keys precede the boundary, and partners are on the same side of it.
+/// A boundary in `a` and `b` with about `k` keys before it and partners on the same side.
 fn boundary<K: Key>(a: &[K], b: &[K], k: usize) -> (usize, usize) {
     let i = co_rank(k, Keys(a), Keys(b));
     let next = [a.get(i), b.get(k - i)].into_iter().flatten().map(|key| key.to_ordered()).min();
     let Some(next) = next else { return (a.len(), b.len()) };
-    // The beginning and the length of the next key's group.
+    // The beginning and the length of the group of `next`.
     let group = |keys: &[K]| {
         let begin = keys.partition_point(|key| key.to_ordered() < next);
         (begin, keys[begin..].partition_point(|key| key.to_ordered() == next))
     };
     let ((a_begin, a_count), (b_begin, b_count)) = (group(a), group(b));
     let before = k.saturating_sub(a_begin + b_begin);
-    // As many pairs as fit. Keys without a partner follow the last pair.
+    // The number of pairs that fit before the boundary. Keys without a partner follow the last pair.
     let all_pairs = a_count.min(b_count);
     let pairs = all_pairs.min(before / 2);
     let alone = if pairs == all_pairs { before - 2 * pairs } else { 0 };
@@ -105,11 +106,11 @@ fn partners<K: Key>(a: &[K], b: &[K]) -> usize {
     partners
 }
 
-/// Writes the kept keys to `out`, whose length is their number.
+/// Writes the kept keys to `out`, which has one slot for each.
 fn write<K: Key>(kept: Kept, mut a: &[K], mut b: &[K], mut out: &mut [MaybeUninit<K>]) {
     let mut buffer = [K::zeroed(); STEPS];
     loop {
-        // A step takes at most one key of each, so this number of steps cannot exhaust one of them.
+        // A step takes at most one key of each array, so this number of steps cannot exhaust an array.
         let steps = a.len().min(b.len()).min(STEPS);
         if steps == 0 {
             break;
@@ -118,7 +119,7 @@ fn write<K: Key>(kept: Kept, mut a: &[K], mut b: &[K], mut out: &mut [MaybeUnini
         for _ in 0..steps {
             let (x, y) = (a[i].to_ordered(), b[j].to_ordered());
             let (from_a, from_b) = (x <= y, y <= x);
-            // The next key overwrites this one if it is not kept.
+            // The next key overwrites a key that is not kept.
             buffer[filled] = K::from_ordered(x.min(y));
             // A branch would be mispredicted every second time.
             let keep = (kept.a_alone & !from_b) | (kept.partners & from_a & from_b) | (kept.b_alone & !from_a);
@@ -138,7 +139,7 @@ fn write<K: Key>(kept: Kept, mut a: &[K], mut b: &[K], mut out: &mut [MaybeUnini
     assert!(out.is_empty(), "fewer keys are kept than were counted");
 }
 
-/// Copies `keys` to the front of `out`, and removes these slots from it.
+/// Copies `keys` to the first slots of `out`, and removes these slots from it.
 fn append<K: Copy>(out: &mut &mut [MaybeUninit<K>], keys: &[K]) {
     let slots = out.split_off_mut(..keys.len()).expect("no more keys are kept than were counted");
     slots.write_copy_of_slice(keys);

@@ -1,7 +1,6 @@
 //! Choice of the method that sorts keys.
 //!
-//! Keys are encoded as bits, unsigned integers that are in the order of the keys, or in the opposite order for a
-//! descending sort.
+//! Keys are encoded as unsigned integers that have the order of the keys, or the opposite order for a descending sort.
 //!
 //! ```text
 //!   keys  -3 1 2   ─ encode ─►  2^31 - 3   2^31 + 1   2^31 + 2   ─ sort, decode ─►  -3 1 2
@@ -17,9 +16,10 @@ use crate::{Error, Key, SortOrder};
 use bytemuck::Zeroable;
 use std::any::TypeId;
 
-/// Up to this number of keys, comparisons are faster than radix passes, and need no scratch memory on the heap.
+/// The greatest number of keys that are sorted by comparisons: they are faster than radix passes, and need no scratch
+/// memory on the heap.
 const MAX_COMPARED_KEYS: usize = 1 << 10;
-/// Keys that a thread encodes at once.
+/// The number of keys of a block that a thread encodes.
 const ENCODE_BLOCK: usize = 1 << 14;
 
 /// Sorts keys, with their values if these have any bytes. Stable.
@@ -58,8 +58,8 @@ fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result
     Ok(())
 }
 
-/// Encodes `keys`, calls `sort`, which sorts their bits in ascending order, and decodes these. What sorts need not know
-/// types but for their widths, and floats take the time of integers. Does nothing where keys are in order.
+/// Encodes `keys`, sorts their bits by `sort`, which sorts in ascending order, and decodes them. So a sort is compiled
+/// for each width and not for each type, and floats take the time of integers. Does nothing if keys are in order.
 pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K::Bits])) {
     if order == SortOrder::Ascending && TypeId::of::<K>() == TypeId::of::<K::Bits>() {
         return sort(bytemuck::cast_slice_mut(keys));
@@ -72,13 +72,13 @@ pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize,
     replace_each(keys, threads, |bits| K::from_ordered(order.applied_to(bytemuck::cast(bits))));
 }
 
-/// Replaces each of `keys` by what `of` it is.
+/// Replaces each key by the result of `of`.
 fn replace_each<K: Key>(keys: &mut [K], threads: usize, of: impl Fn(K) -> K + Sync) {
     for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| keys.iter_mut().for_each(|key| *key = of(*key)));
 }
 
-/// Whether `keys` are in order, as far as that is found out without encoding them: on several threads descending ones
-/// are encoded first. The scan ends early unless keys are in order, or nearly so.
+/// Whether `keys` are in order, as far as a scan without encoding tells. On several threads descending keys are not
+/// scanned, because the sort scans the encoded keys. The scan ends early unless keys are in order or nearly sorted.
 fn is_sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> bool {
     match order {
         SortOrder::Ascending => first_unsorted_on(threads, keys).is_none(),

@@ -1,22 +1,22 @@
-//! Stable sort of elements of any type by a comparison: each thread sorts a run, and all threads merge the runs, in
+//! Stable sort of elements of any type by a comparison: each thread sorts a run, and all threads merge the runs in
 //! rounds.
 //!
 //! ```text
 //!   items    │ 5 2 7 │ 3 9 1 │ 8 4 6 │ 2 2 0 │
-//!   items    │ 2 5 7 │ 1 3 9 │ 4 6 8 │ 0 2 2 │     each run by a thread
+//!   items    │ 2 5 7 │ 1 3 9 │ 4 6 8 │ 0 2 2 │     one thread sorts each run
 //!   scratch  │ 1 2 3 5 7 9   │ 0 2 2 4 6 8   │     pairs of runs merged, in blocks of one length
 //!   items    │ 0 1 2 2 2 3 4 5 6 7 8 9       │
 //! ```
 //!
-//! A round copies the bits of elements and leaves those that it reads, which count until the round ends. So a
-//! comparison that panics neither loses nor duplicates an element: the elements stay where they are, or are copied from
-//! the scratch memory back to `items`.
+//! A round copies the bits of elements and leaves the originals, which count until the round ends. So a comparison that
+//! panics does not lose or duplicate an element: the elements stay in `items`, or are copied back from the scratch
+//! memory.
 //!
-//! No element is compared by two threads at the same time, and none after its bits have been copied. Therefore elements
-//! need not be `Sync`, and a comparison may change what is in a `Cell` of an element.
+//! No two threads compare an element at the same time, and no element is compared after its bits have been copied.
+//! Therefore elements need not be `Sync`, and a comparison may change a `Cell` in an element.
 //!
-//! The standard library sorts the runs. It ends the program if it gets no scratch memory, so as much is asked for
-//! before, and given back just before it asks for it.
+//! The standard library sorts the runs. It aborts the program if it gets no scratch memory. So the same amount is
+//! allocated before, and freed just before the standard library allocates.
 
 use super::memory;
 use super::merge_by::merge_pairs_of_runs;
@@ -27,16 +27,17 @@ use std::cmp::Ordering;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
-/// Bytes up to which the standard library's stable sort takes scratch memory for all elements. Of more elements it
-/// takes some for half.
+/// The size in bytes up to which the standard library's stable sort allocates scratch memory for all elements. For more
+/// elements it allocates scratch memory for half.
 const MAX_FULL_SCRATCH: usize = 8_000_000;
-/// Bytes of scratch memory that it takes from the stack.
+/// Bytes of scratch memory that the standard library's sort has on the stack.
 const STACK_SCRATCH: usize = 4096;
-/// The least number of elements that it takes scratch memory for, and the greatest number that it sorts without any.
+/// The least number of elements that the standard library allocates scratch memory for, and the greatest number that it
+/// sorts without scratch memory.
 const MIN_SCRATCH: usize = 48;
 const MAX_INSERTED: usize = 20;
 
-/// As much memory as the standard library's stable sort of `len` elements allocates.
+/// Memory of the size that the standard library's stable sort allocates for `len` elements.
 fn scratch_of_std<T>(len: usize) -> Result<Vec<MaybeUninit<T>>, Error> {
     let full = MAX_FULL_SCRATCH.checked_div(size_of::<T>()).unwrap_or(0).min(len);
     let count = full.max(len - len / 2).max(MIN_SCRATCH);
@@ -46,7 +47,7 @@ fn scratch_of_std<T>(len: usize) -> Result<Vec<MaybeUninit<T>>, Error> {
 
 /// Sorts a run on the calling thread. `reserve` is the memory of [`scratch_of_std`].
 fn sort_run<T>(run: &mut [T], reserve: Vec<MaybeUninit<T>>, compare: &impl Fn(&T, &T) -> Ordering) {
-    // Otherwise the compiler leaves out an allocation that nothing uses.
+    // Without this the compiler removes the allocation, because nothing uses it.
     drop(black_box(reserve));
     run.sort_by(compare);
 }
@@ -76,7 +77,7 @@ pub(crate) fn sort_by<T: Send>(
     Ok(())
 }
 
-/// Merges the runs of `items`, which have `run` elements each, the last of them fewer.
+/// Merges the runs of `items`. Each run has `run` elements, and the last may have fewer.
 fn merge_runs<T: Send>(
     items: &mut [T],
     scratch: &mut [MaybeUninit<T>],
@@ -90,7 +91,8 @@ fn merge_runs<T: Send>(
         }
         merge_pairs_of_runs(items, scratch, run, is_less, threads);
         run *= 2;
-        // SAFETY: a round writes the bits of each element to one slot.
+        // SAFETY: `sort_by` has allocated `scratch` with the length of `items`. The merge has written the bits of each
+        // element to one slot of `scratch`, for any results of `is_less`.
         let mut moved = unsafe { CopyBack::new(items, scratch) };
         if run >= moved.elements().len() {
             return moved.copy(threads);
@@ -98,7 +100,7 @@ fn merge_runs<T: Send>(
         let (slots, elements) = moved.slots_and_elements();
         merge_pairs_of_runs(elements, slots, run, is_less, threads);
         run *= 2;
-        // SAFETY: as above.
+        // SAFETY: the merge has written the bits of each element of the scratch memory to one slot of `items`.
         unsafe { moved.arrived() };
     }
 }
@@ -116,7 +118,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    /// An element that owns memory and is neither `Copy` nor `Clone`, and not `Sync` either.
+    /// An element that owns memory and is not `Copy`, `Clone` or `Sync`.
     struct Element {
         key: Box<u32>,
         index: usize,
@@ -124,7 +126,7 @@ mod tests {
     }
 
     impl Element {
-        /// The key, which changes what the element owns.
+        /// The key. Reading it changes memory that the element owns.
         fn touched(&self) -> u32 {
             self.compared.set(Some(self.compared.take().map_or(String::new(), |text| text + ".")));
             *self.key
@@ -138,7 +140,7 @@ mod tests {
         (0..len).map(element).collect()
     }
 
-    /// Fails unless each of `len` elements is there once.
+    /// Fails unless each of `len` elements is present once.
     fn check_complete(elements: &[Element], len: usize, what: &str) {
         let mut indices: Vec<usize> = elements.iter().map(|element| element.index).collect();
         indices.sort();
@@ -146,7 +148,7 @@ mod tests {
         assert!(elements.iter().all(|element| *element.key < u32::MAX), "{what}");
     }
 
-    /// Lengths around every edge, of which Miri has time for few.
+    /// Lengths around every edge. Miri has time for a few only.
     fn lengths() -> Vec<usize> {
         if cfg!(miri) {
             vec![0, 1, 2, 3, 5, 33, 130]
@@ -247,7 +249,7 @@ mod tests {
                 let mut items = elements(len, 9, &mut random);
                 let count = AtomicUsize::new(seed as usize);
                 let any = |_: &Element, _: &Element| orders[count.fetch_add(0x9e37_79b9, Relaxed) / 77 % 3];
-                // It may panic.
+                // The sort may panic.
                 let _ = catch_unwind(AssertUnwindSafe(|| pool.install(|| sort_by(&mut items, &any, threads))));
                 check_complete(&items, len, &format!("{len} elements, {threads} threads, seed {seed}"));
                 for order in orders {
@@ -289,7 +291,7 @@ mod tests {
                     let is_less = |a: &Element, b: &Element| a.touched() < b.touched();
                     let merged = pool.install(|| merge_by(a, b, &is_less, threads)).unwrap();
                     assert!(merged.iter().map(|item| (*item.key, item.index)).eq(expected), "{what}");
-                    // The runs drop the elements once if a comparison panics.
+                    // If a comparison panics, the runs drop each element once.
                     let (a, b) = (run(m, 0, &mut random), run(n, m, &mut random));
                     let calls = AtomicUsize::new(0);
                     let most = random.random_range(0..=m + n);

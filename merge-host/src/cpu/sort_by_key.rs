@@ -1,4 +1,4 @@
-//! Sorts of elements of any type by ordered bits: the bits of all elements are extracted once and sorted with their
+//! Sorts of elements of any type by ordered bits. The bits of all elements are extracted once and sorted with their
 //! indices, and each element moves once, at the end.
 //!
 //! ```text
@@ -15,7 +15,7 @@ use crate::index::sealed::Sealed;
 use crate::sorted::first_unsorted_on;
 use crate::{Error, Index, SortKey, SortOrder, Word};
 
-/// Elements whose bits a thread extracts at once.
+/// The number of elements of a block: a thread extracts their bits.
 const BLOCK: usize = 1 << 12;
 /// The greatest number of elements that comparisons sort fastest.
 const MAX_COMPARED: usize = 100;
@@ -26,7 +26,7 @@ pub(crate) fn sort_by_key<T: Send, S: SortKey>(
     key: &(impl Fn(&T) -> S + Sync),
     threads: usize,
 ) -> Result<(), Error> {
-    // Each branch on a constant is compiled for the keys that take it.
+    // The conditions on constants let each key type be compiled with one branch only.
     if items.len() <= MAX_COMPARED || const { size_of::<T>() == 0 } {
         sort_by::sort_by(items, &|a: &T, b: &T| key(a).ordered_bits().cmp(&key(b).ordered_bits()), 1)
     } else if const { S::BITS <= u32::BITS } {
@@ -38,14 +38,14 @@ pub(crate) fn sort_by_key<T: Send, S: SortKey>(
     }
 }
 
-/// [`sort_by_key`] of keys whose bits fit a `W`.
+/// [`sort_by_key`] of keys with bits that fit a `W`.
 fn sort_by_word<W: Word, T: Send, S: SortKey>(
     items: &mut [T],
     key: &(impl Fn(&T) -> S + Sync),
     threads: usize,
 ) -> Result<(), Error> {
     let mut words = Scratch::<W>::zeroed(items.len())?;
-    // The elements are mutable so that they need not be `Sync`: each is lent to one thread.
+    // The elements are borrowed exclusively, each by one thread, so that they need not be `Sync`.
     for_each_block(RunMut { keys: &mut words, values: items }, BLOCK, threads, |_, block| {
         block.keys.iter_mut().zip(block.values).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
     });
@@ -67,9 +67,9 @@ fn permute_by_word<W: Word, I: Index, T: Send>(
 ) -> Result<(), Error> {
     let mut indices = Scratch::<I>::zeroed(items.len())?;
     sort_pairs::argsort(SortOrder::Ascending, &words, &mut indices, threads)?;
-    // The elements need memory next.
+    // The move of the elements needs memory next.
     drop(words);
-    // SAFETY: an argsort writes each index once.
+    // SAFETY: `argsort` has written a permutation: each index below `items.len()`, the length of `words`, once.
     unsafe { moved::permute(items, &indices, threads) }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn argsort_by_key<T: Sync, S: SortKey, I: Index>(
     }
 }
 
-/// [`argsort_by_key`] of keys whose bits fit a `W`.
+/// [`argsort_by_key`] of keys with bits that fit a `W`.
 fn argsort_by_word<W: Word, T: Sync, S: SortKey, I: Index>(
     items: &[T],
     key: &(impl Fn(&T) -> S + Sync),

@@ -1,6 +1,6 @@
 //! Sorts of key-value pairs, and of the indices of keys.
 //!
-//! Small values move together with their keys, pass by pass. Of large values the indices do, and each value is moved
+//! Small values move together with their keys, pass by pass. For large values the indices move, and each value is moved
 //! once at the end:
 //!
 //! ```text
@@ -20,18 +20,19 @@ use std::mem::MaybeUninit;
 
 /// The greatest size of a value that moves together with its key, in bytes.
 const MAX_MOVED_VALUE: usize = 16;
-/// Keys, indices or values that a thread copies at once.
+/// The number of keys, indices or values of a block that a thread copies.
 const COPY_BLOCK: usize = 1 << 14;
 
-/// Sorts keys with their values.
+/// Sorts `keys`, and `values` with them. Both have the same length.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(
     order: SortOrder,
     RunMut { keys, values }: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    // SAFETY: both sorts end with a permutation of the initialised values in `values`.
+    // SAFETY: both sorts write only copies of values to `values`. They read values from it, which are initialised, or
+    // from scratch memory that they have written.
     let values = unsafe { memory::as_uninit_mut(values) };
-    // A constant, so that the other way is not compiled.
+    // The condition is a constant, so only one way is compiled.
     if const { size_of::<V>() <= MAX_MOVED_VALUE } {
         sort_values(order, keys, values, threads)
     } else if keys.len() as u128 <= u32::COUNT {
@@ -63,7 +64,8 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
 ) -> Result<(), Error> {
     let (mut indices, mut sorted) = (Scratch::<I>::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
     fill_identity_on(threads, &mut indices);
-    // SAFETY: the sort ends with a permutation of the initialised indices in `indices`.
+    // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
+    // after it has written it.
     sort_values(order, keys, unsafe { memory::as_uninit_mut(&mut indices) }, threads)?;
     for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
         for (value, index) in sorted.iter_mut().zip(&indices[begin..]) {
@@ -95,7 +97,8 @@ pub(crate) fn argsort<K: Key, I: Index>(
     for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
         sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));
     });
-    // SAFETY: a sort ends with a permutation of the initialised indices in `indices`.
+    // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
+    // after it has written it.
     let run = RunMut::new((&mut *sorted, unsafe { memory::as_uninit_mut(indices) }));
     sort::sort_bits(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
     Ok(())

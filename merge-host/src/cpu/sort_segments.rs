@@ -1,4 +1,4 @@
-//! Sorts of the segments of an array.
+//! Sort of each segment of an array.
 //!
 //! ```text
 //!   keys     │ 0 │ 1  │ 2 │ 3   │ segment 4                     │ 5 │ 6  │ …
@@ -17,19 +17,19 @@ use crate::{Error, Key, SortOrder, allocation};
 
 /// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const SHARES_PER_THREAD: usize = 8;
-/// The cost of a segment in addition to its keys, in keys. It divides short and empty segments evenly.
+/// The cost of a segment in addition to its keys, in keys. With this cost, short and empty segments are divided evenly,
+/// too.
 const SEGMENT_COST: usize = 8;
-/// Keys of a segment that justify all threads.
+/// The least number of keys of a segment that is worth all threads.
 const MIN_PARALLEL_KEYS: usize = 1 << 18;
-/// The greatest number of keys alone that comparisons sort fastest, where there are no vector instructions.
+/// The greatest number of keys without values that comparisons sort fastest, without vector instructions.
 const MAX_COMPARED_KEYS: usize = 32;
 /// The greatest number of key-value pairs that comparisons sort fastest.
 const MAX_COMPARED_PAIRS: usize = 256;
 
 /// The cost of sorting the segments, in keys.
 ///
-/// The sum does not overflow: the keys and the offsets lie in memory, of which a process addresses less than 2^57
-/// bytes.
+/// The sum does not overflow: keys and offsets are in memory, and a process addresses less than 2^57 bytes.
 pub(crate) fn cost(offsets: &[usize]) -> usize {
     offsets[offsets.len() - 1] + (offsets.len() - 1) * SEGMENT_COST
 }
@@ -86,9 +86,9 @@ fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     })
 }
 
-/// Scratch memory of a thread that sorts a few key-value pairs.
+/// Scratch memory of a thread for sorts of a few key-value pairs.
 struct Scratch<K: Key, V> {
-    /// Ordered bits, and indices, which make equal keys distinct.
+    /// Ordered bits with indices, which make equal keys distinct.
     keys: Vec<(K::Bits, u32)>,
     values: Vec<V>,
 }
@@ -116,7 +116,7 @@ impl<K: Key, V: Copy> Scratch<K, V> {
 
 /// Adjacent segments for one thread.
 pub(super) struct Share<'a, K, V> {
-    /// The index of the first one.
+    /// The index of the first segment.
     pub first: usize,
     offsets: &'a [usize],
     run: RunMut<'a, K, V>,
@@ -130,7 +130,7 @@ impl<K, V> Share<'_, K, V> {
     }
 }
 
-/// Calls `sort` with each share of the segments and the number of threads that are to sort it.
+/// Calls `sort` with each share of the segments and the number of threads for it.
 pub(super) fn for_each_share<K: Key, V: Send>(
     run: RunMut<K, V>,
     offsets: &[usize],
@@ -145,7 +145,7 @@ pub(super) fn for_each_share<K: Key, V: Send>(
     parallel::try_for_each_on(Threads::OfPool(threads), short, |share| sort(share, 1))
 }
 
-/// Long segments, each of which is a share, and all others, in shares that cost about the same.
+/// Long segments, one to a share, and all other segments, in shares of about the same cost.
 fn shares<'a, K, V>(
     run: RunMut<'a, K, V>,
     offsets: &'a [usize],

@@ -1,13 +1,13 @@
-//! The exact split of two runs: the parts of A and B that a block of the output is merged from.
+//! Exact splits of two runs: the parts of A and B that a block of the output is merged from.
 
 use super::run::Keys;
 use crate::Key;
 use kernels_gpu::textbook::co_rank::co_rank;
 use std::ops::Range;
 
-/// The parts of `a` and `b` whose merge is the keys `from..to` of the merge of `a` and `b`.
+/// The parts of `a` and `b` that a merge of `a` and `b` has at the output keys `from..to`.
 ///
-/// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`; if `a` or `b` is not ascending,
+/// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`. If `a` or `b` is not ascending,
 /// the parts are otherwise unspecified.
 pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) -> (&'a [K], &'a [K]) {
     let (a_part, b_part) = part_ranges(a, b, from, to);
@@ -18,8 +18,8 @@ pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) 
 pub(crate) fn part_ranges<K: Key>(a: &[K], b: &[K], from: usize, to: usize) -> (Range<usize>, Range<usize>) {
     let i_from = co_rank(from, Keys(a), Keys(b));
     let j_from = from - i_from;
-    // For ascending input the bounds change nothing. For other input each co-rank is still a valid split of its own,
-    // but two of them need not be in order. The bounds ensure i_from <= i_to and j_from <= j_to.
+    // For ascending input the bounds change nothing. For other input each co-rank is still a valid split, but two
+    // co-ranks need not be in order. The bounds ensure `i_from <= i_to` and `j_from <= j_to`.
     let least = i_from.max(to.saturating_sub(b.len()));
     let most = a.len().min(i_from + (to - from));
     let i_to = co_rank(to, Keys(a), Keys(b)).clamp(least, most);
@@ -54,7 +54,7 @@ mod tests {
             b.sort();
             let total = a.len() + b.len();
             let (from, to) = (x.min(y).min(total), x.max(y).min(total));
-            // The expected parts follow from a stable sort of (key, name of its run).
+            // The expected parts follow from a stable sort of pairs of a key and the name of its run.
             let mut merged: Vec<(u32, char)> = a.iter().map(|&k| (k, 'a')).chain(b.iter().map(|&k| (k, 'b'))).collect();
             merged.sort_by_key(|&(key, _)| key);
             let taken = |name| {

@@ -1,18 +1,18 @@
 //! Sort of keys that callbacks read and write.
 //!
-//! A block of keys is divided into buckets as soon as it is read. When all are, the keys of each bucket are collected,
-//! sorted in a core's cache, and written, by one thread:
+//! A block of keys is divided into buckets as soon as it is read. When all blocks are divided, one thread collects the
+//! keys of a bucket, sorts them in a core's cache, and writes them:
 //!
 //! ```text
 //!   read           ├─ block 0 ─┼─ block 1 ─┼─ block 2 ─┤
-//!   divided        ├0│ 1 │2│ 3 ┼0 │1│ 2 │ 3┼0│1 │ 2 │3 ┤   each block by itself, out of a buffer of the thread
+//!   divided        ├0│ 1 │2│ 3 ┼0 │1│ 2 │ 3┼0│1 │ 2 │3 ┤   each block by itself, from a buffer of the thread
 //!                     └─┐     ┌────┘   ┌──────┘
 //!   bucket 1          ├─┴─────┴────────┤ ─ sort ─► write
 //! ```
 //!
-//! So each key moves through memory twice between the callbacks, whatever the number of keys, and waiting for a file
-//! overlaps with computing. Buckets are intervals of keys that have about the same number of keys in a sample. A bucket
-//! with too many keys for one thread, as there is if many keys are equal, is sorted by all of them.
+//! Each key moves through memory twice between the callbacks, for any number of keys, and waiting for a file overlaps
+//! with computation. Buckets are intervals of keys, with about the same number of keys of a sample in each. All threads
+//! together sort a bucket with too many keys for one thread, which exists if many keys are equal.
 
 use super::blocks::try_for_each_callback;
 use super::buckets;
@@ -26,22 +26,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The least number of threads, and of bytes of keys, that are worth dividing keys while they are read. Memory is fast
-/// enough for fewer threads to divide keys in place, by vectors.
+/// The least number of threads, and of bytes of keys, that is worth dividing keys while they are read. With fewer
+/// threads the memory is fast enough to divide keys in place, by vectors.
 const MIN_THREADS: usize = 5;
 const MIN_BYTES: usize = 1 << 29;
-/// Bytes of a block, which a core's cache holds.
+/// Bytes of a block, which fits a core's cache.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Bytes of a bucket that a core sorts fast, and the greatest number of buckets that a block is divided into fast.
 const BUCKET_BYTES: usize = 1 << 20;
 const MAX_BUCKETS: usize = 1 << 11;
-/// Blocks of which the first keys are the sample, and how many of each: few of many, because neighbours are often
-/// alike.
+/// The number of blocks to sample, and the number of keys to sample at the beginning of each. The sample has few keys
+/// of many blocks, because neighbours are often similar.
 const SAMPLED_BLOCKS: usize = 1 << 10;
 const SAMPLED_KEYS: usize = 1 << 8;
-/// Intervals of keys that buckets consist of.
+/// Buckets of keys. A bucket is a range of the 2^14 intervals.
 type Buckets = buckets::Buckets<{ 1 << 14 }>;
-/// A thread sorts at most its share of all keys divided by this at once.
+/// Parts of a thread's share of all keys. A bucket that one thread sorts has at most one part.
 const PARTS_PER_THREAD: usize = 4;
 
 /// Whether [`sort`] is the fastest way to sort `len` keys on `threads` threads.
@@ -49,13 +49,13 @@ pub(crate) fn can_sort<K: Key>(len: usize, threads: usize) -> bool {
     is_possible::<K>() && threads >= MIN_THREADS && len.saturating_mul(size_of::<K>()) >= MIN_BYTES
 }
 
-/// Whether [`sort`] sorts keys of this type: their bits fit a `usize`. Keys of up to 2 bytes are counted elsewhere.
+/// Whether [`sort`] supports keys of this type: their bits fit a `usize`. Counting sort takes keys of up to 2 bytes.
 const fn is_possible<K>() -> bool {
     size_of::<K>() > 2 && size_of::<K>() <= size_of::<usize>()
 }
 
-/// Sorts `len` keys, of a type for which [`can_sort`] is true for some lengths. `read` and `write` are called as
-/// [`Engine::sort_streamed`](crate::Engine::sort_streamed) says, on `threads`, which are as many as `workers` has.
+/// Sorts `len` keys of a type that [`can_sort`] accepts with some length. `read` and `write` are called on `threads`,
+/// the threads of `workers`, as [`Engine::sort_streamed`](crate::Engine::sort_streamed) specifies.
 pub(crate) fn sort<K: Key, E: From<Error> + Send>(
     workers: &Workers,
     threads: Threads,
@@ -77,26 +77,26 @@ pub(crate) fn sort<K: Key, E: From<Error> + Send>(
     };
     let (sorted, compute) = timed(|| divided.sort(workers, threads, order, write));
     sorted?;
-    // On all threads, at about the same time.
+    // All threads write at about the same time, so the time is divided by their number.
     let download = Duration::from_nanos(writing.into_inner() / workers.threads_to_sort(len) as u64).min(compute);
     Ok(Steps { upload, compute: compute - download, download, ..Steps::default() })
 }
 
-/// The keys of a block.
+/// The number of keys of a block.
 const fn block<K>() -> usize {
     BLOCK_BYTES / size_of::<K>()
 }
 
-/// Keys of which each block is divided into buckets.
+/// Keys in blocks. Each block is divided into buckets.
 struct Divided<'a, K> {
     keys: &'a mut [K],
     buckets: usize,
-    /// For each block the ends of its buckets.
+    /// The ends of the buckets of each block.
     ends: Box<[u32]>,
 }
 
 impl<'a, K: Key> Divided<'a, K> {
-    /// Reads all of `keys`.
+    /// Reads and divides all `keys`.
     fn read<E: From<Error> + Send>(
         threads: Threads,
         order: SortOrder,
@@ -104,7 +104,7 @@ impl<'a, K: Key> Divided<'a, K> {
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
     ) -> Result<Self, E> {
         let block = const { block::<K>() };
-        // Each key is read once: those of the sample are the first of some blocks.
+        // Each key is read once: the sample is the first keys of some blocks, which are read before all others.
         let sampled_every = keys.len().div_ceil(block).div_ceil(SAMPLED_BLOCKS).max(1);
         let sampled = |i: usize, keys: usize| if i.is_multiple_of(sampled_every) { keys.min(SAMPLED_KEYS) } else { 0 };
         try_for_each_on(threads, keys.chunks_mut(block).enumerate().step_by(sampled_every), |(i, keys)| {
@@ -177,7 +177,7 @@ impl<'a, K: Key> Divided<'a, K> {
         })
     }
 
-    /// How many keys each bucket has.
+    /// The number of keys of each bucket.
     fn counts(&self) -> Result<Box<[usize]>, Error> {
         let mut counts: Box<[usize]> = memory::zeroed(self.buckets)?;
         for ends in self.ends.chunks(self.buckets) {
@@ -190,7 +190,7 @@ impl<'a, K: Key> Divided<'a, K> {
         Ok(counts)
     }
 
-    /// The keys of a bucket in each block.
+    /// The parts of a bucket, one for each block.
     fn parts(&self, bucket: usize) -> impl Iterator<Item = &[K]> {
         let blocks = self.keys.chunks(const { block::<K>() }).zip(self.ends.chunks(self.buckets));
         blocks.map(move |(keys, ends)| {
@@ -200,8 +200,8 @@ impl<'a, K: Key> Divided<'a, K> {
     }
 }
 
-/// Moves the keys of `from` to `to`, bucket after bucket. `ends`, which are 0, become the ends of the buckets.
-/// `of_keys` is scratch memory. Both have the length of `from`.
+/// Scatters the keys of `from` to `to`, bucket after bucket. `ends` is 0 at the call and becomes the ends of the
+/// buckets. `of_keys` is scratch memory. `to` and `of_keys` have the length of `from`.
 fn divide<K: Key>(
     buckets: &Buckets,
     order: SortOrder,
@@ -226,7 +226,7 @@ fn divide<K: Key>(
     }
 }
 
-/// Buffers that threads use in turn: as many as there are threads.
+/// Buffers that threads use in turn. There is at most one buffer for each thread.
 struct Buffers<T, F> {
     unused: Mutex<Vec<T>>,
     allocate: F,
@@ -255,7 +255,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use std::fmt::Debug;
 
-    /// Sorts keys on several threads, and compares the result with that of the standard library.
+    /// Sorts keys on several threads, and compares the result with the standard library.
     fn check<K: Key + Debug>(name: &str, keys: &[K], seed: u64) {
         for order in [SortOrder::Ascending, SortOrder::Descending] {
             let mut expected: Vec<_> = keys.iter().map(|key| order.applied_to(*key).to_ordered()).collect();
@@ -300,7 +300,7 @@ mod tests {
             check("all equal", &keys(&|_, _| 7), seed);
             check("greatest", &keys(&|_, _| u32::MAX), seed);
             check("ascending", &keys(&|_, i| i as u32), seed);
-            // The sample has none of those that differ.
+            // The sample has none of the keys that differ.
             check("few others", &keys(&|word, i| if i % 5003 == 5002 { word as u32 } else { 1 << 31 }), seed);
             check("small", &keys(&|word, _| (word >> (32 + word % 32)) as u32), seed);
             let floats: Vec<f32> = keys(&|word, _| word as u32).into_iter().map(f32::from_bits).collect();
@@ -321,7 +321,7 @@ mod tests {
     fn an_error_of_a_callback_is_returned() {
         let workers = Workers::exactly(3).unwrap();
         let error = |keys| Error::OutOfHostMemory { needed: keys };
-        // One of the first keys of a block, which are read first, one that is read later, and none.
+        // Fails at one of the first keys of a block, which are read first, at a key that is read later, and not at all.
         for failing in [0, 5000, usize::MAX] {
             let read = |begin: usize, part: &mut [u32]| match (begin..begin + part.len()).contains(&failing) {
                 true => Err(error(1)),

@@ -1,10 +1,10 @@
 //! The first keys of the order, without sorting the others.
 //!
-//! A threshold, the last of k items that were seen, keeps most items out. Those that pass are candidates, and when
-//! there are many the k first of them are selected, which lowers the threshold:
+//! A threshold keeps most items out: the last of the first k items that were seen. Items that pass are candidates. Once
+//! there are many, the first k candidates are selected, which lowers the threshold:
 //!
 //! ```text
-//!   items ──► those before the threshold ──► candidates (2 k or more) ──select──► k candidates, a lower threshold
+//!   items ──► items before the threshold ──► candidates (2 k or more) ──select──► k candidates, a lower threshold
 //! ```
 
 use super::memory::{collected, out_of_memory};
@@ -12,19 +12,20 @@ use crate::parallel::try_map_on;
 use crate::{Error, allocation};
 use std::ops::Range;
 
-/// Items that a thread compares with the threshold at once.
+/// The number of items of a block that a thread compares with the threshold.
 const BLOCK: usize = 1 << 16;
-/// Blocks of each thread for which one threshold is used.
+/// The number of blocks of each thread in a round, which has one threshold.
 const BLOCKS_PER_THREAD: usize = 4;
-/// Candidates to collect at least before selecting among them.
+/// The least number of candidates that are worth a selection.
 const FEWEST_CANDIDATES: usize = 1 << 14;
 
-/// The `k` least of the items that have been added, and some others.
+/// The `k` least of the items that were added, and some others.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection<T> {
     k: usize,
     candidates: Vec<T>,
-    /// The last of `k` candidates, once there are more. Only items before it can be among the first.
+    /// The last of the `k` selected candidates, after the first selection. Only lesser items can be among the first
+    /// `k`.
     threshold: Option<T>,
 }
 
@@ -33,17 +34,17 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
         Self { k, candidates: Vec::new(), threshold: None }
     }
 
-    /// Bytes that the candidates take at most: their vector doubles when it grows.
+    /// The greatest number of bytes of the candidates. Their vector doubles its capacity when it grows.
     pub fn max_bytes(k: usize) -> usize {
         k.saturating_mul(2).max(FEWEST_CANDIDATES).saturating_add(BLOCK).saturating_mul(2 * size_of::<T>())
     }
 
-    /// The number of items that are selected.
+    /// The number of items to select.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// Adds `n` items, those at the indices of any range as `items` gives them.
+    /// Adds `n` items. `items` returns the items with the indices of a range.
     pub fn add<I: Iterator<Item = T>>(
         &mut self,
         n: usize,
@@ -80,14 +81,14 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
         Ok(())
     }
 
-    /// The `k` least items, or all if they are fewer, in any order.
+    /// The `k` least items, in any order, or all items if there are fewer.
     pub fn into_items(mut self) -> Vec<T> {
         select(&mut self.candidates, self.k);
         self.candidates
     }
 }
 
-/// Leaves the `k` least of `items`, in any order. Gives the greatest of these if there are more, and any.
+/// Keeps the `k` least of `items`, in any order. Returns the greatest item kept if items were removed and any is left.
 fn select<T: Ord + Copy>(items: &mut Vec<T>, k: usize) -> Option<T> {
     if items.len() <= k {
         return None;

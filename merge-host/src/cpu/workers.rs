@@ -7,37 +7,38 @@ use crate::{Error, parallel};
 use rayon::ThreadPool;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The greatest number of threads of an engine: far more than any machine's cores, and fewer than systems refuse.
+/// The greatest number of threads of an engine: far more than any machine's cores, and few enough that systems start
+/// them.
 const MAX_THREADS: usize = 4096;
 
-/// Keys to merge that are worth waking a thread for: about 0.1 ms of work.
+/// The number of keys to merge that is worth waking a thread: about 0.1 ms of work.
 const MERGE_KEYS_PER_THREAD: usize = 1 << 17;
 
-/// Keys to sort that are worth waking a thread for.
+/// The number of keys to sort that is worth waking a thread.
 const SORT_KEYS_PER_THREAD: usize = 1 << 16;
 
 /// Threads that merge and sort.
 pub(crate) struct Workers {
-    /// The greatest number of them. No more work than there are processors.
+    /// The greatest number of threads. At most one thread for each processor works.
     threads: usize,
     /// Whether it is an error if the system starts fewer threads.
     exactly: bool,
     pool: Mutex<Pool>,
-    /// Whether the pool that the calling thread belongs to takes the place of one of the engine's own.
+    /// Whether the calling thread's pool takes the place of a pool of the engine.
     on_current_pool: bool,
 }
 
-/// A pool that is started by the first call that is worth more than one thread, and again if there are more processors
-/// then.
+/// A pool that starts with the first call that is worth more than one thread. It starts again if the number of
+/// processors has grown.
 #[derive(Default)]
 struct Pool {
     pool: Option<Arc<ThreadPool>>,
-    /// The threads that it was to have. The system may have started fewer.
+    /// The requested number of threads. The system may have started fewer.
     threads: usize,
 }
 
 impl Workers {
-    /// `threads` threads, and an error from each call that needs them if the system refuses to start one.
+    /// `threads` threads. If the system refuses to start one, each call that needs them is an error.
     pub fn exactly(threads: usize) -> Result<Self, Error> {
         match threads {
             0 => Err(Error::Threads { threads, reason: "at least 1 is needed".to_owned() }),
@@ -46,14 +47,14 @@ impl Workers {
         }
     }
 
-    /// The threads that all engines share which have none of their own: one for each processor, or as many as the
-    /// system starts. The calling thread does the work if it starts none.
+    /// The threads of all engines that have none of their own: one for each processor, or the number that the system
+    /// starts. If it starts none, the calling thread does the work.
     pub fn shared() -> Arc<Self> {
         static SHARED: LazyLock<Arc<Workers>> = LazyLock::new(|| Arc::new(Workers::new(MAX_THREADS, false)));
         SHARED.clone()
     }
 
-    /// The threads of the pool that the calling thread belongs to, or else of rayon's global one.
+    /// The threads of the calling thread's pool, or of rayon's global pool if the thread belongs to none.
     pub fn of_current_pool() -> Self {
         Workers { on_current_pool: true, ..Workers::new(1, false) }
     }
@@ -62,12 +63,12 @@ impl Workers {
         Workers { threads, exactly, pool: Mutex::default(), on_current_pool: false }
     }
 
-    /// The number of threads that work, which is not greater than that of processors.
+    /// The number of threads that work: at most the number of processors.
     pub fn threads(&self) -> usize {
         if self.on_current_pool { parallel::threads() } else { self.threads.min(processors()) }
     }
 
-    /// Whether the threads are those of the current pool.
+    /// Whether the calling thread's pool does the work.
     pub fn are_of_current_pool(&self) -> bool {
         self.on_current_pool
     }
@@ -79,7 +80,7 @@ impl Workers {
 
     /// The number of threads for work that is worth `worth` threads.
     fn threads_for(&self, worth: usize) -> usize {
-        // The number of processors takes longer to find out than few keys take.
+        // To find out the number of processors takes longer than to sort a few keys.
         if worth <= 1 { 1 } else { self.threads().min(worth) }
     }
 
@@ -105,14 +106,14 @@ impl Workers {
         self.run(self.threads_to_sort(keys), sort)
     }
 
-    /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. If it is
-    /// more than 1, `work` runs in the pool.
+    /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. With more
+    /// than 1 thread, `work` runs in the pool.
     fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Steps, Error> {
         let mut work = Some(work);
         self.run_dyn(threads, &mut |threads| work.take().map_or(Ok(()), |work| work(threads)))
     }
 
-    /// [`run`](Self::run), compiled once. It calls `work` once.
+    /// [`run`](Self::run), compiled once for all types of `work`. It calls `work` once.
     fn run_dyn(
         &self,
         threads: usize,
@@ -133,8 +134,8 @@ impl Workers {
         Ok(Steps { compute, ..Steps::default() })
     }
 
-    /// A pool of `threads` threads, or fewer, which is started if there is none yet, or `None` if the calling thread is
-    /// to work alone.
+    /// A pool of at most `threads` threads, started if there is none yet; or `None` if the calling thread is to work
+    /// alone.
     fn pool(&self, threads: usize, spawn: &impl Spawn) -> Result<Option<Arc<ThreadPool>>, Error> {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.threads < threads {
@@ -164,15 +165,15 @@ mod tests {
     use rayon::ThreadBuilder;
     use std::io;
 
-    /// Starts threads like a system that refuses to run more than `limit` of them.
+    /// Starts threads like a system that runs at most `limit` threads.
     fn limited(limit: usize) -> impl Spawn {
-        // A pool that fails to start ends its threads, so a thread's index is the number of those that run.
+        // A pool that fails to start ends its threads, so a thread's index is the number of running threads.
         move |thread: ThreadBuilder| {
             if thread.index() < limit { spawn(thread) } else { Err(io::Error::other("too many threads")) }
         }
     }
 
-    /// The number of threads of the pool that a call uses where there are `processors`, and the system starts up to
+    /// The number of threads of a call's pool on a machine with `processors` processors and a system that starts up to
     /// `limit` threads.
     fn threads(workers: &Workers, processors: usize, limit: usize) -> Result<Option<usize>, Error> {
         let pool = workers.pool(workers.threads.min(processors), &limited(limit))?;
@@ -202,7 +203,7 @@ mod tests {
         let workers = Workers::new(4, false);
         assert_eq!(threads(&workers, 16, 0), Ok(None));
         assert_eq!(threads(&workers, 16, 4), Ok(Some(4)));
-        // Once started, it is kept.
+        // A started pool is kept.
         assert_eq!(threads(&workers, 16, 0), Ok(Some(4)));
     }
 
@@ -210,7 +211,7 @@ mod tests {
     fn there_are_no_more_threads_than_processors() {
         for workers in [Workers::exactly(4096).unwrap(), Workers::new(4096, false)] {
             assert_eq!(threads(&workers, 2, 100), Ok(Some(2)));
-            // A process may get more of them later. It keeps the threads that it has if the system refuses others.
+            // A process may get more processors later. It keeps its threads if the system refuses more.
             assert_eq!(threads(&workers, 5, 3), Ok(Some(if workers.exactly { 2 } else { 3 })));
             assert_eq!(threads(&workers, 6, 100), Ok(Some(6)));
             assert_eq!(threads(&workers, 3, 100), Ok(Some(6)));

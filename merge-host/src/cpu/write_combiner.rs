@@ -2,10 +2,10 @@
 //!
 //! Written one by one, each item would touch another cache line and another page, and the processor would read every
 //! line from memory only to overwrite it. Instead, the items of each bucket are collected in a line that stays in the
-//! cache. When it is full, it is written to memory as a whole, bypassing the cache.
+//! cache. A full line is written to memory as a whole, bypassing the cache.
 //!
 //! ```text
-//!   collected    │ . . 1 2 │          │ 3 4 5 6 │          │ 7 8 . . │   one after another, in the same line of the cache
+//!   collected    │ . . 1 2 │          │ 3 4 5 6 │          │ 7 8 . . │   in the same cache line, one after another
 //!                      │                   │                    │
 //!                    copied             streamed              copied
 //!                      ▼                   ▼                    ▼
@@ -13,8 +13,9 @@
 //!                    └─────────────── bucket ──────────────────┘
 //! ```
 //!
-//! An item has the same offset in its collected line as in memory. A bucket shares its first and last line with the
-//! buckets before and after it, so only the bucket's part of these lines is copied.
+//! An item has the same offset in its collected line as in memory. A bucket shares its first line with the bucket
+//! before it, and its last line with the bucket after it. Only the bucket's part of the first and the last line is
+//! copied.
 
 use super::memory;
 use crate::Error;
@@ -23,18 +24,20 @@ use std::mem;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// At most `BUCKETS` buckets, and for each of them the line that is not full yet.
+/// Up to `BUCKETS` buckets, each with a line that is not full yet.
 pub(super) struct WriteCombiner<'a, T, const BUCKETS: usize> {
-    /// The lines, one after another.
+    /// The lines of all buckets, one after another.
     lines: &'a mut [T],
-    /// The end of the collected items of each line. Items before them are in the bucket already.
+    /// The end of the collected items in each line. Earlier slots of the line belong to items that are already in the
+    /// bucket.
     ends: [u8; BUCKETS],
-    /// The unwritten part of each bucket. Its first items are those of the bucket's line.
+    /// The unwritten part of each bucket. It begins with the slots of the bucket's line.
     buckets: Vec<&'a mut [T]>,
 }
 
 impl<'a, T: Copy, const BUCKETS: usize> WriteCombiner<'a, T, BUCKETS> {
-    /// Items of a line, a power of two. If the size of an item does not divide a line, as many as fill most of one.
+    /// The number of items of a line: the greatest power of two that fits, or 1 for items larger than a line or without
+    /// a size.
     const ITEMS: usize = match size_of::<T>() {
         0 => 1,
         size if size > LINE => 1,
@@ -43,11 +46,12 @@ impl<'a, T: Copy, const BUCKETS: usize> WriteCombiner<'a, T, BUCKETS> {
 
     /// Memory for the lines of `buckets` buckets, filled with `any`.
     pub fn buffer(any: T, buckets: usize) -> Result<Vec<T>, Error> {
-        // One line more than needed, because the allocation may begin in the middle of a line.
+        // One more line than needed, because the allocation may begin in the middle of a line.
         memory::filled(any, (buckets + 1) * Self::ITEMS)
     }
 
-    /// A combiner of writes to `buckets`. `buffer` comes from [`buffer`](Self::buffer), for at least as many buckets.
+    /// A combiner of writes to `buckets`. `buffer` comes from [`buffer`](Self::buffer), for at least this number of
+    /// buckets.
     pub fn new(buffer: &'a mut [T], buckets: Vec<&'a mut [T]>) -> Self {
         let skipped = (Self::ITEMS - Self::offset_in_line(buffer)) % Self::ITEMS;
         let lines = &mut buffer[skipped..][..buckets.len() * Self::ITEMS];
@@ -79,7 +83,7 @@ impl<'a, T: Copy, const BUCKETS: usize> WriteCombiner<'a, T, BUCKETS> {
         }
     }
 
-    /// Writes the line of a bucket to it.
+    /// Writes the line of a bucket to the bucket.
     #[inline(always)]
     fn flush(&mut self, bucket: usize) {
         let to = mem::take(&mut self.buckets[bucket]);
@@ -89,8 +93,8 @@ impl<'a, T: Copy, const BUCKETS: usize> WriteCombiner<'a, T, BUCKETS> {
         self.buckets[bucket] = rest;
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if size_of_val(line) == LINE && to.as_ptr().addr().is_multiple_of(LINE) {
-            // SAFETY: `line` and `to` have `LINE` bytes each, `to` is aligned to `LINE`, and `drop` executes the fence
-            // before the borrow of the buckets ends.
+            // SAFETY: `line` has `LINE` bytes and `to` the same number of items, at a multiple of `LINE`. `drop`
+            // executes the fence, and the borrow of the buckets ends only afterwards.
             return unsafe { stream(line.as_ptr(), to.as_mut_ptr()) };
         }
         to.copy_from_slice(line);
@@ -105,10 +109,10 @@ impl<'a, T: Copy, const BUCKETS: usize> WriteCombiner<'a, T, BUCKETS> {
 }
 
 impl<T, const BUCKETS: usize> Drop for WriteCombiner<'_, T, BUCKETS> {
-    /// Waits for the lines that bypass the cache: other threads read the buckets next.
+    /// Waits for the stores that bypass the cache, because other threads read the buckets next.
     fn drop(&mut self) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: the instruction belongs to SSE, which every x86-64 processor has.
+        // SAFETY: `sfence` belongs to SSE, which every x86-64 processor has.
         unsafe {
             std::arch::x86_64::_mm_sfence()
         };
@@ -125,7 +129,9 @@ impl<T, const BUCKETS: usize> Drop for WriteCombiner<'_, T, BUCKETS> {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 unsafe fn stream<T>(from: *const T, to: *mut T) {
-    // SAFETY: by the contract above. The instructions belong to SSE, which every x86-64 processor has.
+    // SAFETY: the four loads and stores of 16 bytes access the `LINE = 64` bytes at `from` and at `to`. `to` is a
+    // multiple of 64, so each store is aligned to 16 bytes. The instructions belong to SSE, which every x86-64
+    // processor has.
     unsafe {
         std::arch::asm!(
             "movups {a}, [{from}]",
@@ -155,8 +161,8 @@ mod tests {
 
     const BUCKETS: usize = 256;
 
-    /// Buckets of `lengths` items, then empty ones, then one of `rest`, in memory whose first `skipped` items belong to
-    /// none.
+    /// Checks buckets of `lengths` items, then empty buckets, then a bucket of `rest` items. The first `skipped` items
+    /// of the memory belong to no bucket.
     fn check<T: Copy + PartialEq + Debug>(item: impl Fn(usize) -> T, skipped: usize, lengths: &[usize], rest: usize) {
         let length_of = |bucket: usize| match bucket {
             bucket if bucket < lengths.len() => lengths[bucket],
@@ -172,7 +178,7 @@ mod tests {
         }
         let mut buffer = WriteCombiner::<_, BUCKETS>::buffer(nothing, BUCKETS).unwrap();
         let mut combiner = WriteCombiner::<_, BUCKETS>::new(&mut buffer, buckets);
-        // One item for each bucket that is not full, until all are.
+        // One item for each bucket that is not full, until all buckets are full.
         let (mut want, mut pushed) = (vec![Vec::new(); BUCKETS], 0);
         for round in 0.. {
             let open: Vec<_> = (0..BUCKETS).filter(|bucket| length_of(*bucket) > round).collect();
@@ -230,7 +236,8 @@ mod tests {
         (0..3).for_each(|_| combiner.push(0, MaybeUninit::uninit()));
         combiner.finish();
         for i in (0..97).step_by(2) {
-            // SAFETY: the item with even index `i` of the second bucket, which begins at index 3, is initialised.
+            // SAFETY: for each even `i < 97` an initialised item was pushed to the second bucket, which begins at index
+            // 3.
             assert_eq!(unsafe { memory[3 + usize::from(i)].assume_init() }, (i, i.into()));
         }
     }

@@ -63,8 +63,10 @@ use std::time::Duration;
 /// | [`auto`](Self::auto) | the CPU or the first GPU |
 /// | [`auto_with`](Self::auto_with) | the CPU or some GPUs, by the constants given |
 ///
-/// An engine owns its device contexts or its pool of threads and shares nothing with other engines but its clones,
-/// which take no time to make. A program may hold several engines, for instance one for each GPU where the calls are
+/// All engines of a process share one pool of threads, except those of [`cpu_with_threads`](Self::cpu_with_threads),
+/// which have their own, and those of [`on_current_pool`](Self::on_current_pool). So an engine takes no time to make,
+/// and a program may make one for each call, unless it uses a GPU: an engine owns the contexts of its GPUs, and shares
+/// them only with its clones. A program may hold several engines, for instance one for each GPU where the calls are
 /// independent of each other, and several threads may use one engine at the same time.
 ///
 /// # Order and stability
@@ -104,6 +106,20 @@ use std::time::Duration;
 /// The threads of the CPU are started by the first call whose input is large enough to benefit from a second thread.
 /// If the system refuses to start them, that call fails with [`Error::Threads`], or, for an engine of
 /// all cores, continues with fewer threads; a later call tries again.
+///
+/// No more threads work than there are processors that the calling thread may use at that time
+/// ([`available_parallelism`](std::thread::available_parallelism)), whatever number of threads an engine was made for,
+/// and however many the current pool has. The threads of a pool run on the processors that the thread which started
+/// them could use.
+///
+/// A thread that calls an engine waits until the work is done. If it belongs to a pool of rayon, it takes up no other
+/// work of that pool meanwhile: it may hold a lock. An engine of [`on_current_pool`](Self::on_current_pool) is
+/// different, because the thread takes part in the work.
+///
+/// # Memory
+///
+/// A call that gets no scratch memory fails with [`Error::OutOfHostMemory`]. What it was to sort is still there then,
+/// in any order.
 #[derive(Clone)]
 pub struct Engine {
     #[cfg(feature = "gpu")]
@@ -309,7 +325,8 @@ impl Engine {
         Self { gpu: Use::Always(group), ..Self::of_workers(Workers::shared(), reason) }
     }
 
-    /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them.
+    /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them. All
+    /// such engines share their threads, and making one starts none.
     ///
     /// Keys are sorted by the vector instructions that the processor has, or by those of them that the environment
     /// variable of [`VECTORS`](crate::VECTORS) says.
@@ -317,7 +334,8 @@ impl Engine {
         Self::of_workers(Workers::shared(), Reason::Cpu)
     }
 
-    /// The given number of threads of the CPU. Small inputs use fewer.
+    /// The given number of threads of the CPU, which belong to this engine and its clones, and end with them. Small
+    /// inputs use fewer, and no more threads are started than there are processors.
     ///
     /// # Errors
     /// [`Error::Threads`] if `threads` is 0 or greater than 4096. No thread is started yet: if the system refuses to
@@ -340,8 +358,10 @@ impl Engine {
     /// The same engine with the CPU's work on the pool of threads that the calling thread belongs to: the pool of rayon
     /// in which it is installed, or else rayon's global pool. The engine starts no threads of its own then.
     ///
-    /// The callbacks of [`sort_streamed`](Self::sort_streamed) also run on that pool. They must not hold a lock while
-    /// they call an engine: the thread may take up another callback meanwhile.
+    /// A thread of the pool that waits for others may take up other work of the pool meanwhile, as in every loop of
+    /// rayon. So a thread must not hold a lock that such work takes when it calls the engine. The callbacks of
+    /// [`sort_streamed`](Self::sort_streamed) also run on that pool, and must not hold a lock while they call an
+    /// engine.
     ///
     /// ```
     /// let engine = merge_host::Engine::cpu().on_current_pool();

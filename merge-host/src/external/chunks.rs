@@ -1,6 +1,6 @@
-//! From a source to sorted runs.
+//! Division of a source into sorted runs.
 //!
-//! Three threads, each with a chunk of its own, and chunks go round:
+//! Three threads work on one chunk each, and pass the chunks on in a circle:
 //!
 //! ```text
 //!   read ──► sort ──► write
@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 
-/// Reads the rest of `input`, sorts it in chunks of `slots` keys and spills each as a run.
+/// Reads the rest of `input`, sorts it in chunks of `slots` keys, and spills each chunk as a run.
 pub(super) fn make_runs<W, S, E, G, O>(
     input: &Mutex<Input<W, S>>,
     sorter: &mut Sorter<W, S, G, O>,
@@ -42,7 +42,7 @@ where
     std::thread::scope(|scope| {
         let (give_back, empty) = channel();
         for _ in 0..CHUNKS {
-            // The receiver is there.
+            // The receiver exists, so sending succeeds.
             let _ = give_back.send(Block::new(slots, shape)?);
         }
         let (read, unsorted) = sync_channel(1);
@@ -53,7 +53,7 @@ where
             for (block, count) in unwritten {
                 let run = helpers.run(|| write_run::<W, E>(spill, &block, 0..count))?;
                 memory::push(&mut runs, run)?;
-                // It fails where all has been read.
+                // Sending fails if everything has been read.
                 let _ = give_back.send(block);
             }
             Ok(runs)
@@ -66,7 +66,7 @@ where
     })
 }
 
-/// Reads chunks to `empty` blocks, until the source ends or `read` is closed because another thread has failed.
+/// Reads chunks to `empty` blocks until the source ends, or until `read` is closed because another thread has failed.
 fn read_chunks<W: Word, S: Source<W>>(
     input: &Mutex<Input<W, S>>,
     empty: Receiver<Block>,
@@ -74,7 +74,7 @@ fn read_chunks<W: Word, S: Source<W>>(
     helpers: &Helpers,
 ) -> Result<(), Error<S::Error>> {
     for mut block in empty {
-        // A chunk is read again by the thread that takes it, so that the input is not locked longer.
+        // The thread that sorts the chunk may read it again, so the input is locked only while it is read.
         let (index, count, ended) = helpers.run(|| {
             let mut input = lock(input);
             let (index, slots) = (input.position(), 0..block.len());
@@ -88,7 +88,7 @@ fn read_chunks<W: Word, S: Source<W>>(
     Ok(())
 }
 
-/// Sorts chunks, until no more come or another thread has failed. Then the others have nothing more to wait for.
+/// Sorts chunks until there are no more, or until another thread has failed. Then the other threads end, too.
 fn sort_chunks<W, S, E, G, O>(
     sorter: &mut Sorter<W, S, G, O>,
     unsorted: Receiver<(Block, Chunk)>,
@@ -109,7 +109,7 @@ where
     Ok(())
 }
 
-/// Spills these slots of a sorted block.
+/// Spills the keys and payloads of `slots` of a sorted block.
 pub(super) fn write_run<W: Word, E>(
     spill: &Arc<Spill>,
     block: &Block,

@@ -1,17 +1,17 @@
-//! The engines that an external sort works with.
+//! Engines for an external sort.
 
 use super::error::RunError;
 use crate::{Engine, Timing};
 
-/// What sorts: an engine, or one with another to fall back to. `E` is the error of the sort's sources and targets.
+/// An engine, or an engine with another one to fall back to. `E` is the error of the sort's sources and targets.
 ///
-/// `&Engine` is an implementation that falls back to nothing.
+/// `&Engine` implements the trait without a fallback.
 pub trait Engines<E> {
-    /// Runs `work` on `data` with an engine. If that engine fails, an implementation may run it again with another,
-    /// after `restore` has made `data` what it was and returned `true`. If it returns `false`, `data` is lost.
+    /// Runs `work` on `data` with an engine. If that engine fails, an implementation may run `work` again with another
+    /// engine. Before, `restore` must restore `data` and return `true`. If `restore` returns `false`, `data` is lost.
     ///
     /// # Errors
-    /// Those of `work` and `restore`.
+    /// The errors of `work` and `restore`.
     fn run<T>(
         &mut self,
         data: &mut T,
@@ -19,17 +19,17 @@ pub trait Engines<E> {
         restore: impl FnOnce(&mut T) -> Result<bool, E>,
     ) -> Result<Timing, RunError<E>>;
 
-    /// Bytes of memory that are free for a sort on the GPU, or on all of several GPUs, if the engine is of GPUs.
+    /// Free bytes of memory for a sort on the GPU, or on all GPUs of the engine; `None` if the engine has no GPU.
     ///
     /// # Errors
-    /// Those of an engine that did not start, or of its driver.
+    /// The error of an engine that did not start, or of its driver.
     fn device_memory(&mut self) -> Result<Option<u64>, RunError<E>>;
 
-    /// The engine that merges runs, which is best a CPU's: parts of runs are merged as they are read, and copying each
-    /// to a GPU takes longer than merging it.
+    /// The engine that merges runs, which is best a CPU engine: parts of runs are merged as they are read, and to copy
+    /// a part to a GPU takes longer than to merge it.
     ///
     /// # Errors
-    /// Those of an engine that did not start.
+    /// The error of an engine that did not start.
     fn cpu(&mut self) -> Result<&Engine, RunError<E>>;
 }
 

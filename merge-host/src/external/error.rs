@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an external sort or merge did not do its work. `E` is the error of its sources and targets.
+/// The reason why an external sort or merge failed. `E` is the error of its sources and targets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error<E> {
@@ -13,26 +13,27 @@ pub enum Error<E> {
     /// A source or a target failed.
     #[error("{0}")]
     Other(E),
-    /// The memory is not enough for the least that an external sort needs.
+    /// The memory is less than an external sort needs ([`Shape::least_memory`](super::Shape::least_memory)).
     #[error(transparent)]
     TooLittleMemory(#[from] TooLittleMemory),
     /// The temporary file failed.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
-    /// The system started no thread to read or write on.
+    /// The system did not start a thread to read or write.
     #[error("cannot start a thread: {}", os_message(.0))]
     Thread(io::Error),
 }
 
-/// The memory is not enough for the least that an external sort needs.
+/// The memory, or the memory of a GPU, is less than an external sort needs
+/// ([`Shape::least_memory`](super::Shape::least_memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{memory} bytes of memory are too few for keys of {key} bytes with payloads of {width}, expected at least {needed}"
 )]
 pub struct TooLittleMemory {
-    /// Bytes that may be used.
+    /// Available bytes.
     pub memory: u64,
-    /// Bytes that are enough.
+    /// Sufficient bytes.
     pub needed: u64,
     /// Bytes of a key.
     pub key: usize,
@@ -44,47 +45,47 @@ pub struct TooLittleMemory {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScratchError {
-    /// It cannot be created.
+    /// The file cannot be created.
     #[error("{}: cannot create a temporary file: {}", shown(.folder), os_message(.error))]
     Create {
-        /// The folder it was to be in.
+        /// The folder for the file.
         folder: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{}: temporary file for sorted runs: {}", shown(.folder), os_message(.error))]
     Io {
-        /// The folder it is in.
+        /// The folder of the file.
         folder: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// It has become shorter.
+    /// The file has become shorter.
     #[error("{}: temporary file for sorted runs: is {found} bytes long, expected at least {expected}", shown(.folder))]
     Truncated {
-        /// The folder it is in.
+        /// The folder of the file.
         folder: PathBuf,
-        /// Bytes it should have at least.
+        /// The least expected number of bytes.
         expected: u64,
-        /// Bytes it has.
+        /// The actual number of bytes.
         found: u64,
     },
-    /// There is no memory for the list of its blocks.
+    /// There is no memory for the list of the file's blocks.
     #[error(transparent)]
     Memory(#[from] crate::Error),
-    /// It does not hold what was written.
+    /// The file's contents differ from the bytes written.
     #[error(
         "{}: temporary file for sorted runs: damaged between offsets {begin} and {end}: checksum is {found:08x}, expected \
          {expected:08x}",
         shown(.folder)
     )]
     Damaged {
-        /// The folder it is in.
+        /// The folder of the file.
         folder: PathBuf,
         /// The offset of the first byte of the damaged block.
         begin: u64,
-        /// The offset behind its last byte.
+        /// The offset behind the last byte of the block.
         end: u64,
         /// The checksum of the bytes written.
         expected: u32,
@@ -93,13 +94,13 @@ pub enum ScratchError {
     },
 }
 
-/// Why [`Engines::run`](super::Engines::run) did not do its work. `E` is the error of what the work calls.
+/// The reason why [`Engines::run`](super::Engines::run) failed. `E` is the error of the functions that the work calls.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError<E> {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] crate::Error),
-    /// What the work calls failed: a source that was read again, say.
+    /// A function that the work calls failed, such as a second read of a source.
     #[error("{0}")]
     Other(E),
 }

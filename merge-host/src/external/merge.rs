@@ -1,17 +1,17 @@
 //! One streaming pass from many runs to one.
 //!
-//! Of each run there is a window in memory, and the block behind it is read meanwhile. In each round, all that can be
-//! merged of the windows (see [`window`](super::window)) is merged, on all threads, to a block of output, which is
-//! written while the next round goes on.
+//! Each run has a window in memory, and the block behind it is read meanwhile. A round merges all keys of the windows
+//! that can be merged (see [`window`](super::window)), on all threads, to a block of output. The block is written while
+//! the next round goes on.
 //!
 //! ```text
-//!   a run's two blocks    │ head │ window ┄┄┄┄┄┄┄┄┄ │    what is left of the window when it has become short …
+//!   a run's two blocks    │ head │ window ┄┄┄┄┄┄┄┄┄ │    the rest of the window, once it is short …
 //!                              ┌──────────────┘
 //!                              ▼
-//!                         │ head │ being read       │    … goes before what was read, which then is the window
+//!                         │ head │ being read       │    … moves before the keys that were read: the next window
 //! ```
 //!
-//! So a window is always one slice of memory, and each key is copied once at most on its way into it.
+//! So a window is always one slice of memory, and each key is copied at most once on its way into the window.
 
 use super::block::{Block, zeroed};
 use super::error::Error;
@@ -29,10 +29,10 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Blocks of output: one is merged to, one written.
+/// Output blocks: one receives merged keys, and one is written.
 const OUTPUTS: usize = 2;
 
-/// What a pass needs to know.
+/// The parameters of a pass.
 #[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub(super) shape: Shape,
@@ -42,8 +42,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Merges `runs` to `sink`, and returns the number of keys handed on. Of equal keys, those of an earlier run come
-    /// first.
+    /// Merges `runs` to `sink`, and returns the number of keys handed on. Equal keys keep the order of their runs.
     pub(super) fn merge<W, S, E>(
         self,
         runs: &mut [Run<W, S>],
@@ -58,21 +57,18 @@ impl Pass<'_> {
         let Self { shape, engine, helpers, .. } = self;
         let count = runs.len();
         let slot = self.slot(runs);
-        // Too few bytes of the temporary file to wake a thread for.
+        // Whether a block has too few bytes of the temporary file to be worth waking a thread.
         let is_little = shape.is_little(slot * count);
         let reads_alone = is_little && runs.iter().all(|run| matches!(run, Run::Spilled(_)));
         let writes_alone = is_little && sink.is_spilled();
         std::thread::scope(|scope| {
             let (requests, requested) = channel();
-            let (mut readers, mut replies, mut streams) = (reserved(count)?, reserved(count)?, reserved(count)?);
+            let (mut readers, mut streams) = (Readers::reserved(count)?, reserved(count)?);
             for (number, run) in runs.iter_mut().enumerate() {
-                let (reply, ahead) = channel();
                 let reader = run.reader();
-                let window = Block::new(slot, shape)?;
-                streams.push(Stream { number, window, slots: 0..0, behind: reader.left(), ahead });
-                replies.push(reply);
-                readers.push(Mutex::new(reader));
-                // The receiver is there.
+                let (behind, window) = (reader.left(), Block::new(slot, shape)?);
+                streams.push(Stream { number, window, slots: 0..0, behind, ahead: readers.add(reader) });
+                // The receiver exists, so sending succeeds.
                 let _ = requests.send((number, Block::new(slot, shape)?));
             }
             let (give_back, empty) = channel();
@@ -84,11 +80,8 @@ impl Pass<'_> {
                 Merge { engine, streams, requests, slot, identity: zeroed(indices)?, merged: zeroed(indices)? };
             engine.compute(indices, |threads| fill_identity_on(threads, &mut merge.identity))?;
             let (merged, unwritten) = sync_channel::<(Block, usize)>(1);
-            let mut all = reserved(count)?;
-            let reader = spawn(scope, "read", move || {
-                let alone = if reads_alone { None } else { Some(helpers) };
-                read_ahead(&requested, &readers, &replies, alone, &mut all)
-            })?;
+            let readers_help = (!reads_alone).then_some(helpers);
+            let reader = spawn(scope, "read", move || readers.serve(&requested, readers_help))?;
             let writer = spawn(scope, "write", move || {
                 for (mut block, count) in unwritten {
                     if writes_alone {
@@ -96,13 +89,13 @@ impl Pass<'_> {
                     } else {
                         helpers.run(|| sink.put(&mut block, count))?;
                     }
-                    // It fails where all has been merged.
+                    // Sending fails if everything has been merged.
                     let _ = give_back.send(block);
                 }
                 Ok(sink.written())
             })?;
             let merging = merge.rounds::<W>(&empty, merged, observer);
-            // Now the others have nothing more to wait for.
+            // Dropping the requests ends the other threads.
             drop(merge);
             let written = observer.time(Phase::Write, || join(writer));
             join(reader);
@@ -111,7 +104,7 @@ impl Pass<'_> {
         })
     }
 
-    /// Keys of the blocks that these runs are read to: no more than the longest has.
+    /// The number of keys of a block of a run: at most the keys of the longest run and a head.
     fn slot<W: Word, S: Source<W>>(self, runs: &[Run<W, S>]) -> usize {
         let longest = runs.iter().map(Run::left).max().unwrap_or(0);
         let slot = self.shape.slot(self.memory, runs.len());
@@ -119,7 +112,7 @@ impl Pass<'_> {
     }
 }
 
-/// A run's number, and a block to read the next part of it to.
+/// The number of a run, and a block for the next part of it.
 type Request = (usize, Block);
 
 /// A part of a run.
@@ -128,37 +121,54 @@ struct Part {
     block: Block,
     /// The slots of the block that were read.
     slots: Range<usize>,
-    /// Keys of the run that come after it, at most. 0 is exact.
+    /// The greatest number of keys of the run after this part. 0 is exact.
     behind: u64,
 }
 
 /// A part of a run that was read.
 type Reply<E> = Result<Part, Error<E>>;
 
-/// Serves requests until there can be no more, and replies to the run's stream. If there are helpers, they take part.
-/// `all` is memory for a request of each run.
-fn read_ahead<W: Word, S: Source<W>>(
-    requested: &Receiver<Request>,
-    readers: &[Mutex<Reader<W, S>>],
-    replies: &[Sender<Reply<S::Error>>],
-    helpers: Option<&Helpers>,
-    all: &mut Vec<Request>,
-) {
-    let read = |number: usize, mut block: Block| {
-        let mut reader = readers[number].lock().unwrap_or_else(PoisonError::into_inner);
-        let (begin, end) = (head(block.len()), block.len());
-        let count = reader.read(&mut block, begin..end)?;
-        Ok(Part { block, slots: begin..begin + count, behind: reader.left() })
-    };
-    let serve = |(number, block): Request| {
-        // The stream is gone where another thread has failed.
-        let _ = replies[number].send(read(number, block));
-    };
-    while let Ok(first) = requested.recv() {
-        all.extend([first].into_iter().chain(requested.try_iter()));
-        match helpers {
-            Some(helpers) => helpers.run(|| parallel::for_each(all.drain(..), serve)),
-            None => all.drain(..).for_each(serve),
+/// The server of requests: the reader of each run, and the channel for its replies.
+struct Readers<'a, W: Word, S: Source<W>> {
+    readers: Vec<Mutex<Reader<'a, W, S>>>,
+    replies: Vec<Sender<Reply<S::Error>>>,
+    /// Memory for one request of each run.
+    requests: Vec<Request>,
+}
+
+impl<'a, W: Word, S: Source<W>> Readers<'a, W, S> {
+    /// No readers, with memory for the readers of `count` runs.
+    fn reserved(count: usize) -> Result<Self, crate::Error> {
+        Ok(Self { readers: reserved(count)?, replies: reserved(count)?, requests: reserved(count)? })
+    }
+
+    /// Adds the reader of the next run, and returns the channel of its replies.
+    fn add(&mut self, reader: Reader<'a, W, S>) -> Receiver<Reply<S::Error>> {
+        let (reply, ahead) = channel();
+        self.readers.push(Mutex::new(reader));
+        self.replies.push(reply);
+        ahead
+    }
+
+    /// Serves requests until there can be no more, and replies to the run's stream. Helpers take part if there are any.
+    fn serve(mut self, requested: &Receiver<Request>, helpers: Option<&Helpers>) {
+        let read = |number: usize, mut block: Block| {
+            let mut reader = self.readers[number].lock().unwrap_or_else(PoisonError::into_inner);
+            let (begin, end) = (head(block.len()), block.len());
+            let count = reader.read(&mut block, begin..end)?;
+            Ok(Part { block, slots: begin..begin + count, behind: reader.left() })
+        };
+        let serve = |(number, block): Request| {
+            // The stream is gone if another thread has failed.
+            let _ = self.replies[number].send(read(number, block));
+        };
+        while let Ok(first) = requested.recv() {
+            self.requests.extend([first].into_iter().chain(requested.try_iter()));
+            let all = self.requests.drain(..);
+            match helpers {
+                Some(helpers) => helpers.run(|| parallel::for_each(all, serve)),
+                None => all.for_each(serve),
+            }
         }
     }
 }
@@ -168,15 +178,15 @@ fn read_ahead<W: Word, S: Source<W>>(
 struct Stream<E> {
     number: usize,
     window: Block,
-    /// The slots of the window whose keys are not merged yet.
+    /// The slots of the window that are not merged yet.
     slots: Range<usize>,
-    /// Keys of the run that come after the window, at most. 0 is exact.
+    /// The greatest number of keys of the run after the window. 0 is exact.
     behind: u64,
     ahead: Receiver<Reply<E>>,
 }
 
 impl<E> Stream<E> {
-    /// Refills the window if it is short and the run goes on. Returns `false` if the thread that reads has ended.
+    /// Refills the window if it is short and the run goes on. Returns `false` if the reading thread has ended.
     fn refill<W: Word>(&mut self, requests: &Sender<Request>, observer: &mut impl Observer) -> Result<bool, Error<E>> {
         let left = self.slots.len();
         if self.behind == 0 || left > head(self.window.len()) {
@@ -193,7 +203,7 @@ impl<E> Stream<E> {
         self.behind = behind;
         std::mem::swap(&mut self.window, &mut block);
         if behind > 0 {
-            // It fails only where the thread has ended, which the next to wait for it will see.
+            // Sending fails only if the reading thread has ended, which the next call of `recv` reports.
             let _ = requests.send((self.number, block));
         }
         Ok(true)
@@ -208,16 +218,16 @@ struct Merge<'e, E> {
     engine: &'e Engine,
     streams: Vec<Stream<E>>,
     requests: Sender<Request>,
-    /// Keys of a block.
+    /// The number of keys of a block.
     slot: usize,
-    /// The index of each payload in all runs' windows as if these lay one after the other: 0, 1, 2 and so on.
+    /// The indices of the payloads of all windows in sequence: 0, 1, 2 and so on.
     identity: Vec<u32>,
-    /// Memory for as many.
+    /// Memory for the merged indices.
     merged: Vec<u32>,
 }
 
 impl<E> Merge<'_, E> {
-    /// Merges round by round to blocks from `empty`, and sends them on to `merged`, until nothing is left or another
+    /// Merges round by round to blocks from `empty`, and sends them to `merged`, until nothing is left or another
     /// thread has failed.
     fn rounds<W: Word>(
         &mut self,
@@ -247,7 +257,7 @@ impl<E> Merge<'_, E> {
         }
     }
 
-    /// Merges the first keys of each window, as many as `splits` says, to the first `count` slots of a block.
+    /// Merges the first `splits[i]` keys of window `i` of all windows to the first `count` slots of a block.
     fn merge<W: Word>(&mut self, splits: &[usize], block: &mut Block, count: usize) -> Result<(), crate::Error> {
         let Self { engine, streams, slot, identity, merged, .. } = self;
         let slot = *slot;

@@ -1,7 +1,7 @@
 //! Sort and merge of more keys than memory holds.
 //!
-//! Keys come from a [`Source`] and go to a [`Target`], part by part. What fits in memory is sorted there. More is
-//! sorted in chunks, as runs that go to a temporary file and are merged to the target:
+//! Keys come from a [`Source`] and go to a [`Target`], part by part. Keys that fit in memory are sorted there. More
+//! keys are sorted in chunks, as runs that go to a temporary file and are merged to the target:
 //!
 //! ```text
 //!   source   │ chunk │ chunk │ chunk │ …      read, sorted and written at the same time, each in its own chunk
@@ -12,13 +12,13 @@
 //! ```
 //!
 //! Keys are unsigned numbers ([`Word`]) in ascending order. [`Key::to_ordered`](crate::Key::to_ordered) encodes keys of
-//! other types as such, and `!` makes the order descending: a source encodes keys as it reads them, and a target
-//! decodes them before it writes them. Each key may have a payload, which is any number of bytes, the same for all
+//! other types as words, and `!` makes the order descending. A source encodes keys as it reads them, and a target
+//! decodes them before it writes them. Each key may have a payload of any number of bytes, the same number for all
 //! keys: a value, a whole record, or the key's index.
 //!
 //! # Example
 //!
-//! Sorts signed numbers of a file that is larger than memory, in descending order:
+//! Sorts the signed numbers of a file larger than memory, in descending order:
 //!
 //! ```
 //! use merge_host::external::{self, Options, Source, Target};
@@ -79,23 +79,31 @@
 //!
 //! # Memory and complexity
 //!
-//! [`Options::memory`] bounds keys, payloads and everything that grows with their number; [`Shape`] says how it is
-//! divided. Sources and targets have their own. Each key is read from the source once and written to the target once,
-//! and between them it is written to the temporary file and read from it once for each pass. One pass merges
-//! [`fan_in`](Shape::fan_in) runs: with 1 GiB of memory it is enough for 200 GB of `u64` keys, and with 8 GiB for 8 TB.
-//! A sort of n keys in r runs takes O(n log r) time.
+//! [`Options::memory`] bounds the memory for keys, for payloads and for everything that grows with their number.
+//! [`Shape`] documents its division. A sort of more than fits in memory needs at least [`Shape::least_memory`], which
+//! is 16 KiB for small keys and payloads. Less memory is an error. With 16 KiB a sort of 64 MB takes some seconds, and
+//! with 1 MiB half a second. Memory of sources and targets is not counted.
+//!
+//! Each key is read from the source once and written to the target once. In between, each pass writes it to the
+//! temporary file once and reads it from there once. One pass merges [`fan_in`](Shape::fan_in) runs. With 1 GiB of
+//! memory one pass suffices for 200 GB of `u64` keys, and with 8 GiB for 8 TB. A sort of n keys in r runs takes O(n log
+//! r) time.
 //!
 //! # Threads
 //!
-//! Besides the engine's threads, two threads read and write, with the help of [`parallel`](crate::parallel) loops on
-//! rayon's global pool. A program that calls [`sort`] or [`merge`] on all threads of that pool at once waits for ever,
-//! because none is left to help.
+//! In addition to the engine's threads, two threads read and write, and other threads help them. All calls share the
+//! helping threads. A call by a thread of a pool has its own helping threads, which end with the call. So all threads
+//! of a pool may call [`sort`] and [`merge`] at once, and so may sources and targets. The calling thread takes up no
+//! other work of its pool while it waits. If sources and targets use rayon, their loops run on the helping threads.
+//! With an engine [`on_current_pool`](Engine::on_current_pool), and a calling thread that belongs to no pool, the
+//! threads of rayon's global pool help.
 //!
 //! # Errors
 //!
-//! An [`Error`] names what failed: a source or a target, the engine, the temporary file, or the memory, if it is too
-//! little. Blocks of the temporary file have checksums, so that damage to it is an error. The file is unnamed, and its
-//! space is free again however the program ends. What a target has taken before an error stays where it is.
+//! An [`Error`] names the part that failed: a source or a target, the engine, the temporary file, or the memory if it
+//! is too little. Blocks of the temporary file have checksums, so damage to the file is an error. The file is unnamed,
+//! so its space is free again however the program ends. Keys that a target has taken before an error stay in the
+//! target.
 
 mod block;
 mod chunks;
@@ -129,25 +137,25 @@ use source::{AnySource, Begin, Input};
 use std::path::PathBuf;
 use threads::Helpers;
 
-/// How to sort or merge.
+/// The options of a sort or merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of memory to use at most.
+    /// The greatest number of bytes of memory to use: at least [`Shape::least_memory`], unless all keys fit.
     pub memory: u64,
-    /// The folder of the temporary file, which is created only if not all keys fit in memory.
+    /// The folder of the temporary file. The file is created only if not all keys fit in memory.
     pub folder: PathBuf,
-    /// The most runs to merge at once; `None` is as many as `memory` is good for. Below 2 counts as 2.
+    /// The greatest number of runs to merge at once. `None` derives it from `memory`. Less than 2 counts as 2.
     pub fan_in: Option<usize>,
-    /// Whether only the first of equal keys is wanted.
+    /// Whether to keep only the first of equal keys.
     pub unique: bool,
-    /// Bytes of each key's payload.
+    /// The number of bytes of each key's payload.
     pub width: usize,
     /// How a GPU sorts what fits in memory.
     pub kernel: SortKernel,
 }
 
 impl Options {
-    /// Keys without payload, and equal ones are kept. The folder is [`std::env::temp_dir`].
+    /// Options for keys without payload that keep equal keys. The folder is [`std::env::temp_dir`].
     pub fn new(memory: u64) -> Self {
         let (folder, kernel) = (std::env::temp_dir(), SortKernel::Auto);
         Self { memory, folder, fan_in: None, unique: false, width: 0, kernel }
@@ -159,27 +167,30 @@ impl Options {
     }
 }
 
-/// What a sort or merge has done.
+/// The numbers of keys and runs of a sort or merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Keys that the sources gave.
+    /// The number of keys that the sources gave.
     pub keys_read: u64,
-    /// Keys that the target got. They are fewer only if [`Options::unique`] is set.
+    /// The number of keys that the target received. It is less than `keys_read` only with [`Options::unique`].
     pub keys_written: u64,
-    /// Runs that were written to the temporary file.
+    /// The number of runs written to the temporary file.
     pub runs: u64,
 }
 
 /// Sorts all keys of `source` to the target that `begin` opens, and returns that target. Stable: payloads of equal keys
 /// keep the order of the source.
 ///
-/// Keys are sorted in memory if they fit, or else as runs in a temporary file, which are merged. `begin` is called
-/// once, on this thread, before the first write. If there are no keys, nothing is written to the target.
+/// Keys that fit in memory are sorted there. Otherwise they are sorted as runs in a temporary file, and the runs are
+/// merged. `begin` is called once, on this thread, before the first write. If there are no keys, nothing is written to
+/// the target.
 ///
-/// A payload of 4 or 8 bytes moves with its key through the engine. Others are moved once, by their indices.
+/// The engine moves a payload of 4 or 8 bytes together with its key. Other payloads are moved once, by their indices.
 ///
 /// # Errors
-/// Those of `source`, `begin` and the target as [`Error::Other`], and the other variants of [`Error`].
+/// [`Error::Other`] has the errors of `source`, `begin` and the target. [`Error::TooLittleMemory`] if the keys do not
+/// fit in memory, and the memory is less than [`Shape::least_memory`]. The other variants of [`Error`] if another part
+/// fails.
 pub fn sort<W, S, T, E>(
     options: &Options,
     source: S,
@@ -197,17 +208,19 @@ where
     with_target(begin, |begin| Sort::new(options, source, engines, observer).run(begin))
 }
 
-/// Merges `sources`, each of which is sorted, to the target that `begin` opens, and returns that target. Of equal keys,
-/// those of an earlier source come first.
+/// Merges `sources`, which are sorted, to the target that `begin` opens, and returns that target. Equal keys keep the
+/// order of their sources.
 ///
-/// Sources are merged while they are read. More than [`Shape::fan_in`] are merged in several passes, by way of a
-/// temporary file. `begin` is called once, on this thread, before the first write. If there are no keys, nothing is
+/// Sources are merged while they are read. More than [`Shape::fan_in`] sources are merged in several passes, by way of
+/// a temporary file. `begin` is called once, on this thread, before the first write. If there are no keys, nothing is
 /// written to the target.
 ///
-/// The order of each source is not checked. If one is not sorted, neither is the output, but it still has every key.
+/// The order of each source is not checked. If a source is not sorted, neither is the output, but it still has every
+/// key.
 ///
 /// # Errors
-/// Those of `sources`, `begin` and the target as [`Error::Other`], and the other variants of [`Error`].
+/// [`Error::Other`] has the errors of `sources`, `begin` and the target. [`Error::TooLittleMemory`] if the memory is
+/// less than [`Shape::least_memory`]. The other variants of [`Error`] if another part fails.
 pub fn merge<W, S, T, E>(
     options: &Options,
     sources: Vec<S>,
@@ -229,7 +242,8 @@ where
     with_target(begin, |begin| merger.merge(runs, fan_in, begin))
 }
 
-/// Calls `work` with `begin`, which it calls once, as a function that opens a target of any type. Returns that target.
+/// Calls `work` with a function that opens a target of any type by `begin`, and returns the target. `work` calls the
+/// function once.
 fn with_target<W: Word, T: Target<W, Error = E>, E>(
     begin: impl FnOnce() -> Result<T, E>,
     work: impl FnOnce(Begin<W, E>) -> Result<Summary, Error<E>>,

@@ -1,8 +1,8 @@
-//! Where the time of a sort goes.
+//! Measurement of the time of a sort.
 
 use crate::Timing;
 
-/// What the thread that sorts is doing, or waiting for.
+/// The present activity of the sorting thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -14,12 +14,12 @@ pub enum Phase {
     Write,
 }
 
-/// Observes where the time goes. `()` observes nothing.
+/// Receives the time of the phases. `()` ignores it.
 pub trait Observer {
-    /// Runs `work`, which is a part of `phase`, once.
+    /// Runs `work` once. It is a part of `phase`.
     fn time<T>(&mut self, phase: Phase, work: impl FnOnce() -> T) -> T;
 
-    /// Adds what an engine has measured, which is in no phase.
+    /// Adds the time that an engine has measured. It belongs to no phase.
     fn add(&mut self, timing: Timing);
 }
 

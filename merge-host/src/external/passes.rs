@@ -1,4 +1,4 @@
-//! Merges any number of runs, in as many passes as it takes.
+//! Merge of any number of runs, in several passes if necessary.
 
 use super::error::Error;
 use super::merge::Pass;
@@ -12,20 +12,20 @@ use super::{Options, Summary};
 use crate::{Engine, Word};
 use std::sync::Arc;
 
-/// Merges runs to a target, and counts.
+/// Merges runs to a target, and counts keys and runs.
 pub(super) struct Merger<'a, O> {
     pub(super) options: &'a Options,
     pub(super) engine: &'a Engine,
     pub(super) helpers: Helpers,
     pub(super) observer: &'a mut O,
-    /// Where runs are spilled to, created when it is needed.
+    /// The temporary file for runs, created at the first use.
     pub(super) spill: Option<Arc<Spill>>,
     pub(super) summary: Summary,
 }
 
 impl<O: Observer> Merger<'_, O> {
-    /// Merges `runs`, at most `fan_in` at once, to what `begin` opens. Of equal keys, those of an earlier run come
-    /// first.
+    /// Merges `runs`, at most `fan_in` at once, to the target that `begin` opens. Equal keys keep the order of their
+    /// runs.
     pub(super) fn merge<W, S, E>(
         mut self,
         mut runs: Vec<Run<W, S>>,
@@ -46,7 +46,7 @@ impl<O: Observer> Merger<'_, O> {
         Ok(self.summary)
     }
 
-    /// Merges a group of runs to one in the temporary file.
+    /// Merges a group of runs to one run in the temporary file.
     fn merge_to_run<W, S, E>(&mut self, group: Vec<Run<W, S>>) -> Result<Run<W, S>, Error<E>>
     where
         W: Word,
@@ -63,8 +63,8 @@ impl<O: Observer> Merger<'_, O> {
         Ok(Run::Spilled(writer.finish()))
     }
 
-    /// Merges `runs` at once, and gives their space back. `write` takes the keys, whose number is returned, and writes
-    /// them to the temporary file if `is_spilled`.
+    /// Merges `runs` at once, and frees their space in the temporary file. `write` takes the keys, and writes them to
+    /// the temporary file if `is_spilled`. Returns the number of keys written.
     fn pass<W, S, E>(
         &mut self,
         mut runs: Vec<Run<W, S>>,
@@ -85,8 +85,8 @@ impl<O: Observer> Merger<'_, O> {
     }
 }
 
-/// Merges groups of neighbouring runs to one each, from the first on: no more than it takes for `fan_in` to be left,
-/// and each run once at most.
+/// Merges groups of neighbouring runs to one run each, from the first run on. Merges only the groups that are necessary
+/// to leave `fan_in` runs, and each run at most once.
 fn reduced<R, E>(runs: Vec<R>, fan_in: usize, mut merge: impl FnMut(Vec<R>) -> Result<R, E>) -> Result<Vec<R>, E> {
     let mut reduced = Vec::new();
     let mut rest = runs.into_iter();

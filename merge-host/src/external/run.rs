@@ -1,4 +1,4 @@
-//! Sorted runs, in the temporary file or from sources that are sorted, and reading them part by part.
+//! Sorted runs, in the temporary file or from sorted sources, and their readers.
 
 use super::block::Block;
 use super::error::{Error, ScratchError};
@@ -25,7 +25,7 @@ pub(super) struct SpilledRun {
 }
 
 impl<W: Word, S: Source<W>> Run<W, S> {
-    /// Keys to read, at most.
+    /// The greatest number of keys to read.
     pub(super) fn left(&self) -> u64 {
         match self {
             Self::Spilled(run) => run.count,
@@ -33,7 +33,7 @@ impl<W: Word, S: Source<W>> Run<W, S> {
         }
     }
 
-    /// Gives back the space that a run takes in the temporary file, and returns the number of keys read from a source.
+    /// Frees the run's space in the temporary file, and returns the number of keys read if the run is a source.
     pub(super) fn release(self) -> u64 {
         match self {
             Self::Spilled(SpilledRun { spill, keys, payload, .. }) => {
@@ -45,7 +45,7 @@ impl<W: Word, S: Source<W>> Run<W, S> {
         }
     }
 
-    /// Reads the run from its beginning to its end.
+    /// A reader of the run from its beginning to its end.
     pub(super) fn reader(&mut self) -> Reader<'_, W, S> {
         match self {
             Self::Spilled(SpilledRun { spill, keys, payload, count }) => Reader::Spilled {
@@ -58,17 +58,17 @@ impl<W: Word, S: Source<W>> Run<W, S> {
     }
 }
 
-/// A run on its way to the temporary file.
+/// A run that is being written to the temporary file.
 #[derive(Debug)]
 pub(super) struct RunWriter(SpilledRun);
 
 impl RunWriter {
-    /// Begins a run.
+    /// An empty run.
     pub(super) fn new(spill: Arc<Spill>) -> Self {
         Self(SpilledRun { spill, keys: Extent::default(), payload: Extent::default(), count: 0 })
     }
 
-    /// The run with all that was written.
+    /// The run with all keys written.
     pub(super) fn finish(self) -> SpilledRun {
         self.0
     }
@@ -82,7 +82,7 @@ impl RunWriter {
     }
 }
 
-/// Reads a run, part by part.
+/// Reads a run part by part.
 #[derive(Debug)]
 pub(super) enum Reader<'a, W, S> {
     Spilled { keys: ExtentReader<'a>, payload: ExtentReader<'a>, left: u64 },
@@ -90,7 +90,7 @@ pub(super) enum Reader<'a, W, S> {
 }
 
 impl<W: Word, S: Source<W>> Reader<'_, W, S> {
-    /// Keys left to read, at most. 0 is exact.
+    /// The greatest number of keys left to read. 0 is exact.
     pub(super) fn left(&self) -> u64 {
         match self {
             Self::Spilled { left, .. } => *left,
@@ -98,8 +98,8 @@ impl<W: Word, S: Source<W>> Reader<'_, W, S> {
         }
     }
 
-    /// Fills these slots of `block` from the front with the next keys, and returns the number of keys: fewer only at
-    /// the end.
+    /// Fills `slots` of `block` from the front with the next keys, and returns their number. It is less than the number
+    /// of slots only at the end.
     pub(super) fn read(&mut self, block: &mut Block, slots: Range<usize>) -> Result<usize, Error<S::Error>> {
         match self {
             Self::Spilled { keys: from, payload: payload_from, left } => {

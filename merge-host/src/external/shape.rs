@@ -1,26 +1,26 @@
-//! How the memory of an external sort is divided.
+//! Division of the memory of an external sort.
 
 use super::error::TooLittleMemory;
 
-/// Blocks of a source that are in use at once: one is read, one sorted, one written.
+/// The number of chunks in use at once: one is read, one sorted, one written.
 pub(super) const CHUNKS: usize = 3;
-/// The most runs that an engine merges at once.
+/// The greatest number of runs that an engine merges at once.
 const MAX_FAN_IN: usize = 4096;
-/// Runs to merge at once however little memory there is.
+/// The number of runs to merge at once with little memory.
 const SMALL_FAN_IN: usize = 16;
-/// Bytes that are worth a read.
+/// The number of bytes that is worth a read.
 const EFFICIENT_READ: u64 = 256 << 10;
-/// The part of a run's block that is kept free for keys of the block before: one in `HEAD`.
+/// The part of a run's block that is reserved for keys of the block before: one in `HEAD`.
 const HEAD: usize = 4;
-/// The fewest keys of a block, so that it has a head.
+/// The least number of keys of a block, so that it has a head.
 const MIN_SLOT: usize = 2 * HEAD;
-/// The least memory. With less, blocks are so short that the time goes to what each of them takes besides its keys.
+/// The least memory. With less, blocks are so short that their fixed cost dominates.
 const LEAST_MEMORY: u64 = 16 << 10;
 
-/// The sizes of what is sorted, from which follows how much memory a sort takes.
+/// The sizes of a key and its payload, which determine the memory of a sort.
 ///
-/// Memory is counted in bytes. Keys and payloads that have no bytes together count as 1 byte. Results that exceed their
-/// type are its greatest value.
+/// Memory is counted in bytes. A key and a payload without bytes count as 1 byte together. A result that exceeds its
+/// type is the type's greatest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of a key.
@@ -29,28 +29,28 @@ pub struct Shape {
     pub width: usize,
 }
 
-/// How payloads are put in order.
+/// How payloads get into the order of the keys.
 enum Movement {
-    /// By the engine, with their keys.
+    /// The engine moves them with their keys.
     WithKeys,
-    /// By [`gather`](crate::permutation::gather), after the engine has sorted their indices.
+    /// [`gather`](crate::permutation::gather) moves them, after the engine has sorted their indices.
     ByIndex,
 }
 
 impl Shape {
-    /// Bytes of memory to sort `count` keys at once: keys, payloads and scratch memory.
+    /// Bytes of memory for a sort of `count` keys at once: keys, payloads and scratch memory.
     pub fn in_memory(self, count: u64) -> u128 {
         let index = if u32::try_from(count).is_ok() { size_of::<u32>() } else { size_of::<u64>() };
         let (key, width, index) = (self.key as u128, self.width as u128, index as u128);
         let bytes = match self.movement() {
             Movement::WithKeys => 2 * (key + width).max(1),
-            // The scratch memory of the sort is gone when payloads are gathered.
+            // The sort has freed its scratch memory when payloads are gathered.
             Movement::ByIndex => (2 * (key + index) + width).max(key + index + 2 * width),
         };
         u128::from(count).saturating_mul(bytes)
     }
 
-    /// The most keys that can be sorted at once in `memory` bytes.
+    /// The greatest number of keys that `memory` bytes suffice to sort at once.
     pub fn most_in_memory(self, memory: u64) -> u64 {
         let bytes_per_key = |count: u64| self.in_memory(count) / u128::from(count);
         match (u128::from(memory) / bytes_per_key(1)) as u64 {
@@ -59,18 +59,18 @@ impl Shape {
         }
     }
 
-    /// The most keys that a GPU with `memory` bytes can sort at once.
+    /// The greatest number of keys that a GPU with `memory` bytes can sort at once.
     pub fn most_on_gpu(self, memory: u64) -> u64 {
         let moved = match self.movement() {
             Movement::WithKeys => self.width,
             Movement::ByIndex => size_of::<u32>(),
         };
-        // Keys, as much again, and some more.
+        // The keys twice, and a fortieth more.
         (u128::from(memory) * 20 / 41 / (self.key as u128 + moved as u128).max(1)) as u64
     }
 
-    /// The least memory to sort or merge with what does not fit in memory: 16 KiB, or more for large keys and payloads,
-    /// of which a few are in memory in any case. The more memory there is, the fewer passes are needed.
+    /// The least memory for a sort of more keys than fit in memory, or for a merge: 16 KiB, or more for large keys and
+    /// payloads, because a few are always in memory. More memory means fewer passes.
     ///
     /// ```
     /// use merge_host::external::Shape;
@@ -83,12 +83,12 @@ impl Shape {
         of_few.max(LEAST_MEMORY)
     }
 
-    /// Keys that are read and sorted at once where not all of them fit, with `memory` bytes of memory, and `gpu` bytes
-    /// of a GPU's if one sorts.
+    /// The number of keys that are read and sorted at once if not all keys fit in memory. There are `memory` bytes of
+    /// memory, and `gpu` bytes on a GPU if one sorts.
     ///
     /// # Errors
-    /// [`TooLittleMemory`] if it is less than [`least_memory`](Self::least_memory), or if the GPU has none for a few
-    /// keys.
+    /// [`TooLittleMemory`] if `memory` is less than [`least_memory`](Self::least_memory), or if the GPU has too little
+    /// memory for a few keys.
     pub fn chunk(self, memory: u64, gpu: Option<u64>) -> Result<usize, TooLittleMemory> {
         self.check(memory)?;
         let most = gpu.map_or(u64::MAX, |bytes| self.most_on_gpu(bytes));
@@ -99,33 +99,32 @@ impl Shape {
         Ok((memory / self.bytes_per_chunk_key()).min(most).min(u32::MAX.into()) as usize)
     }
 
-    /// The most runs to merge at once with `memory` bytes of memory, and no more than `limit`.
+    /// The greatest number of runs to merge at once with `memory` bytes of memory, and at most `limit`.
     ///
     /// A `limit` below 2 counts as 2. More runs are merged in several passes.
     ///
     /// # Errors
-    /// [`TooLittleMemory`] if it is less than [`least_memory`](Self::least_memory).
+    /// [`TooLittleMemory`] if `memory` is less than [`least_memory`](Self::least_memory).
     pub fn fan_in(self, memory: u64, limit: Option<usize>) -> Result<usize, TooLittleMemory> {
         self.check(memory)?;
         let keys = self.slots(memory);
         let efficient = ((EFFICIENT_READ / self.times(1, 0)) as usize).max(MIN_SLOT);
         let most = (keys / efficient).max(SMALL_FAN_IN.min(keys / MIN_SLOT)).min(MAX_FAN_IN);
-        // The least memory is enough for two runs.
+        // The least memory suffices for two runs.
         Ok(limit.unwrap_or(most).clamp(2, most.max(2)))
     }
 
-    /// Bytes that `count` keys take in the temporary file, if they do not fit in memory.
+    /// Bytes of `count` keys in the temporary file, if they do not fit in memory.
     pub fn spilled(self, count: u64) -> u128 {
         u128::from(count) * u128::from(self.times(1, 0))
     }
 
-    /// Whether reading or writing `count` keys with their payloads takes less time than waking a thread for a part of
-    /// them.
+    /// Whether reading or writing `count` keys with their payloads takes less time than waking a thread to help.
     pub(super) fn is_little(self, count: usize) -> bool {
         self.times(1, 0).saturating_mul(count as u64) < EFFICIENT_READ
     }
 
-    /// Keys of the block that each of `runs` runs is read to.
+    /// The number of keys of the block of each of `runs` runs.
     pub(super) fn slot(self, memory: u64, runs: usize) -> usize {
         self.slots(memory) / runs.max(2)
     }
@@ -137,38 +136,39 @@ impl Shape {
         }
     }
 
-    /// Bytes for each key of a chunk: all chunks in use, and the scratch memory for one.
+    /// Bytes per key of a chunk: all chunks in use, and the scratch memory for one chunk.
     fn bytes_per_chunk_key(self) -> u64 {
         let indices = match self.movement() {
             Movement::WithKeys => 0,
             Movement::ByIndex => 2 * size_of::<u32>(),
         };
-        // All chunks and the scratch memory have keys and payloads.
+        // All chunks and the scratch memory contain keys and payloads.
         self.times(CHUNKS + 1, indices)
     }
 
-    /// Bytes for each key of a run in a merge: two blocks to read to, two of the output, and what the merge needs.
+    /// Bytes per key of a run in a merge: two blocks of the run, two blocks of the output, and the scratch memory.
     fn bytes_per_slot_key(self) -> u64 {
-        // The payloads' indices before and after the merge, and in its scratch memory, which has keys in any case.
+        // The scratch memory always has keys. With payloads there are three arrays of indices: before the merge, after
+        // it, and in its scratch memory.
         let indices = if self.width == 0 { 0 } else { 3 * size_of::<u32>() };
-        self.times(4, self.key + indices)
+        self.times(4, self.key.saturating_add(indices))
     }
 
-    /// Bytes of `copies` keys with payloads, and `more` bytes.
+    /// Bytes of `copies` keys with payloads, plus `more` bytes.
     fn times(self, copies: usize, more: usize) -> u64 {
         let each = (self.width as u64).saturating_add(self.key as u64).max(1);
         each.saturating_mul(copies as u64).saturating_add(more as u64)
     }
 
-    /// Keys of all runs' blocks together. Their indices are numbers of 4 bytes.
+    /// The number of keys of all runs' blocks together. Their indices are numbers of 4 bytes.
     fn slots(self, memory: u64) -> usize {
         (memory / self.bytes_per_slot_key()).min(u32::MAX.into()) as usize
     }
 
-    /// Refuses less memory than the least.
+    /// Checks that `memory` is at least the least memory.
     fn check(self, memory: u64) -> Result<(), TooLittleMemory> {
         let needed = self.least_memory();
-        // Payloads that no memory has are refused whatever it is.
+        // Payloads that fit in no memory are an error with any memory.
         if memory >= needed && needed < u64::MAX {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Shape {
     }
 }
 
-/// Of a block of `slot` keys that a run is read to, how many are kept free for keys of the block before.
+/// The number of slots in a block of `slot` keys that are reserved for keys of the block before.
 pub(super) fn head(slot: usize) -> usize {
     slot / HEAD
 }
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_chunk_fits_the_gpu() {
         let shape = Shape { key: 8, width: 8 };
-        // 32 bytes of each key and its copy, with their values, and a fortieth for the rest of a workspace.
+        // 32 bytes for each key and its copy, with their values, and a fortieth for the rest of a workspace.
         assert_eq!(shape.chunk(1 << 30, Some(32_800)).unwrap(), 1000);
         assert_eq!(shape.most_on_gpu(32_800), 1000);
         assert_eq!(shape.most_on_gpu(32_799), 999);

@@ -1,4 +1,4 @@
-//! What is kept of merged keys.
+//! The selection of merged keys.
 
 use super::block::Block;
 use super::error::Error;
@@ -7,14 +7,14 @@ use crate::Word;
 /// Writes keys with their payloads.
 type Write<'a, W, E> = &'a mut (dyn FnMut(&mut [W], &mut [u8]) -> Result<(), Error<E>> + Send);
 
-/// Hands on all merged keys, or the first of equal ones.
+/// Hands on all merged keys, or the first of equal keys.
 pub(super) struct Sink<'a, W, E> {
     write: Write<'a, W, E>,
-    /// Whether that writes to the temporary file.
+    /// Whether `write` writes to the temporary file.
     is_spilled: bool,
     unique: bool,
     last: Option<W>,
-    /// Keys handed on.
+    /// The number of keys handed on.
     written: u64,
 }
 
@@ -28,7 +28,7 @@ impl<'a, W: Word, E> Sink<'a, W, E> {
         self.is_spilled
     }
 
-    /// Takes the first `count` keys of a block, at least one. What the block holds afterwards is unspecified.
+    /// Takes the first `count` keys of a block, at least one. The contents of the block are unspecified afterwards.
     pub(super) fn put(&mut self, block: &mut Block, count: usize) -> Result<(), Error<E>> {
         let kept = if self.unique {
             let last = block.parts::<W>(0..count).0.last().copied();

@@ -1,4 +1,4 @@
-//! Decides whether keys are sorted in memory or in runs, and does so.
+//! Sort of a source in memory or in runs.
 
 use super::block::Block;
 use super::chunks::{make_runs, write_run};
@@ -17,10 +17,10 @@ use crate::Word;
 use crate::cpu::memory::{collected, push};
 use std::sync::{Arc, Mutex};
 
-/// What takes no more bytes fits every GPU that there are kernels for, which need not be asked: it takes a while to
-/// start, and keys are read meanwhile.
+/// A sort of at most this many bytes fits every GPU that has kernels, so the engine is not asked. A GPU takes a while
+/// to start, and keys are read meanwhile.
 const FITS_EVERY_GPU: u128 = 4 << 30;
-/// Keys of a block that memory must be given for.
+/// The least number of keys of a block that the system must provide memory for.
 const MIN_BLOCK: usize = 1 << 16;
 
 /// A sort of a source.
@@ -44,7 +44,7 @@ where
         Self { options, shape: options.shape::<W>(), input: Mutex::new(Input::new(source)), engines, observer }
     }
 
-    /// Sorts all keys to what `begin` opens.
+    /// Sorts all keys to the target that `begin` opens.
     pub(super) fn run(mut self, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let first = self.read_first()?;
         if lock(&self.input).left() == 0 && self.fits_engine(first.len() as u64)? {
@@ -54,8 +54,8 @@ where
         }
     }
 
-    /// Reads all keys if they can be sorted in memory, or as many as can if the source does not know how many it has.
-    /// If it knows that they are too many, reads none.
+    /// Reads all keys if they can be sorted in memory. If the source does not know its length, reads up to the number
+    /// of keys that can. If the source knows that it has too many keys, reads none.
     fn read_first(&mut self) -> Result<Block, Error<E>> {
         let len = lock(&self.input).len();
         let mut block = match len {
@@ -73,7 +73,7 @@ where
         self.shape.in_memory(count) <= self.options.memory.into()
     }
 
-    /// Whether the engine has memory for `count` keys that fit in the host's.
+    /// Whether the engine has memory for `count` keys. They fit in the host's memory.
     fn fits_engine(&mut self, count: u64) -> Result<bool, Error<E>> {
         if self.shape.in_memory(count) <= FITS_EVERY_GPU {
             return Ok(true);
@@ -81,7 +81,7 @@ where
         Ok(self.engines.device_memory()?.is_none_or(|bytes| count <= self.shape.most_on_gpu(bytes)))
     }
 
-    /// Sorts all keys, which are in `block`.
+    /// Sorts the keys of `block`, which are all keys.
     fn in_memory(self, mut block: Block, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, input, engines, observer, .. } = self;
         let keys_read = block.len();
@@ -95,7 +95,7 @@ where
         Ok(Summary { keys_read: keys_read as u64, keys_written: count as u64, runs: 0 })
     }
 
-    /// Sorts the keys in `first` and those left in the source to runs, and merges these.
+    /// Sorts the keys of `first` and the keys left in the source to runs, and merges the runs.
     fn in_runs(self, first: Block, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, shape, input, engines, observer } = self;
         let fan_in = shape.fan_in(options.memory, options.fan_in)?;
@@ -113,7 +113,7 @@ where
         }
         let summary = Summary { keys_read: lock(&input).position(), keys_written: 0, runs: runs.len() as u64 };
         drop(input);
-        // The merge takes all of the memory: none is left for what sorts have kept.
+        // The merge takes all of the memory, so the kept scratch memory of sorts is freed.
         crate::release_memory();
 
         let runs: Vec<Run<W, S>> = collected(runs.into_iter().map(Run::Spilled))?;
@@ -122,7 +122,7 @@ where
     }
 }
 
-/// Sorts the keys of a block, at most `most` at once, and spills them as runs. Frees the memory of both.
+/// Sorts the keys of a block, at most `most` at once, and spills them as runs. Drops the sorter and the block.
 fn spill_block<W, S, E, G, O>(
     mut sorter: Sorter<W, S, G, O>,
     mut block: Block,
@@ -148,7 +148,7 @@ where
     Ok(runs)
 }
 
-/// A block of `count` slots, or of as many as the system gives memory for.
+/// A block of `count` slots. While the system does not provide the memory, a number above `MIN_BLOCK` is halved.
 fn largest_block(count: u64, shape: Shape) -> Result<Block, crate::Error> {
     let mut count = usize::try_from(count).unwrap_or(usize::MAX);
     loop {

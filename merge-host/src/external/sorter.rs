@@ -1,4 +1,4 @@
-//! Sorts blocks in memory.
+//! Sort of blocks in memory.
 
 use super::Options;
 use super::block::{Block, zeroed_bytes};
@@ -12,7 +12,7 @@ use bytemuck::{Pod, cast_slice_mut};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Sorts the keys of a source that are in blocks.
+/// Sorts blocks of keys of a source.
 #[derive(Debug)]
 pub(super) struct Sorter<'a, W, S, G, O> {
     input: &'a Mutex<Input<W, S>>,
@@ -20,21 +20,21 @@ pub(super) struct Sorter<'a, W, S, G, O> {
     pub(super) observer: &'a mut O,
     unique: bool,
     options: SortOptions,
-    /// Memory for indices, of 4 or 8 bytes, and for payloads in their order.
+    /// Memory for indices of 4 or 8 bytes, and for payloads in the order of the indices.
     permutation: Vec<u64>,
     gathered: Vec<u64>,
 }
 
-/// Keys of a block, and where they come from.
+/// Keys of a block, and their position in the source.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
-    /// Their slots.
+    /// The slots of the keys.
     pub(super) slots: Range<usize>,
-    /// The index of the first of them in the source.
+    /// The index of the first key in the source.
     pub(super) index: u64,
 }
 
-/// Locks the source. Nothing is left half-done where another thread has panicked.
+/// Locks the source. A panic of another thread leaves it in a consistent state.
 pub(super) fn lock<I>(input: &Mutex<I>) -> MutexGuard<'_, I> {
     input.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -56,8 +56,8 @@ where
         Self { input, engines, observer, unique, options, permutation: Vec::new(), gathered: Vec::new() }
     }
 
-    /// Sorts a chunk with its payloads. Returns how many keys are left at its front, which are fewer only where just
-    /// the first of equal keys are wanted.
+    /// Sorts a chunk with its payloads. Returns the number of keys at its front: all, or the number of distinct keys if
+    /// only the first of equal keys is kept.
     pub(super) fn sort(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
         match block.width() {
             0 => {
@@ -71,7 +71,7 @@ where
         }
     }
 
-    /// Runs `sort` on the keys and payloads of a chunk. Returns how many keys it returns.
+    /// Runs `sort` on the keys and payloads of a chunk. Returns the number of keys that `sort` keeps.
     fn run(
         &mut self,
         block: &mut Block,
@@ -98,7 +98,7 @@ where
         })
     }
 
-    /// Sorts keys and their indices, and gathers the payloads in that order.
+    /// Sorts keys and their indices, and gathers the payloads in the order of the indices.
     fn sort_by_index<I: Index>(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
         let (width, count) = (block.width(), chunk.slots.len());
         reserve(&mut self.permutation, count, size_of::<I>())?;
@@ -111,7 +111,7 @@ where
                 let (keys, payload) = block.parts_mut::<W>(chunk.slots.clone());
                 let filled = engine.compute(count, |threads| fill_identity_on(threads, permutation))?;
                 let (kept, sorted) = sort_elements(engine, how, (keys, &mut **permutation))?;
-                // Gathering takes the memory of the sort, part of which is kept for the next one.
+                // The gather uses the memory of the sort, which would be kept for the next sort.
                 crate::release_memory();
                 let moved = engine.compute(payload.len() / size_of::<u64>(), |threads| {
                     let (indices, out) = (&permutation[..kept], &mut gathered[..kept * width]);
@@ -134,7 +134,7 @@ where
     }
 }
 
-/// Makes `memory` large enough for `count` values of `width` bytes, which are lost if it was not.
+/// Makes `memory` large enough for `count` values of `width` bytes. Growing it loses the contents.
 fn reserve(memory: &mut Vec<u64>, count: usize, width: usize) -> Result<(), crate::Error> {
     if size_of_val(&memory[..]) < count * width {
         *memory = Vec::new();
@@ -143,7 +143,7 @@ fn reserve(memory: &mut Vec<u64>, count: usize, width: usize) -> Result<(), crat
     Ok(())
 }
 
-/// Sorts elements, and keeps the first of equal keys if it is `unique`. Returns the number of those that are left.
+/// Sorts elements, and keeps only the first of equal keys if `unique`. Returns the number of elements kept.
 fn sort_elements<W: Word, V: Copy + Send + Sync>(
     engine: &Engine,
     (unique, options): (bool, SortOptions),
@@ -156,7 +156,7 @@ fn sort_elements<W: Word, V: Copy + Send + Sync>(
     Ok((len, engine.sort_with(options, elements)?))
 }
 
-/// Reads a chunk again, if that is possible.
+/// Reads a chunk again. Returns `false` if that is not possible.
 fn restore<W: Word, S: Source<W>>(
     input: &Mutex<Input<W, S>>,
     block: &mut Block,

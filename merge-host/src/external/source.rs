@@ -1,59 +1,60 @@
-//! Where keys come from and where they go.
+//! Sources and targets of keys.
 
 use super::block::Block;
 use crate::Word;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Gives keys and their payloads, in order.
+/// A source of keys and their payloads, in order.
 ///
 /// A sort reads a source on another thread while it sorts keys that were read before. A merge reads several sources at
-/// the same time, on the threads of rayon's global pool.
+/// the same time, on several threads.
 #[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 pub trait Source<W: Word>: Send {
-    /// What reading fails with.
+    /// The error of reading.
     type Error: Send;
 
-    /// The number of keys, if it is known before they are read. No more keys are read.
+    /// The number of keys, if it is known before they are read. At most this many keys are read.
     fn len(&self) -> Option<u64>;
 
     /// Fills `keys` and `payload` from the front and returns the number of keys.
     ///
-    /// `keys` is not empty, and `payload` has [`Options::width`](super::Options::width) bytes for each key. Fewer keys
-    /// than asked for are the last ones: `read` is not called again. Both slices hold unspecified values before.
+    /// `keys` is not empty, and `payload` has [`Options::width`](super::Options::width) bytes for each key. Both slices
+    /// have unspecified contents before the call. If fewer keys are returned than requested, they are the last ones:
+    /// `read` is not called again.
     ///
     /// # Errors
-    /// An error ends the sort or merge, which gives it as [`Error::Other`](super::Error::Other).
+    /// An error ends the sort or merge, which returns it as [`Error::Other`](super::Error::Other).
     fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize, Self::Error>;
 
-    /// Fills `keys` and `payload` again with those that earlier calls of [`read`](Self::read) gave, from key `index` of
-    /// the source on, and returns `true`; or returns `false` if that is not possible, which is the default.
+    /// Fills `keys` and `payload` again with the keys from index `index` of the source on, which earlier calls of
+    /// [`read`](Self::read) returned. Returns `true`, or `false` if that is not possible, which is the default.
     ///
-    /// A sort asks for it after an engine has failed and left keys in disorder ([`Engines::run`](super::Engines::run)).
-    /// It does not change what the next `read` gives.
+    /// A sort calls it after an engine has failed and left keys in disorder ([`Engines::run`](super::Engines::run)). It
+    /// does not change the result of the next `read`.
     ///
     /// # Errors
-    /// As those of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<bool, Self::Error> {
         let _ = (index, keys, payload);
         Ok(false)
     }
 }
 
-/// Takes sorted keys and their payloads, part by part.
+/// A target of sorted keys and their payloads, which come part by part.
 ///
 /// A merge writes to a target on another thread while it merges the next keys.
 pub trait Target<W: Word>: Send {
-    /// What writing fails with.
+    /// The error of writing.
     type Error: Send;
 
-    /// Takes `keys` after those of earlier calls.
+    /// Takes `keys`, which follow the keys of earlier calls.
     ///
-    /// `keys` is not empty, and `payload` has [`Options::width`](super::Options::width) bytes for each key. What both
-    /// slices hold afterwards is unspecified: a target may decode keys where they are.
+    /// `keys` is not empty, and `payload` has [`Options::width`](super::Options::width) bytes for each key. The
+    /// contents of both slices are unspecified afterwards: a target may decode keys in place.
     ///
     /// # Errors
-    /// An error ends the sort or merge, which gives it as [`Error::Other`](super::Error::Other).
+    /// An error ends the sort or merge, which returns it as [`Error::Other`](super::Error::Other).
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), Self::Error>;
 }
 
@@ -81,16 +82,16 @@ impl<W: Word, T: Target<W> + ?Sized> Target<W> for &mut T {
     }
 }
 
-/// A source of any type. The code that sorts and merges is compiled once for each type of key, and not for each source.
+/// A source of any type. External sorts are compiled once for each type of key, and not for each source.
 pub(super) type AnySource<'a, W, E> = Box<dyn Source<W, Error = E> + 'a>;
 
 /// A target of any type.
 pub(super) type AnyTarget<'a, W, E> = &'a mut dyn Target<W, Error = E>;
 
-/// Opens a target.
+/// A function that opens a target.
 pub(super) type Begin<'a, W, E> = Box<dyn FnOnce() -> Result<AnyTarget<'a, W, E>, E> + 'a>;
 
-/// A source with the number of keys read from it and left in it.
+/// A source with the number of keys read and the number of keys left.
 #[derive(Debug)]
 pub(super) struct Input<W, S> {
     source: S,
@@ -111,17 +112,18 @@ impl<W: Word, S: Source<W>> Input<W, S> {
         self.len
     }
 
-    /// Keys read.
+    /// The number of keys read.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Keys left to read, at most.
+    /// The greatest number of keys left to read.
     pub(super) fn left(&self) -> u64 {
         if self.ended { 0 } else { self.len.map_or(u64::MAX, |len| len - self.position) }
     }
 
-    /// Fills these slots of `block` from the front and returns the number of keys: fewer only at the end.
+    /// Fills `slots` of `block` from the front, and returns the number of keys. It is less than the number of slots
+    /// only at the end.
     pub(super) fn read(&mut self, block: &mut Block, slots: Range<usize>) -> Result<usize, S::Error> {
         let wanted = usize::try_from(self.left()).unwrap_or(usize::MAX).min(slots.len());
         if wanted == 0 {
@@ -135,7 +137,8 @@ impl<W: Word, S: Source<W>> Input<W, S> {
         Ok(count)
     }
 
-    /// Fills these slots of `block` again with the keys from `index` on, if the source can be read twice.
+    /// Fills `slots` of `block` again with the keys from `index` on. Returns `false` if the source cannot be read
+    /// twice.
     pub(super) fn read_again(&mut self, index: u64, block: &mut Block, slots: Range<usize>) -> Result<bool, S::Error> {
         let (keys, payload) = block.parts_mut(slots);
         self.source.read_again(index, keys, payload)

@@ -1,15 +1,15 @@
 //! The temporary file for runs, with checksums.
 //!
-//! The file is unnamed (`O_TMPFILE`): nothing is left of it however the program ends. Several extents are written at
-//! the same time, each from its beginning to its end, and each block that is written goes to the end of the file, with
-//! a checksum. So an extent may have any length, which need not be known before:
+//! The file is unnamed (`O_TMPFILE`), so nothing of it is left however the program ends. Several extents are written at
+//! the same time, each from its beginning to its end. Each block is appended to the file, with a checksum. So an extent
+//! may have any length, which need not be known before:
 //!
 //! ```text
 //!   file   │ keys of run 0 │ payload of run 0    │ keys of run 1 │ payload │ keys │ payload │ …
 //!   blocks ├──────┼──────┼─┼──────┼──────┼──────┼┼──────┼──────┼─┼────────┼┼─────┼─────────┤
 //! ```
 //!
-//! A block that was written is read in parts of any length, and checked when its last byte has been read.
+//! A block is read in parts of any length, and checked when its last byte has been read.
 
 use super::error::ScratchError;
 use crate::cpu::memory;
@@ -21,7 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most bytes of a block, which has one checksum and is written by one thread.
+/// The greatest number of bytes of a block. One thread writes a block, which has one checksum.
 const BLOCK: usize = 1 << 20;
 
 /// An unnamed temporary file.
@@ -29,21 +29,21 @@ const BLOCK: usize = 1 << 20;
 pub(super) struct Spill {
     folder: PathBuf,
     file: File,
-    /// Where the next block begins.
+    /// The offset of the next block.
     end: AtomicU64,
 }
 
-/// A part of the file that was written from its beginning to its end.
+/// A sequence of blocks of the file, written from its beginning to its end.
 #[derive(Debug, Default)]
 pub(super) struct Extent {
     blocks: Vec<Block>,
 }
 
-/// A part of an extent that lies in one piece.
+/// A contiguous part of an extent.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     begin: u64,
-    /// At least 1, and at most [`BLOCK`].
+    /// At least 1 and at most [`BLOCK`].
     length: usize,
     checksum: u32,
 }
@@ -70,8 +70,8 @@ impl Spill {
         Ok(())
     }
 
-    /// Gives the space of an extent that is not read any more back, if the file system can do that. Systems other than
-    /// Linux keep it until the file is closed.
+    /// Frees the space of an extent that is not read again, if the file system supports that. Systems other than Linux
+    /// keep the space until the file is closed.
     pub(super) fn release(&self, extent: &Extent) {
         #[cfg(target_os = "linux")]
         for block in &extent.blocks {
@@ -116,7 +116,7 @@ impl Spill {
     }
 }
 
-/// The threads that reading or writing `bytes` is worth: the calling one, or all.
+/// The number of threads for reading or writing `bytes`: the calling thread, or all.
 fn threads_for(bytes: &[u8]) -> usize {
     if bytes.len() <= BLOCK { 1 } else { usize::MAX }
 }
@@ -126,28 +126,28 @@ fn threads_for(bytes: &[u8]) -> usize {
 pub(super) struct ExtentReader<'a> {
     spill: &'a Spill,
     blocks: &'a [Block],
-    /// Bytes of the first of `blocks` that were read.
+    /// The number of bytes of the first of `blocks` that were read.
     offset: usize,
-    /// Of these bytes.
+    /// The state of the checksum of the first `offset` bytes.
     hasher: Hasher,
 }
 
-/// A part of a block, and where it is read to.
+/// A part of a block, and the memory to read it to.
 struct Part<'a> {
     block: &'a Block,
     offset: usize,
-    /// Of the bytes before `offset`.
+    /// The state of the checksum of the bytes before `offset`.
     hasher: Hasher,
     bytes: &'a mut [u8],
 }
 
 impl<'a> ExtentReader<'a> {
-    /// Starts at the beginning.
+    /// A reader at the beginning of the extent.
     pub(super) fn new(spill: &'a Spill, extent: &'a Extent) -> Self {
         Self { spill, blocks: &extent.blocks, offset: 0, hasher: Hasher::new() }
     }
 
-    /// Fills `bytes` with the next bytes, on all threads. The extent has as many.
+    /// Fills `bytes` with the next bytes, on all threads. The extent has at least `bytes.len()` bytes left.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<(), ScratchError> {
         let spill = self.spill;
         let threads = threads_for(bytes);
@@ -168,7 +168,7 @@ impl<'a> ExtentReader<'a> {
         Ok(())
     }
 
-    /// The parts of blocks that `bytes` are read from, and moves on behind them.
+    /// The parts of blocks that `bytes` are read from. Moves the reader behind these parts.
     fn advance<'b>(&mut self, mut bytes: &'b mut [u8]) -> Result<Vec<Part<'b>>, ScratchError>
     where
         'a: 'b,
@@ -201,7 +201,7 @@ mod tests {
         extent
     }
 
-    /// A file with an extent of `bytes` after another one.
+    /// A file with an extent of `bytes` after another extent.
     fn spilled(bytes: &[u8], part: usize) -> (tempfile::TempDir, Spill, Extent) {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::create(folder.path()).unwrap();

@@ -1,12 +1,12 @@
-//! Threads to read and write on.
+//! Threads for reading and writing.
 //!
-//! A thread that sorts or merges waits for one that reads and one that writes. These need others to help them, and code
-//! of sources and targets may use rayon, too. All threads of a pool may wait so at once. Therefore those that help are
-//! others:
+//! A thread that sorts or merges waits for a thread that reads and a thread that writes. Both need other threads to
+//! help, and sources and targets may use rayon, too. All threads of a pool may wait like this at once. Therefore the
+//! helping threads belong to no such pool:
 //!
 //! ```text
 //!   calling thread   │ wait │ sort │ wait │ …        of any pool, or of none
-//!   read             │ read ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄      helped by threads that wait for nothing but files
+//!   read             │ read ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄      with helping threads, which wait only for files
 //!   write                          │ write ┄┄┄┄┄
 //! ```
 
@@ -19,25 +19,26 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// The name of threads that help.
+/// The name of helping threads.
 const NAME: &str = "merge-io";
-/// The least number of threads that help a call by a thread of a pool, of which all threads may make such calls at
-/// once: one can read while another one writes.
+/// The least number of helping threads for a call by a thread of a pool. All threads of the pool may make such calls at
+/// once. With two helping threads, one can read while the other writes.
 const LEAST_HELPERS: usize = 2;
 
 /// The threads that help to read and to write.
 pub(super) enum Helpers {
-    /// Those of rayon's global pool, for a call by a thread that belongs to no pool with an engine that works on that
+    /// The threads of rayon's global pool: for a call by a thread of no pool, with an engine that works on the current
     /// pool.
     OfCurrentPool,
-    /// Those that help all other calls by threads that belong to no pool.
+    /// The threads that all other calls by threads of no pool share.
     Shared(Arc<ThreadPool>),
-    /// Threads of the call's own, which end with it. The call may have been made by a thread that helps another one.
+    /// The call's own threads, which end with it: for a call by a thread of a pool, which may itself be a helping
+    /// thread.
     Own(OwnPool),
 }
 
 impl Helpers {
-    /// Those of a call with that engine.
+    /// The helping threads of a call with this engine.
     pub(super) fn of<E>(engine: &Engine) -> Result<Self, Error<E>> {
         if rayon::current_thread_index().is_some() {
             let threads = processors().div_ceil(rayon::current_num_threads()).max(LEAST_HELPERS);
@@ -58,7 +59,7 @@ impl Helpers {
         Ok(Self::Shared(pool.clone()))
     }
 
-    /// Calls `work` such that these threads take part in its loops.
+    /// Calls `work` such that the helping threads take part in its loops.
     pub(super) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match self {
             Self::OfCurrentPool => work(),
@@ -82,7 +83,7 @@ pub(super) fn spawn<'scope, 'env, T: Send + 'scope, E>(
     check.and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, work)).map_err(Error::Thread)
 }
 
-/// The result of a thread. A panic goes on here.
+/// The result of a thread. Continues the thread's panic.
 pub(super) fn join<T>(thread: ScopedJoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,24 +1,24 @@
-//! How much of each run can be merged when only a part of each is in memory.
+//! Windows of runs: how many keys can be merged if only a part of each run is in memory.
 //!
-//! Of every run there is a window in memory. All that is known of the keys behind a window is that none of them is less
-//! than the window's last key. So the least of these last keys is the bound: all keys up to it can go to the output.
+//! Every run has a window in memory. No key behind a window is less than the window's last key, and nothing else is
+//! known of the keys behind it. So the least of the last keys is the bound: all keys up to it can go to the output.
 //!
 //! ```text
 //!            window          not in memory yet
 //!   run 0  │ 1 3 5 9      │ ? ? ? …     last key 9
 //!   run 1  │ 2 4 7        │ ? ? …       last key 7: the bound
-//!   run 2  │ 5 7 7 8      │             all in memory, and no bound
+//!   run 2  │ 5 7 7 8      │             all in memory, so no bound
 //!
 //!   run 0    1 3 5┊9
 //!   run 1    2 4 7┊
 //!   run 2    5┊7 7 8
 //! ```
 //!
-//! Ties: of equal keys, those of an earlier run go first. Behind run 1's window there may be more sevens, which go
-//! before the sevens of run 2 and after those of run 0. So of runs up to the one that gives the bound, keys that equal
-//! the bound are merged now, and those of later runs have to wait. If several runs end with the bound, the first of
-//! them gives it: its sevens that are not in memory go before all sevens of later runs. That run's window is used up,
-//! so that every round makes progress, even where a run is not sorted as it should be.
+//! Ties: equal keys keep the order of their runs. There may be more sevens behind run 1's window, which precede the
+//! sevens of run 2 and follow the sevens of run 0. So keys that equal the bound are merged now if their run is not
+//! behind the run that gives the bound. Equal keys of later runs have to wait. If several runs end with the bound, the
+//! first of the runs gives it: its sevens behind the window precede all sevens of later runs. That run's window is used
+//! up. So every round makes progress, even if a run is not sorted.
 
 use crate::Word;
 
@@ -27,12 +27,12 @@ use crate::Word;
 pub struct Window<'a, W> {
     /// The keys, ascending.
     pub keys: &'a [W],
-    /// Whether others follow that are not in memory. If so, there is a key at least.
+    /// Whether the run has more keys, which are not in memory. If so, `keys` is not empty.
     pub continues: bool,
 }
 
-/// How many keys of each window, one for each run, can be merged now: at least one if there are any. Takes logarithmic
-/// time for each window.
+/// The number of keys of each window that can be merged now: at least one key in all if there are any. There is one
+/// window for each run. Takes logarithmic time for each window.
 ///
 /// ```
 /// use merge_host::external::window::{Window, splits};

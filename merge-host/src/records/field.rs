@@ -2,17 +2,17 @@
 
 use crate::SortOrder;
 
-/// Which byte of a number comes first in a record.
+/// The byte order of a number in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Endian {
-    /// The least significant one.
+    /// The least significant byte comes first.
     #[default]
     Little,
-    /// The most significant one.
+    /// The most significant byte comes first.
     Big,
 }
 
-/// How the bytes of a field stand for its value.
+/// The encoding of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Unsigned,
@@ -23,15 +23,15 @@ pub(super) enum Kind {
 
 /// A field that orders records: bytes at an offset, which are a number or are compared one by one.
 ///
-/// Numbers are little endian and in ascending order unless [`endian`](Self::endian) and [`order`](Self::order) say
-/// otherwise.
+/// Numbers are little endian and in ascending order, unless [`endian`](Self::endian) and [`order`](Self::order) set
+/// others.
 ///
 /// ```
 /// use merge_host::SortOrder;
 /// use merge_host::records::{Endian, Field};
 ///
-/// // An f64 in the bytes 8 to 15, the greatest first, and a u16 in the bytes 0 and 1, the first of which is the most
-/// // significant one.
+/// // An f64 in the bytes 8 to 15 in descending order, and a u16 in the bytes 0 and 1 with the most significant byte
+/// // first.
 /// let fields = [Field::float(8, 8).order(SortOrder::Descending), Field::unsigned(0, 2).endian(Endian::Big)];
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ impl Field {
     }
 
     /// An IEEE 754 floating-point number of `size` bytes, in total order. `size` is 2, 4, 8 or 16, or 0 for a field
-    /// that orders nothing; a key that has a float of another size orders no records
+    /// that orders nothing. A key with a float of another size orders no records
     /// ([`RecordKey::check`](super::RecordKey::check)).
     pub fn float(offset: usize, size: usize) -> Self {
         Self::new(offset, size, Kind::Float)
@@ -70,7 +70,7 @@ impl Field {
         Self::new(offset, size, Kind::Bytes)
     }
 
-    /// The same field in this byte order, which means nothing for [`bytes`](Self::bytes).
+    /// The same field in this byte order. [`bytes`](Self::bytes) have no byte order.
     #[must_use]
     pub fn endian(self, endian: Endian) -> Self {
         Self { endian, ..self }

@@ -1,20 +1,20 @@
-//! Records in the order of a permutation.
+//! Gather of records in the order of a permutation.
 
 use crate::Index;
 use crate::cpu::memory::prefetch;
 
-/// Records that are being fetched from memory while one is copied: enough to hide how long each takes.
+/// Prefetch distance, in records: enough to hide the latency of memory.
 const AHEAD: usize = 16;
-/// Bytes of a record to fetch ahead; the processor sees by itself what comes after.
+/// The number of bytes of a record to prefetch. The hardware prefetcher fetches the rest.
 const FETCHED: usize = 256;
-/// Bytes of a line of memory.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Fills `out` with the bytes from `begin` on of all `records`, of `size` bytes each, in the order of the indices in
-/// `order`.
+/// Fills `out` with the sorted records from byte `begin` on. `order` has the indices of the sorted records among
+/// `records`, of `size` bytes each.
 ///
-/// This makes a part of the sorted records, which may begin and end within a record. It takes linear time on the
-/// calling thread.
+/// `out` is a part of the sorted records, which may begin and end within a record. Takes linear time on the calling
+/// thread.
 ///
 /// ```
 /// let mut out = [0; 4];
@@ -23,7 +23,7 @@ const LINE: usize = 64;
 /// ```
 ///
 /// # Panics
-/// Panics if `size` is 0, if an index is not below the number of records, or if `begin` is behind the last record.
+/// Panics if `size` is 0, if an index is not less than the number of records, or if `begin` is behind the last record.
 pub fn gather<I: Index>(records: &[u8], size: usize, order: &[I], begin: u64, out: &mut [u8]) {
     let (first, mut skipped) = ((begin / size as u64) as usize, (begin % size as u64) as usize);
     let order = &order[first..];
@@ -47,12 +47,12 @@ pub fn gather<I: Index>(records: &[u8], size: usize, order: &[I], begin: u64, ou
 
 #[inline(always)]
 fn fetch<I: Index>(records: &[u8], size: usize, index: I) {
-    // An index that is too great is found when its record is copied.
+    // An index that is too great panics when its record is copied.
     let begin = index.to_usize().saturating_mul(size);
     for line in (0..size.min(FETCHED)).step_by(LINE) {
         prefetch(records, begin.saturating_add(line));
     }
-    // The last byte may be in one line more.
+    // The last byte may be in one more line.
     prefetch(records, begin.saturating_add(size.min(FETCHED) - 1));
 }
 

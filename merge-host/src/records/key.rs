@@ -1,8 +1,8 @@
-//! Keys as numbers: words of up to 8 bytes, which compare as the records are to be ordered.
+//! Keys of records as words: numbers of up to 8 bytes that have the order of the records.
 //!
-//! The fields of a key, one after the other, are encoded as bytes that are compared one by one: numbers from their most
-//! significant byte to their least, a sign bit flipped, the other bits of a negative float too, and all bits of a field
-//! whose greatest comes first. These bytes are cut into words:
+//! The fields of a key are encoded in sequence, as bytes that are compared one by one. A number is encoded from its
+//! most significant byte to its least significant byte. The sign bit of a signed number or a float is flipped, and in a
+//! negative float all other bits are, too. In a descending field all bits are flipped. The bytes are cut into words:
 //!
 //! ```text
 //!   fields   ├ i16 ┼───── bytes11 ─────┼── f32 ──┤
@@ -14,7 +14,7 @@ use crate::cpu::memory;
 use crate::{Error, SortOrder, parallel};
 use std::cmp::Ordering;
 
-/// Bytes of records that a thread compares at once.
+/// Bytes of records of a block that a thread compares.
 const BLOCK: usize = 1 << 20;
 /// Bytes of a word.
 const WORD: usize = 8;
@@ -23,7 +23,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// The sizes of floating-point numbers, in bytes.
 const FLOATS: [usize; 4] = [2, 4, 8, 16];
 
-/// How to compare records: by some fields, the most significant one first.
+/// The order of records: by some fields, the most significant field first.
 ///
 /// ```
 /// use merge_host::records::{Field, RecordKey};
@@ -38,14 +38,14 @@ pub struct RecordKey {
     words: Vec<Word>,
     end: usize,
     size: usize,
-    /// Why there are no words.
+    /// The reason why there are no words.
     fault: Option<Fault>,
 }
 
-/// Why a key orders no records.
+/// The reason why a key orders no records.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// A field is a floating-point number of that size.
+    /// A field is a floating-point number of this size.
     Float(usize),
     TooLong,
     /// There was not enough memory.
@@ -53,10 +53,10 @@ enum Fault {
 }
 
 impl RecordKey {
-    /// The key that consists of these fields. They may overlap, and those of size 0 order nothing.
+    /// The key that consists of `fields`. Fields may overlap, and fields of size 0 order nothing.
     ///
-    /// Whether records have these fields is not checked here: [`check`](Self::check) does, and so do
-    /// [`sort`](super::sort()) and [`argsort`](super::argsort).
+    /// `new` does not check whether records have these fields: [`check`](Self::check), [`sort`](super::sort()) and
+    /// [`argsort`](super::argsort) do.
     pub fn new(fields: &[Field]) -> Self {
         let end = fields.iter().map(|field| field.offset.saturating_add(field.size)).max().unwrap_or(0);
         let size = fields.iter().map(|field| field.size).fold(0, usize::saturating_add);
@@ -66,12 +66,12 @@ impl RecordKey {
         }
     }
 
-    /// Whether records of `size` bytes can be ordered by this key.
+    /// Checks that this key can order records of `size` bytes.
     ///
     /// # Errors
     /// - [`Error::FieldOutOfRecord`] if a field is not within a record.
-    /// - [`Error::FloatSize`] if a field is a floating-point number of a size that there is not.
-    /// - [`Error::KeyTooLong`] if the fields have more than 16 MiB together.
+    /// - [`Error::FloatSize`] if a field is a floating-point number of an unsupported size.
+    /// - [`Error::KeyTooLong`] if the fields have more than 16 MiB in total.
     /// - [`Error::OutOfHostMemory`] if there was not enough memory for the key.
     ///
     /// ```
@@ -95,7 +95,7 @@ impl RecordKey {
         }
     }
 
-    /// The fewest bytes of a record that has all fields; `usize::MAX` if the number is greater.
+    /// The least size of a record with all fields, in bytes; `usize::MAX` if it is greater.
     pub fn end(&self) -> usize {
         self.end
     }
@@ -103,44 +103,45 @@ impl RecordKey {
     /// The order of two records.
     ///
     /// # Panics
-    /// Panics if [`check`](Self::check) does not return `Ok` for the number of bytes of a record.
+    /// Panics if a record does not have all bytes of the fields, or if [`check`](Self::check) returns another error for
+    /// the key.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         self.compare_from(0, a, b)
     }
 
-    /// The words, at least one.
+    /// The words of the key, at least one.
     pub(super) fn words(&self) -> &[Word] {
         &self.words
     }
 
-    /// Bytes of all fields; `usize::MAX` if the number is greater.
+    /// The total number of bytes of all fields; `usize::MAX` if it is greater.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The key of a record as one number, in the order of the records, if it has no more than 16 bytes; otherwise its
+    /// The key of a record as one number, in the order of the records, if it has at most 16 bytes. For longer keys, the
     /// last 16 bytes.
     ///
     /// # Panics
-    /// Panics if [`check`](Self::check) does not return `Ok` for the number of bytes of the record.
+    /// Panics if [`compare`](Self::compare) does.
     #[inline]
     pub fn whole(&self, record: &[u8]) -> u128 {
         self.words.iter().fold(0, |key, word| key << (8 * word.size()) | u128::from(word.of(record)))
     }
 
-    /// The order of two records of which all words before the word `from` are equal.
+    /// The order of two records with equal words before word `from`.
     pub(super) fn compare_from(&self, from: usize, a: &[u8], b: &[u8]) -> Ordering {
         let words = self.words[from..].iter();
         words.map(|word| word.of(a).cmp(&word.of(b))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// The first of these records, of `size` bytes each, that comes before the one before it, or, if `strict`, equals
-    /// it. Bytes after the last whole record are ignored.
+    /// The index of the first record that precedes the record before it in order, or, if `strict`, equals it. The
+    /// records have `size` bytes each. Bytes after the last whole record are ignored.
     ///
-    /// Scans the records once at most, on the threads of [`parallel`] loops.
+    /// Scans the records at most once, on the threads of [`parallel`] loops.
     ///
     /// # Panics
-    /// Panics if `size` is 0, or if there are two records and [`check`](Self::check) does not return `Ok` for it.
+    /// Panics if `size` is 0, or if there are at least two records and [`compare`](Self::compare) panics.
     pub fn first_disorder(&self, size: usize, records: &[u8], strict: bool) -> Option<usize> {
         let record = |i: usize| &records[i * size..][..size];
         let is_wrong = |i: &usize| {
@@ -152,7 +153,7 @@ impl RecordKey {
     }
 }
 
-/// The words of the key that consists of these fields, which have `size` bytes together.
+/// The words of the key that consists of `fields`, which have `size` bytes in total.
 fn words_of(fields: &[Field], size: usize) -> Result<Vec<Word>, Fault> {
     let is_float = |field: &&Field| field.kind == Kind::Float && field.size > 0;
     if let Some(field) = fields.iter().filter(is_float).find(|field| !FLOATS.contains(&field.size)) {
@@ -182,25 +183,25 @@ fn words_of(fields: &[Field], size: usize) -> Result<Vec<Word>, Fault> {
     Ok(words)
 }
 
-/// Up to 8 bytes of a key.
+/// A word: up to 8 bytes of a key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
     pieces: Vec<Piece>,
 }
 
 impl Word {
-    /// A word that no record has.
+    /// A word outside every record.
     fn nowhere() -> Self {
         let piece = Piece { begin: usize::MAX, count: 1, big_endian: false, sign: 0, flips: [0; 2] };
         Self { pieces: vec![piece] }
     }
 
-    /// The number of its bytes.
+    /// The number of bytes.
     pub fn size(&self) -> usize {
         self.pieces.iter().map(|piece| piece.count).sum()
     }
 
-    /// Where its first piece is in a record.
+    /// The offset of the first piece in a record.
     pub fn begin(&self) -> usize {
         self.pieces.first().map_or(0, |piece| piece.begin)
     }
@@ -215,22 +216,22 @@ impl Word {
     }
 }
 
-/// Bytes of one field in a word.
+/// A piece: bytes of one field in a word.
 #[derive(Clone, Debug)]
 struct Piece {
-    /// Where they are in the record.
+    /// The offset of the bytes in the record.
     begin: usize,
     count: usize,
-    /// Whether the most significant byte is the first one.
+    /// Whether the most significant byte comes first.
     big_endian: bool,
-    /// The byte whose first bit tells a negative float.
+    /// The offset of the byte with the sign of a float as its most significant bit.
     sign: usize,
-    /// Bits to flip, and those of a negative float.
+    /// The bits to flip if the sign bit is clear, and if it is set.
     flips: [u64; 2],
 }
 
 impl Piece {
-    /// The `count` bytes of a field after its first `done`, from the most significant on.
+    /// `count` bytes of a field after its `done` most significant bytes.
     fn new(field: &Field, done: usize, count: usize) -> Self {
         let all = u64::MAX >> (64 - 8 * count);
         let sign_bit = if done == 0 { 1 << (8 * count - 1) } else { 0 };
@@ -243,7 +244,7 @@ impl Piece {
             flips = flips.map(|flip| flip ^ all);
         }
         let Field { offset, size, .. } = *field;
-        // Bytes are compared as a number is whose most significant byte comes first.
+        // A comparison of bytes is a comparison of a big-endian number.
         let big_endian = field.endian == Endian::Big || field.kind == Kind::Bytes;
         if big_endian {
             Self { begin: offset + done, count, big_endian, sign: offset, flips }

@@ -1,12 +1,13 @@
-//! Records of a fixed size, ordered by fields in them.
+//! Sort of records of a fixed size by fields.
 //!
-//! A record is moved once. The sort is of the first bytes of its key, as a number, with the record's index:
+//! A record is moved once. The sort orders words with indices: a word is a number made of the first bytes of a record's
+//! key.
 //!
 //! ```text
 //!   records      ...7...A...   ...3...B...   ...7...C...
-//!   words        7             3             7                 a number of the key's first bytes
+//!   words        7             3             7                 the first bytes of each key, as a number
 //!   indices      0             1             2
-//!                              │ sort of words with indices, on an engine
+//!                              │ an engine sorts words with indices
 //!   indices      1             0             2
 //!                              │ where words are equal, the rest of the keys decides
 //!   output       ...3...B...   ...7...A...   ...7...C...
@@ -43,21 +44,20 @@ use crate::permutation::fill_identity;
 use crate::{Engine, Error, Index, Reason, SortKernel, Timing, Word, external, parallel};
 use std::convert::Infallible;
 
-/// The fewest records whose words a thread extracts at once.
+/// The least number of records of a task that extracts their words.
 const BLOCK: usize = 1 << 12;
 
 /// Sorts records of `size` bytes each by their keys. Stable.
 ///
-/// The words and the indices are sorted by `engine`, and the rest is done on the threads of [`parallel`] loops.
+/// `engine` sorts words and indices. All other work runs on the threads of [`parallel`] loops.
 ///
 /// # Complexity
-/// O(n) time on one thread, plus O(n log t) on t threads, for n records. Those that are equal in the first 8 bytes of
-/// their keys are sorted again by the next 8, and so on. The scratch memory holds the records, and twice n words and n
-/// indices.
+/// O(n) time on one thread, plus O(n log t) on t threads, for n records. Records with equal first 8 bytes of the key
+/// are sorted again by the next 8 bytes, and so on. The scratch memory holds the records, 2 n words and 2 n indices.
 ///
 /// # Errors
 /// - [`Error::NotWholeRecords`] if `records` is not a multiple of `size` bytes, or if `size` is 0.
-/// - Those of [`RecordKey::check`].
+/// - The errors of [`RecordKey::check`].
 /// - [`Error::OutOfHostMemory`] if there is not enough memory, and the errors of [`Engine::sort_with`].
 ///
 /// The records are unchanged after an error.
@@ -70,7 +70,7 @@ pub fn sort(engine: &Engine, key: &RecordKey, size: usize, records: &mut [u8]) -
     }
 }
 
-/// [`sort`] with indices of a type that has enough of them.
+/// [`sort`] with indices of a type that has enough values.
 fn sort_by_indices<I: Index>(
     engine: &Engine,
     key: &RecordKey,
@@ -81,7 +81,7 @@ fn sort_by_indices<I: Index>(
     let (mut indices, mut sorted) = (memory::zeroed::<I>(count)?, memory::zeroed::<u8>(records.len())?);
     let timing = argsort(engine, key, size, records, &mut indices)?;
     let threads = parallel::threads_for(count, BLOCK);
-    let share = parallel::share_length_for(threads, count, BLOCK) * size;
+    let share = parallel::share_length_for(threads, count, BLOCK).saturating_mul(size);
     parallel::for_each_on(threads, sorted.chunks_mut(share).enumerate(), |(i, out)| {
         gather(records, size, &indices, (i * share) as u64, out);
     });
@@ -92,14 +92,14 @@ fn sort_by_indices<I: Index>(
 
 /// Writes to `indices` the permutation that sorts records of `size` bytes each by their keys. Stable.
 ///
-/// The first index is that of the first record in order, and so on. There is an index for each record.
+/// `indices[0]` is the index of the first record in order, and so on. `indices` has one element for each record.
 ///
 /// # Complexity
-/// That of [`sort`], without the memory for records.
+/// The complexity of [`sort`], without the memory for records.
 ///
 /// # Errors
-/// [`Error::LengthMismatch`] if there is another number of indices, [`Error::TooManyKeys`] if there are more than 2^32
-/// records and the indices are `u32`, and the errors of [`sort`].
+/// [`Error::LengthMismatch`] if the number of indices differs from the number of records, [`Error::TooManyKeys`] if
+/// there are more than 2^32 records and the indices are `u32`, and the errors of [`sort`].
 ///
 /// ```
 /// use merge_host::Engine;
@@ -127,7 +127,7 @@ pub fn argsort<I: Index>(
     }
 }
 
-/// [`argsort`] by words of this type.
+/// [`argsort`] by words of type `W`.
 fn argsort_by_words<W: Word, I: Index>(
     mut engine: &Engine,
     key: &RecordKey,
@@ -138,7 +138,7 @@ fn argsort_by_words<W: Word, I: Index>(
     let mut words = memory::zeroed::<W>(indices.len())?;
     let threads = parallel::threads_for(words.len(), BLOCK);
     let share = parallel::share_length_for(threads, words.len(), BLOCK);
-    let shares = words.chunks_mut(share).zip(records.chunks(share * size));
+    let shares = words.chunks_mut(share).zip(records.chunks(share.saturating_mul(size)));
     parallel::for_each_on(threads, shares, |(words, records)| {
         Sorter::first_words(key, size, records, words);
     });
@@ -160,7 +160,7 @@ fn count_of(key: &RecordKey, size: usize, records: &[u8]) -> Result<usize, Error
     Ok(records.len() / size)
 }
 
-/// What engines measure, and the time between.
+/// The sum of the times that engines measure and of the work in between.
 #[derive(Default)]
 struct Total(Timing);
 
@@ -207,7 +207,7 @@ mod tests {
             (number, float, [record[0], record[1], record[2], record[3]])
         };
         for count in [0, 1, 2, 17, 1000, 70_000] {
-            // Few values of each byte, so that many fields are equal.
+            // Each byte has few values, so that many fields are equal.
             let mut byte = || if random.random() { 0 } else { random.random::<u8>() & 0xc1 };
             let records: Vec<[u8; 13]> = (0..count).map(|_| std::array::from_fn(|_| byte())).collect();
             let mut expected = records.clone();

@@ -1,13 +1,13 @@
-//! The order of records: a sort of the first words of their keys with their indices, and of the next words wherever
-//! words are equal.
+//! Order of records: a sort of the first words of their keys with indices, and a sort by the next word of each group of
+//! equal words.
 //!
 //! ```text
 //!   words     2 2 2 2 │ 5 │ 7 7 │ 8 8 8      sorted
 //!   indices    4 0 9 3 │ 1 │ 2 5 │ 6 7 8      groups of equal words: the next words decide
 //! ```
 //!
-//! Small groups are sorted by one thread each, many at once. There are only a few large ones, and each is sorted by the
-//! engine as the whole was.
+//! One thread sorts a small group, many groups at once. There are few large groups, and the engine sorts each like the
+//! whole.
 
 use super::key::{RecordKey, Word as KeyWord};
 use crate::cpu::memory::{self, prefetch};
@@ -17,42 +17,43 @@ use crate::permutation::fill_identity;
 use crate::{Engine, Error, Index, SortKernel, SortOptions, Timing, Word, allocation, parallel};
 use std::ops::Range;
 
-/// Words that a thread makes or scans at once.
+/// The number of words of a block.
 const BLOCK: usize = 1 << 14;
-/// The most indices of a group that are compared record by record.
+/// The greatest number of indices of a group that is sorted by comparing records.
 const TINY: usize = 16;
-/// The least indices of a group that the engine sorts.
+/// A group of up to `LARGE` indices is never large: the engine sorts only large groups.
 const LARGE: usize = 1 << 16;
-/// Parts of the whole for each thread, of which none is large, that keep all threads busy to the end.
+/// Parts of all indices for each thread. A group of more than one part is large, so that small groups keep all threads
+/// busy to the end.
 const PARTS_A_THREAD: usize = 8;
-/// Records that are being fetched from memory while a word of one is made.
+/// Prefetch distance, in records.
 const AHEAD: usize = 16;
 
 /// Sorts the indices of records that are all in memory.
 ///
-/// [`sort`](super::sort) and [`argsort`](super::argsort) are this with one engine. The words of records are numbers of
-/// up to 8 bytes of their keys, and may be extracted while records are read from a file.
+/// [`sort`](super::sort) and [`argsort`](super::argsort) call it with one engine. A word is a number of up to 8 bytes
+/// of a record's key. First words may be extracted while records are read from a file.
 #[derive(Debug)]
 pub struct Sorter<'a> {
     /// The records, one after the other.
     pub records: &'a [u8],
     /// Bytes of a record.
     pub size: usize,
-    /// The key that orders them.
+    /// The key that orders the records.
     pub key: &'a RecordKey,
     /// How a GPU sorts.
     pub kernel: SortKernel,
 }
 
-/// The words of some indices.
+/// Some indices and their words.
 struct Part<'a, W, I> {
     words: &'a mut [W],
     indices: &'a mut [I],
 }
 
 impl Sorter<'_> {
-    /// Writes the first words of the keys of all `records`, of `size` bytes each, to `words`. These are `u32` if the
-    /// key has no more than 4 bytes, and otherwise `u64`.
+    /// Writes the first words of the keys of all `records`, of `size` bytes each, to `words`. The words are `u32` if
+    /// the key has at most 4 bytes, and otherwise `u64`.
     ///
     /// # Panics
     /// Panics if `size` is 0 or less than the [`end`](RecordKey::end) of the key.
@@ -64,15 +65,15 @@ impl Sorter<'_> {
             .for_each(|(to, record)| *to = W::narrowed(word.of(record).into()));
     }
 
-    /// Sorts `indices`, which are those of all records in the order of the file, and `words`, the first words of their
-    /// keys, by their keys. Stable.
+    /// Sorts `indices` and `words` by the keys of the records. Stable. `indices` are the indices of all records in the
+    /// order of the file, and `words` the first words of their keys.
     ///
     /// # Errors
-    /// Those of the engines, and [`Error::OutOfHostMemory`] if there is not enough memory.
+    /// The errors of the engines, and [`Error::OutOfHostMemory`] if there is not enough memory.
     ///
     /// # Panics
-    /// Panics if `words` and `indices` have different lengths, if an index is not below the number of records, or if
-    /// [`RecordKey::check`] does not return `Ok` for the size of a record.
+    /// Panics if `words` and `indices` have different lengths, if an index is not less than the number of records, or
+    /// if [`RecordKey::compare`] panics.
     pub fn sort<W: Word, I: Index, E>(
         &self,
         engine: &mut impl Engines<E>,
@@ -83,7 +84,7 @@ impl Sorter<'_> {
         assert_eq!(words.len(), indices.len(), "words, one for each index");
         let whole = indices.len();
         let large = LARGE.max(whole / (PARTS_A_THREAD * parallel::threads_for(whole, BLOCK)));
-        // Large groups of equal words up to the one that is to decide.
+        // Large groups of equal words, each with the number of the word that decides next.
         let mut groups = vec![(0, 0..whole)];
         while let Some((word, range)) = groups.pop() {
             let mut part = Part { words: &mut words[range.clone()], indices: &mut indices[range.clone()] };
@@ -99,7 +100,7 @@ impl Sorter<'_> {
         Ok(())
     }
 
-    /// Sorts a part by its words, the ones numbered `word`, on the engine.
+    /// Sorts a part by word number `word` on the engine.
     fn sort_part<W: Word, I: Index, E>(
         &self,
         engine: &mut impl Engines<E>,
@@ -113,7 +114,8 @@ impl Sorter<'_> {
         {
             return Ok(Timing::default());
         }
-        // A GPU that fails may leave anything behind. In the beginning, indices are just numbers.
+        // A GPU that fails may leave any contents. Before the first sort the indices are 0, 1, 2 and so on, and need no
+        // copy.
         let before = memory::collected(part.indices[..if word == 0 { 0 } else { part.indices.len() }].iter().copied())?;
         let sort = |engine: &Engine, part: &mut Part<W, I>| {
             let options = SortOptions::default().kernel(self.kernel);
@@ -131,7 +133,7 @@ impl Sorter<'_> {
         engine.run(part, sort, restore)
     }
 
-    /// Makes the words numbered `word` of a part's indices.
+    /// Extracts word number `word` for the indices of a part.
     fn make_words<W: Word, I: Index>(&self, word: usize, part: &mut Part<W, I>) {
         let word = &self.key.words()[word];
         let threads = parallel::threads_for(part.words.len(), BLOCK);
@@ -141,8 +143,8 @@ impl Sorter<'_> {
         });
     }
 
-    /// Sorts the groups of equal words in a part, by their words from the one numbered `word` on, but for those that
-    /// are longer than `large`. Where these are is returned.
+    /// Sorts the groups of equal words in a part by the words from number `word` on. Groups longer than `large` are
+    /// left, and their ranges are returned.
     fn sort_small_groups<W: Word, I: Index>(
         &self,
         word: usize,
@@ -176,9 +178,9 @@ impl Sorter<'_> {
         Ok(all)
     }
 
-    /// Sorts indices whose words before the one numbered `word` are equal, on this thread.
+    /// Sorts indices with equal words before number `word`, on this thread.
     fn sort_group<I: Index>(&self, word: usize, indices: &mut [I], scratch: &mut Vec<(u64, I)>) -> Result<(), Error> {
-        // A list of what is left to do: there may be many words, and a thread's stack is small.
+        // A list of groups instead of recursion: there may be many words, and a thread's stack is small.
         let mut groups = vec![(word, 0..indices.len())];
         while let Some((mut word, range)) = groups.pop() {
             let indices = &mut indices[range.clone()];
@@ -209,7 +211,7 @@ impl Sorter<'_> {
         Ok(())
     }
 
-    /// A word of the keys at some indices.
+    /// One word of the keys of the records at `indices`.
     fn words_of<I: Index>(&self, word: &KeyWord, indices: &[I]) -> impl Iterator<Item = u64> {
         indices.iter().enumerate().map(move |(i, index)| {
             if let Some(next) = indices.get(i + AHEAD) {
@@ -225,15 +227,16 @@ impl Sorter<'_> {
     }
 }
 
-/// A part, and where it begins.
+/// A part of a part, and its beginning.
 type Block<'a, W, I> = (usize, Part<'a, W, I>);
 
-/// A sorted part, cut into blocks that no group of equal words goes across, and where each begins.
+/// Cuts a sorted part into blocks such that each group of equal words is in one block. Returns the blocks with their
+/// beginnings.
 fn whole_groups<W: Word, I: Index>(part: Part<'_, W, I>) -> Result<Vec<Block<'_, W, I>>, Error> {
     let (mut words, mut indices) = (part.words, part.indices);
     let (mut blocks, mut begin) = (Vec::new(), 0);
     while !words.is_empty() {
-        // To the end of the group that the last word of a block belongs to.
+        // The block ends with the group of its last word.
         let last = words[BLOCK.min(words.len()) - 1];
         let count = words.partition_point(|word| *word <= last);
         let (of_block, rest) = words.split_at_mut(count);
@@ -250,7 +253,7 @@ mod tests {
     use super::super::Field;
     use super::*;
 
-    /// Sorts records whose key is `count` bytes in the beginning, and whose other bytes distinguish them.
+    /// Sorts records with a key of the first `count` bytes. The other bytes make the records distinct.
     fn sorts<W: Word, I: Index>(count: usize, records: &[[u8; 24]]) {
         let (key, bytes) = (RecordKey::new(&[Field::bytes(0, count)]), records.as_flattened());
         let (mut words, mut indices) = (vec![W::narrowed(99); records.len()], vec![I::from_usize(0); records.len()]);
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn indices_and_words_of_either_size() {
-        // Bytes of few values, so that groups of equal words are of all sizes.
+        // Bytes of few values, so that groups of equal words have all sizes.
         let record = |i: u64| std::array::from_fn(|j| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * j) & 1) as u8);
         let records: Vec<[u8; 24]> = (0..300_000).map(record).collect();
         sorts::<u32, u32>(4, &records);
@@ -275,7 +278,7 @@ mod tests {
             sorts::<u64, u32>(count, &records);
             sorts::<u64, u64>(count, &records);
         }
-        // All words but the last equal, and all equal.
+        // With 24 bytes only the last word differs, and with 16 bytes no word differs.
         let records: Vec<[u8; 24]> = records
             .iter()
             .map(|record| [[7; 16].as_slice(), &record[..8]].concat())

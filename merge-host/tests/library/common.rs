@@ -1,4 +1,4 @@
-//! Inputs, and expected results by the standard library's stable sort.
+//! Inputs, and expected results from the standard library's stable sort.
 
 use merge_host::{Descending, Engine, Key, SortOrder, f16};
 use rand::rngs::StdRng;
@@ -6,15 +6,15 @@ use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A key type, with its properties that the tests need.
+/// A key type, with the properties that the tests need.
 pub trait TestKey: Key {
     /// The specified order, by the standard library.
     fn order(&self, other: &Self) -> Ordering;
-    /// The key with the most significant of these bits.
+    /// The key with the most significant bits of `bits`.
     fn from_random(bits: u128) -> Self;
     /// The key with all bits inverted.
     fn inverted(self) -> Self;
-    /// The number, or the nearest one of the type.
+    /// The number `value`, or the nearest number of the type.
     fn number(value: i64) -> Self;
     /// The ends of the range, and for floats the special values.
     fn special() -> Vec<Self>;
@@ -83,7 +83,7 @@ impl<K: TestKey> TestKey for Descending<K> {
     fn inverted(self) -> Self {
         Self(self.0.inverted())
     }
-    /// In the order of the numbers.
+    /// In the order of the numbers: a greater number is a greater key.
     fn number(value: i64) -> Self {
         Self(K::from_ordered(!K::number(value).to_ordered()))
     }
@@ -92,7 +92,7 @@ impl<K: TestKey> TestKey for Descending<K> {
     }
 }
 
-/// Calls a generic test function once for each key type, and for some in descending order.
+/// Calls a generic test function once for each key type, and for some types in descending order.
 #[macro_export]
 macro_rules! for_all_key_types {
     ($test:ident($($argument:expr),*)) => {
@@ -116,8 +116,8 @@ macro_rules! for_all_key_types {
     };
 }
 
-/// Calls a generic test function once with keys of each width and in each kind of order: what the types share is
-/// compiled for each of them, and [`for_all_key_types!`] tells that each one is wired up.
+/// Calls a generic test function once with keys of each width and in each kind of order. [`for_all_key_types!`] tests
+/// each type; here one type stands for all types that share the compiled code.
 #[macro_export]
 macro_rules! for_keys_of_all_kinds {
     ($test:ident($($argument:expr),*)) => {
@@ -133,7 +133,7 @@ macro_rules! for_keys_of_all_kinds {
     };
 }
 
-/// A new seed for each call, or the value of the variable `MERGE_TEST_SEED`, to reproduce a failure.
+/// A new seed for each call, or the value of the variable `MERGE_TEST_SEED`, which reproduces a failure.
 pub fn seed() -> u64 {
     match std::env::var("MERGE_TEST_SEED") {
         Ok(seed) => seed.parse().expect("MERGE_TEST_SEED is a number"),
@@ -165,8 +165,8 @@ pub fn keys<K: TestKey>(kind: &str, length: usize, rng: &mut StdRng) -> Vec<K> {
         .collect()
 }
 
-/// The indices of `keys` in the given order, by the standard library's stable sort. All types share one instance of it,
-/// which is compiled in a fraction of the time of one for each type.
+/// The indices of `keys` in the given order, by the standard library's stable sort. All types share one instance of the
+/// sort, which compiles in a fraction of the time of one instance for each type.
 pub fn sorted_indices<K: TestKey>(order: SortOrder, keys: &[K]) -> Vec<usize> {
     fn sort(indices: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
         indices.sort_by(|&x, &y| compare(x, y));
@@ -188,7 +188,7 @@ pub fn sorted<K: TestKey>(keys: Vec<K>) -> Vec<K> {
     gathered(&keys, &sorted_indices(SortOrder::Ascending, &keys))
 }
 
-/// The pairs by a stable sort in the given order.
+/// The pairs in the given order, by a stable sort.
 pub fn sorted_pairs<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], values: &[V]) -> (Vec<K>, Vec<V>) {
     let indices = sorted_indices(order, keys);
     (gathered(keys, &indices), gathered(values, &indices))
@@ -199,12 +199,12 @@ pub fn merged<K: TestKey>(a: &[K], b: &[K]) -> Vec<K> {
     sorted([a, b].concat())
 }
 
-/// An output each of whose keys is wrong until it is written.
+/// An output with wrong keys in all slots.
 pub fn poisoned<K: TestKey>(want: &[K]) -> Vec<K> {
     want.iter().map(|key| key.inverted()).collect()
 }
 
-/// Fails unless the two are identical, bit by bit. `what` describes the input.
+/// Fails unless both slices are identical, bit by bit. `what` describes the input.
 #[track_caller]
 pub fn assert_same<K: TestKey>(found: &[K], want: &[K], what: impl Fn() -> String) {
     assert_same_keys(found, want, &what);
@@ -227,9 +227,9 @@ pub fn cpu_engines() -> Vec<Engine> {
     (1..=4).map(|threads| Engine::cpu_with_threads(threads).unwrap()).collect()
 }
 
-/// A value type, with its properties that the tests need.
+/// A value type, with the properties that the tests need.
 pub trait TestValue: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
-    /// The value with the given number. Numbers have distinct values, as far as the type has enough of them.
+    /// The value with the given number. Values of different numbers differ, as far as the type has enough values.
     fn number(value: usize) -> Self;
 }
 
@@ -291,9 +291,9 @@ macro_rules! for_all_value_types {
     };
 }
 
-/// Calls a generic test function of a key type and a value type with keys of each width, in each kind of order, and
-/// values of each type, of 4 and 8 bytes and of others: few pairs of these, as what is done with keys has little to do
-/// with their values, and each is compiled.
+/// Calls a generic test function of a key type and a value type with a few pairs of types. Keys have each width and
+/// each kind of order, and values have 4, 8 and other numbers of bytes. Few pairs suffice: the sort of keys depends
+/// little on their values, and each pair is compiled.
 #[macro_export]
 macro_rules! for_all_pairs {
     (@ $test:ident $arguments:tt $($K:ty: $($V:ty),*;)*) => {
@@ -326,17 +326,17 @@ pub fn values<V: TestValue>(first: usize, count: usize) -> Vec<V> {
     (first..first + count).map(V::number).collect()
 }
 
-/// The pairs of `a` and `b` by a stable sort.
+/// The pairs of `a` and `b`, merged by a stable sort.
 pub fn merged_pairs<K: TestKey, V: TestValue>(a: (&[K], &[V]), b: (&[K], &[V])) -> (Vec<K>, Vec<V>) {
     sorted_pairs(SortOrder::Ascending, &[a.0, b.0].concat(), &[a.1, b.1].concat())
 }
 
-/// An output each of whose keys and values is wrong until it is written.
+/// An output with wrong keys and values in all slots.
 pub fn poisoned_pairs<K: TestKey, V: TestValue>(want: &(Vec<K>, Vec<V>)) -> (Vec<K>, Vec<V>) {
     (poisoned(&want.0), vec![V::number(POISON); want.1.len()])
 }
 
-/// Fails unless keys and values are the same.
+/// Fails unless keys and values are equal.
 #[track_caller]
 pub fn assert_same_pairs<K: TestKey, V: TestValue>(
     found: &(Vec<K>, Vec<V>),

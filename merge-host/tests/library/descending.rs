@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 
 const DESCENDING: SortOrder = SortOrder::Descending;
 
-/// Keys and their values, by a stable descending sort.
+/// Keys and their values, in the order of a stable descending sort.
 type Pairs<K> = (Vec<K>, Vec<u32>);
 
 fn run<K: TestKey>(kind: &str, length: usize, first_value: u32, rng: &mut StdRng) -> Pairs<K> {
@@ -18,7 +18,7 @@ fn run<K: TestKey>(kind: &str, length: usize, first_value: u32, rng: &mut StdRng
     (gathered(&keys, &order), order.iter().map(|&index| first_value + index as u32).collect())
 }
 
-/// The runs one after the other, by a stable descending sort.
+/// The merge of the runs, by a stable descending sort.
 fn merged_runs<K: TestKey>(runs: &[&Pairs<K>]) -> Pairs<K> {
     let keys: Vec<K> = runs.iter().flat_map(|run| run.0.iter().copied()).collect();
     let values: Vec<u32> = runs.iter().flat_map(|run| run.1.iter().copied()).collect();
@@ -74,7 +74,7 @@ fn every_operation<K: TestKey>(seed: u64) {
                 });
             }
 
-            // The result of a set operation is that of the ascending arrays, reversed.
+            // The result of a set operation on the ascending arrays, reversed, is the result on the descending arrays.
             let ascending = |keys: &[K]| keys.iter().rev().copied().collect::<Vec<K>>();
             let (mut found, mut reversed) = (vec![], vec![]);
             for operation in SetOperation::ALL {
@@ -118,7 +118,7 @@ fn sorts_of_descending_keys() {
         assert!(indices.iter().map(|&index| index as usize).eq(want.iter().copied()), "{kind}, seed {seed}");
         Engine::cpu().sort(descending_mut(&mut found)).unwrap();
         assert_same(&found, &gathered(&keys, &want), || format!("{kind}, seed {seed}"));
-        // Descending keys in descending order are ascending.
+        // A descending sort of descending keys gives ascending keys.
         Engine::cpu().sort_segments(DESCENDING, descending_mut(&mut found), &[0, 0, 5000]).unwrap();
         assert_eq!(first_unsorted(&found), None, "{kind}, seed {seed}");
     }

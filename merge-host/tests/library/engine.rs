@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Keys that are worth two threads.
+/// A number of keys that is worth two threads.
 const KEYS_OF_TWO_THREADS: usize = 1 << 17;
 
 #[test]
@@ -62,7 +62,7 @@ fn a_timing_tells_the_processor_and_the_reason() {
     assert_eq!((EngineKind::Cpu.to_string(), EngineKind::Gpu.to_string()), ("cpu".into(), "gpu".into()));
 }
 
-/// Constants by which the GPU costs nothing but its start, and the CPU 4 ms for 1000 keys of 4 bytes.
+/// Constants with which the GPU costs only its start, and the CPU 4 ms for 1000 keys of 4 bytes.
 #[cfg(feature = "gpu")]
 fn costs(start_ms: f64) -> CostModel {
     format!("gpu_start_ms={start_ms},gpu_call_ms=0,gpu_up=0,gpu_down=0,gpu_sort=0,sort4_thread=1000,sort4_shared=0")
@@ -76,7 +76,7 @@ fn auto(costs: CostModel) -> Engine {
     Engine::auto_with(costs, Gpus::Of(vec![0]))
 }
 
-/// The engine has chosen a GPU, or would have if there were one.
+/// Fails unless the engine has chosen a GPU. Without a GPU, it must have preferred one.
 #[cfg(feature = "gpu")]
 #[track_caller]
 fn assert_is_gpu_if_usable(engine: &Engine, timing: &Timing) {
@@ -103,12 +103,12 @@ fn auto_chooses_what_takes_less_time() {
     let timing = engine.sort(&mut keys).unwrap();
     assert!(keys.is_sorted());
     assert_is_gpu_if_usable(&engine, &timing);
-    // There are no kernels for these keys, whatever they cost.
+    // There are no kernels for these keys, so costs do not matter.
     let Timing { engine: kind, reason, .. } = engine.sort(&mut vec![1u8; 1 << 20]).unwrap();
     assert_eq!((kind, reason), (EngineKind::Cpu, Reason::NoKernels { key: "u8" }));
 }
 
-/// Every operation that a GPU has kernels for is one that the engine chooses a processor for.
+/// The engine chooses a processor for every operation that a GPU has kernels for.
 #[cfg(feature = "gpu")]
 #[test]
 fn auto_chooses_for_every_operation() {
@@ -148,7 +148,7 @@ fn auto_chooses_for_every_operation() {
         println!("{name}");
         assert_is_gpu_if_usable(&engine, &timing);
     }
-    // The CPU has to be faster than one GPU, however many there are.
+    // The CPU must be faster than one GPU, for any number of GPUs.
     let engine = Engine::auto_with(costs(0), Gpus::Of(vec![0, 1]));
     assert!(is_estimate(&engine.unique(&[2u32; 1000], &mut Vec::new()).unwrap(), 1));
     assert!(is_estimate(&engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3]).unwrap(), 2));
@@ -194,7 +194,7 @@ fn auto_starts_the_gpu_when_that_would_have_paid() {
     let clone = engine.clone();
     for call in 1..=4 {
         let mut keys: Vec<u32> = (0..1000).rev().collect();
-        // What is only started does not count. Clones choose together.
+        // A start alone does not count as a call. Clones choose together.
         engine.start_for::<u32>(&Work::sort::<u32>(1000)).unwrap();
         let timing = if call == 2 { clone.sort(&mut keys) } else { engine.sort(&mut keys) }.unwrap();
         assert!(keys.is_sorted());
@@ -215,7 +215,7 @@ fn auto_can_be_started_before_the_work() {
     let timing = engine.sort(&mut vec![1u32; 1000]).unwrap();
     assert_eq!(kind, timing.engine);
     assert_is_gpu_if_usable(&engine, &timing);
-    // Nothing can be started for an engine that does not choose.
+    // An engine with a fixed processor starts nothing.
     assert_eq!(Engine::cpu().start_for::<u32>(&Work::sort::<u32>(1 << 40)), Ok(EngineKind::Cpu));
 }
 
@@ -245,7 +245,7 @@ fn auto_takes_the_cpu_if_one_of_the_gpus_cannot_be_used() {
 #[cfg(feature = "gpu")]
 #[test]
 fn several_gpus_are_one_or_more_and_different_ones() {
-    // With and without a driver.
+    // These hold with and without a driver.
     for (ordinals, expected, message) in [
         (&[][..], Error::NoMembers, "a group of GPUs has no members, expected one or more"),
         (&[0, 0], Error::RepeatedDevice { ordinal: 0 }, "GPU 0 is in the group twice"),

@@ -1,4 +1,4 @@
-//! Arguments that are refused, the messages, and that nothing is written in that case.
+//! Invalid arguments: the errors, their messages, and that nothing is written.
 
 use merge_host::{BatchKernel, Cause, Engine, EngineKind, Error, MergeKernel, SetOperation, SortKernel, SortOrder};
 use std::error::Error as _;
@@ -91,7 +91,7 @@ fn batches_need_whole_runs_and_the_same_number_of_each() {
     refused_batch([1, 8, 8], 4, 0, "a has 1 keys, expected 0 (|out| / d * a_len)");
 }
 
-/// Calls each merge of key-value pairs with these numbers of keys and values, of A, B and the output.
+/// Calls each merge of key-value pairs with these numbers of keys and values of A, B and the output.
 #[track_caller]
 fn refused_pairs(keys: [usize; 3], values: [usize; 3], message: &str) -> Error {
     let [a, b, _] = keys.map(|count| vec![1u32; count]);
@@ -169,7 +169,7 @@ fn batches_of_pairs_need_the_lengths_that_batches_need() {
     assert_eq!(refused([4, 6, 8], 4, 2), "b has 6 keys, expected 4 (|out| / d * (d - a_len))");
 }
 
-/// Calls both ragged merges with these offsets, 6 keys of A, 4 of B, and an output of `out` keys.
+/// Calls both ragged merges with these offsets, 6 keys of A, 4 keys of B, and an output of `out` keys.
 #[track_caller]
 fn refused_offsets(a: &[usize], b: &[usize], out: usize, message: &str) -> Error {
     let (a_keys, b_keys, a_values, b_values) = ([1u32; 6], [2u32; 4], [3u8; 6], [4u8; 4]);
@@ -219,7 +219,7 @@ fn engines_need_1_to_4096_threads() {
     assert!(Engine::cpu_with_threads(4096).is_ok());
 }
 
-/// The names of all values are read as they are written, and others are refused with a list of these.
+/// Checks that each value parses from its own name, and that the error for another name lists all names.
 macro_rules! check_names {
     ($type:ident, $what:literal, $expected:literal) => {
         let names = $type::ALL.map(|value| value.to_string());

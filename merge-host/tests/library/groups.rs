@@ -4,12 +4,12 @@ use crate::common::*;
 use merge_host::{Bound, Descending, Engine, Error, Reduction, Summand, descending};
 use rand::Rng;
 
-/// Engines of one thread and of several, which the inputs below are long enough for.
+/// Engines of one thread and of several threads. The inputs below are long enough for several.
 fn engines() -> [Engine; 2] {
     [Engine::cpu_with_threads(1).unwrap(), Engine::cpu_with_threads(3).unwrap()]
 }
 
-/// Keys in groups of up to `most`, and where the groups begin.
+/// Keys in groups of up to `most` keys, and the beginnings of the groups.
 fn in_groups<K: TestKey>(n: usize, most: usize, rng: &mut impl Rng) -> (Vec<K>, Vec<usize>) {
     let (mut keys, mut begins) = (Vec::new(), Vec::new());
     while keys.len() < n {

@@ -1,4 +1,4 @@
-//! Calls from threads of pools, from all of them at once and in each other: they end, and do not pile up.
+//! Calls from threads of pools, from all threads at once and nested: they end, and do not pile up.
 
 use crate::external::slices::{Calls, FromSlice, Pairs, ToVec, pairs};
 use merge_host::external::{self, Options, Source, Target};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 use std::{env, thread};
 
-/// Runs `work` on a thread that is waited for no longer than any of these tests takes.
+/// Runs `work` on a new thread, and fails if it takes longer than any of these tests should.
 fn ends(work: impl FnOnce() + Send + 'static) {
     let (done, is_done) = mpsc::channel();
     let thread = thread::spawn(move || {
@@ -24,14 +24,14 @@ fn ends(work: impl FnOnce() + Send + 'static) {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// Enough to sort for two threads.
+/// A number of keys that is worth two threads to sort.
 const LARGE: usize = 1 << 17;
 
 fn large() -> Vec<u32> {
     (0..LARGE as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect()
 }
 
-/// A source or a target whose calls also call other functions, all of which use other threads.
+/// A source or a target that also calls other functions in its calls. These functions use other threads.
 struct Nesting<T> {
     inner: T,
     engine: Engine,
@@ -78,7 +78,7 @@ impl<T: Target<u32, Error = String>> Target<u32> for Nesting<T> {
     }
 }
 
-/// Sorts and merges what does not fit in memory, in several passes, with sources and targets that nest so many levels.
+/// Sorts and merges more keys than memory holds, in several passes. Sources and targets nest `levels` levels deep.
 fn sort_file(engine: &Engine, levels: usize) {
     for width in [0, 9] {
         let input = pairs::<u32>(6000, 1 << 31, width);
@@ -101,7 +101,7 @@ fn sort_file(engine: &Engine, levels: usize) {
     }
 }
 
-/// Sorts several blocks by callbacks that use rayon and the engine, all of them under one lock.
+/// Sorts several blocks by callbacks that use rayon and the engine. All callbacks take one lock.
 fn sort_streamed(engine: &Engine, lock: &Mutex<()>) {
     let keys: Vec<u32> = (0..5 << 18).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
     let written = Mutex::new(vec![0; keys.len()]);
@@ -124,7 +124,8 @@ fn sort_streamed(engine: &Engine, lock: &Mutex<()>) {
     assert!(written.into_inner().unwrap().is_sorted());
 }
 
-/// Engines with threads of their own, with those that all share, and with those of the current pool.
+/// Engines with the threads that all engines share, with threads of their own, and with the threads of the current
+/// pool.
 fn engines() -> [Engine; 3] {
     [Engine::cpu(), Engine::cpu_with_threads(2).unwrap(), Engine::cpu().on_current_pool()]
 }
@@ -171,7 +172,7 @@ fn files_are_sorted_by_threads_that_all_threads_of_the_global_pool_wait_for() {
     });
 }
 
-/// [`sort_file`] by sources and targets that do not use the global pool.
+/// [`sort_file`] with sources and targets that do not use the global pool.
 fn sort_file_without_rayon(engine: &Engine) {
     for width in [0, 9] {
         let input = pairs::<u32>(200_000, 1 << 31, width);
@@ -213,7 +214,8 @@ fn a_thread_of_a_pool_may_hold_a_lock_while_it_sorts() {
     });
 }
 
-/// Runs `work` on a pool of two threads in 200 tasks, and tells how many of them were begun and had not ended, at most.
+/// Runs `work` in 200 tasks on a pool of two threads. Returns the greatest number of tasks that had begun and not ended
+/// at one time.
 fn most_at_once(work: impl Fn() + Sync) -> usize {
     let (at_once, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
@@ -272,7 +274,7 @@ fn no_more_threads_work_than_there_are_processors() {
     });
 }
 
-/// Names the case that a child process is for.
+/// Names the case of a child process.
 const CASE: &str = "POOLS_TEST_CASE";
 
 /// The number of threads of this process.
@@ -300,12 +302,12 @@ fn engines_share_their_threads() {
     for _ in 0..10 {
         Engine::auto().sort(&mut large()).unwrap();
     }
-    // Their help ends with the call, or all calls share it.
+    // The helping threads end with the call, or all calls share them.
     for _ in 0..2 {
         sort_file_without_rayon(&engines[0]);
     }
     assert!(threads_of_process() <= before + 2 * processors, "{} threads", threads_of_process());
-    // An engine of a number of threads has its own, no more than there are processors for.
+    // An engine with a number of threads has threads of its own, at most one for each processor.
     let own = Engine::cpu_with_threads(4096).unwrap();
     own.sort(&mut large()).unwrap();
     assert!(threads_of_process() <= before + 3 * processors, "{} threads", threads_of_process());

@@ -5,7 +5,7 @@ use merge_host::{Engine, MergeKernel, first_unsorted};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Ascending keys of few values, so that many are equal.
+/// Ascending keys of few values, so that many keys are equal.
 fn ascending(most: usize) -> impl Strategy<Value = Vec<i32>> {
     vec(-8..8, 0..most).prop_map(|mut keys| {
         keys.sort();

@@ -1,4 +1,4 @@
-//! The first keys of the order, of a slice and of parts, against a stable sort of all.
+//! The first keys of the order, of a slice and of parts, against a stable sort of all keys.
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder, TopK};
@@ -6,12 +6,12 @@ use rand::Rng;
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
 
-/// Engines of one thread and of several, which the longer inputs are enough for.
+/// Engines of one thread and of several threads. The longer inputs are long enough for several.
 fn engines() -> [Engine; 2] {
     [Engine::cpu_with_threads(1).unwrap(), Engine::cpu_with_threads(3).unwrap()]
 }
 
-/// Checks the first `k` of these keys, of all together and of parts.
+/// Checks the first `k` of these keys, taken from one slice and from parts.
 fn check<K: TestKey, V: TestValue>(keys: &[K], k: usize, rng: &mut impl Rng, what: &str) {
     let given = values::<V>(0, keys.len());
     for (order, engine) in ORDERS.into_iter().zip(engines()).chain(ORDERS.into_iter().rev().zip(engines())) {
@@ -65,7 +65,7 @@ fn the_first_keys_are_those_of_a_stable_sort() {
     for_all_pairs!(check_kinds(seed));
 }
 
-/// Several blocks of 2^16 keys, several rounds of these, and more candidates than are kept.
+/// Several blocks of 2^16 keys, several rounds of blocks, and more candidates than are kept.
 #[test]
 fn the_first_of_many_keys() {
     let seed = seed();
@@ -78,7 +78,7 @@ fn the_first_of_many_keys() {
             }
         }
     }
-    // Each part has keys before all of those that were added.
+    // The keys of each part precede all keys added before.
     let descending: Vec<u64> = (0..400_000).rev().collect();
     check::<u64, ()>(&descending, 30_000, &mut rng, "descending");
 }

@@ -1,4 +1,4 @@
-//! What ranks need of a network: sums, and an all-to-all.
+//! The communication of ranks: reductions, sums and an all-to-all.
 //!
 //! | file | implementation |
 //! | --- | --- |
@@ -14,7 +14,7 @@ pub use mpi::Mpi;
 pub use single::Single;
 pub use threads::Threads;
 
-/// How [`Exchange::all_reduce`] combines numbers.
+/// The operation of [`Exchange::all_reduce`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// Adds them.
@@ -36,9 +36,9 @@ impl Reduction {
     }
 }
 
-/// Ranks that work together. All call the same methods in the same order, and each waits for the others.
+/// Ranks that work together. All ranks call the same methods in the same order, and each waits for the others.
 ///
-/// There are no errors: where a rank is gone, the implementation ends all others.
+/// There are no errors: if a rank has ended, the implementation ends all other ranks.
 pub trait Exchange {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
@@ -49,19 +49,19 @@ pub trait Exchange {
     /// Whether ranks are processes of one machine, which may read each other's memory.
     fn is_one_machine(&self) -> bool;
 
-    /// Replaces each number by what `reduction` makes of those that all ranks pass. All pass as many.
+    /// Replaces each number by the reduction of the numbers of all ranks. All ranks pass the same number of numbers.
     fn all_reduce(&self, reduction: Reduction, numbers: &mut [u64]);
 
-    /// Replaces each number by the sum of those that ranks with lower numbers pass: 0 on rank 0. All pass as many.
+    /// Replaces each number by the sum of the numbers of all lower ranks, on rank 0 by 0. All ranks pass the same
+    /// number of numbers.
     fn sum_of_earlier(&self, numbers: &mut [u64]);
 
-    /// Sends a slice to each rank, and fills a slice with the bytes that each rank sends to this one. Slices may have
-    /// any length, also above 2^31. Both arguments have a slice for each rank, and the receiver's is as long as the
-    /// sender's.
+    /// Sends a slice to each rank, and receives a slice from each rank. Slices may have any length, also above 2^31
+    /// bytes. Both arguments have a slice for each rank. The sender's and the receiver's slice have the same length.
     fn all_to_all(&self, send: &[&[u8]], receive: &mut [&mut [u8]]);
 
-    /// Sends `numbers` to each rank, as many of them to each, in the order of ranks, and returns what all ranks sent to
-    /// this one, in the order of ranks.
+    /// Sends an equal share of `numbers` to each rank, in the order of ranks. Returns the numbers that all ranks have
+    /// sent to this rank, in the order of ranks.
     fn transpose(&self, numbers: &[u64]) -> Vec<u64> {
         let each = (numbers.len() / self.size()).max(1);
         let mut received = vec![0; numbers.len()];
@@ -71,7 +71,7 @@ pub trait Exchange {
         received
     }
 
-    /// The bytes that rank 0 passes. What others pass is not used.
+    /// The bytes of rank 0. The arguments of other ranks are ignored.
     fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {
         let is_first = self.rank() == 0;
         let mut length = [if is_first { bytes.len() as u64 } else { 0 }];

@@ -12,21 +12,21 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// The most bytes of a message, whose length MPI counts in 31 bits.
+/// The most bytes of a message, because MPI counts the length in 31 bits.
 const MESSAGE: usize = 1 << 30;
-/// How often a rank asks for news before it sleeps, giving its core to others in between.
+/// The number of tests for completion before a rank sleeps. Between tests, it yields its core.
 const EAGER: u32 = 200;
-/// How long it sleeps then. MPI's own functions wait without sleeping, and take a core from a rank that works.
+/// The time of a sleep. MPI's own functions wait without sleeping, and take a core from a working rank.
 const SLEEP: Duration = Duration::from_micros(100);
 
 /// The ranks of `MPI_COMM_WORLD`. All calls are made by the thread that has called [`Mpi::start`].
 pub struct Mpi {
     world: SimpleCommunicator,
-    /// The number of this rank among those of its machine, and how many these are.
+    /// The number of this rank on its machine, and the number of ranks on the machine.
     local: (usize, usize),
-    /// How many of these may run on the same cores as this one.
+    /// The number of ranks on the machine that may run on the same cores as this rank, itself included.
     sharing: usize,
-    /// MPI ends when it is dropped.
+    /// Dropping it ends MPI.
     _universe: Universe,
 }
 
@@ -37,12 +37,13 @@ impl fmt::Debug for Mpi {
 }
 
 impl Mpi {
-    /// Starts MPI; `None` if it has been started before. A program that mpirun has not started is the only rank.
+    /// Starts MPI. `None` if MPI has already been started. A program that mpirun has not started is the only rank.
     ///
     /// # Safety
-    /// No other thread runs: an environment variable may be set.
+    /// No other thread runs, because the function may set an environment variable.
     pub unsafe fn start() -> Option<Self> {
-        // SAFETY: no other thread runs, as the caller promises.
+        // SAFETY: by the contract of `start`, no other thread runs. So no thread can access environment variables at
+        // the same time.
         unsafe { prefer_shared_memory() };
         let (universe, _) = mpi::initialize_with_threading(Threading::Funneled)?;
         let world = universe.world();
@@ -54,18 +55,18 @@ impl Mpi {
         Some(Self { world, local, sharing, _universe: universe })
     }
 
-    /// The number of this rank among those of its machine.
+    /// The number of this rank on its machine.
     pub fn local_rank(&self) -> usize {
         self.local.0
     }
 
-    /// How many ranks are on this machine.
+    /// The number of ranks on this machine.
     pub fn local_size(&self) -> usize {
         self.local.1
     }
 
-    /// How many ranks of this machine have the same cores to run on, this one included: all, unless mpirun or srun has
-    /// bound ranks to cores.
+    /// The number of ranks on this machine that may run on the same cores, this rank included. It is all ranks, unless
+    /// mpirun or srun has bound ranks to cores.
     pub fn sharing_cores(&self) -> usize {
         self.sharing
     }
@@ -75,7 +76,7 @@ impl Mpi {
         mpi::environment::processor_name().unwrap_or_default()
     }
 
-    /// Ends all ranks at once, without waiting for any.
+    /// Ends all ranks immediately.
     pub fn abort(&self, code: u8) -> ! {
         self.world.abort(code.into())
     }
@@ -115,7 +116,7 @@ impl Exchange for Mpi {
             complete(requests);
         });
         if self.rank() == 0 {
-            // MPI leaves it undefined there.
+            // On rank 0, MPI leaves the result undefined.
             numbers.fill(0);
         }
     }
@@ -124,14 +125,14 @@ impl Exchange for Mpi {
         let (rank, size) = (self.rank(), self.size());
         receive[rank].copy_from_slice(send[rank]);
         multiple_scope(2 * size, |scope, requests| {
-            // Receivers first, so that a message finds its buffer.
+            // Receives are posted first, so that a message finds its buffer.
             for (from, bytes) in receive.iter_mut().enumerate().filter(|(from, _)| *from != rank) {
                 let process = self.world.process_at_rank(from as i32);
                 for message in bytes.chunks_mut(MESSAGE) {
                     requests.add(process.immediate_receive_into(scope, message));
                 }
             }
-            // Each rank begins with another one.
+            // Each rank begins with another receiver.
             for to in (1..size).map(|i| (rank + i) % size) {
                 let process = self.world.process_at_rank(to as i32);
                 for message in send[to].chunks(MESSAGE) {
@@ -143,8 +144,8 @@ impl Exchange for Mpi {
     }
 }
 
-/// Has Open MPI use its shared memory at once where mpirun says that all ranks are on this machine, unless the user has
-/// chosen. Otherwise each rank looks for networks first, which takes 0.2 s.
+/// Makes Open MPI use shared memory without a search if mpirun reports that all ranks are on this machine. A choice of
+/// the user has precedence. Otherwise each rank first searches for networks, which takes 0.2 s.
 ///
 /// # Safety
 /// No other thread reads or writes environment variables meanwhile.
@@ -152,12 +153,13 @@ unsafe fn prefer_shared_memory() {
     let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
     let (all, local) = (number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_LOCAL_SIZE"));
     if all.is_some() && all == local && std::env::var_os("OMPI_MCA_pml").is_none() {
-        // SAFETY: no other thread reads or writes environment variables, as the caller promises.
+        // SAFETY: `set_var` is sound while no other thread accesses environment variables, which is the contract of
+        // this function.
         unsafe { std::env::set_var("OMPI_MCA_pml", "ob1") };
     }
 }
 
-/// A number that tells the sets of cores apart that ranks may run on.
+/// A hash of the set of cores that this rank may run on.
 fn hash_of_cores() -> u64 {
     let mut hasher = DefaultHasher::new();
     if let Ok(cores) = rustix::thread::sched_getaffinity(None) {

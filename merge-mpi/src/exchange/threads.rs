@@ -1,10 +1,10 @@
-//! Threads of one process, which meet at a barrier and read what the others have left there.
+//! Threads of one process. They meet at a barrier, and read the bytes that the others have left.
 
 use super::{Exchange, Reduction};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a rank waits for others, which have failed if they take longer.
+/// How long a rank waits for others before they count as failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One of several threads, for tests.
@@ -17,7 +17,7 @@ pub struct Threads {
 
 #[derive(Debug)]
 struct Meeting {
-    /// What each rank has left for the others: one list of bytes for each of them.
+    /// The bytes that each rank has left for each other rank.
     left: Vec<Mutex<Vec<Vec<u8>>>>,
     state: Mutex<State>,
     changed: Condvar,
@@ -26,13 +26,12 @@ struct Meeting {
 #[derive(Debug, Default)]
 struct State {
     waiting: usize,
-    /// How often all have met.
+    /// The number of meetings.
     met: u64,
 }
 
 impl Threads {
-    /// As many ranks as that, which act as processes of one machine, or of as many machines. Each is to be used by one
-    /// thread.
+    /// `size` ranks, which act as processes of one machine, or of one machine each. Each rank is for one thread.
     pub fn new(size: usize, is_one_machine: bool) -> Vec<Self> {
         let left = (0..size).map(|_| Mutex::default()).collect();
         let meeting = Arc::new(Meeting { left, state: Mutex::default(), changed: Condvar::new() });
@@ -55,7 +54,7 @@ impl Threads {
         work(&self)
     }
 
-    /// Waits until all ranks are here.
+    /// Waits until all ranks have arrived.
     fn meet(&self) {
         let Meeting { left, state, changed } = &*self.meeting;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,20 +71,20 @@ impl Threads {
         assert!(!result.timed_out(), "another rank is gone");
     }
 
-    /// Leaves bytes for each rank, and calls `take` with each rank and what that has left for this one.
+    /// Leaves bytes for each rank. Calls `take` with each rank and the bytes that it has left for this rank.
     fn swap(&self, send: Vec<Vec<u8>>, mut take: impl FnMut(usize, &[u8])) {
         let left = |rank: usize| self.meeting.left[rank].lock().unwrap_or_else(PoisonError::into_inner);
         *left(self.rank) = send;
         self.meet();
         for rank in 0..self.size() {
-            // With few locks held: the others read it, too.
+            // Copies the bytes to release the lock, because other ranks read this list, too.
             let bytes = left(rank)[self.rank].clone();
             take(rank, &bytes);
         }
         self.meet();
     }
 
-    /// The same with numbers that are for all.
+    /// Leaves the same numbers for all ranks, and takes the numbers of each rank.
     fn swap_numbers(&self, numbers: &[u64], mut take: impl FnMut(usize, &[u64])) {
         let bytes: &[u8] = bytemuck::cast_slice(numbers);
         let send = vec![bytes.to_vec(); self.size()];

@@ -1,20 +1,20 @@
-//! Several GPUs: what a group does, with slices in host memory and with arrays that are distributed over its members,
-//! beside the CPU engine.
+//! Several GPUs: operations of a group, on slices in host memory and on arrays distributed over its members, compared
+//! with the CPU engine.
 
 use super::{KINDS, Test, poison};
 use merge_host::{DeviceArray, Engine, Error, GpuGroup, GpuKey, Key, SortOrder, workspace};
 
-/// Numbers of keys: fewer than members, some, and so many that a part is merged in several pieces.
+/// Numbers of keys: fewer than members, some, and enough to merge a part in several pieces.
 const LENGTHS: [usize; 7] = [0, 1, 2, 3, 1000, 100_003, 40_000_003];
 
 impl Test {
-    /// Checks groups of all GPUs, and of the first one alone.
+    /// Checks groups of all GPUs, and of the first GPU alone.
     pub fn check_groups<K: GpuKey>(&mut self) {
         for engine in [Engine::all_gpus(), Engine::gpus(&[0])] {
             let engine = engine.expect("there is a GPU");
             let group = engine.as_gpu_group().expect("this is an engine of GPUs").clone();
             for n in LENGTHS {
-                // Long arrays are of one kind, since most of the time goes to what the CPU does for comparison.
+                // Long arrays have one kind, because the comparison on the CPU takes most of the time.
                 let kinds = if n > 1 << 20 { &KINDS[..1] } else { &KINDS };
                 for &(name, kind) in kinds {
                     let what = format!("{name} on {} GPUs, {n} keys", group.gpus().len());
@@ -58,7 +58,7 @@ impl Test {
             let result = engine.argsort(order, keys, &mut found).map(|_| found);
             self.expect(|| what("argsort"), result, &expected);
         }
-        // Runs of any lengths, one of them empty.
+        // Runs of different lengths, one of length 0.
         let ends = [0, n / 7, n / 7, n / 2, n - n / 5, n];
         let mut sorted = keys.to_vec();
         for range in ends.windows(2) {
@@ -128,12 +128,13 @@ impl Test {
         self.expect(|| format!("ragged batch, {what}"), result, &expected);
     }
 
-    /// Arrays that are distributed, evenly and not.
+    /// Arrays with even and uneven distributions over members.
     fn check_group_arrays<K: GpuKey>(&mut self, group: &GpuGroup, keys: &[K], what: &str) {
         let n = keys.len();
         let members = group.gpus().len();
         let uneven = |turn: usize| -> Vec<usize> {
-            // All to one member, or to the first and the last one, a third and the rest.
+            // Member `turn` gets a third of the keys, and the last member the rest. A group of one member gets all
+            // keys.
             let mut lengths = vec![0; members];
             lengths[turn % members] += n / 3;
             lengths[members - 1] += n - n / 3;
@@ -183,7 +184,7 @@ impl Test {
             };
             self.expect(|| what("argsort"), argsort(), &indices);
 
-            // Runs: each member's part is sorted.
+            // Each member's part is sorted to a run.
             let mut runs = keys.to_vec();
             let mut rest = &mut runs[..];
             for &length in &before {
@@ -212,7 +213,7 @@ impl Test {
     }
 }
 
-/// An array whose parts have these lengths.
+/// An array with parts of these lengths.
 fn distributed<T: bytemuck::Pod>(
     group: &GpuGroup,
     from: &[T],
@@ -227,7 +228,7 @@ fn distributed<T: bytemuck::Pod>(
     parts.collect()
 }
 
-/// An array of zeros whose parts have these lengths.
+/// An array of zeros with parts of these lengths.
 fn zeroed<T: bytemuck::Pod>(group: &GpuGroup, lengths: &[usize]) -> Result<Vec<DeviceArray<T>>, Error> {
     group.streams().zip(lengths).map(|(stream, &length)| stream.zeroed(length)).collect()
 }

@@ -1,17 +1,18 @@
-//! Operations on more than 2^32 keys, whose results follow from formulas: no other engine computes them.
+//! Operations on more than 2^32 keys. Formulas give the expected results, and no other engine computes them.
 
 use super::Test;
 use super::table::keys_of;
 use merge_host::{Bound, DeviceOffsets, Error, Segments, SetOperation, SortOrder, parallel, workspace};
 
-/// More keys than 32 bits count.
+/// A number of keys that does not fit in 32 bits.
 const MANY: usize = (1 << 32) + 5;
 
-/// How often keys v occur in A and in B, by v % 8: in one alone, in both as often, and in one more often.
+/// The number of occurrences of key v in A and in B, by v % 8: in one array only, in both equally often, and in one
+/// more often.
 const IN_A: [usize; 8] = [2, 0, 1, 3, 0, 2, 0, 1];
 const IN_B: [usize; 8] = [0, 3, 1, 0, 2, 1, 1, 0];
 
-/// Sorted keys, of which key v occurs a number of times that depends on v % 8.
+/// Sorted keys. The number of occurrences of key v depends on v % 8.
 struct Periodic {
     /// The keys below 8.
     period: Vec<u32>,
@@ -40,7 +41,7 @@ impl Periodic {
     }
 }
 
-/// How often keys occur in the result, as the definition of the operation says.
+/// The number of occurrences of keys in the result, by the definition of the operation.
 fn counts(operation: SetOperation) -> [usize; 8] {
     std::array::from_fn(|v| {
         let (a, b) = (IN_A[v], IN_B[v]);
@@ -53,15 +54,15 @@ fn counts(operation: SetOperation) -> [usize; 8] {
     })
 }
 
-/// Segments of an array of `n` keys, whose lengths repeat. The keys of one are multiples of a number, in an order that
-/// no digit tells.
+/// Segments of an array of `n` keys, with lengths that repeat. The keys of a segment are the multiples of a number,
+/// shuffled.
 struct Repeated {
     lengths: Vec<usize>,
     n: usize,
 }
 
 impl Repeated {
-    /// Where the segment of key `i` begins, and how many keys it has.
+    /// The begin of the segment of key `i`, and its length.
     fn segment(&self, i: usize) -> (usize, usize) {
         let all: usize = self.lengths.iter().sum();
         let mut start = i / all * all;
@@ -81,13 +82,13 @@ impl Repeated {
     }
 
     fn key(&self, i: usize) -> u32 {
-        /// A prime number, and so one that has no factor in common with a length below it.
+        /// A prime number, which is coprime to all smaller lengths.
         const PRIME: usize = 2_654_435_761;
         let (start, len) = self.segment(i);
         Self::sorted((i - start) * PRIME % len, len)
     }
 
-    /// Where segments begin, and the last one ends.
+    /// The offsets of the segments, with the end of the last segment.
     fn offsets(&self) -> Vec<usize> {
         let ends = self.lengths.iter().cycle().scan(0, |end, length| {
             *end += length;
@@ -97,7 +98,7 @@ impl Repeated {
     }
 }
 
-/// Whether `found` has `n` elements, and each is what `expected` says of its index.
+/// Whether `found` has `n` elements, and each equals `expected` of its index.
 fn agrees<T: PartialEq + Sync>(found: &[T], n: usize, expected: impl Fn(usize) -> T + Sync) -> bool {
     const BLOCK: usize = 1 << 20;
     let differs = |(block, found): (usize, &[T])| {
@@ -110,7 +111,7 @@ fn agrees<T: PartialEq + Sync>(found: &[T], n: usize, expected: impl Fn(usize) -
 impl Test {
     /// Set operations, unique keys, run lengths and bounds.
     pub(super) fn check_large_sets(&mut self) {
-        // So that the union has more keys than 32 bits count.
+        // Enough periods, so that the number of keys in the union does not fit in 32 bits.
         let union = Periodic::new(counts(SetOperation::Union));
         let periods = MANY.div_ceil(union.period.len());
         let (a, b) = (Periodic::new(IN_A).keys(periods), Periodic::new(IN_B).keys(periods));
@@ -129,7 +130,7 @@ impl Test {
         let result = self.gpu.unique(&keys, &mut out).map(|_| agrees(&out, 8 * periods, |i| i as u32));
         self.expect_large(&format!("unique keys of {}", keys.len()), result);
 
-        // Needles of every remainder by 8, beyond the last key, too.
+        // Needles with every remainder modulo 8, also beyond the last key.
         let needles: Vec<u32> = (0..8 * periods + 1000).step_by(37).map(|v| v as u32).collect();
         let mut bounds = vec![u64::MAX; needles.len()];
         let bound = |v: usize| union.less_than(v).min(keys.len()) as u64;
@@ -141,7 +142,7 @@ impl Test {
         self.expect_large(&format!("upper bounds in {} keys", keys.len()), result);
         drop(keys);
 
-        // A group that is longer than 32 bits count, between two others.
+        // A group with a length that does not fit in 32 bits, between two other groups.
         let keys: Vec<u32> = keys_of(MANY, |i| if i < 2 { 3 } else { 7 + u64::from(i as usize + 2 >= MANY) });
         let (mut out, mut lengths) = (Vec::new(), Vec::new());
         let result = self.gpu.run_lengths(&keys, (&mut out, &mut lengths));
@@ -149,10 +150,10 @@ impl Test {
         self.expect_large(&format!("run lengths of {MANY} keys"), result);
     }
 
-    /// The first keys with their indices, some of which are beyond 2^32.
+    /// The first keys with their indices, some beyond 2^32.
     pub(super) fn check_large_top_k(&mut self) {
         const K: usize = 1000;
-        // Each number once, because the factor is odd, and the greatest again at the end.
+        // Each number occurs once, because the factor is odd. The greatest number occurs again at the end.
         let keys: Vec<u32> = keys_of(MANY, |i| if i < 1 << 32 { i.wrapping_mul(0x9e37_79b9) } else { u32::MAX.into() });
         let again = MANY - (1 << 32);
         for order in [SortOrder::Ascending, SortOrder::Descending] {
@@ -176,7 +177,7 @@ impl Test {
         }
     }
 
-    /// Sorts of segments of as many keys as have indices of 32 bits, and of more.
+    /// Sorts of segments with the most keys for indices of 32 bits, and with more keys.
     pub(super) fn check_large_segments(&mut self) {
         for n in [u32::MAX as usize, MANY] {
             for lengths in [vec![1 << 20], vec![5000], vec![0, 3, 700, 5000, 1, 20_000, 64, 3 << 20]] {
@@ -208,7 +209,7 @@ impl Test {
         }
     }
 
-    /// Counts a check, unless the GPU has not enough memory for it.
+    /// Counts a check, unless the GPU has too little memory for it.
     fn expect_large(&mut self, what: &str, result: Result<bool, Error>) {
         match result {
             Err(error @ Error::OutOfDeviceMemory { .. }) => println!("skipped: {what}: {error}"),

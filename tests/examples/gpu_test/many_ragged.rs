@@ -1,15 +1,15 @@
-//! Merges of groups of the runs of an array: of slices by the engine, of arrays of a stream, and in a graph whose
-//! offsets change.
+//! Merges of groups of the runs of an array: of slices by the engine, of arrays of a stream, and in a graph with
+//! offsets that change.
 
 use super::table::Table;
 use super::{KINDS, KINDS_BY_LOW_BITS, Random, Test, graph, poison};
 use merge_host::{DeviceOffsets, Error, Gpu, GpuKey, Key, SortOrder, workspace};
 use tests::distribution::Distribution;
 
-/// Groups of runs of about `n` keys: the lengths of the runs of each group.
+/// Groups of runs with about `n` keys in all: the lengths of the runs of each group.
 type Groups = (&'static str, fn(&mut Random, usize) -> Vec<Vec<usize>>);
 
-/// Mixes of groups: few keys and many, few runs and more than one pass merges, and empty ones.
+/// Mixes of groups: with few and many keys, with few runs and more runs than one pass merges, and empty groups.
 const MIXES: [Groups; 9] = [
     ("none", |_, _| vec![]),
     ("one run each", |random, n| groups(random, n, 1, 100)),
@@ -24,7 +24,7 @@ const MIXES: [Groups; 9] = [
     }),
 ];
 
-/// Keys of a group, and its runs, that are timed.
+/// The timed numbers of keys and of runs in a group.
 const TIMED: [(usize, usize); 11] = [
     (32, 2),
     (256, 4),
@@ -39,7 +39,7 @@ const TIMED: [(usize, usize); 11] = [
     (1 << 20, 16),
 ];
 
-/// Groups of up to `most` runs of up to `longest` keys, of about `n` keys together. Now and then one is empty.
+/// Groups of up to `most` runs of up to `longest` keys, of about `n` keys together. Some groups are empty.
 fn groups(random: &mut Random, n: usize, most: usize, longest: usize) -> Vec<Vec<usize>> {
     let (mut groups, mut sum): (Vec<Vec<usize>>, usize) = (vec![], 0);
     while sum < n {
@@ -59,13 +59,13 @@ fn offsets(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     [0].into_iter().chain(ends).collect()
 }
 
-/// Sorted runs in groups, and what is to become of them.
+/// Sorted runs in groups to merge.
 struct Case<K> {
     order: SortOrder,
     keys: Vec<K>,
     offsets: Vec<usize>,
     groups: Vec<usize>,
-    /// Where groups begin and end, in keys.
+    /// The offsets of groups, in keys.
     ends: Vec<usize>,
 }
 
@@ -97,7 +97,7 @@ impl<K: GpuKey> Case<K> {
         out.download()
     }
 
-    /// The same with the values that `value` makes of indices.
+    /// Merges on a stream, with values that `value` computes from indices.
     fn merge_with_indices<V: Key + bytemuck::Pod>(
         &self,
         gpu: &Gpu,
@@ -124,7 +124,8 @@ impl<K: GpuKey> Case<K> {
 }
 
 impl Test {
-    /// Merges of groups of keys alone and with values, in both orders, against the CPU's stable sort of each group.
+    /// Merges of groups of keys, alone and with values, in both orders, compared with the CPU's stable sort of each
+    /// group.
     pub(super) fn check_many_ragged<K: GpuKey>(&mut self) {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine").clone();
         let kinds = KINDS.into_iter().chain(KINDS_BY_LOW_BITS);
@@ -150,7 +151,7 @@ impl Test {
         }
     }
 
-    /// The same of slices, by the engine: keys alone, with values that the GPU moves, and with others.
+    /// Merges of slices by the engine: keys alone, with values that the GPU moves, and with other values.
     fn check_groups_of_slices<K: GpuKey>(&mut self, case: &Case<K>, what: &str, expected: &[K], indices: &[u32]) {
         let Case { keys, offsets, groups, .. } = case;
         let mut out = poison::<K>(keys.len());
@@ -169,7 +170,7 @@ impl Test {
         self.expect(|| format!("{what}, wide values of slices"), found, indices);
     }
 
-    /// Graphs of merges whose offsets change from launch to launch: only the numbers of keys, runs and groups are
+    /// Graphs of merges with offsets that change between launches: only the numbers of keys, runs and groups are
     /// captured.
     pub(super) fn check_many_ragged_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 700_001;
@@ -208,7 +209,8 @@ impl Test {
                 let words = |ends: &[usize]| ends.iter().map(|&end| end as u64).collect::<Vec<_>>();
                 offsets.upload(&words(&run_ends)).expect("the device copies");
                 groups.upload(&words(&group_ends)).expect("the device copies");
-                // SAFETY: the arrays of the capture live until the download has waited, and their stream is this one.
+                // SAFETY: the arrays of the capture belong to this stream, and live until the download below has waited
+                // for it.
                 unsafe { graph.launch(&stream) };
                 let found = out.download();
                 let key_ends: Vec<usize> = group_ends.iter().map(|&run| run_ends[run]).collect();
@@ -218,7 +220,7 @@ impl Test {
         }
     }
 
-    /// Prints rows for merges of `n` keys in groups of one length, alone and with values of 4 bytes.
+    /// Prints rows for merges of `n` keys in groups of equal length, alone and with values of 4 bytes.
     pub(super) fn time_many_ragged<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;

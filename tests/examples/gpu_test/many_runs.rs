@@ -1,11 +1,11 @@
-//! Merges of the runs of an array: of a stream, and in a graph whose offsets change.
+//! Merges of the runs of an array: on a stream, and in a graph with offsets that change.
 
 use super::table::Table;
 use super::{KINDS, KINDS_BY_LOW_BITS, Random, Test, graph, poison};
 use merge_host::{DeviceOffsets, Error, GpuKey, Key, SortOrder, workspace};
 use tests::distribution::Distribution;
 
-/// Numbers of runs, and of keys in about as many runs as that.
+/// Numbers of runs and numbers of keys.
 const RUNS: [(usize, usize); 16] = [
     (0, 0),
     (1, 1000),
@@ -28,15 +28,15 @@ const RUNS: [(usize, usize); 16] = [
 /// Numbers of runs that are timed.
 const TIMED_RUNS: [usize; 6] = [2, 4, 8, 16, 32, 256];
 
-/// Where `count` runs of `n` keys begin, and the end: of any lengths, some empty, and now and then one that has nearly
-/// all keys.
+/// The offsets of `count` runs of `n` keys in all, with the end. Lengths are random. Some runs are empty, and sometimes
+/// one run has nearly all keys.
 fn offsets(random: &mut Random, count: usize, n: usize) -> Vec<usize> {
     let near_end = random.next().is_multiple_of(3);
     let mut offsets: Vec<usize> = (1..count.max(1))
         .map(|_| random.next() as usize % (n + 1))
         .map(|offset| if near_end { n - offset / 100 } else { offset })
         .collect();
-    // Every fifth run or so is empty.
+    // About every fifth run is empty.
     for i in (4..offsets.len()).step_by(5) {
         offsets[i] = offsets[i - 1];
     }
@@ -46,14 +46,14 @@ fn offsets(random: &mut Random, count: usize, n: usize) -> Vec<usize> {
 }
 
 impl Test {
-    /// Keys of which each run is sorted.
+    /// Keys in sorted runs.
     fn runs<K: GpuKey>(&mut self, order: SortOrder, offsets: &[usize], kind: fn(u64) -> u64) -> Vec<K> {
         let mut keys = self.keys::<K>(offsets[offsets.len() - 1], kind);
         self.cpu.sort_segments(order, &mut keys, offsets).expect("the CPU sorts");
         keys
     }
 
-    /// Merges of keys alone and with values, in both orders, against the CPU's stable sort of all keys.
+    /// Merges of keys, alone and with values, in both orders, compared with the CPU's stable sort of all keys.
     pub(super) fn check_many_runs<K: GpuKey>(&mut self) {
         for (name, kind) in KINDS.into_iter().chain(KINDS_BY_LOW_BITS) {
             for (count, n) in RUNS {
@@ -75,7 +75,7 @@ impl Test {
                 }
             }
         }
-        // Unsorted runs: any order will do, but the stream works on.
+        // Unsorted runs: any order is accepted, but the stream must stay usable.
         let offsets = offsets(&mut self.random, 20, 1_000_003);
         let keys = self.keys::<K>(1_000_003, KINDS[0].1);
         let found = self.merge_runs(SortOrder::Ascending, &keys, &offsets).map(|_| Vec::new());
@@ -96,7 +96,7 @@ impl Test {
         out.download()
     }
 
-    /// The same with the values that `value` makes of indices.
+    /// A merge on a stream, with values that `value` computes from indices.
     fn merge_runs_with_indices<K: GpuKey, V: Key + bytemuck::Pod>(
         &self,
         order: SortOrder,
@@ -121,7 +121,7 @@ impl Test {
         }
     }
 
-    /// Graphs of merges whose offsets change from launch to launch: only the numbers of keys and of runs are captured.
+    /// Graphs of merges with offsets that change between launches: only the numbers of keys and of runs are captured.
     pub(super) fn check_many_runs_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 700_001;
         for count in [2, 32, 100] {
@@ -150,7 +150,8 @@ impl Test {
                 on_device
                     .upload(&offsets.iter().map(|&end| end as u64).collect::<Vec<_>>())
                     .expect("the device copies");
-                // SAFETY: the arrays of the capture live until the download has waited, and their stream is this one.
+                // SAFETY: the arrays of the capture belong to this stream, and live until the download below has waited
+                // for it.
                 unsafe { graph.launch(&stream) };
                 let found = out.download();
                 let mut expected = keys;
@@ -160,7 +161,7 @@ impl Test {
         }
     }
 
-    /// Prints rows for merges of `n` keys in runs of one length, alone and with values of 4 bytes.
+    /// Prints rows for merges of `n` keys in runs of equal length, alone and with values of 4 bytes.
     pub(super) fn time_many_runs<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;
@@ -183,7 +184,7 @@ impl Test {
             table.row(&format!("{count} runs"), "+u32", n, ms, bytes + 2 * n * size_of::<u32>());
             for (order, name) in [(SortOrder::Ascending, ""), (SortOrder::Descending, ", descending")] {
                 if order == SortOrder::Descending {
-                    // The same runs, backwards.
+                    // The runs reversed, for descending order.
                     from.upload(&keys.iter().rev().copied().collect::<Vec<K>>())?;
                 }
                 let ms = table.time(|| stream.merge_many(order, &from, &offsets, &mut out, &mut workspace))?;

@@ -1,14 +1,14 @@
-//! Sorts of segments: of slices by the engine, of arrays of a stream, and in a graph whose offsets change.
+//! Sorts of segments: of slices by the engine, of arrays of a stream, and in a graph with offsets that change.
 
 use super::table::Table;
 use super::{KINDS, Random, Step, Test, graph, median_ms, poison};
 use merge_host::{DeviceArray, DeviceOffsets, Error, Gpu, GpuKey, Segments, SortOrder, workspace};
 use tests::distribution::Distribution;
 
-/// Lengths of segments of about `n` keys.
+/// Lengths of segments with about `n` keys in all.
 type Lengths = (&'static str, fn(&mut Random, usize) -> Vec<usize>);
 
-/// Mixes of lengths: short ones, long ones, empty ones, and one long segment among a million empty ones.
+/// Mixes of short, long and empty segments, and one long segment among a million empty segments.
 const MIXES: [Lengths; 7] = [
     ("none", |_, _| vec![]),
     ("up to 9", |random, n| until(n, || random.next() as usize % 10)),
@@ -19,11 +19,11 @@ const MIXES: [Lengths; 7] = [
     ("a long one among empty ones", |_, n| [vec![0; 500_000], vec![n], vec![0; 500_000]].concat()),
 ];
 
-/// Segments of one length that are timed.
+/// The timed lengths of segments.
 const TIMED_LENGTHS: [usize; 16] =
     [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1 << 11, 1 << 12, 1 << 13, 1 << 16, 1 << 20, 1 << 24];
 
-/// Lengths from `next` until they are `n` together or more.
+/// Lengths from `next`, until their sum is at least `n`.
 fn until(n: usize, mut next: impl FnMut() -> usize) -> Vec<usize> {
     let (mut lengths, mut sum) = (vec![], 0);
     while sum < n {
@@ -33,12 +33,12 @@ fn until(n: usize, mut next: impl FnMut() -> usize) -> Vec<usize> {
     lengths
 }
 
-/// A power of two, up to 2^`most`, each exponent as often.
+/// A power of two up to 2^`most`, with equally likely exponents.
 fn power_of_two(random: &mut Random, most: u64) -> usize {
     1 << (random.next() % (most + 1))
 }
 
-/// Where segments of these lengths begin, and the end.
+/// The offsets of segments of these lengths, with the end.
 fn offsets(lengths: &[usize]) -> Vec<usize> {
     let ends = lengths.iter().scan(0, |end, length| {
         *end += length;
@@ -48,7 +48,7 @@ fn offsets(lengths: &[usize]) -> Vec<usize> {
 }
 
 impl Test {
-    /// Sorts of segments of keys alone and with values, in both orders, on slices and on arrays of a stream.
+    /// Sorts of segments of keys, alone and with values, in both orders, on slices and on arrays of a stream.
     pub(super) fn check_segments<K: GpuKey>(&mut self) {
         for (mix, lengths) in MIXES {
             let offsets = offsets(&lengths(&mut self.random, 3_000_000));
@@ -113,7 +113,7 @@ impl Test {
         }
     }
 
-    /// Sorts of segments of one length on a stream, with values of 8 bytes, of keys of which many are equal.
+    /// Sorts of segments of equal length on a stream, with values of 8 bytes and many equal keys.
     fn check_pairs_of_length<K: GpuKey>(&mut self, length: usize) {
         let keys = self.keys::<K>(1_234_567, KINDS[1].1);
         let values: Vec<u64> = (0..keys.len() as u64).collect();
@@ -137,8 +137,8 @@ impl Test {
         self.expect(|| format!("values of segments of {length}"), Ok(found_values), &sorted_values);
     }
 
-    /// A graph of one sort of segments, launched with other keys and other offsets than those of the capture, of which
-    /// it was not said how long segments are.
+    /// A graph of one sort of segments, launched with other keys and other offsets than in the capture. The capture has
+    /// no bound on the lengths of segments.
     pub(super) fn check_segments_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 2_000_003;
         const SEGMENTS: usize = 100_000;
@@ -166,7 +166,8 @@ impl Test {
             let mut sorted = self.keys::<K>(KEYS, KINDS[0].1);
             keys.upload(&sorted).expect("the device copies");
             on_device.upload(&ends.iter().map(|&end| end as u64).collect::<Vec<_>>()).expect("the device copies");
-            // SAFETY: the arrays of the capture live until the download has waited, and their stream is this one.
+            // SAFETY: the arrays of the capture belong to this stream, and live until the download below has waited for
+            // it.
             unsafe { graph.launch(&stream) };
             let found = keys.download();
             self.cpu.sort_segments(SortOrder::Ascending, &mut sorted, &ends).expect("the CPU sorts");
@@ -174,7 +175,7 @@ impl Test {
         }
     }
 
-    /// Prints rows for sorts of `n` keys in segments: of one length, of mixed lengths, and nearly all empty.
+    /// Prints rows for sorts of `n` keys in segments of equal length, of mixed lengths, and in nearly empty segments.
     pub(super) fn time_segments<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;
@@ -202,7 +203,7 @@ impl Test {
             Ok::<_, Error>(())
         };
         let unsorted = stream.upload(&Distribution::Uniform.keys::<K>(n))?;
-        // What segments of very many keys are compared with.
+        // The sort of all keys, for comparison with very long segments.
         let mut keys = stream.zeroed::<K>(n)?;
         let mut workspace = stream.zeroed(workspace::sort::<K, ()>(n))?;
         let ms = median_ms(&stream, |step| match step {

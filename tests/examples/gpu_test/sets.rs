@@ -8,20 +8,20 @@ use merge_host::{
 };
 use tests::distribution::mix;
 
-/// Kinds of keys that occur in both arrays, once or several times, and more often than a tile has keys.
+/// Kinds of keys that occur in both arrays once, several times, and more often than a tile has keys.
 const KINDS_OF_SETS: [Kind; 3] = [
     ("a million", |word| mix(word % 1_000_003)),
     ("a thousand", |word| mix(word % 1009)),
     ("half alike", |word| if word & 1 == 0 { 7 << 40 | 7 } else { mix(word) }),
 ];
 
-/// Numbers of keys: fewer and more than a tile has, and several tiles.
+/// Numbers of keys: below and above the keys of a tile, and several tiles.
 const SIZES: [usize; 7] = [0, 1, 2, 4351, 4352, 10_000, 300_007];
 
-/// A number of keys so great that comparing takes seconds: with the CPU it is done once for each kind.
+/// A large number of keys. Comparing them with the CPU takes seconds, so it is done once for each kind.
 const MANY: usize = 10_000_019;
 
-/// What an operation writes: keys, a value for each unless they are alone, and how many there are.
+/// The outputs of an operation: keys, their values if there are any, and the number of keys.
 struct Kept<K> {
     keys: DeviceArray<K>,
     values: DeviceArray<u64>,
@@ -85,14 +85,14 @@ impl Test {
         }
     }
 
-    /// The values of the `kept` keys, where those of `a` have the value 0 and those of `b` the value 1. Of a pair A's
-    /// key is kept, and of a group those of A go first: as many as A has, or as have no partner.
+    /// The expected values of the `kept` keys, 0 for keys of `a` and 1 for keys of `b`. Of a pair of equal keys, A's
+    /// key is kept. In a group of equal keys, the keys of A come first: all of A's keys, or all that have no partner.
     fn values_kept<K: GpuKey>(&self, operation: SetOperation, a: &[K], b: &[K], kept: &[K]) -> Vec<u64> {
         let mut values = vec![0; kept.len()];
         if matches!(operation, SetOperation::Union | SetOperation::SymmetricDifference) {
             let mut of_b = Vec::new();
             self.cpu.set_operation(SetOperation::Difference, b, a, &mut of_b).expect("the CPU combines");
-            // Backwards, a group's keys of B come first.
+            // In reverse order, a group's keys of B come first.
             let mut alone: Vec<_> = of_b.iter().map(|key| Key::to_ordered(*key)).collect();
             for (key, value) in kept.iter().zip(&mut values).rev() {
                 if alone.last() == Some(&Key::to_ordered(*key)) {
@@ -120,7 +120,7 @@ impl Test {
         self.expect(|| format!("values of the {what}"), with, values);
     }
 
-    /// The operation with values that are 0 for keys of `a`, and 1 for those of `b`.
+    /// The operation with value 0 for keys of `a`, and 1 for keys of `b`.
     fn set_operation_pairs<K: GpuKey>(
         &self,
         operation: SetOperation,
@@ -137,7 +137,7 @@ impl Test {
         kept.download()
     }
 
-    /// Each key once with the index of the first such key.
+    /// Each distinct key once, with the index of its first occurrence.
     fn unique_pairs<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Vec<u64>), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let mut kept = Kept::new(&stream, keys.len())?;
@@ -148,7 +148,7 @@ impl Test {
         kept.download()
     }
 
-    /// What the CPU's engine writes for a reduction of the keys' indices.
+    /// The CPU's result of a reduction of the keys' indices.
     fn reduced_indices<K: GpuKey>(&self, reduction: Reduction, keys: &[K]) -> (Vec<K>, Vec<u64>) {
         let (mut out, mut totals) = (Vec::new(), Vec::new());
         let by = self.cpu.reduce_by_key(reduction, (keys, &indices(keys.len())), (&mut out, &mut totals));
@@ -173,7 +173,7 @@ impl Test {
         self.expect(|| format!("run lengths of {what}"), found, &expected);
         self.check_reductions::<K, u32>(what, keys, |i| i as u32);
         self.check_reductions::<K, i64>(what, keys, |i| mix(i as u64) as i64);
-        // Sums of these are exact.
+        // Sums of these numbers are exact.
         self.check_reductions::<K, f32>(what, keys, |i| (i % 3) as f32 - 1.0);
         self.check_reductions::<K, f64>(what, keys, |i| (i % 1000) as f64 - 500.0);
     }
@@ -201,8 +201,8 @@ impl Test {
         self.expect(|| format!("bounds of {what}"), found, &expected);
     }
 
-    /// All operations in one graph, launched with other keys than those of the capture: how many are kept depends on
-    /// the keys.
+    /// All operations in one graph, launched with other keys than in the capture. The number of kept keys depends on
+    /// the present keys.
     pub(super) fn check_sets_graph<K: GpuKey>(&mut self) {
         const M: usize = 300_007;
         const N: usize = 200_003;
@@ -247,7 +247,8 @@ impl Test {
             let (x, y): (Vec<K>, Vec<K>) = (self.sorted(M, kind), self.sorted(N, kind));
             a.upload(&x).expect("the device copies");
             b.upload(&y).expect("the device copies");
-            // SAFETY: the arrays of the capture live until the downloads have waited, and their stream is this one.
+            // SAFETY: the arrays of the capture belong to this stream, and live until the downloads below have waited
+            // for it.
             unsafe { graph.launch(&stream) };
             for (operation, [alone, pairs]) in SetOperation::ALL.into_iter().zip(&sets) {
                 let mut expected = Vec::new();
@@ -274,8 +275,8 @@ impl Test {
         }
     }
 
-    /// Prints rows for operations on sorted keys, `n` in all, alone and with values of type `u32`. Of values, those are
-    /// counted as read and written that belong to the result.
+    /// Prints rows for operations on sorted keys, `n` in all, alone and with values of type `u32`. Only the values of
+    /// kept keys count as read and written.
     pub(super) fn time_sets<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;

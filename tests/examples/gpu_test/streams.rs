@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use std::thread;
 use tests::parts::part;
 
-/// Keys of many divisions, whose sort has work on a second stream.
+/// A number of keys that is divided often. The sort has work on a second stream.
 const MANY: usize = (1 << 24) + 3;
 
 /// Sizes of sorts: of one block, of merges, of one division, and of several.
@@ -20,7 +20,7 @@ const SIZES: [usize; 6] = [0, 1, 1000, 100_003, 600_011, MANY];
 /// Keys and their values.
 type Pairs<K> = (Vec<K>, Vec<u32>);
 
-/// Keys and their values, which are written.
+/// Keys and their values as outputs.
 type PairsMut<'a, K> = (&'a mut [K], &'a mut [u32]);
 
 /// Expected results, by the CPU.
@@ -37,7 +37,7 @@ impl<K: GpuKey> Expected<K> {
     }
 }
 
-/// Two sorted sides with values, in runs of which there are as many on both sides, and what merging them makes.
+/// Two sorted sides with values, with the same number of runs, and the results of merging them.
 struct Merge<K> {
     a: Vec<K>,
     b: Vec<K>,
@@ -57,7 +57,7 @@ impl<K: GpuKey> Merge<K> {
         let (_, kind) = KINDS[0];
         let mut side = || test.sorted::<K>(runs * RUN, kind);
         let (a, b) = (side(), side());
-        // Parts of a sorted array are sorted.
+        // Ranges of a sorted array are sorted.
         let mut offsets = |keys: usize| {
             let mut offsets: Vec<usize> = (1..runs).map(|_| test.random.next() as usize % (keys + 1)).collect();
             offsets.sort_unstable();
@@ -86,9 +86,9 @@ impl<K: GpuKey> Merge<K> {
 }
 
 impl Test {
-    /// Sorts and merges of the arrays of streams.
+    /// Sorts and merges of arrays of streams.
     pub fn check_streams<K: GpuKey>(&mut self) {
-        // Streams and arrays keep what they need of the GPU.
+        // Streams and arrays keep the `Gpu` alive, which is dropped here.
         let streams = [(); 2].map(|()| Gpu::new(0).and_then(|gpu| gpu.stream()).expect("the device makes streams"));
         for (n, order) in SIZES.into_iter().flat_map(|n| [(n, SortOrder::Ascending), (n, SortOrder::Descending)]) {
             let keys: Vec<K> = self.keys(n, KINDS[0].1);
@@ -123,7 +123,7 @@ impl Test {
         self.check_threads::<K>(&streams[0]);
     }
 
-    /// Arrays that are sorted on one stream each and merged on a third one, while the sorts are under way.
+    /// Arrays that are sorted on one stream each, and merged on a third stream during the sorts.
     fn check_moves<K: GpuKey>(&mut self, streams: &[Stream; 2]) {
         for round in 0..6 {
             let sides = [(); 2].map(|()| self.keys::<K>(MANY / (1 + round % 3), KINDS[0].1));
@@ -149,8 +149,8 @@ impl Test {
         }
     }
 
-    /// Arrays, workspace, streams and the GPU, dropped while a sort is under way. Memory that is allocated next is not
-    /// written.
+    /// Arrays, workspace, streams and the GPU, dropped during a sort. The sort does not write to memory that is
+    /// allocated next.
     fn check_drops<K: GpuKey>(&mut self) {
         let keys: Vec<K> = self.keys(MANY, KINDS[0].1);
         let mut expected = keys.clone();
@@ -166,7 +166,7 @@ impl Test {
                     0 => drop((workspace, stream, gpu)),
                     1 => drop((gpu, stream, workspace)),
                     2 => drop((stream, gpu, workspace)),
-                    // What is never dropped is never freed.
+                    // Values that are never dropped are never freed.
                     _ => std::mem::forget((workspace, stream, gpu)),
                 }
                 let other = Gpu::new(0)?.stream()?;
@@ -199,7 +199,7 @@ impl Test {
         }
     }
 
-    /// Arrays of other streams and of another GPU are errors, and are left as they are.
+    /// Arrays of other streams and of another GPU are errors, and stay unchanged.
     pub fn check_misuse(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         let [one, other] = [(); 2].map(|()| gpu.stream().expect("the device makes streams"));
@@ -286,7 +286,7 @@ impl Test {
         }
     }
 
-    /// Sorts and merges of arrays by address, on streams that the library has not made, where no context is current.
+    /// Sorts and merges of arrays by address, on foreign streams, without a current context.
     pub fn check_addresses<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         let foreign = driver::Stream::new();
@@ -560,7 +560,7 @@ mod driver {
     use std::ffi::c_void;
     use std::ptr::null_mut;
 
-    // SAFETY: the driver's functions with their own signatures.
+    // SAFETY: the declarations have the signatures of the driver's functions in cuda.h.
     unsafe extern "C" {
         fn cuStreamCreate(stream: *mut *mut c_void, flags: u32) -> i32;
         fn cuStreamDestroy_v2(stream: *mut c_void) -> i32;
@@ -574,7 +574,7 @@ mod driver {
     impl Stream {
         pub fn new() -> Self {
             let mut stream = null_mut();
-            // SAFETY: the call writes the handle.
+            // SAFETY: the call writes one handle to a local variable that is valid for it, and reads nothing.
             assert_eq!(unsafe { cuStreamCreate(&mut stream, 1) }, 0, "cuStreamCreate");
             Self(stream)
         }
@@ -582,27 +582,28 @@ mod driver {
 
     impl Drop for Stream {
         fn drop(&mut self) {
-            // SAFETY: the stream exists, and the handle is not used afterwards.
+            // SAFETY: `new` has created the stream, which is destroyed only here. The handle is not used afterwards.
             assert_eq!(unsafe { cuStreamDestroy_v2(self.0) }, 0, "cuStreamDestroy");
         }
     }
 
     fn current() -> *mut c_void {
         let mut context = null_mut();
-        // SAFETY: the call writes the handle.
+        // SAFETY: the call writes one handle to a local variable that is valid for it, and reads nothing.
         assert_eq!(unsafe { cuCtxGetCurrent(&mut context) }, 0, "cuCtxGetCurrent");
         context
     }
 
-    /// Calls `work` while no context is current. Returns the one that is current before `work`, and the one after it.
+    /// Calls `work` while no context is current. Returns the current contexts before and after `work`.
     pub fn without_context(work: impl FnOnce()) -> (*mut c_void, *mut c_void) {
         let outside = current();
-        // SAFETY: 0 is no context, and `outside` was current.
+        // SAFETY: a null pointer unbinds the current context, and reads no memory.
         assert_eq!(unsafe { cuCtxSetCurrent(null_mut()) }, 0, "cuCtxSetCurrent");
         let before = current();
         work();
         let after = current();
-        // SAFETY: as above.
+        // SAFETY: `outside` was the current context or null at the start of this function, and nothing has destroyed
+        // it.
         assert_eq!(unsafe { cuCtxSetCurrent(outside) }, 0, "cuCtxSetCurrent");
         (before, after)
     }

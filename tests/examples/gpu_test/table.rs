@@ -8,7 +8,7 @@ use tests::distribution::{Distribution, key};
 /// The number of keys that a thread makes at a time.
 const BLOCK: usize = 1 << 16;
 
-/// `n` keys, of which `bits` has the bits by index. All cores make them.
+/// `n` keys with `bits` of their indices, computed on all cores.
 pub fn keys_of<K: Key>(n: usize, bits: impl Fn(u64) -> u64 + Sync) -> Vec<K> {
     let mut keys = bytemuck::allocation::zeroed_vec(n);
     parallel::for_each(keys.chunks_mut(BLOCK).enumerate(), |(block, keys)| {
@@ -19,12 +19,12 @@ pub fn keys_of<K: Key>(n: usize, bits: impl Fn(u64) -> u64 + Sync) -> Vec<K> {
     keys
 }
 
-/// Prints the names of the columns. The fraction is that of a copy's bandwidth.
+/// Prints the names of the columns. The fraction is relative to the bandwidth of a copy.
 pub fn head() {
     println!("\n{:<44} {:<8} {:>10} {:>10} {:>8}", "operation", "type", "keys", "ms", "fraction");
 }
 
-/// Prints rows for keys of one type, beside a copy.
+/// Prints rows for keys of one type, compared with a copy.
 pub struct Table<'a> {
     stream: &'a Stream,
     key: &'static str,
@@ -43,7 +43,7 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// The median time of a launch that leaves its input as it is.
+    /// The median time of a launch that does not change its input.
     pub fn time(&self, mut launch: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
         median_ms(self.stream, |step| if step == Step::Launch { launch() } else { Ok(()) })
     }

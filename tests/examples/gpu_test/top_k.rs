@@ -1,14 +1,15 @@
-//! The first k keys of the order: of arrays of a stream, and in a graph.
+//! The first k keys: of arrays of a stream, and in a graph.
 
 use super::table::{Table, keys_of};
 use super::{KINDS, KINDS_TO_DIVIDE, Kind, Test, graph, poison};
 use merge_host::{DeviceArray, Error, Gpu, GpuKey, Key, SortOrder, Stream, workspace};
 use tests::distribution::mix;
 
-/// Numbers of keys: below, at and above those of a tile, and such that candidates are collected once and twice.
+/// Numbers of keys: below, at and above the keys of a tile, and numbers with which candidates are collected once and
+/// twice.
 const SIZES: [usize; 9] = [0, 1, 2, 1000, 2047, 4097, 65_536, 300_007, 5_000_011];
 
-/// Kinds of keys that are timed.
+/// The timed kinds of keys.
 const TIMED_KINDS: [Kind; 4] = [
     ("uniform", |word| word),
     ("all equal", |_| 7),
@@ -18,7 +19,7 @@ const TIMED_KINDS: [Kind; 4] = [
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Descending, SortOrder::Ascending];
 
-/// What the three calls write: keys alone, with values, and with indices.
+/// The outputs of the three calls: keys alone, with values, and with indices.
 struct Outputs<K> {
     keys: [DeviceArray<K>; 3],
     values: DeviceArray<u64>,
@@ -27,7 +28,7 @@ struct Outputs<K> {
 }
 
 impl<K: GpuKey> Outputs<K> {
-    /// Arrays for the first `k` of `n` keys, and as much workspace as each call needs.
+    /// Arrays for the first `k` of `n` keys, and the workspace of each call.
     fn new(stream: &Stream, n: usize, k: usize) -> Result<Self, Error> {
         let keys = || stream.upload(&poison::<K>(k));
         Ok(Self {
@@ -52,7 +53,7 @@ impl<K: GpuKey> Outputs<K> {
 }
 
 impl Test {
-    /// The first keys of arrays of a stream, in both orders, beside a stable sort by the CPU.
+    /// The first keys of arrays of a stream, in both orders, compared with a stable sort by the CPU.
     pub(super) fn check_top_k<K: GpuKey>(&mut self) {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
         for (name, kind) in KINDS.into_iter().chain(KINDS_TO_DIVIDE.into_iter().skip(1)) {
@@ -78,7 +79,7 @@ impl Test {
         self.check_too_few_keys::<K>(&stream);
     }
 
-    /// More keys than there are cannot be had.
+    /// A `k` above the number of keys is refused.
     fn check_too_few_keys<K: GpuKey>(&mut self, stream: &Stream) {
         let launch = |n: usize, k: usize| {
             let (from, values) = (stream.upload(&poison::<K>(n))?, stream.upload(&values(n))?);
@@ -91,8 +92,8 @@ impl Test {
         }
     }
 
-    /// Graphs of the three calls, launched with other keys than those of the capture: how often digits are counted, and
-    /// whether candidates are collected, depends on the keys.
+    /// Graphs of the three calls, launched with other keys than in the capture. The present keys determine how often
+    /// digits are counted, and whether candidates are collected.
     pub(super) fn check_top_k_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 1_000_003;
         let gpu = Gpu::new(0).expect("there is a GPU");
@@ -110,7 +111,8 @@ impl Test {
             for (name, kind) in KINDS.into_iter().chain(KINDS_TO_DIVIDE.into_iter().skip(1)) {
                 let keys: Vec<K> = self.keys(KEYS, kind);
                 from.upload(&keys).expect("the device copies");
-                // SAFETY: the arrays of the capture live until the downloads have waited, and their stream is this one.
+                // SAFETY: the arrays of the capture belong to this stream, and live until the downloads below have
+                // waited for it.
                 unsafe { graph.launch(&stream) };
                 let (sorted, permutation) = self.stable_sort(order, &keys);
                 self.expect_first(&format!("graph, {what}, {name}"), Ok(&outputs), &sorted[..k], &permutation[..k]);
@@ -144,8 +146,8 @@ impl Test {
         self.expect(|| format!("indices of the {what}"), outputs.indices.download(), indices);
     }
 
-    /// Prints rows for the first k of `n` keys, alone and with their indices. The fraction is that of the time in which
-    /// a copy of half as many keys moves as many bytes: about the time that the keys take to be read once.
+    /// Prints rows for the first k of `n` keys, alone and with their indices. The fraction is relative to a copy that
+    /// moves the same bytes. Such a copy takes about the time to read all keys once.
     pub(super) fn time_top_k<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;
@@ -169,7 +171,7 @@ impl Test {
     }
 }
 
-/// The value of the key with this index: one that is not its index.
+/// The value of the key with this index, which differs from the index.
 fn value(index: usize) -> u64 {
     3 * index as u64 + 1
 }

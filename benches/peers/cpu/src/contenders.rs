@@ -64,8 +64,8 @@ pub fn sort<'a, K: Peer>(setup: &'a Setup, dist: Keys, keys: &'a [K]) -> Vec<Con
         #[cfg(feature = "vqsort")]
         add("vqsort", |_, keys| vqsort_rs::sort(keys));
     } else {
-        // It starts a pool of that many threads in each call, but sorts fewer than about 2·10^6 keys by rayon in the
-        // current pool.
+        // It starts a pool of this number of threads in each call, but sorts fewer than about 2·10^6 keys with rayon in
+        // the current pool.
         add("voracious", |setup, keys| setup.pool.install(|| keys.voracious_mt_sort(setup.threads)));
     }
     if setup.threads == 1 && setup.has_numpy {
@@ -115,7 +115,7 @@ fn sorted_pairs<K: Peer, V: Copy>(pairs: &[(K, V)]) -> Vec<(K, V)> {
     pairs
 }
 
-/// Sorts of keys, each with a value of the same size. The others sort an array of key-value pairs.
+/// Sorts of keys, each with a value of the same size. The other contenders sort an array of key-value pairs.
 pub fn pairs<'a, K: Peer>(setup: &'a Setup, keys: &'a [K]) -> Vec<Contender<'a>> {
     let values: Vec<K::Bits> = Distribution::Sorted.keys(keys.len());
     let pairs: Vec<(K, K::Bits)> = keys.iter().copied().zip(values.iter().copied()).collect();
@@ -130,7 +130,7 @@ pub fn pairs<'a, K: Peer>(setup: &'a Setup, keys: &'a [K]) -> Vec<Contender<'a>>
     [vec![ours], sorts_of_pairs(setup, pairs, &want)].into_iter().flatten().collect()
 }
 
-/// The permutation that sorts the keys. The others sort an array of keys with their indices.
+/// The permutation that sorts the keys. The other contenders sort an array of keys with their indices.
 pub fn argsort<'a, K: Peer>(setup: &'a Setup, keys: &'a [K]) -> Vec<Contender<'a>> {
     let pairs: Vec<(K, u32)> = keys.iter().copied().zip(0..).collect();
     let want = sorted_pairs(&pairs);
@@ -146,7 +146,7 @@ pub fn argsort<'a, K: Peer>(setup: &'a Setup, keys: &'a [K]) -> Vec<Contender<'a
     [vec![ours], sorts_of_pairs(setup, pairs, &want)].into_iter().flatten().collect()
 }
 
-/// Merges of the two halves, each of which is sorted first, and copies for comparison.
+/// Merges of the two halves, which are sorted first, and copies for comparison.
 pub fn merge<'a, K: Peer>(setup: &'a Setup, keys: &'a [K]) -> Vec<Contender<'a>> {
     let (a, b) = keys.split_at(keys.len() / 2);
     let (a, b) = (sorted(a), sorted(b));
@@ -173,7 +173,7 @@ fn copy_in_parallel<K: Peer>(from: &[K], to: &mut [K], threads: usize) {
     to.par_chunks_mut(part).zip(from.par_chunks(part)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
-/// The merge with two cursors of textbooks.
+/// The textbook merge with two cursors.
 fn two_cursors<K: Peer>(a: &[K], b: &[K], out: &mut [K]) {
     let (mut i, mut j) = (0, 0);
     for to in out {

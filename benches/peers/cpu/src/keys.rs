@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 #[cfg(feature = "vqsort")]
 pub use vqsort_rs::VqsortItem;
 
-/// Stands for the trait of `vqsort_rs` if that is left out.
+/// Replaces the trait of `vqsort_rs` in builds without vqsort.
 #[cfg(not(feature = "vqsort"))]
 pub trait VqsortItem {}
 
@@ -28,7 +28,7 @@ pub trait Peer:
     type Rdst: rdst::RadixKey + Copy + Send + Sync;
     /// The same keys for rdst.
     fn for_rdst(keys: &mut [Self]) -> &mut [Self::Rdst];
-    /// The key whose value is `number`, rounded if it is a float.
+    /// The key with the value `number`, rounded if it is a float.
     fn from_number(number: u64) -> Self;
 }
 
@@ -78,7 +78,7 @@ macro_rules! floats {
 }
 floats!(f32 "f4" f64 "f8");
 
-/// The usual order of integers, and that of `total_cmp` for floats.
+/// The usual order of integers, and the order of `total_cmp` for floats.
 pub fn compare<K: Key>(a: &K, b: &K) -> Ordering {
     a.to_ordered().cmp(&b.to_ordered())
 }
@@ -138,12 +138,12 @@ impl Keys {
     }
 }
 
-/// `n` keys whose values, not their bits, have the distribution.
+/// `n` keys with the distribution of their values, not of their bits.
 fn numbers<K: Peer>(distribution: Distribution, n: usize) -> Vec<K> {
     (0..n as u64).map(|i| K::from_number(distribution.key(i, n as u64))).collect()
 }
 
-/// The keys with a NaN in place of every 1000th: alternately the first and the last in total order.
+/// The keys with a NaN in place of every 1000th key: alternately the first and the last key in total order.
 fn with_nans<K: Peer>(mut keys: Vec<K>) -> Vec<K> {
     let nans = [0, u64::MAX].map(|bits| K::from_ordered(key(bits)));
     for (key, nan) in keys.iter_mut().step_by(1000).zip(nans.into_iter().cycle()) {

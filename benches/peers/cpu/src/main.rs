@@ -17,33 +17,34 @@
 //! | numpy | 1 | `numpy.sort` of `python3` on the PATH, if it has numpy |
 //! | rayon | 2 or more | `par_sort` and the like |
 //!
-//! The table for one thread has only contenders that use one thread. Otherwise each contender has a pool of the given
-//! number of threads. Each call comes from a thread outside the pool.
+//! The table for one thread has only contenders that use one thread. Other tables give each contender a pool of the
+//! given number of threads. Each call comes from a thread outside the pool.
 //!
 //! # vqsort
 //!
 //! `--features vqsort` includes vqsort. It needs a C++ compiler, pkg-config, and Highway 1.0.5 or later with its
-//! headers, and is therefore off by default. Debian 13 has Highway in `libhwy-dev`; that of Debian 12 is too old. For
-//! Highway in another folder, `PKG_CONFIG_PATH` is the folder of its `libhwy-contrib.pc`, and `CPLUS_INCLUDE_PATH` that
-//! of its headers. With `SYSTEM_DEPS_LIBHWY_CONTRIB_LINK=static` the program contains Highway, and runs where it is not
-//! installed; Debian's package has no static library. The speed of vqsort depends on the version of Highway.
+//! headers, and is therefore off by default. Debian 13 has Highway in `libhwy-dev`, but the version in Debian 12 is too
+//! old. For Highway in another folder, `PKG_CONFIG_PATH` is the folder of `libhwy-contrib.pc`, and `CPLUS_INCLUDE_PATH`
+//! the folder of its headers. With `SYSTEM_DEPS_LIBHWY_CONTRIB_LINK=static`, the program contains Highway, and runs
+//! where it is not installed. Debian's package has no static library. The speed of vqsort depends on the version of
+//! Highway.
 //!
 //! # Keys
 //!
-//! The keys are those of `tests/src/distribution.rs`. Floats are ordered by `total_cmp`. The distribution `normal-nans`
-//! has NaNs of both signs, for which vqsort, voracious and numpy do not promise that order: they are left out there.
-//! The other distributions have neither NaNs nor negative zeros.
+//! `tests/src/distribution.rs` makes the keys. Floats are ordered by `total_cmp`. The distribution `normal-nans` has
+//! NaNs of both signs. It excludes vqsort, voracious and numpy, which do not promise this order for NaNs. The other
+//! distributions have no NaNs and no negative zeros.
 //!
 //! # Times
 //!
-//! A sample is the mean time of as many runs as take a millisecond together, each on a fresh copy of the keys, which is
-//! not part of the time. The time of a contender is the median of its samples. The contenders of a table alternate, so
-//! that a change of the machine's speed affects all of them. The result of each is compared with that of the standard
-//! library's stable sort once, before its first sample. Copies of 4 MiB or more are in huge pages where the system
-//! grants them, as the arrays of numpy are; memory that a contender allocates itself is not.
+//! A sample is the mean time of several runs, which take at least a millisecond together. Each run has a fresh copy of
+//! the keys, and copying is not timed. The time of a contender is the median of its samples. The contenders of a table
+//! alternate, so that a change of the machine's speed affects all contenders. Before its first sample, each result is
+//! compared once with the standard library's stable sort. Copies of 4 MiB or more are in huge pages if the system
+//! grants them, like numpy's arrays. Memory that a contender allocates itself is not.
 
 mod contenders;
-// Shared with the other benchmarks; not all of it is used here.
+// Shared with the other benchmarks. This program uses only a part of it.
 #[allow(dead_code)]
 #[path = "../../../../tests/src/distribution.rs"]
 mod distribution;

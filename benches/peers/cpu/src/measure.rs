@@ -13,7 +13,7 @@ pub struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    /// A contender that does `work` on what `prepare` returns; only `work` is timed.
+    /// A contender that does `work` on the result of `prepare`. Only `work` is timed.
     ///
     /// # Panics
     /// Panics if `is_right` rejects the result of the first run.
@@ -54,7 +54,7 @@ impl<'a> Contender<'a> {
 pub struct Time {
     contender: &'static str,
     ns_per_key: f64,
-    /// The time divided by that of the first contender, which is this library.
+    /// The time divided by the time of the first contender, which is this library.
     ratio: f64,
 }
 
@@ -75,7 +75,7 @@ pub fn times(mut contenders: Vec<Contender>, keys: usize, repeats: usize) -> Vec
     contenders.iter().zip(&medians).map(time).collect()
 }
 
-/// The median, or the greater of the two in the middle.
+/// The median, or the greater of the two middle samples.
 fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]

@@ -2,14 +2,14 @@
 
 use std::mem::MaybeUninit;
 
-/// A copy of the items. From 4 MiB on, it asks for huge pages, as numpy's arrays do.
+/// A copy of the items. From 4 MiB on, huge pages are requested, as for numpy's arrays.
 pub fn copy<T: Copy>(items: &[T]) -> Vec<T> {
     let mut copy = with_capacity(items.len());
     copy.extend_from_slice(items);
     copy
 }
 
-/// `n` items that are equal, in memory like that of [`copy`].
+/// `n` equal items, in memory like the memory of [`copy`].
 pub fn filled<T: Copy>(item: T, n: usize) -> Vec<T> {
     let mut items = with_capacity(n);
     items.resize(n, item);
@@ -22,7 +22,7 @@ fn with_capacity<T>(n: usize) -> Vec<T> {
     items
 }
 
-/// Asks for huge pages, which the system may refuse.
+/// Requests huge pages, which the system may refuse.
 fn ask_for_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
     const LEAST: usize = 4 << 20;
     const PAGE: usize = 4096;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Reads the keys, writes them sorted, and then sorts them again and prints the seconds for each line that it reads.
+/// Reads the keys and writes them sorted. For each line that it reads, it sorts the keys again and prints the seconds.
 const SCRIPT: &str = "
 import sys, time
 import numpy
@@ -21,7 +21,7 @@ for line in sys.stdin.buffer:
     print(time.perf_counter() - start, flush=True)
 ";
 
-/// The version of numpy, or the reason why there is none.
+/// The version of numpy, or the reason why numpy is not available.
 pub fn version() -> Result<String, String> {
     let python = Command::new("python3").args(["-c", "import numpy; print(numpy.__version__)"]).output();
     let output = python.map_err(|error| format!("python3 does not start: {error}"))?;
@@ -34,13 +34,13 @@ pub fn version() -> Result<String, String> {
 /// A process that sorts one array of keys.
 pub struct Numpy {
     python: Child,
-    /// Is `None` only while the process ends.
+    /// `None` only while the process ends.
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Numpy {
-    /// Starts the process with keys of the given type of numpy.
+    /// Starts the process with keys of the given numpy type.
     pub fn start(dtype: &str, keys: &[u8], n: usize) -> Self {
         let mut python = Command::new("python3");
         python.args(["-c", SCRIPT, dtype, &n.to_string()]).env("OMP_NUM_THREADS", "1");

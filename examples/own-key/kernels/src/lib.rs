@@ -1,6 +1,6 @@
-//! A struct, two orders of it, and kernels for these.
+//! A struct, two orders of it, and kernels for both orders.
 //!
-//! This crate is compiled twice: for the program, and by its build script for the GPU.
+//! This crate is compiled twice: for the program, and by the program's build script for the GPU.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
 
@@ -13,9 +13,9 @@ use kernels_gpu::own::{Compare, Key, kernels};
 pub struct Date {
     /// Negative before the year 0.
     pub year: i16,
-    /// From 1 on.
+    /// Counted from 1.
     pub month: u8,
-    /// From 1 on.
+    /// Counted from 1.
     pub day: u8,
 }
 
@@ -25,22 +25,22 @@ pub struct Date {
 pub struct Person {
     /// The day of birth.
     pub born: Date,
-    /// In UTF-8, with zeros at the end.
+    /// The name in UTF-8, padded with zeros.
     pub name: [u8; 16],
 }
 
-/// By date of birth: 4 bytes of bits say it all. Persons of one day stay in their order.
+/// Order by date of birth, which fits in 4 bytes of bits. Persons with equal dates keep their order.
 impl Key for Person {
     type Bits = u32;
 
     fn to_ordered(self) -> u32 {
         let Date { year, month, day } = self.born;
-        // The sign bit flipped, so that negative years come first.
+        // The sign bit is flipped, so that negative years come first.
         u32::from(year as u16 ^ 1 << 15) << 16 | u32::from(month) << 8 | u32::from(day)
     }
 }
 
-/// By name, and then by date of birth: a comparison.
+/// Order by name, and then by date of birth, as a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct ByName;
 
@@ -48,7 +48,7 @@ impl Compare for ByName {
     type Item = Person;
 
     fn is_before(a: &Person, b: &Person) -> bool {
-        // As numbers, which the GPU compares faster than bytes.
+        // Names are compared as numbers, which is faster on the GPU than comparing bytes.
         let [a_name, b_name] = [a, b].map(|person| u128::from_be_bytes(person.name));
         a_name < b_name || a_name == b_name && a.to_ordered() < b.to_ordered()
     }

@@ -38,7 +38,7 @@ const TYPES: [&str; 27] = [
     "ListView",
     "LargeListView",
 ];
-/// The least number of bytes that a key and a value take in a buffer besides their own.
+/// The least overhead of a key and its value in a buffer, in bytes.
 const PAIR: usize = 16;
 const INT: u8 = 2;
 const FLOATING_POINT: u8 = 3;
@@ -46,7 +46,7 @@ const FLOATING_POINT: u8 = 3;
 /// Keys and their values, of a schema or a field.
 type Metadata = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A column of numbers, and what else its schema holds.
+/// A column of numbers, and the other contents of its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     key_type: KeyType,
@@ -58,14 +58,15 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column of that name. None for numbers of 16 bytes, for which Arrow has no type.
+    /// A column of this name. `None` for numbers of 16 bytes, because Arrow has no such type.
     pub fn new(name: &str, key_type: KeyType) -> Option<Self> {
         let (data_type, name) = (DataType::of(key_type)?, name.into());
         let (metadata, schema_metadata) = (Metadata::new(), Metadata::new());
         Some(Self { key_type, data_type, name, is_nullable: false, metadata, schema_metadata })
     }
 
-    /// The column of an output to `path`: that of the input, if it is of this type, or else one named "keys".
+    /// The column of an output to `path`: the column of the input, if it has this type, otherwise a column named
+    /// "keys".
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl Column {
             (1, Value::U8(self.is_nullable.into())),
             (2, Value::U8(type_number)),
             (3, Value::Table(type_fields)),
-            // Some readers ask for the children of a number.
+            // Some readers require the vector of children, which is empty for numbers.
             (5, Value::Tables(Vec::new())),
             (6, Value::Tables(key_values(&self.metadata))),
         ];
@@ -141,14 +142,14 @@ enum DataType {
         bits: i32,
         is_signed: bool,
     },
-    /// Half precision is 0, single 1, double 2.
+    /// 0 is half precision, 1 single precision, 2 double precision.
     FloatingPoint {
         precision: i16,
     },
 }
 
 impl DataType {
-    /// The type of keys. Arrow has none for 16 bytes.
+    /// The type of keys. Arrow has no type of 16 bytes.
     fn of(key_type: KeyType) -> Option<Self> {
         let int = |bits, is_signed| Some(Self::Int { bits, is_signed });
         let float = |precision| Some(Self::FloatingPoint { precision });
@@ -176,7 +177,7 @@ impl DataType {
         }
     }
 
-    /// The type of a `Field`, if it is one of numbers.
+    /// The type of a `Field`, if it is a type of numbers.
     fn parse(field: Table) -> std::result::Result<Option<Self>, Damaged> {
         let Some(table) = field.table(3)? else { return Ok(None) };
         Ok(match field.u8(2)? {
@@ -196,8 +197,8 @@ fn type_name(field: Table) -> std::result::Result<String, Damaged> {
     Ok(if field.table(4)?.is_some() { format!("{name} in a dictionary") } else { name })
 }
 
-/// The keys and values in a slot of a table. Where they overlap, they could take much more memory than the buffer that
-/// they are in, and so they are limited to what fits into one where they do not.
+/// The keys and values in a slot of a table. Overlapping strings could take much more memory than their buffer. So the
+/// total size is limited to the size that fits a buffer without overlaps.
 fn metadata(table: Table, slot: usize) -> std::result::Result<Metadata, Damaged> {
     let mut left = MAX_METADATA;
     let mut metadata = Metadata::new();

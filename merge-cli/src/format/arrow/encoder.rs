@@ -12,10 +12,10 @@ const ALIGNMENT: usize = 64;
 const BATCH: usize = 16 << 20;
 /// `MetadataVersion` V5.
 const VERSION: (usize, Value) = (0, Value::I16(4));
-/// What a stream ends with: a message without metadata.
+/// The end of a stream: a message without metadata.
 const END: [u8; MESSAGE_HEAD] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// What comes before, between and after the keys of a file or a stream.
+/// Makes the bytes before, between and after the keys of a file or a stream.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     format: Format,
@@ -23,7 +23,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// For a file, [`Format::Arrow`], or a stream, [`Format::Arrows`].
+    /// An encoder of a file, [`Format::Arrow`], or of a stream, [`Format::Arrows`].
     pub fn new(format: Format, column: &Column) -> Self {
         Self { format, column: column.clone() }
     }
@@ -39,16 +39,16 @@ impl Encoder {
         head
     }
 
-    /// The message of a record batch of `length` bytes of keys, which follow it: a multiple of 64 bytes, as many for
-    /// every batch.
+    /// The message of a record batch, whose body of `length` bytes of keys follows. Every batch has a message of the
+    /// same size, a multiple of 64 bytes.
     pub fn batch_head(&self, length: usize) -> Vec<u8> {
         let count = (length / self.column.key_type().size()) as i64;
         let structs = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         let batch = vec![
             (0, Value::I64(count)),
-            // A length and the number of nulls.
+            // The number of keys and the number of nulls.
             (1, Value::Structs(structs(&[count, 0]), 1)),
-            // No bits that tell nulls, and the numbers: offsets in the body, and lengths.
+            // Offsets in the body and lengths of two buffers: an empty bitmap of nulls, and the numbers.
             (2, Value::Structs(structs(&[0, 0, 0, length as i64]), 2)),
         ];
         let mut head = Vec::new();
@@ -96,7 +96,7 @@ fn push_message(bytes: &mut Vec<u8>, metadata: &[u8]) {
     bytes.resize(end, 0);
 }
 
-/// Writes keys as record batches, from front to end.
+/// Writes keys as record batches, in order.
 pub struct Writer<W> {
     writer: W,
     encoder: Encoder,
@@ -113,7 +113,7 @@ impl<W> fmt::Debug for Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes what comes before the first keys.
+    /// Starts to write, with the bytes before the first keys.
     pub fn begin(writer: W, format: Format, column: &Column) -> io::Result<Self> {
         let encoder = Encoder::new(format, column);
         let head = encoder.head();
@@ -136,7 +136,7 @@ impl<W: Write> Writer<W> {
         self.write_all(&[0; ALIGNMENT][..batch_padding(bytes.len())])
     }
 
-    /// Writes what comes after the last keys.
+    /// Writes the bytes after the last keys.
     pub fn finish(&mut self) -> io::Result<()> {
         let tail = self.encoder.tail(&self.batches)?;
         self.write_all(&tail)?;

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! A field is a number, or a `u32` with the distance to a string, a table or a vector. Every read is checked against
-//! the ends of the buffer and takes a constant time, so that any bytes can be read.
+//! the ends of the buffer and takes constant time, so that arbitrary bytes can be read safely.
 
 use std::fmt;
 
-/// A buffer that is damaged: something in it is not in it.
+/// The error of a damaged buffer: an offset in it points outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
 
@@ -36,7 +36,7 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The table that a buffer begins with the distance to.
+    /// The root table. The buffer begins with the distance to it.
     pub fn root(buffer: &'a [u8]) -> Result<Self> {
         Ok(Self { buffer, begin: follow(buffer, 0)? })
     }
@@ -46,7 +46,7 @@ impl<'a> Table<'a> {
         let distance = i64::from(i32::from_le_bytes(array(self.buffer, self.begin)?));
         let vtable = usize::try_from(self.begin as i64 - distance).map_err(|_| Damaged)?;
         let size = usize::from(u16::from_le_bytes(array(self.buffer, vtable)?));
-        // Two sizes come before the offsets.
+        // Two sizes precede the offsets.
         let entry = 2 * (slot + 2);
         if entry + 2 > size {
             return Ok(None);
@@ -55,7 +55,7 @@ impl<'a> Table<'a> {
         Ok((offset > 0).then_some(self.begin + offset))
     }
 
-    /// The bytes of a number, which are 0 in a table without it.
+    /// The bytes of a number. They are 0 if the table does not have the field.
     fn number<const N: usize>(self, slot: usize) -> Result<[u8; N]> {
         self.field(slot)?.map_or(Ok([0; N]), |offset| array(self.buffer, offset))
     }
@@ -81,7 +81,8 @@ impl<'a> Table<'a> {
         Ok(Some(Self { begin: follow(self.buffer, offset)?, ..self }))
     }
 
-    /// The bytes of a string, or of a vector of structs of `size` bytes each. Empty in a table without it.
+    /// The bytes of a string, or of a vector of structs of `size` bytes each. Empty if the table does not have the
+    /// field.
     pub fn bytes(self, slot: usize, size: usize) -> Result<&'a [u8]> {
         let Some(offset) = self.field(slot)? else { return Ok(&[]) };
         let (count, begin) = vector(self.buffer, follow(self.buffer, offset)?)?;
@@ -106,12 +107,13 @@ fn array<const N: usize>(buffer: &[u8], offset: usize) -> Result<[u8; N]> {
     buffer.get(offset..).and_then(|rest| rest.first_chunk()).copied().ok_or(Damaged)
 }
 
-/// The offset that the distance at `offset` leads to.
+/// The target of the distance at `offset`, as an offset.
 fn follow(buffer: &[u8], offset: usize) -> Result<usize> {
     Ok(offset + u32::from_le_bytes(array(buffer, offset)?) as usize)
 }
 
-/// The number of elements of the vector at `offset`, and the offset of the first, which is within the buffer.
+/// The number of elements of the vector at `offset`, and the offset of the first element, at most the end of the
+/// buffer.
 fn vector(buffer: &[u8], offset: usize) -> Result<(usize, usize)> {
     Ok((u32::from_le_bytes(array(buffer, offset)?) as usize, offset + 4))
 }
@@ -134,7 +136,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The bytes of a number, or those that a distance will replace.
+    /// The bytes of a number, or zeros that a distance will replace.
     fn inline(&self) -> Vec<u8> {
         match self {
             Self::U8(number) => number.to_le_bytes().to_vec(),
@@ -146,7 +148,7 @@ impl Value<'_> {
     }
 }
 
-/// A buffer with this root table. Its length is a multiple of 8, and so must be its offset in a file.
+/// A buffer with this root table. Its length is a multiple of 8. Its offset in a file must be one, too.
 pub fn encode(root: &Fields) -> Vec<u8> {
     let mut buffer = vec![0; 4];
     let table = push_table(&mut buffer, root);
@@ -155,7 +157,7 @@ pub fn encode(root: &Fields) -> Vec<u8> {
     buffer
 }
 
-/// Appends zeros until `ahead` bytes more end at a multiple of `alignment`.
+/// Appends zeros, so that `ahead` further bytes will end at a multiple of `alignment`.
 fn align(buffer: &mut Vec<u8>, alignment: usize, ahead: usize) {
     buffer.resize((buffer.len() + ahead).next_multiple_of(alignment) - ahead, 0);
 }
@@ -165,7 +167,7 @@ fn set_distance(buffer: &mut [u8], offset: usize, target: usize) {
     buffer[offset..][..4].copy_from_slice(&((target - offset) as u32).to_le_bytes());
 }
 
-/// Appends a table after its vtable, and then all that its fields lead to. Returns the table's offset.
+/// Appends the vtable, the table, and then all targets of its fields. Returns the table's offset.
 fn push_table(buffer: &mut Vec<u8>, fields: &Fields) -> usize {
     let slots = fields.iter().map(|(slot, _)| slot + 1).max().unwrap_or(0);
     let vtable_size = 2 * (slots + 2);
@@ -196,14 +198,14 @@ fn set_u16(buffer: &mut [u8], offset: usize, number: usize) {
     buffer[offset..][..2].copy_from_slice(&(number as u16).to_le_bytes());
 }
 
-/// Appends what the field at the offset `field` leads to, and writes the distance to it.
+/// Appends the target of the field at the offset `field`, and writes the distance to the target there.
 fn push_target(buffer: &mut Vec<u8>, field: usize, value: &Value) {
     let target = match value {
         Value::U8(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => return,
         Value::Table(fields) => push_table(buffer, fields),
         Value::String(bytes) => {
             let vector = push_vector(buffer, bytes.len(), bytes);
-            // Strings end with a zero, which their length does not count.
+            // Strings end with a zero byte that is not part of their length.
             buffer.push(0);
             vector
         }
@@ -220,7 +222,7 @@ fn push_target(buffer: &mut Vec<u8>, field: usize, value: &Value) {
     set_distance(buffer, field, target);
 }
 
-/// Appends a vector, of which the first element is at a multiple of 8. Returns the vector's offset.
+/// Appends a vector with its first element at a multiple of 8. Returns the vector's offset.
 fn push_vector(buffer: &mut Vec<u8>, count: usize, bytes: &[u8]) -> usize {
     align(buffer, 8, 4);
     let vector = buffer.len();

@@ -1,4 +1,4 @@
-//! Where the keys of a regular file are.
+//! The location of keys in a regular file.
 
 use super::flatbuffer::Table;
 use super::message::{Batch, parse_batch};
@@ -11,13 +11,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes at the end of a file: the footer's length and the magic ones.
+/// Bytes at the end of a file: the length of the footer, and [`MAGIC`].
 pub(super) const TRAILER: usize = 10;
-/// Bytes of a `Block`: an offset, i64, the length of the metadata, i32 and 4 bytes of padding, and that of the body,
-/// i64.
+/// Bytes of a `Block`: an offset (i64), the length of the metadata (i32 and 4 bytes of padding), and the length of the
+/// body (i64).
 const BLOCK: usize = 24;
 
-/// Where a file's keys are.
+/// The column of a file, and the location of its keys.
 #[derive(Debug)]
 pub struct Layout {
     pub column: Column,
@@ -30,7 +30,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// One line that names the file and an offset in it, if it is not one column of numbers as they are in memory.
+    /// One line that names the file and an offset in it, if the file is not one column of numbers, uncompressed and
+    /// without nulls.
     pub fn read(path: &Path, file: &File, length: u64, format: Format) -> Result<Self> {
         match format {
             Format::Arrow => Footer { path, file, length }.layout(),
@@ -38,7 +39,7 @@ impl Layout {
         }
     }
 
-    /// Goes from message to message.
+    /// Reads a stream, message by message.
     fn of_stream(path: &Path, file: &File, length: u64) -> Result<Self> {
         let reader = ReadAt { file, position: 0 };
         let (mut messages, column) = Messages::begin(path, reader, Format::Arrows)?;
@@ -61,7 +62,7 @@ impl Layout {
     }
 }
 
-/// A file, which is read from its end.
+/// An Arrow file, which is read from its end.
 struct Footer<'a> {
     path: &'a Path,
     file: &'a File,
@@ -81,7 +82,7 @@ impl Footer<'_> {
         Ok(Layout { column, parts })
     }
 
-    /// Where the keys of a block are, which ends before `end`.
+    /// The location of the keys of a block, which must end before `end`.
     fn part(&self, block: &[u8; BLOCK], end: u64, column: &Column) -> Result<Part> {
         let (offset, length) = (&block[..8], &block[8..12]);
         let offset = i64::from_le_bytes(offset.try_into().unwrap_or_default());
@@ -93,7 +94,7 @@ impl Footer<'_> {
             return Err(self.failure(begin, format!("{length} bytes of metadata, expected at most {MAX_METADATA}")));
         }
         let metadata = self.bytes(begin, length)?;
-        // A length comes first, and before that, since Arrow 0.15, a continuation.
+        // The metadata follow their length. Since Arrow 0.15, a continuation precedes the length.
         let metadata = match &metadata[..] {
             [0xff, 0xff, 0xff, 0xff, _, _, _, _, metadata @ ..] | [_, _, _, _, metadata @ ..] => metadata,
             _ => return Err(self.failure(begin, "the record batch has no metadata")),
@@ -109,7 +110,7 @@ impl Footer<'_> {
         Ok(Part { begin: body_begin + numbers.begin, length: numbers.length })
     }
 
-    /// `count` bytes of the file, which must have them.
+    /// `count` bytes of the file. An error if the file is shorter.
     fn bytes(&self, begin: u64, count: usize) -> Result<Vec<u8>> {
         if begin.checked_add(count as u64).is_none_or(|end| end > self.length) {
             let length = self.length;
@@ -125,7 +126,7 @@ impl Footer<'_> {
     }
 }
 
-/// Bytes of the footer of a file that ends with this trailer, where there are `most` bytes that may be a footer.
+/// Length of the footer of a file with this trailer, at most `most` bytes.
 pub(super) fn footer_length(trailer: &[u8], most: u64) -> std::result::Result<usize, String> {
     let Some((length, MAGIC)) = trailer.split_first_chunk() else {
         let end = &trailer[trailer.len().saturating_sub(MAGIC.len())..];

@@ -1,17 +1,17 @@
-//! A message's metadata: what it holds, and where the numbers of a record batch are in its body.
+//! The metadata of a message: its kind, and the location of the numbers of a record batch in the body.
 
 use super::flatbuffer::{Damaged, Table};
 use super::{CONTINUATION, Column, MAX_METADATA, MESSAGE_HEAD};
 use crate::format::Part;
 
-/// `MetadataVersion` V4 and V5, which Arrow has written since its version 0.8.
+/// `MetadataVersion` V4 and V5, which Arrow writes since version 0.8.
 const VERSIONS: [i16; 2] = [3, 4];
 /// Kinds of messages in the union `MessageHeader`.
 const SCHEMA: u8 = 1;
 const DICTIONARY_BATCH: u8 = 2;
 const RECORD_BATCH: u8 = 3;
 
-/// Whether the first bytes of a file are those of a stream: a message whose metadata is that of a schema.
+/// Whether a file with these first bytes is a stream: it begins with the message of a schema.
 pub fn is_stream(first: &[u8]) -> bool {
     let Some((head, metadata)) = first.split_first_chunk::<MESSAGE_HEAD>() else { return false };
     let (continuation, length) = (&head[..4], i32::from_le_bytes([head[4], head[5], head[6], head[7]]));
@@ -23,7 +23,7 @@ pub fn is_stream(first: &[u8]) -> bool {
     continuation == CONTINUATION && is_length && kind() == Ok(SCHEMA)
 }
 
-/// Where the numbers of a record batch are.
+/// The location of the numbers of a record batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// The numbers in the body of the message.
@@ -51,7 +51,7 @@ pub fn parse_schema(metadata: &[u8]) -> Result<Column, String> {
     }
 }
 
-/// Where the numbers of a record batch's message are, which are of `size` bytes each.
+/// The location of the numbers in the message of a record batch. A number has `size` bytes.
 pub fn parse_batch(metadata: &[u8], size: usize) -> Result<Batch, String> {
     let (batch, body) = match parse(metadata)? {
         (RECORD_BATCH, batch, body) => (batch, body),
@@ -69,8 +69,8 @@ pub fn parse_batch(metadata: &[u8], size: usize) -> Result<Batch, String> {
             "the record batch is compressed with {codec}, expected numbers as they are: save it uncompressed"
         ));
     }
-    // A node is a length and the number of nulls; a buffer an offset in the body and a length. The first buffer tells
-    // which numbers are null.
+    // A node is a length and the number of nulls. A buffer is an offset in the body and a length. The first buffer is
+    // the bitmap of nulls.
     let (nodes, buffers) = (i64s(batch.bytes(1, 16)?), i64s(batch.bytes(2, 16)?));
     let (&[[count, nulls]], &[_, [begin, length]]) = (&nodes[..], &buffers[..]) else {
         let (nodes, buffers) = (nodes.len(), buffers.len());

@@ -1,4 +1,4 @@
-//! Apache Arrow's IPC files and streams with one column of numbers: where the numbers are, and how to write them.
+//! Apache Arrow's IPC files and streams with one column of numbers: reading the location of the numbers, and writing.
 //!
 //! ```text
 //! stream   schema │ batch │ batch │ … │ end
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The footer has the schema, and the offset of every batch. The numbers of a batch are contiguous, as in a raw file,
-//! so that only the metadata is read here. The tables and their slots are those of `Schema.fbs`, `Message.fbs` and
-//! `File.fbs` in Arrow's repository.
+//! so that only the metadata is read here. `Schema.fbs`, `Message.fbs` and `File.fbs` in Arrow's repository define the
+//! tables and their slots.
 
 mod column;
 mod encoder;
@@ -24,17 +24,17 @@ pub use layout::Layout;
 pub use message::is_stream;
 pub use stream::Stream;
 
-/// What a file begins and ends with. A stream does not.
+/// The first and last bytes of a file. A stream does not have them.
 pub const MAGIC: &[u8] = b"ARROW1";
-/// Bytes of a file before its first message: the magic ones, and two more.
+/// Bytes of a file before its first message: [`MAGIC`] and two zeros.
 const FILE_HEAD: usize = 8;
-/// What a message begins with.
+/// The first bytes of a message.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Bytes of a message before its metadata.
 const MESSAGE_HEAD: usize = 8;
-/// The longest metadata of a message to read, in bytes. That of one column is far shorter.
+/// The longest metadata of a message to read, in bytes. The metadata of one column are far shorter.
 const MAX_METADATA: usize = 1 << 20;
-/// The longest footer to read, in bytes: that of a file with 2.7 million batches.
+/// The longest footer to read, in bytes: the footer of a file with 2.7 million batches.
 const MAX_FOOTER: usize = 1 << 26;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A stream, or a file, read from front to end: its keys in order, without the messages around them.
+//! A stream or a file, read in order: its keys, without the messages around them.
 
 use super::layout::{TRAILER, footer_length};
 use super::message::{Batch, parse_batch, parse_schema};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a file before its first message. Some writers align that.
+/// The most bytes of a file before its first message, which some writers align.
 const MAX_FILE_HEAD: u64 = 64;
 
 /// The messages of a stream.
@@ -22,7 +22,7 @@ pub(super) struct Messages<R> {
 }
 
 impl<R: Read> Messages<R> {
-    /// Starts to read, and reads the schema.
+    /// Starts to read the stream at `path`, with its schema.
     pub fn begin(path: &Path, reader: R, format: Format) -> Result<(Self, Column)> {
         let mut messages = Self { path: path.to_owned(), reader, offset: 0 };
         let head = if format == Format::Arrow { messages.head_in_file()? } else { messages.up_to(MESSAGE_HEAD)? };
@@ -32,7 +32,8 @@ impl<R: Read> Messages<R> {
         Ok((messages, column))
     }
 
-    /// Reads the next record batch up to its body. None at the end of the stream, which may be that of the file.
+    /// Reads the next record batch up to its body. `None` at the end of the stream. The end of the file also ends the
+    /// stream.
     pub fn batch(&mut self, column: &Column) -> Result<Option<Batch>> {
         let offset = self.offset;
         let head = self.up_to(MESSAGE_HEAD)?;
@@ -41,7 +42,8 @@ impl<R: Read> Messages<R> {
         batch.map(Some).map_err(|error| self.failure(offset, error))
     }
 
-    /// Reads a file up to the metadata of its first message, and returns what is before that. Zeros may align it.
+    /// Reads a file up to the metadata of its first message. Returns the head of this message. Zeros before it are
+    /// skipped.
     fn head_in_file(&mut self) -> Result<Vec<u8>> {
         self.bytes(FILE_HEAD)?;
         loop {
@@ -52,7 +54,7 @@ impl<R: Read> Messages<R> {
         }
     }
 
-    /// Reads the metadata of a message after its first bytes. None at the end of the stream.
+    /// Reads the metadata of a message after its first bytes. `None` at the end of the stream.
     fn metadata(&mut self, head: &[u8]) -> Result<Option<Vec<u8>>> {
         let offset = self.offset - head.len() as u64;
         let (continuation, length) = match *head {
@@ -74,13 +76,13 @@ impl<R: Read> Messages<R> {
         }
     }
 
-    /// The next `count` bytes, which there must be.
+    /// The next `count` bytes. An error if the file ends before.
     fn bytes(&mut self, count: usize) -> Result<Vec<u8>> {
         let bytes = self.up_to(count)?;
         if bytes.len() == count { Ok(bytes) } else { Err(self.ends_early()) }
     }
 
-    /// The next `count` bytes, or fewer at the end of the file. Memory is taken as they come.
+    /// The next `count` bytes, or fewer at the end of the file. Memory is allocated as bytes arrive.
     fn up_to(&mut self, count: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let result = self.reader.by_ref().take(count as u64).read_to_end(&mut bytes);
@@ -89,12 +91,12 @@ impl<R: Read> Messages<R> {
         Ok(bytes)
     }
 
-    /// Reads `count` bytes, which there must be, and drops them.
+    /// Skips `count` bytes. An error if the file ends before.
     fn skip(&mut self, count: u64) -> Result<()> {
         if self.drain(count)? == count { Ok(()) } else { Err(self.ends_early()) }
     }
 
-    /// Reads up to `count` bytes, drops them, and returns how many there were.
+    /// Skips up to `count` bytes, and returns their number.
     fn drain(&mut self, count: u64) -> Result<u64> {
         let result = io::copy(&mut self.reader.by_ref().take(count), &mut io::sink());
         let drained = result.map_err(|error| Failure::io(&self.path, &error))?;
@@ -106,7 +108,7 @@ impl<R: Read> Messages<R> {
         self.failure(self.offset, "ends within a message: is it complete?")
     }
 
-    /// The error that the file goes on after the end of the stream.
+    /// The error of a file that continues after the end of the stream.
     pub fn goes_on(&self, offset: u64) -> Failure {
         self.failure(offset, "bytes follow the end of the stream, expected one stream")
     }
@@ -124,14 +126,14 @@ pub(super) fn failure(path: &Path, format: Format, offset: u64, message: impl fm
 
 /// The keys of a stream that cannot be read twice, such as a pipe.
 ///
-/// It holds no more than the metadata of one message. A file, in [`Format::Arrow`], is read as the stream that it
-/// contains, and its footer tells no more than that it is complete.
+/// It needs memory for the metadata of one message only. A file, in [`Format::Arrow`], is read as the stream in it. Its
+/// footer only shows that the file is complete.
 #[derive(Debug)]
 pub struct Stream<R> {
     messages: Messages<R>,
     column: Column,
     format: Format,
-    /// Bytes of keys that the batch has left.
+    /// Unread bytes of keys in the batch.
     left: u64,
     /// Bytes of the batch's body after its keys.
     padding: u64,
@@ -139,7 +141,7 @@ pub struct Stream<R> {
 }
 
 impl<R: Read> Stream<R> {
-    /// Reads the schema of the stream at `path`, of which `reader` gives all bytes.
+    /// Reads the schema of the stream at `path`. `reader` gives all bytes of the stream.
     pub fn begin(path: &Path, reader: R, format: Format) -> Result<Self> {
         let (messages, column) = Messages::begin(path, reader, format)?;
         Ok(Self { messages, column, format, left: 0, padding: 0, has_ended: false })
@@ -150,8 +152,8 @@ impl<R: Read> Stream<R> {
         &self.column
     }
 
-    /// Fills `bytes` with those of the next keys, and returns their number, which is less than asked for only at the
-    /// end.
+    /// Fills `bytes` with the bytes of the next keys. Returns their number, which is less than `bytes.len()` only at
+    /// the end.
     pub fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() && self.has_keys()? {
@@ -168,7 +170,7 @@ impl<R: Read> Stream<R> {
         Ok(filled)
     }
 
-    /// Goes to the next batch with keys if this one has none left, and returns whether there is one.
+    /// If the batch has no more keys, goes to the next batch with keys. Returns whether there is a batch with keys.
     fn has_keys(&mut self) -> Result<bool> {
         while self.left == 0 && !self.has_ended {
             self.messages.skip(self.padding)?;
@@ -184,8 +186,7 @@ impl<R: Read> Stream<R> {
         Ok(self.left > 0)
     }
 
-    /// Reads what follows the last batch: the footer of a file, without which it is not complete, and nothing in a
-    /// stream.
+    /// Reads the bytes behind the last batch. A file must have its footer there, and a stream must end.
     fn end(&mut self) -> Result<()> {
         (self.has_ended, self.padding) = (true, 0);
         let end = self.messages.offset;

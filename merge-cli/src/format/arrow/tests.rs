@@ -1,4 +1,4 @@
-//! Files and streams as they are written here, and as pyarrow wrote them.
+//! Tests with files and streams of this program and of pyarrow.
 
 use super::flatbuffer::{Fields, Value, encode};
 use super::*;
@@ -11,8 +11,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 const FORMATS: [Format; 2] = [Format::Arrow, Format::Arrows];
-/// A column "price" of two float32 batches, 2.5 and -1.0, then 0.5, with metadata of the field and the schema, that
-/// pyarrow 26 wrote.
+/// Output of pyarrow 26: a column "price" of two float32 batches, 2.5 and -1.0, then 0.5, with metadata of the field
+/// and the schema.
 const OF_PYARROW: [(Format, &[u8]); 2] = [
     (Format::Arrow, include_bytes!("testdata/price.arrow")),
     (Format::Arrows, include_bytes!("testdata/price.arrows")),
@@ -38,7 +38,7 @@ pub fn read_file(bytes: &[u8], format: Format) -> Result<(Column, Vec<u8>), Fail
     Ok((column, keys))
 }
 
-/// Reads a pipe, `step` bytes of keys at once: its column and its keys.
+/// Reads a pipe in steps of `step` bytes of keys: its column and its keys.
 pub fn read_pipe(bytes: &[u8], format: Format, step: usize) -> Result<(Column, Vec<u8>), Failure> {
     let mut stream = Stream::begin(Path::new("x"), bytes, format)?;
     let (mut keys, mut part) = (Vec::new(), vec![0; step]);
@@ -51,7 +51,7 @@ pub fn read_pipe(bytes: &[u8], format: Format, step: usize) -> Result<(Column, V
     }
 }
 
-/// A file or a stream of these batches.
+/// A file or a stream with the batches `batches`.
 pub fn written(format: Format, column: &Column, batches: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::begin(&mut bytes, format, column).unwrap();
@@ -98,7 +98,7 @@ fn files_and_streams_of_pyarrow() {
             assert!(shown.contains(&bytes), "no {text:?} in {shown}");
         }
         assert_eq!(read_pipe(bytes, format, 5).unwrap(), (column.clone(), keys.clone()));
-        // And written again with all that its schema holds.
+        // Writing it again keeps the whole schema.
         for other in FORMATS {
             let written = written(other, &column, &[&keys]);
             assert_eq!(read_file(&written, other).unwrap(), (column.clone(), keys.clone()));
@@ -155,7 +155,7 @@ fn what_ends_early_or_goes_on_is_an_error() {
     for length in 0..stream.len() {
         let results = [read_file(&stream[..length], Format::Arrows), read_pipe(&stream[..length], Format::Arrows, 9)];
         for result in results {
-            // A stream may end after any message, without saying so.
+            // A stream may end after any message, without an end marker.
             let is_end = batches.contains(&length) || result.as_ref().is_ok_and(|(_, keys)| keys.is_empty());
             assert_eq!(result.is_ok(), is_end, "{length}");
             let message = message_of(result);
@@ -168,7 +168,7 @@ fn what_ends_early_or_goes_on_is_an_error() {
     assert!(message_of(read_pipe(&twice, Format::Arrows, 9)).starts_with(&expected));
 }
 
-/// A stream of a message with this metadata, and nothing else.
+/// A stream of messages with these metadata.
 fn stream_of(messages: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for metadata in messages {
@@ -183,7 +183,7 @@ fn message<'a>(version: i16, kind: u8, header: Fields<'a>, body: i64) -> Vec<u8>
     encode(&vec![(0, Value::I16(version)), (1, Value::U8(kind)), (2, Value::Table(header)), (3, Value::I64(body))])
 }
 
-/// A schema with fields of these types: the number in the union, and the fields of the type's table.
+/// A schema with fields of `types`: each has the number of the type in the union, and the fields of the type's table.
 fn schema(endianness: i16, types: &[(u8, Fields<'static>)], dictionary: Option<Fields<'static>>) -> Vec<u8> {
     let field = |(number, fields): &(u8, Fields<'static>)| {
         let mut field = vec![(0, Value::String(b"name")), (2, Value::U8(*number)), (3, Value::Table(fields.clone()))];
@@ -277,7 +277,7 @@ fn metadata_that_overlaps_takes_no_more_memory_than_is_there() {
     pairs[0] = vec![(0, Value::String(&[b'x'; 2000]))];
     let mut metadata = message(4, 1, vec![(1, Value::Tables(vec![field])), (2, Value::Tables(pairs))], 0);
     assert_eq!(message_of(read_pipe(&stream_of(&[metadata.clone()]), Format::Arrows, 9)), "");
-    // All pairs become the first one, so that together they are longer than any message.
+    // All pairs become the first pair, so that their total length exceeds any message.
     let vector = metadata.windows(4).position(|bytes| bytes == (PAIRS as u32).to_le_bytes()).unwrap() + 4;
     let distance = |at: usize| u32::from_le_bytes(metadata[at..][..4].try_into().unwrap());
     let first = vector as u32 + distance(vector);

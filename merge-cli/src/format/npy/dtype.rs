@@ -1,4 +1,4 @@
-//! NumPy's dtypes: that of numbers, and structured ones, which are those of records.
+//! NumPy's dtypes: of numbers, and structured dtypes of records.
 
 use super::Purpose;
 use super::literal::{Literal, Problem, Value, quote};
@@ -8,21 +8,21 @@ use clap::ValueEnum;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// What the items of an array are.
+/// The type of the items of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dtype {
-    /// Numbers, and the byte order that they have.
+    /// Numbers, and their byte order.
     Number(Number, Endian),
     /// Records.
     Record(Record),
-    /// Items without an order here, as the header writes their dtype, and the bytes of each.
+    /// Items that this program does not order: their dtype as the header writes it, and the bytes of an item.
     Other(String, usize),
 }
 
-/// A dtype whose items are ordered as numbers.
+/// A dtype with items that are ordered as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// The type of the numbers. Dates and durations are signed numbers of 8 bytes, of which `NaT` is the least.
+    /// The type of the numbers. Dates and durations are signed numbers of 8 bytes, with `NaT` as the least number.
     /// Booleans are bytes.
     pub key_type: KeyType,
     /// NumPy's name without the byte order, such as `u4` or `M8[ns]`.
@@ -30,12 +30,12 @@ pub struct Number {
 }
 
 impl Number {
-    /// Plain numbers of that type. NumPy has none of 16 bytes.
+    /// Plain numbers of this type. NumPy has no integers of 16 bytes.
     pub fn plain(key_type: KeyType) -> Option<Self> {
         Some(Self { key_type, name: number_name(key_type)?.to_owned() })
     }
 
-    /// The dtype that NumPy calls `name`, if it is one of numbers, and its byte order.
+    /// The dtype that NumPy calls `name`, and its byte order. `None` unless it is a dtype of numbers.
     fn parse(name: &str) -> Option<(Self, Endian)> {
         if let Some((key_type, endian)) = number(name) {
             return Some((Self::plain(key_type)?, endian));
@@ -49,12 +49,12 @@ impl Number {
         Some((Self { key_type, name: name.to_owned() }, endian))
     }
 
-    /// Whether the dtype is one of plain numbers, and not of dates, durations or booleans.
+    /// Whether the dtype has plain numbers, and not dates, durations or booleans.
     pub fn is_plain(&self) -> bool {
         number_name(self.key_type) == Some(&self.name)
     }
 
-    /// The dtype in that byte order as a header writes it: a Python literal.
+    /// The dtype in this byte order as a header writes it: a Python literal.
     pub fn descr(&self, endian: Endian) -> String {
         let order = match (self.key_type.size(), endian) {
             (1, _) => '|',
@@ -65,7 +65,7 @@ impl Number {
     }
 }
 
-/// Whether `text` is the unit of dates or durations, such as `[ns]` or `[25us/3]`, or none.
+/// Whether `text` is the unit of dates or durations, such as `[ns]` or `[25us/3]`, or empty.
 fn is_unit(text: &str) -> bool {
     let unit = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     text.is_empty() || unit.is_some_and(|unit| unit.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'/'))
@@ -76,7 +76,8 @@ fn is_unit(text: &str) -> bool {
 pub struct Record {
     /// Bytes of a record, at least 1.
     pub size: usize,
-    /// The named fields, in the order of their offsets. They do not overlap. Bytes without a type (`V`, `S`) have none.
+    /// The named fields, in the order of their offsets. They do not overlap. The dtypes `V` and `S` have none, and
+    /// padding is not a field.
     pub fields: Vec<Field>,
     /// The dtype as the header writes it: a Python literal.
     pub descr: String,
@@ -86,15 +87,15 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
-    /// Bytes before it in the record.
+    /// The offset of the field in the record, in bytes.
     pub offset: usize,
     pub kind: FieldKind,
 }
 
-/// What the bytes of a field are.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A number. Dates and durations are signed numbers of 8 bytes, of which `NaT` is the least.
+    /// A number. Dates and durations are signed numbers of 8 bytes, with `NaT` as the least number.
     Number(KeyType, Endian),
     /// This many bytes, which compare from the first to the last: `S`, `V`, booleans, and arrays of `u1`.
     Bytes(usize),
@@ -103,7 +104,7 @@ pub enum FieldKind {
 }
 
 impl Dtype {
-    /// The dtype that `descr` stands for, which is the part of `text` at its span. Only values may have no order.
+    /// The dtype of the literal `descr`, which is in `text` at its span. Keys must have an order, values need none.
     pub fn parse(descr: &Literal, text: &str, purpose: Purpose) -> Result<Self, Problem> {
         match &descr.value {
             Value::String(name) => {
@@ -178,12 +179,12 @@ fn number_names() -> String {
 fn number(name: &str) -> Option<(KeyType, Endian)> {
     let (endian, name) = split_order(name);
     let key_type = KeyType::value_variants().iter().find(|&&key_type| number_name(key_type) == Some(name))?;
-    // The order of the bytes of one byte is told in any way.
+    // NumPy may write any byte order for numbers of one byte.
     let endian = if key_type.size() == 1 { Endian::Little } else { endian };
     Some((*key_type, endian))
 }
 
-/// Splits the sign of the byte order from a name. Without one, and with `=` or `|`, it is the machine's.
+/// Splits the sign of the byte order from a name. No sign, `=` and `|` stand for the machine's byte order.
 fn split_order(name: &str) -> (Endian, &str) {
     match name.strip_prefix('>') {
         Some(name) => (Endian::Big, name),

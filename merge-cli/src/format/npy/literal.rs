@@ -1,16 +1,16 @@
-//! Python literals: the text of an .npy header is one.
+//! Python literals, such as the text of an .npy header.
 //!
-//! Strings, integers from 0, `True`, `False`, `None`, tuples, lists and dicts. Time and memory are linear in the length
-//! of the text, and nesting is limited, so that no text overflows the stack.
+//! Supported are strings, integers from 0 on, `True`, `False`, `None`, tuples, lists and dicts. Time and memory are
+//! linear in the length of the text, and nesting is limited, so that no text overflows the stack.
 
 use std::ops::Range;
 
-/// Levels of tuples, lists and dicts inside one another.
+/// The most levels of nested tuples, lists and dicts.
 const MAX_DEPTH: usize = 32;
 /// Characters of the text that a message quotes.
 const QUOTED: usize = 20;
 
-/// A literal and its bytes in the text.
+/// A literal and its byte range in the text.
 #[derive(Debug)]
 pub struct Literal {
     pub value: Value,
@@ -29,16 +29,16 @@ pub enum Value {
     Dict(Vec<(Literal, Literal)>),
 }
 
-/// Why a text is not what it should be.
+/// The reason why a text is invalid.
 #[derive(Debug)]
 pub struct Problem {
-    /// Bytes of the text before the part that is wrong.
+    /// The offset of the invalid part in the text, in bytes.
     pub offset: usize,
     pub message: String,
 }
 
 impl Literal {
-    /// Parses `text`, which is one literal with white space around it.
+    /// Parses `text`: one literal, with white space around it.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let mut scanner = Scanner { text, position: 0, depth: 0 };
         let literal = scanner.literal()?;
@@ -67,7 +67,7 @@ impl<'a> Scanner<'a> {
         self.position = self.text.len() - self.rest().trim_ascii_start().len();
     }
 
-    /// Skips white space, then `token` if it comes next, and returns whether it did.
+    /// Skips white space, and `token` if it follows. Returns whether `token` followed.
     fn take(&mut self, token: &str) -> bool {
         self.skip_spaces();
         let is_next = self.rest().starts_with(token);
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         let number = self.rest()[..digits].parse().map_err(|_| self.unexpected("an integer below 2^64"))?;
         self.position += digits;
-        // Python 2 marks long integers.
+        // Python 2 writes `L` after long integers.
         self.position += usize::from(self.rest().starts_with('L'));
         Ok(number)
     }
@@ -141,7 +141,7 @@ impl<'a> Scanner<'a> {
         Ok(Literal { value, span: begin..self.position })
     }
 
-    /// Items separated by commas up to `close`, and whether a comma follows the last one.
+    /// Items separated by commas up to `close`, and whether a comma follows the last item.
     fn items<T>(
         &mut self,
         close: &str,
@@ -209,7 +209,7 @@ impl<'a> Scanner<'a> {
         char::from_u32(u32::from_str_radix(code, 16).ok()?)
     }
 
-    /// The error that something other than `expected` comes next.
+    /// The error for a text that continues otherwise than `expected`.
     fn unexpected(&self, expected: &str) -> Problem {
         let found = match self.rest() {
             "" => "its end".to_owned(),

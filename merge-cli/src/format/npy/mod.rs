@@ -5,7 +5,7 @@
 //!        "\x93NUMPY" version  length, LE    {'descr': '<u4', 'fortran_order': False, 'shape': (3,), }   \n
 //! ```
 //!
-//! The text is a Python dict of these three keys, in any order, padded with spaces. It is Latin-1 up to version 2.0,
+//! The text is a Python dict with these three keys, in any order, padded with spaces. It is Latin-1 up to version 2.0,
 //! and UTF-8 in version 3.0. The items of the array follow it.
 
 mod dtype;
@@ -20,21 +20,22 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-/// What a file begins with.
+/// The first bytes of a file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
 /// A header is a multiple of this many bytes long.
 const ALIGNMENT: usize = 64;
-/// Digits of the number of items for which a header has space, so that its length does not depend on the number.
+/// A header has space for this number of digits of the number of items, so that its length does not depend on that
+/// number.
 const COUNT_DIGITS: usize = 21;
 /// The longest text to read, in bytes.
 const MAX_TEXT: u32 = 1 << 16;
 
-/// What an array is read for.
+/// The use of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Keys or records: one dimension of items that have an order.
     Keys,
-    /// Values: any items that are in the file as they are, in rows of any shape.
+    /// Values: items of any type, in rows of any shape.
     Values,
 }
 
@@ -45,7 +46,7 @@ pub struct Header {
     pub dtype: Dtype,
     /// The number of rows: the length of the first dimension.
     pub count: u64,
-    /// The lengths of the other dimensions. An array of one dimension has none, and rows of one item.
+    /// The lengths of the other dimensions: empty for an array of one dimension, because its rows are single items.
     pub row: Vec<u64>,
     /// The offset of the first item in the file, in bytes.
     pub begin: u64,
@@ -54,11 +55,11 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of the file at `path`, of which `reader` gives the bytes after [`MAGIC`].
+    /// Reads the header of the file at `path`. `reader` gives the bytes after [`MAGIC`].
     ///
     /// # Errors
     ///
-    /// One line that names the file, if the header is longer than 64 KiB or does not describe an array for that
+    /// One line that names the file, if the header is longer than 64 KiB or does not describe an array for this
     /// purpose.
     pub fn read(path: &Path, reader: impl Read, purpose: Purpose) -> Result<Self> {
         let mut source = Source { path, reader, offset: MAGIC.len() };
@@ -99,7 +100,7 @@ impl Header {
     }
 }
 
-/// The rows of an array: what it has at each index of its first dimension.
+/// The rows of an array. A row is the part of the array at one index of its first dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// The dtype as a Python literal.
@@ -121,8 +122,7 @@ impl Rows {
         self.shape.iter().fold(self.item as u64, |bytes, &length| bytes.saturating_mul(length))
     }
 
-    /// The shape of an array with `size` bytes at each of `count` indices. Several rows at an index are one more
-    /// dimension.
+    /// The shape of an array with `size` bytes at each of `count` indices. Several rows at an index add one dimension.
     fn shape_of(&self, count: u64, size: usize) -> Vec<u64> {
         let rows = size as u64 / self.bytes().max(1);
         let several = Some(rows).filter(|&rows| rows > 1);
@@ -142,7 +142,7 @@ impl fmt::Display for Rows {
     }
 }
 
-/// A file that is read from front to end.
+/// A file that is read in order.
 struct Source<'a, R> {
     path: &'a Path,
     reader: R,
@@ -151,7 +151,7 @@ struct Source<'a, R> {
 }
 
 impl<R: Read> Source<'_, R> {
-    /// The next `length` bytes. Memory is taken as they come.
+    /// The next `length` bytes. Memory is allocated as bytes arrive.
     fn read(&mut self, length: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let result = self.reader.by_ref().take(length as u64).read_to_end(&mut bytes);
@@ -180,7 +180,7 @@ fn parse_utf8(bytes: Vec<u8>, begin: u64, purpose: Purpose) -> std::result::Resu
 fn parse_latin1(bytes: &[u8], begin: u64, purpose: Purpose) -> std::result::Result<Header, Problem> {
     let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
     parse(&text, begin, purpose).map_err(|problem| Problem {
-        // One byte is one character, of one or two bytes in memory.
+        // The text is in UTF-8 in memory, so the number of characters is the offset in Latin-1.
         offset: text[..problem.offset].chars().count(),
         ..problem
     })
@@ -229,7 +229,7 @@ fn parse(text: &str, begin: u64, purpose: Purpose) -> std::result::Result<Header
     }
 }
 
-/// The lengths of the first dimension and of the others. Keys have no others.
+/// The length of the first dimension, and the lengths of the other dimensions. Keys have one dimension.
 fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result<(u64, Vec<u64>), Problem> {
     let Value::Tuple(lengths) = &shape.value else {
         return Err(shape.problem("expected a shape: a tuple of one length, such as (3,)"));
@@ -280,7 +280,7 @@ fn tuple(lengths: &[u64]) -> String {
 /// Bytes of `text` with padding, after a length of `length_bytes` bytes.
 fn padded_length(length_bytes: usize, text: &[u8]) -> usize {
     let prefix = MAGIC.len() + 2 + length_bytes;
-    // As NumPy does, 64 spaces are added to a text that needs none.
+    // As in NumPy, a text that needs no padding gets 64 spaces.
     (prefix + text.len() + 1) / ALIGNMENT * ALIGNMENT + ALIGNMENT - prefix
 }
 

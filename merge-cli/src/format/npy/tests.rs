@@ -1,15 +1,15 @@
-//! Headers that NumPy wrote, and texts that are no headers.
+//! Headers that NumPy wrote, and invalid headers.
 
 use super::*;
 use crate::spec::Endian;
 use crate::spec::KeyType;
 use clap::ValueEnum;
 
-/// Headers that NumPy 2.4 wrote for 5 items of a dtype, and what they describe: the size of a record and, for each
-/// field, its name, offset and kind.
+/// Headers that NumPy 2.4 wrote for 5 items of a dtype. The description has the size of a record and, for each field,
+/// its name, offset and kind.
 const OF_NUMPY: [(&str, &[u8], &str); 6] = include!("testdata.in");
 
-/// The bytes after the magic ones of a header with this text.
+/// The bytes after [`MAGIC`] of a header with this text.
 fn version(major: u8, text: &[u8]) -> Vec<u8> {
     let length = (text.len() as u32).to_le_bytes();
     [&[major, 0], &length[..if major == 1 { 2 } else { 4 }], text].concat()

@@ -1,4 +1,4 @@
-//! The input files of a request: small, random, with many duplicates, and sorted where the command expects that.
+//! The input files of a request: small, random, with many duplicates, and sorted if the command expects sorted files.
 
 use super::model::{Item, npy, swap};
 use super::samples::{OPERANDS, Request};
@@ -34,11 +34,11 @@ impl Random {
     }
 }
 
-/// What the input files hold.
+/// The contents of the input files.
 pub struct Input {
     /// The keys or records of each file.
     pub items: Vec<Vec<Item>>,
-    /// Where the runs or segments of each file begin, and the last one ends.
+    /// The offsets of the runs or segments of each file, with the end of the last.
     pub offsets: Vec<Vec<usize>>,
 }
 
@@ -79,8 +79,7 @@ impl Input {
             let raw = self.offsets[i].iter().flat_map(|&offset| order(offset as u64)).collect();
             files.insert(format!("in{i}.offsets"), raw);
         }
-        // One file of values for all keys, however many files there are of them.
-        if request.command == "sort" && request.inputs() > 1 {
+        if request.has_values_of_all() {
             let rows: Vec<u8> = self.items.iter().flatten().flat_map(|item| item.value.clone()).collect();
             files.insert("in0.values.npy".to_owned(), npy("'|V3'", self.count(), &rows));
             files.insert("in0.rows".to_owned(), rows);
@@ -92,7 +91,7 @@ impl Input {
         files
     }
 
-    /// What standard input gives.
+    /// The bytes on standard input.
     pub fn stdin(&self, request: &Request) -> Vec<u8> {
         if request.is(OPERANDS, "stdin") { self.keys(request, 0) } else { Vec::new() }
     }
@@ -105,7 +104,7 @@ impl Input {
     }
 }
 
-/// What a request says about its inputs.
+/// Facts about the inputs of a request.
 impl Request {
     /// Bytes of a key, or 1 where bytes have no order.
     pub fn key_size(&self) -> usize {
@@ -117,7 +116,7 @@ impl Request {
         if self.is(OPERANDS, "npy") { self.seed & 64 != 0 && !self.is_records() } else { self.is("endian", "big") }
     }
 
-    /// NumPy's name for the type of what .npy inputs hold.
+    /// NumPy's dtype of .npy inputs.
     pub fn input_dtype(&self) -> String {
         if self.is_records() { RECORD_DTYPE.to_owned() } else { dtype(self.key_type(), self.input_is_big()) }
     }
@@ -132,7 +131,7 @@ impl Request {
     }
 }
 
-/// NumPy's name for a type of numbers, as a header has it.
+/// NumPy's name for a type of numbers, as in a header.
 pub fn dtype(name: &str, big: bool) -> String {
     let size = name[1..].parse::<usize>().unwrap() / 8;
     let sign = if size == 1 {
@@ -145,7 +144,7 @@ pub fn dtype(name: &str, big: bool) -> String {
     format!("'{sign}{}{size}'", &name[..1])
 }
 
-/// The distinct keys or records that a file's are drawn from.
+/// The distinct keys or records from which files are drawn.
 struct Pool(Vec<Vec<u8>>);
 
 impl Pool {
@@ -187,7 +186,7 @@ impl Pool {
     }
 }
 
-/// Where the runs of a file begin. Only commands that have runs take notice.
+/// The offsets of the runs of a file. Only commands on runs use them.
 fn offsets(request: &Request, file: usize, runs: usize, random: &mut Random) -> Vec<usize> {
     let d = request.number("d").unwrap_or(4);
     let a_len = request.number("a-len").unwrap_or(d / 2).min(d);
@@ -195,7 +194,7 @@ fn offsets(request: &Request, file: usize, runs: usize, random: &mut Random) -> 
         ("batch", false, 0) => a_len,
         ("batch", false, _) => d - a_len,
         ("batch", true, _) => random.below(6),
-        // Such that all lengths of segments that are used here divide their sum.
+        // All lengths of segments in samples divide the sum of these lengths.
         _ => [0, 6, 12][random.below(3)],
     };
     let mut end = 0;
@@ -206,7 +205,7 @@ fn offsets(request: &Request, file: usize, runs: usize, random: &mut Random) -> 
     [0].into_iter().chain(ends).collect()
 }
 
-/// Brings items into an order that the command accepts, or some other if it only checks.
+/// Brings items into an order that the command accepts, or sometimes into another order if the command only checks.
 fn arrange(request: &Request, items: &mut Vec<Item>, offsets: &[usize], random: &mut Random) {
     if request.command == "batch" {
         let ends = offsets.windows(2);

@@ -1,8 +1,7 @@
-//! Runs a command line in a folder of its own, and judges what comes of it.
+//! Runs a command line in a separate folder, and judges the result.
 //!
-//! Flags that are given together are either refused, by an error that names two of them and changes nothing, or every
-//! one of them has its effect: the output is that of the [model](super::model), byte for byte. No list says which it
-//! has to be.
+//! Either an error that names two of the flags refuses them, and no file changes. Or every flag has its effect, and the
+//! output equals the output of the [model](super::model), byte for byte. No list prescribes which case applies.
 
 use super::input::Input;
 use super::model::{Expected, encoded, expected};
@@ -25,13 +24,13 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The judgement on one command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It did what the model says.
+    /// The run gave the result of the model.
     Honoured,
-    /// It was refused, by this message.
+    /// The run was refused with this message.
     Refused(String),
-    /// It was refused, and a part of it does not work by itself.
+    /// The run was refused, and already a part of its flags does not work.
     Unjudged,
-    /// A defect: in short, and in full.
+    /// A defect, in short and in detail.
     Wrong { cause: String, detail: String },
 }
 
@@ -41,8 +40,7 @@ impl Verdict {
     }
 }
 
-/// What was judged before, by the samples that were given: a refusal of three flags counts only if two of them are
-/// refused.
+/// Earlier verdicts, by their samples. A refusal of three flags counts only if two of the flags are refused.
 pub type Known<'a> = HashMap<BTreeSet<&'a Usage>, Verdict>;
 
 fn verdict<'a>(known: &'a Known<'a>, usages: &[&'a Usage]) -> Option<&'a Verdict> {
@@ -54,7 +52,7 @@ pub struct Case<'a> {
     pub subject: &'a Subject,
     pub usages: Vec<&'a Usage>,
     pub seed: u64,
-    /// Whether flags are given by their letters.
+    /// Whether flags are given as letters.
     pub short: bool,
 }
 
@@ -63,7 +61,7 @@ impl Case<'_> {
         let request = self.subject.request(&self.usages, self.seed);
         let input = Input::new(&request);
         let outcome = match self.subject.parse(&request) {
-            // The program says the same, from the same declaration.
+            // The program prints the same message, from the same declaration.
             Err(error) => Ok(Some(merge_cli::shared::usage::message(&error))),
             Ok(()) => {
                 let run = Run::new(self.subject.words(&request, self.short), &request, &input);
@@ -78,7 +76,7 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the message is one by which this request may be refused.
+    /// The verdict on a refusal of this request with this message.
     fn refused(&self, request: &Request, input: &Input, message: String, known: &Known) -> Verdict {
         let is_named = |id: &str| self.subject.names(request, id).iter().any(|name| mentions(&message, name));
         if let Expected::Refusal(flags) = expected(request, input)
@@ -108,7 +106,7 @@ impl Case<'_> {
         }
     }
 
-    /// The flag, and those that it cannot be without.
+    /// The flag, with the flags that it needs.
     fn bundle(&self, usage: &Usage) -> BTreeSet<String> {
         let needed =
             |usages: &[&Usage]| self.subject.request(usages, self.seed).given.into_keys().collect::<BTreeSet<_>>();
@@ -136,7 +134,7 @@ fn mentions(text: &str, name: &str) -> bool {
     !name.is_empty() && text.match_indices(name).any(|(at, _)| is_word(at))
 }
 
-/// What is wrong: in short, and in full.
+/// A defect, in short and in detail.
 type Wrong = (String, String);
 
 fn wrong<T>(cause: impl Into<String>, detail: impl Into<String>) -> Result<T, Wrong> {
@@ -171,7 +169,7 @@ impl Run {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 
-    /// None if all is as the model says, or else the message of a refusal.
+    /// `None` if the result equals the model's, or the message of a refusal.
     fn outcome(&self, request: &Request, input: &Input) -> Result<Option<String>, Wrong> {
         match self.output.status.code() {
             Some(2) => self.refusal(request).map(Some),
@@ -228,7 +226,7 @@ impl Run {
         self.check_stderr(request, input, disorder)
     }
 
-    /// What is said on standard error is what was asked for, and no more.
+    /// Checks that standard error has the requested text and no more.
     fn check_stderr(&self, request: &Request, input: &Input, disorder: Option<usize>) -> Result<(), Wrong> {
         let text = self.stderr();
         let lines: Vec<&str> = text.lines().collect();
@@ -260,7 +258,7 @@ impl Run {
     }
 }
 
-/// The figures of `--stats json` that do not depend on time.
+/// Checks the figures of `--stats json` that do not depend on time.
 fn check_statistics(found: &serde_json::Value, request: &Request, input: &Input) -> Result<(), Wrong> {
     let reads_all = request.inputs() > 0 && request.command != "check" && !request.has_any(&["c", "C"]);
     if reads_all && found["keys"].as_u64() != Some(input.count() as u64) {
@@ -281,7 +279,7 @@ fn check_statistics(found: &serde_json::Value, request: &Request, input: &Input)
     Ok(())
 }
 
-/// The files of a request of `gen`: what a plain run makes of the same distribution, in the encoding that is asked for.
+/// The files of a request of `gen`: the output of a plain run with the same distribution, in the requested encoding.
 fn generated(request: &Request) -> Expected {
     static MADE: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
     let flags =
@@ -307,7 +305,7 @@ fn generated(request: &Request) -> Expected {
     Expected::Output { files: Files::from([(name, bytes)]), stdout: Vec::new() }
 }
 
-/// A folder in memory where there is one: outputs are written until they are on their medium.
+/// A folder, in memory if possible, because runs wait until outputs are on their medium.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -319,7 +317,7 @@ fn run(folder: &Path, words: &[String], stdin: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let process = Pid::from_child(&child);
-    // Less than a pipe holds. A program that does not read it is judged by its output.
+    // A pipe holds all of `stdin`. A program that does not read it is judged by its output.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     let (end, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -369,7 +367,7 @@ fn compare(name: &str, found: &[u8], expected: &[u8]) -> Result<(), Wrong> {
     wrong(cause, format!("{name}, at byte {at} of {lengths:?}: {here}, expected {there}"))
 }
 
-/// The bytes of an .npy file whose header has any length that NumPy takes, without the spaces at its end.
+/// The bytes of an .npy file without the padding of its header, which may have any length that NumPy accepts.
 fn without_padding(bytes: &[u8]) -> Vec<u8> {
     if !bytes.starts_with(b"\x93NUMPY\x01\x00") || bytes.len() < 10 {
         return bytes.to_vec();

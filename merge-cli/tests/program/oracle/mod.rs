@@ -1,5 +1,5 @@
-//! An oracle for command lines: [`samples`] makes them from clap's declaration, [`input`] makes files for them,
-//! [`model`] says what they must give, and [`judge`] runs them and compares.
+//! An oracle for command lines. [`samples`] makes command lines from clap's declaration, and [`input`] their files.
+//! [`model`] computes the expected results, and [`judge`] runs the program and compares.
 
 pub mod input;
 pub mod judge;

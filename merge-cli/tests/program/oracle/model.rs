@@ -1,32 +1,36 @@
-//! What a command line has to give: an independent model in plain Rust, for small inputs.
+//! The expected result of a command line: an independent model in plain Rust, for small inputs.
 //!
 //! Where the help leaves a combination open, these rules decide:
 //!
-//! 1. A flag that names no effect on the result (`--engine`, `--device`, `--parallel`, `--stats`, `-v`, `-q`, `--progress`, `-S`,
-//!    `-T`, `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`) changes no byte of it.
-//! 2. The byte order of raw numbers is that of the file's extension (`.u32be`), or else `--endian`, or else little endian.
-//!    An .npy input has that of its header; an .npy output follows the same rule as a raw one, except that the first input's
-//!    order takes the place of little endian.
-//! 3. `--endian` and `--format` are for the file that `-o` names too, whatever it holds: keys, indices or records. Numbers
-//!    in the fields of raw records and in files of raw offsets have the byte order of `--endian`; byte strings and values
-//!    have none.
-//! 4. `--argsort` writes indices of 8 bytes, or of the type that the extension of the output names. That extension then
-//!    says nothing about the keys.
-//! 5. Values that come from an .npy file are its elements, without the header. Values written to .npy have the dtype of
-//!    their input, or `|V3` for 3 raw bytes; records written to .npy likewise (`|V12`).
+//! 1. A flag without an effect on the result (`--engine`, `--device`, `--parallel`, `--stats`, `-v`, `-q`,
+//!    `--progress`, `-S`, `-T`, `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`) changes no byte
+//!    of the result.
+//! 2. Raw numbers have the byte order of the file's extension (`.u32be`), otherwise of `--endian`, otherwise little
+//!    endian. An .npy input has the byte order of its header. An .npy output follows the rule of raw files, with the
+//!    first input's byte order in place of little endian.
+//! 3. `--endian` and `--format` also apply to the file in `-o`, which holds keys, indices or records. Numbers in the
+//!    fields of raw records and in files of raw offsets have the byte order of `--endian`; byte strings and values have
+//!    no byte order.
+//! 4. `--argsort` writes indices of 8 bytes, or of the type in the extension of the output. That extension then does
+//!    not concern the keys.
+//! 5. Values from an .npy file are its elements, without the header. Values written to .npy have the dtype of their
+//!    input, or `|V3` for 3 raw bytes; records written to .npy likewise (`|V12`).
 //! 6. Offsets may be in an .npy file.
-//! 7. `--unique` keeps the first of equal keys, for records the first of those with equal keys, with the value and the index
-//!    that it has; with `-m`, too. With `-c` and `-C`, equal neighbours are out of order. With `--top`, the first N distinct keys.
+//! 7. `--unique` keeps the first of equal keys, or the first record with equal keys, with its value and index. So does
+//!    it with `-m`. With `-c` and `-C`, equal neighbours are out of order. With `--top`, it keeps the first N distinct
+//!    keys.
 //! 8. `--top N` keeps the first N keys of the output, with their values or indices.
-//! 9. `--reverse` reverses the order, fields of records with `:desc` included; equal keys stay in the order of the input.
-//! 10. `sort A B C` sorts all files together: `--argsort` counts through the files, and there is one file of all values.
-//! 11. `-c` and `-C` write nothing: with `-o`, `--format`, `--check`, `--merge`, and with each other, they are refused, as
-//!     with several files. With `--check`, the output has to be a file.
-//! 12. Segments stay as long as they were: `--unique`, `--top`, `--argsort` and `--merge` are refused.
-//! 13. `--type` overrules the extension of an output, which otherwise has to name the type of the inputs.
-//! 14. `--key` needs `--record-size`, and `--values-out` needs `--values`, whatever else is given.
-//! 15. A sort's `--kernel` other than auto is for GPUs: with `--engine cpu`, and where nothing is sorted on a GPU, it is refused.
-//! 16. The line that `check` prints about disorder is its result and no progress: `-q` keeps it, and only `-C` leaves it out.
+//! 9. `--reverse` reverses the order, including fields of records with `:desc`. Equal keys stay in the order of the
+//!    input.
+//! 10. `sort A B C` sorts all files together. `--argsort` numbers the keys across the files. One file holds all values,
+//!     or each file of keys has a file of values.
+//! 11. `-c` and `-C` write nothing. They are refused with `-o`, `--format`, `--check`, `--merge`, with each other, and
+//!     with several files. With `--check`, the output must be a file.
+//! 12. Segments keep their lengths: `--unique`, `--top`, `--argsort` and `--merge` are refused.
+//! 13. `--type` overrules the extension of an output. Without it, the extension must name the type of the inputs.
+//! 14. `--key` needs `--record-size`, and `--values-out` needs `--values`, with all other flags.
+//! 15. A sort's `--kernel` other than auto needs a GPU. It is refused with `--engine cpu`, and where no GPU sorts.
+//! 16. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
 
 use super::input::{Input, RECORD_DTYPE, VALUE, dtype};
 use super::samples::{OPERANDS, Request};
@@ -35,13 +39,13 @@ use std::collections::BTreeMap;
 /// A key or a record of an input.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Bytes whose lexicographic order is the order that the request asks for.
+    /// The encoded key: its lexicographic order is the requested order.
     pub key: Vec<u8>,
     /// The key, least significant byte first, or the record.
     pub bytes: Vec<u8>,
-    /// Its value.
+    /// The value of the key.
     pub value: Vec<u8>,
-    /// Its index among all items of all inputs.
+    /// The index of the item among all items of all inputs.
     index: usize,
 }
 
@@ -95,18 +99,18 @@ fn record_key(request: &Request, record: &[u8]) -> Vec<u8> {
     fields.split(',').filter(|text| !text.is_empty()).flat_map(field).collect()
 }
 
-/// What a run must give.
+/// The expected result of a run.
 #[derive(Debug)]
 pub enum Expected {
-    /// These files, and that on standard output.
+    /// These files, and these bytes on standard output.
     Output { files: BTreeMap<String, Vec<u8>>, stdout: Vec<u8> },
-    /// The input is in order, or the index of the first item that is not.
+    /// The result of a check: the index of the first item out of order, if there is one.
     Order(Option<usize>),
-    /// Generated keys, as these flags and no others make them, in this encoding.
+    /// Generated keys in the requested encoding.
     Generated,
     /// Text on standard output or in files.
     Text,
-    /// An error that names these two flags: they have no meaning together.
+    /// An error that names these two flags, which have no meaning together.
     Refusal([&'static str; 2]),
 }
 
@@ -193,7 +197,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
     None
 }
 
-/// The index of the first item that must not come after the one before it.
+/// The index of the first item that must not follow its predecessor.
 fn first_unsorted(request: &Request, items: &[Item]) -> Option<usize> {
     let disorder = |pair: &[Item]| pair[1].key < pair[0].key || request.has("unique") && pair[1].key == pair[0].key;
     items.windows(2).position(disorder).map(|i| i + 1)
@@ -275,8 +279,8 @@ fn dtype_size(name: &str) -> usize {
     name[1..].parse::<usize>().unwrap() / 8
 }
 
-/// `count` numbers of the output, which are given least significant byte first, or records: with the header and in the
-/// byte order that the request asks for. `index_type` is the type of indices.
+/// The output of `count` numbers or records, with the header and the byte order of the request. `bytes` has the least
+/// significant byte of a number first. `index_type` is the type of indices.
 pub fn encoded(request: &Request, bytes: Vec<u8>, count: usize, index_type: Option<&str>) -> Vec<u8> {
     let is_npy = output_format(request) == "npy";
     if request.is_records() && index_type.is_none() {
@@ -294,8 +298,8 @@ fn output_format(request: &Request) -> &str {
     request.given.get("format").map_or(by_name, String::as_str)
 }
 
-/// Whether numbers of the output begin with the most significant byte. Keys in an .npy file are as they were, if
-/// nothing else is said.
+/// Whether numbers of the output begin with the most significant byte. By default, keys in an .npy file keep the byte
+/// order of the input.
 fn output_is_big(request: &Request, as_input: bool) -> bool {
     match (extension(&request.value("output").unwrap_or_default()).1, request.given.get("endian")) {
         ("be", _) => true,
@@ -305,7 +309,7 @@ fn output_is_big(request: &Request, as_input: bool) -> bool {
     }
 }
 
-/// The type and the byte order that a file's extension names; empty where it names none.
+/// The type and the byte order in a file's extension, or empty strings.
 fn extension(name: &str) -> (&str, &str) {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let end = extension.find(|c: char| c.is_ascii_digit()).unwrap_or(extension.len());

@@ -1,4 +1,4 @@
-//! Command lines made from clap's declaration: each flag with one or more samples of its use.
+//! Command lines from clap's declaration: each flag with one or more samples of its use.
 //!
 //! Flags without a value and enumerations need nothing here. A flag with another kind of value needs a line in
 //! [`table`].
@@ -9,15 +9,15 @@ use clap::{Arg, ArgAction, Command};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Flags that mean nothing without another.
+/// Flags that need another flag.
 pub const PARTNERS: [(&str, &str); 4] =
     [("values", "values-out"), ("values-out", "values"), ("key", "record-size"), ("record-size", "key")];
 
 /// The operands of a command, treated as one more flag: which files are read, and how many.
 pub const OPERANDS: &str = "operands";
 
-/// Values of the flags that are neither booleans nor enumerations; the first is taken where another flag demands this
-/// one. `*` stands for the index of an input file, and `{type}` for the type of the output's numbers.
+/// Values of flags that are not booleans or enumerations. If another flag requires this flag, it gets the first value.
+/// `*` stands for the index of an input file, and `{type}` for the type of the output's numbers.
 fn table(command: &str, id: &str) -> &'static [&'static str] {
     match id {
         "output" if command == "man" => &["pages"],
@@ -47,7 +47,7 @@ fn table(command: &str, id: &str) -> &'static [&'static str] {
 pub struct Usage {
     /// The flag's long name without the dashes, or its letter if it has no other name.
     pub id: String,
-    /// Its value, as in [`table`].
+    /// The value of the flag, as in [`table`].
     pub value: Option<String>,
 }
 
@@ -69,12 +69,12 @@ pub struct Subject {
     pub command: Command,
     /// The whole program, to parse command lines with.
     program: Command,
-    /// All samples, those of one flag next to each other.
+    /// All samples, grouped by flag.
     pub usages: Vec<Usage>,
 }
 
 impl Subject {
-    /// All commands of the program, without the samples of a command that `skip` names.
+    /// All commands of the program, without the samples for which `skip` returns true.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl Subject {
         flags(&self.command).find(|arg| id_of(arg) == id)
     }
 
-    /// The request for these samples, and for what clap demands beside them.
+    /// The request for these samples, with the flags that they require.
     pub fn request(&self, usages: &[&Usage], seed: u64) -> Request {
         let given = usages.iter().map(|usage| (usage.id.clone(), usage.value.clone().unwrap_or_default())).collect();
         let mut request = Request { command: self.name().to_owned(), given, seed };
@@ -112,7 +112,7 @@ impl Subject {
         request
     }
 
-    /// A flag that has to be added: clap demands it, or the program does, or nothing else tells the type of the keys.
+    /// A flag that has to be added: clap or the program requires it, or no other flag gives the type of the keys.
     fn missing(&self, request: &Request) -> Option<Usage> {
         if request.needs_type() && self.has_flag("type") {
             return Some(Usage::new("type", Some(request.key_type())));
@@ -129,13 +129,13 @@ impl Subject {
         self.sample(request, &id_of(arg))
     }
 
-    /// The first sample of a flag that goes with the request.
+    /// The first sample of a flag that suits the request.
     fn sample(&self, request: &Request, id: &str) -> Option<Usage> {
         self.usages.iter().find(|usage| usage.id == id && request.suits(usage)).cloned()
     }
 
-    /// The request for this sample and `id`, without the flag `partner` that it needs. None if the command has no such
-    /// flags, or if the sample is theirs.
+    /// The request for this sample and `id`, without the flag `partner` that it needs. `None` if the command has no
+    /// such flags, or if the sample belongs to one of the two.
     pub fn without_partner(&self, usage: &Usage, id: &str, partner: &str) -> Option<Request> {
         if !self.has_flag(partner) || usage.id == partner || usage.id == id {
             return None;
@@ -145,7 +145,7 @@ impl Subject {
         Some(request)
     }
 
-    /// What clap says about the request's command line.
+    /// The result of clap for the request's command line.
     pub fn parse(&self, request: &Request) -> Result<(), clap::Error> {
         let words = self.words(request, false).into_iter();
         self.program.clone().try_get_matches_from(["gmerge".to_owned()].into_iter().chain(words)).map(|_| ())
@@ -171,7 +171,7 @@ impl Subject {
         self.arg(&usage.id).is_some_and(|arg| arg.get_short().is_some() && arg.get_long().is_some())
     }
 
-    /// The texts by which a message may name a flag of the request: its names, and its value as it was typed.
+    /// The texts that may name a flag of the request in a message: its names, and its value as typed.
     pub fn names(&self, request: &Request, id: &str) -> Vec<String> {
         let value = request.given.get(id).map(String::as_str).unwrap_or_default();
         let files = (0..request.inputs()).map(|i| request.input_name(i));
@@ -203,7 +203,7 @@ fn is_help(arg: &Arg) -> bool {
     matches!(arg.get_action(), Help | HelpLong | HelpShort | Version)
 }
 
-/// The name of a flag on a command line, or the other one where it has only that.
+/// The short or long name of a flag on a command line, or the other name if it has only that one.
 fn name_of(arg: &Arg, short: bool) -> String {
     match (arg.get_long(), arg.get_short()) {
         (Some(long), None) => format!("--{long}"),
@@ -213,7 +213,7 @@ fn name_of(arg: &Arg, short: bool) -> String {
     }
 }
 
-/// What a flag is called here: its long name without the dashes, or else its letter.
+/// The identifier of a flag: its long name without the dashes, or its letter if it has no long name.
 fn id_of(arg: &Arg) -> String {
     name_of(arg, false).trim_start_matches('-').to_owned()
 }
@@ -231,7 +231,7 @@ fn samples(command: &Command, arg: &Arg) -> Vec<Usage> {
     values.iter().map(|value| Usage::new(&id, Some(value))).collect()
 }
 
-/// The operands that a command can have, beside those that are taken where nothing is said: raw files of keys.
+/// The operands of a command, in addition to the default, raw files of keys.
 fn operands(command: &Command) -> Vec<Usage> {
     let positionals: Vec<&Arg> = command.get_positionals().collect();
     let Some(first) = positionals.first() else { return Vec::new() };
@@ -244,13 +244,13 @@ fn operands(command: &Command) -> Vec<Usage> {
     kinds.map(|kind| Usage::new(OPERANDS, Some(kind))).collect()
 }
 
-/// What a command line asks for: the flags that are given, by their names.
+/// The request of a command line: the given flags, by their names.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub command: String,
-    /// Values as in [`table`]; empty for flags without one.
+    /// Values as in [`table`], empty for flags without a value.
     pub given: BTreeMap<String, String>,
-    /// Seed of everything that is random about its files.
+    /// The seed of the random contents of its files.
     pub seed: u64,
 }
 
@@ -267,12 +267,12 @@ impl Request {
         self.given.get(id).is_some_and(|given| given == value)
     }
 
-    /// The value of a flag, as it is typed.
+    /// The value of a flag, as typed.
     pub fn value(&self, id: &str) -> Option<String> {
         self.given.get(id).and_then(|value| self.expand(value, false).pop())
     }
 
-    /// The number that a flag has for a value.
+    /// The value of a flag as a number.
     pub fn number(&self, id: &str) -> Option<usize> {
         self.value(id)?.parse().ok()
     }
@@ -281,8 +281,8 @@ impl Request {
         self.has("record-size")
     }
 
-    /// The type of the keys. Without `--type`, any but u128, for which NumPy has no name, and u32, which a sample of
-    /// `-o` names.
+    /// The type of the keys. Without `--type`, any type except two: NumPy has no name for u128, and a sample of `-o`
+    /// names u32.
     pub fn key_type(&self) -> &str {
         const TYPES: [&str; 10] = ["u8", "i8", "u16", "i16", "f16", "i32", "f32", "u64", "i64", "f64"];
         let by_output = (self.inputs() == 0 && self.is("output", "out.u32")).then_some("u32");
@@ -297,14 +297,14 @@ impl Request {
         more
     }
 
-    /// The flags without which others of the request mean nothing.
+    /// The flags that other flags of the request need.
     fn needed(&self) -> impl Iterator<Item = &'static str> {
         let partners = PARTNERS.into_iter().filter(|(id, other)| self.has(id) && !self.has(other));
         let writes = !self.has("output") && self.command != "man" && !self.has_any(&["c", "C"]);
         partners.map(|(_, other)| other).chain(writes.then_some("output"))
     }
 
-    /// Whether a sample goes with the others: values are read and written in one format, if nothing else is said.
+    /// Whether a sample suits the others: by default, values are read and written in one format.
     fn suits(&self, usage: &Usage) -> bool {
         let is_npy = |value: &String| value.ends_with(".npy");
         let other = match &*usage.id {
@@ -325,7 +325,7 @@ impl Request {
         }
     }
 
-    /// The name of an input file of keys, also where it is read from standard input.
+    /// The name of an input file of keys, even if it is read from standard input.
     pub fn input_name(&self, index: usize) -> String {
         let extension = match () {
             () if self.is(OPERANDS, "npy") => "npy",
@@ -348,18 +348,23 @@ impl Request {
         (0..self.inputs()).map(name).collect()
     }
 
-    /// Whether nothing but `--type` tells the type of the keys.
+    /// Whether only `--type` can give the type of the keys.
     fn needs_type(&self) -> bool {
         let untyped_output = self.given.get("output").is_some_and(|name| !name.contains("{type}") && name != "out.u32");
         let untold = self.is(OPERANDS, "stdin") || self.command == "gen" && untyped_output;
         untold && !self.has_any(&["type", "record-size", "key"])
     }
 
-    /// A value of [`table`] as it is typed; once for each input if `several`.
+    /// Whether one file has the values of all files of keys, instead of a file of values for each.
+    pub fn has_values_of_all(&self) -> bool {
+        self.command == "sort" && self.seed & 128 != 0
+    }
+
+    /// A value of [`table`] as typed, once for each input if `several`.
     fn expand(&self, value: &str, several: bool) -> Vec<String> {
         let output = if self.has("argsort") { "u64" } else { self.key_type() };
         let value = value.replace("{type}", output);
-        let count = if several && value.contains('*') { self.inputs() } else { 1 };
+        let count = if several && value.contains('*') && !self.has_values_of_all() { self.inputs() } else { 1 };
         (0..count).map(|i| value.replace('*', &i.to_string())).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Basic merge: divides the output into blocks of one length, finds the co-ranks of each, and merges it directly from
-//! memory with two cursors (figure 12.9).
+//! Basic merge: divides the output into blocks of one length, finds the co-ranks of each block, and merges it directly
+//! from memory with two cursors (figure 12.9).
 //!
 //! ```text
 //!   A ├────────┼─────┼───────────┤     B ├───┼──────┼────┤
@@ -15,7 +15,7 @@ use crate::cpu::run::Keys;
 use crate::cpu::split::parts;
 use kernels_gpu::textbook::sequential::merge_sequential;
 
-/// Merges `a` and `b` into `out`, whose length is the sum of theirs.
+/// Merges `a` and `b` into `out`, which has the sum of their lengths.
 pub(crate) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
     for_each_block_of_keys(out, BLOCK, threads, |begin, out| {
         let (a, b) = parts(a, b, begin, begin + out.len());

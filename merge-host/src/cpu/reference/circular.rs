@@ -1,4 +1,4 @@
-//! Circular merge: like the tiled merge, but loads only as many keys as were consumed (figures 12.16 to 12.20).
+//! Circular merge: a tiled merge that replaces only the consumed keys of a tile (figures 12.16 to 12.20).
 //!
 //! ```text
 //!                start                        start advances by the consumed keys, wrapping at the end
@@ -15,7 +15,7 @@ use kernels_gpu::sequence::Sequence;
 use kernels_gpu::textbook::co_rank::co_rank;
 use kernels_gpu::textbook::sequential::merge_sequential;
 
-/// Merges `a` and `b` into `out`, whose length is the sum of theirs.
+/// Merges `a` and `b` into `out`, which has the sum of their lengths.
 pub(crate) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
     for_each_block_of_keys(out, BLOCK, threads, |begin, out| {
         let (mut a, mut b) = parts(a, b, begin, begin + out.len());
@@ -33,7 +33,8 @@ pub(crate) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
     });
 }
 
-/// Up to `TILE` keys, of which the first has index `start` and the others follow, wrapping at the end.
+/// A circular buffer of `length <= TILE` keys. The first key has index `start`, and the others follow, wrapping at the
+/// end.
 struct CircularBuffer<K> {
     keys: [K; TILE],
     start: usize,

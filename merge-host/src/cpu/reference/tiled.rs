@@ -1,13 +1,13 @@
-//! Tiled merge: a block passes tile by tile through a small buffer (figures 12.11 to 12.13).
+//! Tiled merge: a block goes tile by tile through a small buffer (figures 12.11 to 12.13).
 //!
 //! ```text
-//!   A ├▓▓▓▓▓▓▓▓▓▓▓▓┤·······   ─ load ─►  a_tile ├▓▓▓▓▓▓▓┼────┤   ▓ consumed, - loaded in vain
+//!   A ├▓▓▓▓▓▓▓▓▓▓▓▓┤·······   ─ load ─►  a_tile ├▓▓▓▓▓▓▓┼────┤   ▓ consumed, ─ loaded in vain
 //!   B ├▓▓▓▓▓▓▓▓▓▓▓▓┤·······   ─ load ─►  b_tile ├▓▓▓▓┼───────┤
 //!   out ├▓▓▓▓▓▓▓▓▓▓▓▓┤······  ◄─ merge ─  TILE keys
 //! ```
 //!
-//! A tile of the output may come from A alone or from B alone, so a tile of each is loaded, and half of the loaded keys
-//! are loaded again for the next tile.
+//! The keys of an output tile may all come from A, or all from B. So a tile of each run is loaded, and half of the
+//! loaded keys are loaded again for the next tile.
 
 use super::{BLOCK, TILE};
 use crate::Key;
@@ -17,7 +17,7 @@ use crate::cpu::split::parts;
 use kernels_gpu::textbook::co_rank::co_rank;
 use kernels_gpu::textbook::sequential::merge_sequential;
 
-/// Merges `a` and `b` into `out`, whose length is the sum of theirs.
+/// Merges `a` and `b` into `out`, which has the sum of their lengths.
 pub(crate) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
     for_each_block_of_keys(out, BLOCK, threads, |begin, out| {
         let (mut a, mut b) = parts(a, b, begin, begin + out.len());

@@ -1,7 +1,7 @@
 //! Vectors of 32 bytes, on processors with AVX2.
 //!
-//! AVX2 has no instruction that gathers some lanes. A table says for each set of lanes how to permute all, so that
-//! those of the set come last.
+//! AVX2 has no instruction that compresses some lanes. A table has, for each set of lanes, the permutation that moves
+//! the lanes of the set behind all others.
 
 use super::lanes::{Lanes, Word};
 use std::arch::x86_64::*;
@@ -10,14 +10,14 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(super) struct U32x8(__m256i);
 
-/// Four words of 8 bytes. They are signed, as the comparison is.
+/// Four words of 8 bytes. They are signed because AVX2 compares 8 bytes as signed numbers only.
 #[derive(Clone, Copy)]
 pub(super) struct I64x4(__m256i);
 
-/// For each set of eight lanes: the numbers of the lanes that are not in it, and then of those that are.
+/// For each set of eight lanes: the numbers of the lanes outside the set, followed by the numbers of the lanes in it.
 static LAST_OF_8: [[u32; 8]; 256] = last(8);
 
-/// The same for four lanes of two words of 4 bytes each.
+/// [`LAST_OF_8`] for four lanes. Each lane is two words of 4 bytes, because the permutation moves words of 4 bytes.
 static LAST_OF_4: [[u32; 8]; 16] = {
     let of_lanes: [[u32; 8]; 16] = last(4);
     let mut words = [[0; 8]; 16];
@@ -34,7 +34,7 @@ static LAST_OF_4: [[u32; 8]; 16] = {
     words
 };
 
-/// The lanes in order, those of each of the `SETS` sets last.
+/// For each of the `SETS` sets: a stable permutation of the lanes that puts the lanes of the set last.
 pub(super) const fn last<const SETS: usize>(lanes: usize) -> [[u32; 8]; SETS] {
     let mut permutations = [[0; 8]; SETS];
     let mut set = 0;
@@ -56,7 +56,7 @@ pub(super) const fn last<const SETS: usize>(lanes: usize) -> [[u32; 8]; SETS] {
     permutations
 }
 
-/// A mask of the parts of 32 bits whose number has bit `d`.
+/// A mask with a 1 for each 32-bit part that has bit `d` in its index.
 const fn mask(d: usize) -> i32 {
     let (mut mask, mut part) = (0, 0);
     while part < 8 {
@@ -68,14 +68,15 @@ const fn mask(d: usize) -> i32 {
     mask
 }
 
-/// The first `parts` parts of 32 bits to memory, if there are so many, by up to three stores: one with a mask takes
-/// many times as long on some processors.
+/// Stores the first `parts` 32-bit parts: all 8 if `parts` is greater, and none if it is not positive. Uses up to three
+/// stores, because a masked store takes many times as long on some processors.
 ///
 /// # Safety
-/// The processor has the instruction set; `parts` parts, or a vector, may be written at `to`.
+/// The processor has AVX2; `parts.min(8)` parts may be written at `to`.
 #[inline(always)]
 unsafe fn store_first(row: __m256i, mut to: *mut u32, parts: isize) {
-    // SAFETY: the caller's promise. The stores are of 4, 2 and 1 parts where `parts` has these bits.
+    // SAFETY: the processor has AVX2. With `parts >= 8` one store writes 8 parts. Otherwise `parts` is the sum of its
+    // bits 4, 2 and 1, and for each bit that is set, a store writes this number of parts and `to` advances past them.
     unsafe {
         if parts >= 8 {
             _mm256_storeu_si256(to.cast(), row);
@@ -96,16 +97,18 @@ unsafe fn store_first(row: __m256i, mut to: *mut u32, parts: isize) {
     }
 }
 
-/// Divides the first words one by one: each goes to both sides, of which one is written again, so that there is no
-/// branch that cannot be predicted.
+/// Divides the first words one by one. Each word is written to both sides, and the next word overwrites one of the
+/// copies, so there is no branch to mispredict.
 ///
 /// # Safety
-/// As for [`Lanes::divide_first`].
+/// The conditions of [`Lanes::divide_first`].
 #[inline(always)]
 unsafe fn divide_first<L: Lanes>(row: L, count: usize, pivot: L, below: *mut L::Word, above: *mut L::Word) -> usize {
     let (mut words, mut pivots) = ([L::Word::MAX; 8], [L::Word::MAX; 8]);
     let mut less = 0;
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set. Both arrays have 8 words, and `L` has at most 8 lanes. `count`
+    // words may be written from `below` on and before `above`. For word `i < count`, `less <= i`, so `less < count` and
+    // `1 <= i - less + 1 <= count`.
     unsafe {
         row.store(words.as_mut_ptr());
         pivot.store(pivots.as_mut_ptr());
@@ -124,13 +127,14 @@ impl Lanes for U32x8 {
 
     #[inline(always)]
     unsafe fn load(from: *const u32) -> Self {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: the processor has AVX2, and `from` points to 8 words: the 32 bytes of an unaligned load.
         unsafe { Self(_mm256_loadu_si256(from.cast())) }
     }
 
     #[inline(always)]
     unsafe fn load_first(from: *const u32, count: isize, others: Self) -> Self {
-        // SAFETY: as above. Nothing is read for other lanes.
+        // SAFETY: the processor has AVX2. The masked load reads only the first `count.clamp(0, 8)` words, which `from`
+        // has.
         unsafe {
             let count = _mm256_set1_epi32(count.clamp(0, 8) as i32);
             let is_first = _mm256_cmpgt_epi32(count, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -141,31 +145,31 @@ impl Lanes for U32x8 {
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u32) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2, and 8 words may be written at `to`: the 32 bytes of an unaligned store.
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
     }
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u32, count: isize) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. One part is one word, so `count.min(8)` parts may be written at `to`.
         unsafe { store_first(self.0, to, count) }
     }
 
     #[inline(always)]
     unsafe fn splat(word: u32) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instruction accesses registers only.
         unsafe { Self(_mm256_set1_epi32(word as i32)) }
     }
 
     #[inline(always)]
     unsafe fn exchange(self, other: Self) -> (Self, Self) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe { (Self(_mm256_min_epu32(self.0, other.0)), Self(_mm256_max_epu32(self.0, other.0))) }
     }
 
     #[inline(always)]
     unsafe fn ordered(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2, the only condition of `exchange` and `blended`.
         unsafe {
             let (lesser, greater) = self.exchange(other);
             lesser.blended(greater, bit)
@@ -174,7 +178,7 @@ impl Lanes for U32x8 {
 
     #[inline(always)]
     unsafe fn flipped(self, bits: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe {
             Self(match bits {
                 1 => _mm256_shuffle_epi32::<0b10_11_00_01>(self.0),
@@ -191,7 +195,7 @@ impl Lanes for U32x8 {
 
     #[inline(always)]
     unsafe fn blended(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe {
             Self(match bit {
                 1 => _mm256_blend_epi32::<{ mask(1) }>(self.0, other.0),
@@ -203,7 +207,7 @@ impl Lanes for U32x8 {
 
     #[inline(always)]
     unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe {
             let is_set = _mm256_srai_epi32::<31>(self.0);
             Self(_mm256_xor_si256(self.0, _mm256_blendv_epi8(flips.0, others.0, is_set)))
@@ -212,9 +216,10 @@ impl Lanes for U32x8 {
 
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
-        // SAFETY: as above; a set of eight lanes is less than 256.
+        // SAFETY: the processor has AVX2. `set` has one bit for each of 8 lanes, so `set < 256`, the length of the
+        // table. A table entry has 32 bytes. 8 words may be written from `below` on and before `above`.
         unsafe {
-            // There is no unsigned comparison: what is not less is its own maximum with the pivot.
+            // AVX2 has no unsigned comparison: a word is not less than the pivot if it is the maximum of both.
             let not_less = _mm256_cmpeq_epi32(_mm256_max_epu32(self.0, pivot.0), self.0);
             let set = _mm256_movemask_ps(_mm256_castsi256_ps(not_less)) as usize;
             let order = _mm256_loadu_si256(LAST_OF_8.get_unchecked(set).as_ptr().cast());
@@ -226,7 +231,8 @@ impl Lanes for U32x8 {
     }
     #[inline(always)]
     unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the function has the conditions of this method: the instruction set, and `count` words to write on
+        // each side.
         unsafe { divide_first(self, count, pivot, below, above) }
     }
 }
@@ -237,13 +243,14 @@ impl Lanes for I64x4 {
 
     #[inline(always)]
     unsafe fn load(from: *const i64) -> Self {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: the processor has AVX2, and `from` points to 4 words: the 32 bytes of an unaligned load.
         unsafe { Self(_mm256_loadu_si256(from.cast())) }
     }
 
     #[inline(always)]
     unsafe fn load_first(from: *const i64, count: isize, others: Self) -> Self {
-        // SAFETY: as above. Nothing is read for other lanes.
+        // SAFETY: the processor has AVX2. The masked load reads only the first `count.clamp(0, 4)` words, which `from`
+        // has.
         unsafe {
             let count = _mm256_set1_epi64x(count.clamp(0, 4) as i64);
             let is_first = _mm256_cmpgt_epi64(count, _mm256_setr_epi64x(0, 1, 2, 3));
@@ -254,25 +261,26 @@ impl Lanes for I64x4 {
 
     #[inline(always)]
     unsafe fn store(self, to: *mut i64) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2, and 4 words may be written at `to`: the 32 bytes of an unaligned store.
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
     }
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut i64, count: isize) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. A word is two parts: `count.min(4)` words may be written, so `(2 *
+        // count).min(8)` parts.
         unsafe { store_first(self.0, to.cast(), 2 * count) }
     }
 
     #[inline(always)]
     unsafe fn splat(word: i64) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instruction accesses registers only.
         unsafe { Self(_mm256_set1_epi64x(word)) }
     }
 
     #[inline(always)]
     unsafe fn exchange(self, other: Self) -> (Self, Self) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe {
             let (a, b) = (_mm256_castsi256_pd(self.0), _mm256_castsi256_pd(other.0));
             let greater = _mm256_castsi256_pd(_mm256_cmpgt_epi64(self.0, other.0));
@@ -283,10 +291,10 @@ impl Lanes for I64x4 {
 
     #[inline(always)]
     unsafe fn ordered(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2, the only condition of `blended`. The instructions access registers only.
         unsafe {
-            // One comparison tells for each lane whether the other word belongs there: which one of equal words is the
-            // same.
+            // One comparison decides for each lane whether it takes the other word. Either choice is right for equal
+            // words.
             let is_greater = _mm256_cmpgt_epi64(self.0, other.0);
             let (none, all) = (_mm256_setzero_si256(), _mm256_set1_epi64x(-1));
             let is_other = _mm256_xor_si256(is_greater, Self(none).blended(Self(all), bit).0);
@@ -296,7 +304,7 @@ impl Lanes for I64x4 {
 
     #[inline(always)]
     unsafe fn flipped(self, bits: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe {
             Self(match bits {
                 1 => _mm256_shuffle_epi32::<0b01_00_11_10>(self.0),
@@ -308,7 +316,7 @@ impl Lanes for I64x4 {
 
     #[inline(always)]
     unsafe fn blended(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe {
             Self(match bit {
                 1 => _mm256_blend_epi32::<{ mask(2) }>(self.0, other.0),
@@ -319,7 +327,7 @@ impl Lanes for I64x4 {
 
     #[inline(always)]
     unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2. The instructions access registers only.
         unsafe {
             let is_set = _mm256_cmpgt_epi64(_mm256_setzero_si256(), self.0);
             Self(_mm256_xor_si256(self.0, _mm256_blendv_epi8(flips.0, others.0, is_set)))
@@ -328,7 +336,8 @@ impl Lanes for I64x4 {
 
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut i64, above: *mut i64) -> usize {
-        // SAFETY: as above; a set of four lanes is less than 16.
+        // SAFETY: the processor has AVX2. `set` is masked to 4 bits, so `set < 16`, the length of the table. A table
+        // entry has 32 bytes. 4 words may be written from `below` on and before `above`.
         unsafe {
             let less = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(pivot.0, self.0))) as usize;
             let set = !less & 0xf;
@@ -341,7 +350,8 @@ impl Lanes for I64x4 {
     }
     #[inline(always)]
     unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut i64, above: *mut i64) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the function has the conditions of this method: the instruction set, and `count` words to write on
+        // each side.
         unsafe { divide_first(self, count, pivot, below, above) }
     }
 }

@@ -12,11 +12,11 @@ pub(super) struct U32x16(__m512i);
 #[derive(Clone, Copy)]
 pub(super) struct U64x8(__m512i);
 
-/// Of three words of which the first is one of the others: the other one, by an exclusive or. Comparisons of words have
-/// one port on Intel's processors, where this takes any.
+/// Exclusive or of three words. If the first equals one of the other two, the result is the remaining one. Comparisons
+/// of words have one port on Intel's processors; this instruction takes any vector port.
 const THE_OTHER: i32 = 0b1001_0110;
 
-/// A mask of the lanes whose number has bit `d`.
+/// A mask with a 1 for each lane that has bit `d` in its number.
 const fn mask(d: usize) -> u16 {
     let (mut mask, mut lane) = (0, 0);
     while lane < 16 {
@@ -28,15 +28,15 @@ const fn mask(d: usize) -> u16 {
     mask
 }
 
-/// The other lanes.
+/// The complement of a mask.
 ///
-/// This is assembly because the compiler makes it another comparison, for which there is one port on Intel's
-/// processors.
+/// This is assembly because the compiler would emit another comparison, and Intel's processors compare on one port
+/// only.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn inverse(mask: u16) -> u16 {
     let inverse;
-    // SAFETY: the instruction belongs to AVX-512F, and changes one register.
+    // SAFETY: `knotw` belongs to AVX-512F, which this function enables. It reads one mask register and writes one.
     unsafe {
         std::arch::asm!(
             "knotw {inverse}, {mask}",
@@ -48,7 +48,8 @@ fn inverse(mask: u16) -> u16 {
     inverse
 }
 
-/// The permutations of [`last`] for each set of eight lanes: four bits for each lane, from the least significant on.
+/// The permutations of [`last`] for each set of eight lanes: four bits for each lane, the first lane in the least
+/// significant ones.
 static LAST_OF_8: [i64; 256] = {
     let permutations: [[u32; 8]; 256] = last(8);
     let (mut table, mut set) = ([0; 256], 0);
@@ -63,7 +64,7 @@ static LAST_OF_8: [i64; 256] = {
     table
 };
 
-/// A mask of the first `count` lanes.
+/// A mask of the first `count` lanes. `count` is at most 16.
 #[inline(always)]
 fn first(count: usize) -> u16 {
     ((1u32 << count) - 1) as u16
@@ -75,13 +76,14 @@ impl Lanes for U32x16 {
 
     #[inline(always)]
     unsafe fn load(from: *const u32) -> Self {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: the processor has AVX-512F, and `from` points to 16 words: the 64 bytes of an unaligned load.
         unsafe { Self(_mm512_loadu_si512(from.cast())) }
     }
 
     #[inline(always)]
     unsafe fn load_first(from: *const u32, count: isize, others: Self) -> Self {
-        // SAFETY: as above. Nothing is read for other lanes.
+        // SAFETY: the processor has AVX-512F. The masked load reads only the first `count.clamp(0, 16)` words, which
+        // `from` has.
         unsafe {
             let is_first = first(count.clamp(0, 16) as usize);
             Self(_mm512_mask_loadu_epi32(others.0, is_first, from.cast()))
@@ -90,25 +92,26 @@ impl Lanes for U32x16 {
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u32) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F, and 16 words may be written at `to`: the 64 bytes of an unaligned store.
         unsafe { _mm512_storeu_si512(to.cast(), self.0) }
     }
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u32, count: isize) {
-        // SAFETY: as above. Nothing is written from other lanes.
+        // SAFETY: the processor has AVX-512F. The masked store writes only the first `count.clamp(0, 16)` words, which
+        // `to` has.
         unsafe { _mm512_mask_storeu_epi32(to.cast(), first(count.clamp(0, 16) as usize), self.0) }
     }
 
     #[inline(always)]
     unsafe fn splat(word: u32) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instruction accesses registers only.
         unsafe { Self(_mm512_set1_epi32(word as i32)) }
     }
 
     #[inline(always)]
     unsafe fn exchange(self, other: Self) -> (Self, Self) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let lesser = _mm512_min_epu32(self.0, other.0);
             (Self(lesser), Self(_mm512_ternarylogic_epi32::<THE_OTHER>(lesser, self.0, other.0)))
@@ -117,7 +120,7 @@ impl Lanes for U32x16 {
 
     #[inline(always)]
     unsafe fn ordered(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let lesser = _mm512_min_epu32(self.0, other.0);
             Self(_mm512_mask_ternarylogic_epi32::<THE_OTHER>(lesser, mask(bit), self.0, other.0))
@@ -126,7 +129,7 @@ impl Lanes for U32x16 {
 
     #[inline(always)]
     unsafe fn flipped(self, bits: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             Self(match bits {
                 1 => _mm512_shuffle_epi32::<0b10_11_00_01>(self.0),
@@ -145,23 +148,24 @@ impl Lanes for U32x16 {
 
     #[inline(always)]
     unsafe fn blended(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instruction accesses registers only.
         unsafe { Self(_mm512_mask_blend_epi32(mask(bit), self.0, other.0)) }
     }
 
     #[inline(always)]
     unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let is_set = _mm512_srai_epi32::<31>(self.0);
-            // Of each bit: the second if the first is set, or else the third.
+            // For each bit: the second operand where the first is set, and the third where it is clear.
             Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi32::<0b1100_1010>(is_set, others.0, flips.0)))
         }
     }
 
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
-        // SAFETY: as above. Only as many words are written before `above` as are not less.
+        // SAFETY: the processor has AVX-512F. 16 words may be written from `below` on and before `above`. The masked
+        // store writes the `16 - count = others` words from `above - others` on.
         unsafe {
             let less = _mm512_cmplt_epu32_mask(self.0, pivot.0);
             let count = less.count_ones() as usize;
@@ -174,7 +178,8 @@ impl Lanes for U32x16 {
     }
     #[inline(always)]
     unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. `of_less + others = count`, and `count` words may be written from `below`
+        // on and before `above`.
         unsafe {
             let less = _mm512_mask_cmplt_epu32_mask(first(count), self.0, pivot.0);
             let of_less = less.count_ones() as usize;
@@ -193,13 +198,14 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn load(from: *const u64) -> Self {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: the processor has AVX-512F, and `from` points to 8 words: the 64 bytes of an unaligned load.
         unsafe { Self(_mm512_loadu_si512(from.cast())) }
     }
 
     #[inline(always)]
     unsafe fn load_first(from: *const u64, count: isize, others: Self) -> Self {
-        // SAFETY: as above. Nothing is read for other lanes.
+        // SAFETY: the processor has AVX-512F. The masked load reads only the first `count.clamp(0, 8)` words, which
+        // `from` has.
         unsafe {
             let is_first = first(count.clamp(0, 8) as usize) as u8;
             Self(_mm512_mask_loadu_epi64(others.0, is_first, from.cast()))
@@ -208,25 +214,26 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u64) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F, and 8 words may be written at `to`: the 64 bytes of an unaligned store.
         unsafe { _mm512_storeu_si512(to.cast(), self.0) }
     }
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u64, count: isize) {
-        // SAFETY: as above. Nothing is written from other lanes.
+        // SAFETY: the processor has AVX-512F. The masked store writes only the first `count.clamp(0, 8)` words, which
+        // `to` has.
         unsafe { _mm512_mask_storeu_epi64(to.cast(), first(count.clamp(0, 8) as usize) as u8, self.0) }
     }
 
     #[inline(always)]
     unsafe fn splat(word: u64) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instruction accesses registers only.
         unsafe { Self(_mm512_set1_epi64(word as i64)) }
     }
 
     #[inline(always)]
     unsafe fn exchange(self, other: Self) -> (Self, Self) {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let lesser = _mm512_min_epu64(self.0, other.0);
             (Self(lesser), Self(_mm512_ternarylogic_epi64::<THE_OTHER>(lesser, self.0, other.0)))
@@ -235,7 +242,7 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn ordered(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let lesser = _mm512_min_epu64(self.0, other.0);
             Self(_mm512_mask_ternarylogic_epi64::<THE_OTHER>(lesser, mask(bit) as u8, self.0, other.0))
@@ -244,7 +251,7 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn flipped(self, bits: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             Self(match bits {
                 1 => _mm512_shuffle_epi32::<0b01_00_11_10>(self.0),
@@ -262,13 +269,13 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn blended(self, other: Self, bit: usize) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instruction accesses registers only.
         unsafe { Self(_mm512_mask_blend_epi64(mask(bit) as u8, self.0, other.0)) }
     }
 
     #[inline(always)]
     unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let is_set = _mm512_srai_epi64::<63>(self.0);
             Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi64::<0b1100_1010>(is_set, others.0, flips.0)))
@@ -277,7 +284,8 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u64, above: *mut u64) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. 8 words may be written from `below` on and before `above`, and each store
+        // writes 8.
         unsafe {
             let not_less = _mm512_cmpge_epu64_mask(self.0, pivot.0);
             let shifts = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
@@ -290,7 +298,8 @@ impl Lanes for U64x8 {
     }
     #[inline(always)]
     unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut u64, above: *mut u64) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX-512F. `of_less + others = count`, and `count` words may be written from `below`
+        // on and before `above`.
         unsafe {
             let is_first = first(count) as u8;
             let less = _mm512_mask_cmplt_epu64_mask(is_first, self.0, pivot.0);

@@ -1,4 +1,4 @@
-//! How keys become words whose order an instruction set knows, and keys again.
+//! Encoding of keys as words that an instruction set compares, and decoding.
 //!
 //! ```text
 //!   f32     1.0, -2.0         bits 3f80_0000, c000_0000
@@ -8,20 +8,21 @@
 
 use super::lanes::{Lanes, Word};
 
-/// Bits to flip of words of each kind: those whose most significant bit is clear, and those in which it is set.
+/// Bits to flip: first in words with a clear most significant bit, then in words with a set one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coding<W> {
     pub encode: [W; 2],
     pub decode: [W; 2],
 }
 
-/// Does what the flips say to each of `len` words, of which `from` points to the first.
+/// Flips the bits `flips` of each of the `len` words from `words` on.
 ///
 /// # Safety
-/// The processor has the instruction set; `words` points to `len` words.
+/// The processor has the instruction set; `words` points to `len` words that may be read and written.
 #[inline(always)]
 pub(super) unsafe fn code_all<L: Lanes>(words: *mut L::Word, len: usize, flips: [L::Word; 2]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set. A whole row ends at `at + LANES <= len`. The last row is loaded
+    // and stored with `count = len - at` words, so that it ends at `len`.
     unsafe {
         if flips == [L::Word::ZERO; 2] {
             return;
@@ -37,12 +38,12 @@ pub(super) unsafe fn code_all<L: Lanes>(words: *mut L::Word, len: usize, flips: 
     }
 }
 
-/// Both flips in all lanes.
+/// Both flips, each in all lanes.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 pub(super) unsafe fn splat<L: Lanes>([clear, set]: [L::Word; 2]) -> [L; 2] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set, the only condition of `Lanes::splat`.
     unsafe { [L::splat(clear), L::splat(set)] }
 }

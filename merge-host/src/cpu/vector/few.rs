@@ -1,34 +1,36 @@
-//! Sorts of few words: by a network, or by two networks and a bitonic merge (Batcher, 1968).
+//! Sort of a few words: by one network, or by two networks and a bitonic merge (Batcher, 1968).
 //!
 //! ```text
-//!   words     5 1 8 3 │ 9 4      as many as a network takes, and the rest
+//!   words     5 1 8 3 │ 9 4      the words that one network takes, and the rest
 //!   sorted    1 3 5 8 │ 4 9 ∞ ∞
-//!   mirrored  1 3 5 4 │ 8 9 …    the lesser word of each two with the same distance from the middle, and the greater one
+//!   mirrored  1 3 5 4 │ 8 9 …    the lesser word of each pair at equal distances from the middle, then the greater
 //!   merged    1 3 4 5 │ 8 9      each half by itself
 //! ```
 //!
-//! So there are fewer words for which half of a network's rows are empty, as there would be if so many were divided.
+//! Dividing up to [`most`] words by a pivot instead would leave many parts that fill only half of a network's rows.
 
 use super::lanes::{Lanes, Word, load_rows};
 use super::network::{merge_rows, sort_rows};
 
-/// The most words that [`sort`] sorts, where a network takes up to `ROWS` rows.
+/// The greatest number of words that [`sort`] sorts with networks of up to `ROWS` rows.
 pub(super) const fn most<L: Lanes, const ROWS: usize>() -> usize {
     2 * ROWS * L::LANES
 }
 
-/// Sorts up to [`most`] words from `from` to `to`, which may be the same. Networks sort up to `MOST` rows, 8 or 16, of
-/// which as few take part as words need.
+/// Sorts up to [`most`] words from `from` to `to`, which may be the same array. A network has the rows that the words
+/// need, up to `MOST`, which is 8 or 16.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` and `to` point to `len` words each.
+/// The processor has the instruction set; `from` and `to` point to `len` words each, and `len` is at most [`most`].
 #[inline(always)]
 pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to: *mut L::Word, len: usize) {
     debug_assert!(len <= most::<L, MOST>());
     let half = const { MOST * L::LANES };
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set. Each half is `at..at + half.min(len - at)`, within `len`. It fits
+    // the rows of its branch, because `half` is `MOST` rows. Before the second half there are `MOST` rows, and its
+    // branch has no more. If `len > half`, the first `MOST` rows are `half` words.
     unsafe {
-        // A loop, so that the networks are there once.
+        // A loop, so that the networks are compiled once.
         for at in (0..len).step_by(half) {
             let (from, to, len) = (from.add(at), to.add(at), half.min(len - at));
             let is_rest = at > 0;
@@ -50,17 +52,20 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to:
     }
 }
 
-/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same. If they are the rest, there are sorted
-/// words before `to`, which then are bitonic, and not greater than any of the rest.
+/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same array.
+///
+/// With `is_rest`, the words before `to` are sorted at the call. Afterwards they are bitonic, and none is greater than
+/// a word of the rest.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` and `to` point to `len` words each, and if they are the rest, there
-/// are `ROWS` rows before `to`.
+/// The processor has the instruction set; `from` and `to` point to `len` words each; with `is_rest`, `ROWS` rows may be
+/// read and written before `to`.
 #[inline(always)]
 unsafe fn sort_half<L: Lanes, const ROWS: usize>(from: *const L::Word, to: *mut L::Word, len: usize, is_rest: bool) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set. Row `i` is loaded and stored with the `len - i * LANES` words that
+    // are left, so accesses end at `len`. With `is_rest`, `mirrored` is row `i + 1 <= ROWS` before `to`.
     unsafe {
-        // Loops rather than closures, as in `load_rows`.
+        // Loops rather than closures: see `load_rows`.
         let greatest = L::splat(L::Word::MAX);
         let mut rows = [greatest; ROWS];
         for (i, row) in rows.iter_mut().enumerate() {

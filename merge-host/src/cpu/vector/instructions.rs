@@ -7,28 +7,27 @@ use super::lanes::{Lanes, Word};
 use super::merge::{self, Problems};
 use super::{quicksort, short};
 
-/// What an instruction set does with words of one size, on one thread.
+/// The operations of an instruction set on words of one size, on one thread.
 pub(super) trait Instructions: Sync {
     type Word: Word;
 
-    /// Sorts words as `coding` encodes them, and decodes them. They are divided up to `steps` times before they are
-    /// sorted in another way.
+    /// Sorts words in the order of their encoding by `coding`, and decodes them. A part that remains after `steps`
+    /// divisions is sorted by the standard library.
     fn sort(&self, words: &mut [Self::Word], steps: u32, coding: Coding<Self::Word>);
 
-    /// Encodes words by those flips, and moves those that are less than `pivot` to the front. Returns how many these
-    /// are.
+    /// Encodes words by the flips `encode`, and moves the words less than `pivot` to the front. Returns their number.
     ///
     /// # Panics
     /// Panics if there are fewer words than [`quicksort::LEAST_DIVIDED`] rows.
     fn divide(&self, words: &mut [Self::Word], pivot: Self::Word, encode: [Self::Word; 2]) -> usize;
 
-    /// Sorts short segments, as [`short::sort`] says.
+    /// Sorts short segments: see [`short::sort`].
     ///
     /// # Safety
-    /// The offsets do not descend, and `words` points to as many words as are between the first and the last.
+    /// The offsets do not descend, and `words` points to `offsets[last] - offsets[0]` words.
     unsafe fn sort_short(&self, words: *mut Self::Word, offsets: &[usize], coding: Coding<Self::Word>) -> bool;
 
-    /// Merges short problems, as [`merge::merge`] says.
+    /// Merges short problems: see [`merge::merge`].
     fn merge_short(
         &self,
         problems: Problems<Self::Word, impl Fn(usize) -> [usize; 2]>,
@@ -37,8 +36,8 @@ pub(super) trait Instructions: Sync {
     ) -> bool;
 }
 
-/// Declares a processor that has an instruction set: its vectors, those for fewer words, the features, and the most
-/// rows of a network.
+/// Declares the type of a processor with an instruction set: its vectors, the vectors for fewer words, the target
+/// features, and the greatest number of rows of a network.
 macro_rules! instructions {
     ($name:ident: $lanes:ident $few:ident, $features:literal, $rows:literal) => {
         #[doc = concat!("A processor that has the instructions of [`", stringify!($lanes), "`].")]
@@ -46,7 +45,7 @@ macro_rules! instructions {
 
         impl $name {
             /// # Safety
-            /// The processor has them.
+            /// The processor has the target features that the functions of this type are compiled for.
             pub unsafe fn new() -> Self {
                 Self(())
             }
@@ -62,10 +61,12 @@ macro_rules! instructions {
                     steps: u32,
                     coding: Coding<<$lanes as Lanes>::Word>,
                 ) {
-                    // SAFETY: this is compiled for the instruction set; these are all words of the slice.
+                    // SAFETY: this function is compiled for the instruction set, and `words` is a slice of
+                    // `words.len()` words.
                     unsafe { quicksort::sort::<$lanes, $rows>(words.as_mut_ptr(), words.len(), steps, coding) }
                 }
-                // SAFETY: `new` was told that the processor has the instruction set.
+                // SAFETY: `self` exists, so the caller of `new` has ensured that the processor has these target
+                // features.
                 unsafe { compiled(words, steps, coding) }
             }
 
@@ -77,26 +78,30 @@ macro_rules! instructions {
                     encode: [<$lanes as Lanes>::Word; 2],
                 ) -> usize {
                     assert!(words.len() >= quicksort::LEAST_DIVIDED * $lanes::LANES);
-                    // SAFETY: as above; there are words enough.
+                    // SAFETY: this function is compiled for the instruction set. `words` is a slice, and by the
+                    // assertion it has at least `LEAST_DIVIDED = 2 * BATCH` rows.
                     unsafe { quicksort::divide::<$lanes>(words.as_mut_ptr(), words.len(), pivot, encode) }
                 }
-                // SAFETY: as above.
+                // SAFETY: `self` exists, so the caller of `new` has ensured that the processor has these target
+                // features.
                 unsafe { compiled(words, pivot, encode) }
             }
 
             unsafe fn sort_short(&self, words: *mut Self::Word, offsets: &[usize], coding: Coding<Self::Word>) -> bool {
                 /// # Safety
-                /// As for [`short::sort`].
+                /// The conditions of [`short::sort`], other than the instruction sets.
                 #[target_feature(enable = $features)]
                 unsafe fn compiled(
                     words: *mut <$lanes as Lanes>::Word,
                     offsets: &[usize],
                     coding: Coding<<$lanes as Lanes>::Word>,
                 ) -> bool {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: this function is compiled for both instruction sets. Its caller ensures that the offsets
+                    // do not descend and that `words` points to `offsets[last] - offsets[0]` words.
                     unsafe { short::sort::<$lanes, $few>(words, offsets, coding) }
                 }
-                // SAFETY: as above; the rest is the caller's promise.
+                // SAFETY: `self` exists, so the processor has these target features. This method has the same
+                // conditions on offsets and words.
                 unsafe { compiled(words, offsets, coding) }
             }
 
@@ -112,10 +117,12 @@ macro_rules! instructions {
                     out: &mut [<$lanes as Lanes>::Word],
                     coding: Coding<<$lanes as Lanes>::Word>,
                 ) -> bool {
-                    // SAFETY: this is compiled for the instruction set.
+                    // SAFETY: this function is compiled for both instruction sets, the only condition of
+                    // `merge::merge`.
                     unsafe { merge::merge::<$lanes, $few>(problems, out, coding) }
                 }
-                // SAFETY: as above.
+                // SAFETY: `self` exists, so the caller of `new` has ensured that the processor has these target
+                // features.
                 unsafe { compiled(problems, out, coding) }
             }
         }
@@ -126,8 +133,8 @@ instructions!(I64Avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8);
 instructions!(U32Avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 instructions!(U64Avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 
-/// Does some work with the instructions of a level for keys of a type of 4 or 8 bytes. They are unsafe to make: the
-/// processor has to have them.
+/// Evaluates `$work` with the instructions of a level for a key type of 4 or 8 bytes. The macro calls the unsafe `new`:
+/// the processor must have the instructions of the level, which is not `None`.
 macro_rules! with_instructions {
     ($level:expr, $key:ty, $instructions:ident => $work:expr) => {
         match (size_of::<$key>(), $level) {

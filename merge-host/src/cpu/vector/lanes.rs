@@ -1,16 +1,16 @@
-//! The verbs of a vector of keys, which each instruction set has in its own words.
+//! The operations on a vector of keys, which each instruction set implements.
 //!
-//! All of them are `unsafe` for the same reason: the processor has to have the instruction set, which [`super::level`]
-//! has found out. They are inlined into a function that is compiled for it.
+//! All operations are `unsafe` for one reason: the processor must have the instruction set, which [`super::level`]
+//! detects. They are inlined into a function that is compiled for the instruction set.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-/// Numbers that a vector holds: integers of 4 or 8 bytes.
+/// The words of a vector: integers of 4 or 8 bytes.
 pub(super) trait Word: bytemuck::Pod + Ord + Send + Sync {
     const ZERO: Self;
-    /// The greatest one.
+    /// The greatest word.
     const MAX: Self;
-    /// The next greater one, of one that is not the greatest.
+    /// The next greater word. `self` is not [`MAX`](Self::MAX).
     fn next(self) -> Self;
 }
 
@@ -27,27 +27,28 @@ macro_rules! word {
 }
 word!(u32 u64 i64);
 
-/// Asks for the memory of `N` vectors from `at` on, which may be any address.
+/// Prefetches the memory of `N` vectors from `at` on. `at` may be any address.
 #[inline(always)]
 pub(super) fn prefetch_rows<L: Lanes, const N: usize>(at: *const L::Word) {
     const LINE: usize = 64;
     let line = const { LINE / size_of::<L::Word>() };
     for i in 0..const { (N * L::LANES * size_of::<L::Word>()).div_ceil(LINE) } {
-        // SAFETY: an address that cannot be read is no fault here.
+        // SAFETY: every x86-64 processor has SSE, and a prefetch of an address that cannot be read does not fault.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(i * line).cast()) };
     }
 }
 
-/// Memory to `N` vectors.
+/// Loads `N` vectors.
 ///
-/// A loop: a closure is not compiled for the instruction set where it is not inlined, and then each instruction is a
-/// call.
+/// A loop, not a closure: a closure that is not inlined is compiled without the instruction set, and then each
+/// instruction is a call.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` points to `N * LANES` words.
 #[inline(always)]
 pub(super) unsafe fn load_rows<L: Lanes, const N: usize>(from: *const L::Word) -> [L; N] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set. Row `i < N` ends at word `(i + 1) * LANES <= N * LANES`, which
+    // `from` has.
     unsafe {
         let mut rows = [L::splat(L::Word::MAX); N];
         for (i, row) in rows.iter_mut().enumerate() {
@@ -62,76 +63,78 @@ pub(super) trait Lanes: Copy {
     type Word: Word;
     const LANES: usize;
 
-    /// Memory to lanes.
+    /// Loads `LANES` words.
     ///
     /// # Safety
     /// The processor has the instruction set; `from` points to `LANES` words.
     unsafe fn load(from: *const Self::Word) -> Self;
 
-    /// Memory to lanes: `count` words, if there are so many lanes, and other lanes are those of `others`.
+    /// Loads the first `count` lanes, or all if `count` is greater, or none if it is not positive. The other lanes come
+    /// from `others`.
     ///
     /// # Safety
-    /// The processor has the instruction set; `from` points to `count` words, or to `LANES`.
+    /// The processor has the instruction set; `from` points to `count.min(LANES)` words.
     unsafe fn load_first(from: *const Self::Word, count: isize, others: Self) -> Self;
 
-    /// Lanes to memory.
+    /// Stores `LANES` words.
     ///
     /// # Safety
     /// The processor has the instruction set; `LANES` words may be written at `to`.
     unsafe fn store(self, to: *mut Self::Word);
 
-    /// The first `count` lanes to memory, if there are so many: none, if there are none.
+    /// Stores the first `count` lanes, or all if `count` is greater, or none if it is not positive.
     ///
     /// # Safety
-    /// The processor has the instruction set; `count` words, or `LANES`, may be written at `to`.
+    /// The processor has the instruction set; `count.min(LANES)` words may be written at `to`.
     unsafe fn store_first(self, to: *mut Self::Word, count: isize);
 
-    /// The same word in all lanes.
+    /// `word` in all lanes.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn splat(word: Self::Word) -> Self;
 
-    /// The lesser word of each lane, and the greater one.
+    /// For each lane the lesser word of both vectors, and the greater word.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn exchange(self, other: Self) -> (Self, Self);
 
-    /// In lanes whose number has `bit` the greater word of both, and in others the lesser one. `bit` is a constant, and
-    /// a power of two.
+    /// The greater word of both vectors in lanes with `bit` in their number, and the lesser word in other lanes. `bit`
+    /// is a constant and a power of two.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn ordered(self, other: Self, bit: usize) -> Self;
 
-    /// Lane `i` gets lane `i ^ bits`. `bits` is a constant below `LANES`.
+    /// Moves lane `i ^ bits` to lane `i`. `bits` is a constant below `LANES`.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn flipped(self, bits: usize) -> Self;
 
-    /// Lanes whose number has `bit` from `other`, and all others from `self`. `bit` is a constant, and a power of two.
+    /// Lanes with `bit` in their number from `other`, and other lanes from `self`. `bit` is a constant and a power of
+    /// two.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn blended(self, other: Self, bit: usize) -> Self;
 
-    /// Each word with those bits flipped that the first one of `flips` has, or if its own most significant bit is set,
-    /// the second one.
+    /// Each word with bits flipped: the bits of the first vector of `flips` if the word's most significant bit is
+    /// clear, and the bits of the second if it is set.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn coded(self, flips: [Self; 2]) -> Self;
 
-    /// Writes the words less than `pivot` from `below` on, and the others so that they end before `above`. Gives how
-    /// many are less. Up to `LANES` words may be overwritten on both sides.
+    /// Writes the words less than `pivot` from `below` on, and the other words so that they end before `above`. Returns
+    /// the number of words less than `pivot`. May overwrite `LANES` words on each side.
     ///
     /// # Safety
     /// The processor has the instruction set; `LANES` words may be written from `below` on, and before `above`.
     unsafe fn divide(self, pivot: Self, below: *mut Self::Word, above: *mut Self::Word) -> usize;
 
-    /// The same with the first `count` words, `LANES` at most, and without overwriting others.
+    /// [`divide`](Self::divide) for the first `count` words, at most `LANES`. May overwrite `count` words on each side.
     ///
     /// # Safety
     /// The processor has the instruction set; `count` words may be written from `below` on, and before `above`.

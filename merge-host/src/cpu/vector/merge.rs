@@ -3,8 +3,9 @@
 //! ```text
 //!   a, b    1 4 7│2 3           5│0 6 8           …
 //!   rows    1 4 7 ∞ ∞ ∞ 3 2     5 ∞ ∞ ∞ ∞ 8 6 0      a ascends and b descends, with the greatest word between them
+//!   rows    1 4 7 ∞ ∞ ∞ 3 2     5 ∞ ∞ ∞ ∞ 8 6 0      a ascending, b descending, ∞ = greatest word between
 //!           1 2 3 4 7 ∞ ∞ ∞     0 5 6 8 ∞ ∞ ∞ ∞
-//!   out     1 2 3 4 7│0 5 6 8│ …                     what a row writes behind its problem, the next problem overwrites
+//!   out     1 2 3 4 7│0 5 6 8│ …                     the next problem overwrites the tail of a row
 //! ```
 //!
 //! Equal keys have equal bits, so a stable merge gives the same result.
@@ -14,26 +15,26 @@ use super::lanes::{Lanes, Word};
 use super::network::merge_rows;
 use std::ops::Range;
 
-/// The inputs of merge problems, and where these begin.
+/// The inputs of merge problems, and their offsets.
 pub(super) struct Problems<'a, W, F> {
     pub a: &'a [W],
     pub b: &'a [W],
-    /// Which problems are to be merged.
+    /// The numbers of the problems to merge.
     pub numbers: Range<usize>,
-    /// The offsets in `a` and in `b` of the problem with this number, which are the ends of the one before.
+    /// Offsets in `a` and in `b` of the problem with a number: also the ends of the problem before it.
     pub offsets: F,
 }
 
-/// The most rows of a problem. Registers of AVX2 are not enough for so many, but they are still faster than two
-/// cursors.
+/// The greatest number of rows of a problem. AVX2 has too few registers for 16 rows, but the network is still faster
+/// than two cursors.
 pub(super) const MOST_ROWS: usize = 16;
 
-/// Merges those problems that have up to `MOST_ROWS * LANES` words, ordered as `coding` encodes them, to `out`, where
-/// one problem follows the other. The words of longer problems there may be any afterwards. Gives whether there are no
-/// longer ones. `S` are as many lanes or fewer, which take less time for what fits them.
+/// Merges the problems that have up to `MOST_ROWS * LANES` words, in the order of their encoding by `coding`, to `out`,
+/// where problems are adjacent. The words of longer problems in `out` are unspecified afterwards. Returns whether there
+/// are no longer problems. `S` has no more lanes than `L`, and merges few words faster.
 ///
 /// # Safety
-/// The processor has both instruction sets.
+/// The processor has the instruction sets of `L` and `S`.
 #[inline(always)]
 pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
     problems: Problems<L::Word, impl Fn(usize) -> [usize; 2]>,
@@ -43,7 +44,7 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
     let Problems { a, b, numbers, offsets } = problems;
     let [mut a_at, mut b_at] = offsets(numbers.start);
     let (mut rest, mut are_all) = (out, true);
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has both instruction sets, the only condition of `splat`.
     let (of_few, coding) = unsafe {
         let of_few = [splat::<S>(coding.encode), splat::<S>(coding.decode)];
         (of_few, [splat::<L>(coding.encode), splat::<L>(coding.decode)])
@@ -54,7 +55,8 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
         (a_at, b_at) = (a_end, b_end);
         let len = a.len() + b.len();
         assert!(len <= rest.len());
-        // SAFETY: as above. `len` words fit the rows of their branch, and `rest`, as the assertion says.
+        // SAFETY: the processor has both instruction sets. `a` and `b` have `len` words together: at most the rows of
+        // the branch that is taken, and at most `rest.len()` by the assertion.
         unsafe {
             if len <= S::LANES {
                 merge_in_rows::<S, 1>(a, b, rest, of_few);
@@ -77,10 +79,10 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
     are_all
 }
 
-/// Merges up to `ROWS * LANES` words to the front of `out`, and overwrites less than `LANES` words behind them.
+/// Merges up to `ROWS * LANES` words to the front of `out`, and overwrites fewer than `LANES` words behind them.
 ///
 /// # Safety
-/// The processor has the instruction set; `a` and `b` together have up to `ROWS * LANES` words, and up to `out.len()`.
+/// The processor has the instruction set; `a.len() + b.len()` is at most `ROWS * LANES` and at most `out.len()`.
 #[inline(always)]
 unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
     a: &[L::Word],
@@ -89,17 +91,18 @@ unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
     [encode, decode]: [[L; 2]; 2],
 ) {
     let len = a.len() + b.len();
-    // SAFETY: the caller's promise. A row is loaded from a part of `a` or `b` that has `LANES` words, or from as many
-    // words as are left there; it is stored at `at < len`, whole where `LANES` words of `out` are left.
+    // SAFETY: the processor has the instruction set. A whole row of `a` is loaded only if `first + LANES <= a.len()`.
+    // Other rows are loaded with the `a.len() - first` and `b.len() - mirrored` words that are left. A row is stored
+    // whole only if `at + LANES <= out.len()`. Otherwise it is stored up to `len <= out.len()`.
     unsafe {
-        // Loops rather than closures, as in `load_rows`.
+        // Loops rather than closures: see `load_rows`.
         let mut rows = [L::splat(L::Word::MAX); ROWS];
-        // Lanes between are to have the greatest word once they are encoded.
+        // The lanes between `a` and `b` are the greatest word after encoding.
         let greatest = L::splat(L::Word::MAX).coded(decode);
         for (i, row) in rows.iter_mut().enumerate() {
             let (first, mirrored) = (i * L::LANES, (ROWS - 1 - i) * L::LANES);
             let (of_a, of_b) = (a.as_ptr().wrapping_add(first), b.as_ptr().wrapping_add(mirrored));
-            // A single row is rarely full, so a branch would be for nothing.
+            // A single row is rarely full, so a branch would rarely save anything.
             *row = if ROWS > 1 && first + L::LANES <= a.len() {
                 L::load(of_a)
             } else {

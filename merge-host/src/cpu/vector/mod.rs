@@ -1,21 +1,21 @@
-//! Sorts and merges of keys alone by vector instructions, where the processor has them.
+//! Sorts and merges of keys without values by vector instructions, where the processor has them.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `lanes` | what is done with vectors: a few verbs |
-//! | `avx2`, `avx512` | the same in instructions |
+//! | `lanes` | the operations on a vector |
+//! | `avx2`, `avx512` | their implementations |
 //! | `instructions` | sorts and merges, compiled for each instruction set |
-//! | `coding` | how keys become words, and keys again |
+//! | `coding` | encoding of keys as words, and decoding |
 //! | `network` | sorts of a few vectors |
 //! | `few` | sorts of few keys, by one network or two |
-//! | `near` | sorts of what fits a core's caches |
-//! | `quicksort` | sorts of any number |
-//! | `parallel` | the same on several threads |
+//! | `near` | sorts of words that fit a core's caches |
+//! | `quicksort` | sorts of any number of words |
+//! | `parallel` | sorts on several threads |
 //! | `short` | sorts of many segments of very few keys |
 //! | `merge` | merges of many short problems |
-//! | `parts` | what `near` and `quicksort` share |
+//! | `parts` | the parts of `near` and `quicksort` |
 //!
-//! Keys are sorted as words whose order the instructions know, which they are encoded to in place.
+//! Keys are encoded in place as words that the instructions compare, and decoded after the sort.
 
 mod avx2;
 mod avx512;
@@ -44,7 +44,7 @@ use std::any::TypeId;
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
-/// Vector instructions, from few to many.
+/// Vector instruction sets, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     None,
@@ -52,7 +52,7 @@ enum Level {
     Avx512,
 }
 
-/// What the processor has, or less, if the environment says so.
+/// The level of the processor, or the limit of the environment if that is lower.
 fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
@@ -61,7 +61,7 @@ fn level() -> Level {
     })
 }
 
-/// What the processor has.
+/// The level of the processor.
 fn of_processor() -> Level {
     let counts =
         is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
@@ -72,9 +72,9 @@ fn of_processor() -> Level {
     }
 }
 
-/// Whether it takes less time on this processor to sort a number for each pair by [`sort`] than to move pairs by digits
-/// of their keys. On Intel's cores a store to one of many places takes 2 to 3 times as long as on AMD's; AVX2 takes too
-/// long for 8 bytes.
+/// Whether this processor sorts one number per pair by [`sort`] faster than it moves pairs by digits of their keys. On
+/// Intel's cores a store to one of many places takes 2 to 3 times as long as on AMD's. AVX2 takes too long for numbers
+/// of 8 bytes.
 pub(super) fn is_faster_than_moving_pairs() -> bool {
     static IS_INTEL: LazyLock<bool> = LazyLock::new(|| {
         let vendor = std::arch::x86_64::__cpuid(0);
@@ -83,37 +83,37 @@ pub(super) fn is_faster_than_moving_pairs() -> bool {
     level() == Level::Avx512 && *IS_INTEL
 }
 
-/// Up to so many keys of 8 bytes vectors of AVX2 are faster than the passes of a radix sort, and above so many. In
-/// between these take fewer steps.
+/// With AVX2, quicksort beats the radix sort for 8-byte keys up to `WIDE.0` and above `WIDE.1` keys. In between the
+/// radix sort needs fewer steps.
 const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 
-/// Floats begin with exponents, of which few are frequent, so that passes distinguish fewer of them: vectors are faster
-/// above so many already.
+/// The upper bound of [`WIDE`] for `f64`. Floats begin with exponents, and only a few exponents are frequent, so a pass
+/// distinguishes fewer keys, and the radix sort loses earlier.
 const WIDE_FLOATS: usize = 1 << 18;
 
-/// Where keys of 8 bytes differ in so few bits, two passes are faster for any number, but not for very few values,
-/// which take few steps.
+/// Two radix passes beat AVX-512 for more than `WIDE.0` keys of 8 bytes that differ in at most `NARROW_BITS` bits. Up
+/// to `FEW_VALUES_BITS` bits, AVX-512 wins again: few distinct values take few divisions.
 pub(super) const NARROW_BITS: u32 = 16;
 const FEW_VALUES_BITS: u32 = 6;
 
-/// So many keys, at least, are shared by threads.
+/// Fewer keys than this are not divided among threads.
 const KEYS_OF_THREADS: usize = 1 << 18;
 
-/// On more threads than these, keys that take more bytes are divided by digits first: each division of [`sort_on`]
-/// reads and writes all of them, and many threads share the memory's speed.
+/// On more than `FEW_THREADS` threads, keys of more than `BYTES_OF_MANY_THREADS` bytes are divided by digits first.
+/// Each division of [`sort_on`] reads and writes all keys, and many threads share the throughput of the memory.
 const FEW_THREADS: usize = 4;
 const BYTES_OF_MANY_THREADS: usize = 1 << 29;
 
-/// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule.
-/// `differing` is as for [`can_sort`].
+/// Whether [`sort_on`] supports keys of this type on this processor, and is usually the fastest way to sort `keys` keys
+/// on `threads` threads. `differing` has the meaning that it has for [`can_sort`].
 pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
     let is_enough = threads == 1 || keys >= KEYS_OF_THREADS;
     let is_little = threads <= FEW_THREADS || size_of::<K>() * keys <= BYTES_OF_MANY_THREADS;
     is_enough && is_little && can_sort::<K>(keys, differing)
 }
 
-/// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing`
-/// tells in which bits keys differ, where it matters.
+/// Whether [`sort`] supports keys of this type on this processor, and is usually the fastest way to sort `keys` keys.
+/// `differing` returns a mask of the bits that differ between keys. `can_sort` calls it only if the result matters.
 pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
     let narrow = if level() == Level::Avx2 { 0 } else { FEW_VALUES_BITS + 1 }..=NARROW_BITS;
     let is_narrow = || keys > WIDE.0 && narrow.contains(&digit::significant(differing()));
@@ -122,29 +122,31 @@ pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits)
     has_vectors::<K>() && (size_of::<K>() == 4 || !is_slower() && !is_narrow())
 }
 
-/// Whether [`sort`] sorts keys of this type on this processor.
+/// Whether the processor has vectors for keys of this type.
 fn has_vectors<K: Key>() -> bool {
     lanes::<K>(level()) > 0
 }
 
-/// Sorts keys of a type for which [`has_vectors`] is true.
+/// Sorts keys of a type with [`has_vectors`].
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     assert!(has_vectors::<K>());
-    // SAFETY: the processor has these instructions.
+    // SAFETY: `level` is at most the level of the processor. The assertion excludes `Level::None` and keys of other
+    // sizes than 4 and 8 bytes.
     unsafe { sort_at((level(), quicksort::steps(keys.len())), order, keys) }
 }
 
-/// The most keys of a segment that [`sort_short`] sorts: none where the processor has no vectors for keys of this type.
+/// The greatest number of keys of a segment that [`sort_short`] sorts; 0 if the processor has no vectors for keys of
+/// this type.
 pub(super) fn short<K: Key>() -> usize {
     short_at::<K>(level())
 }
 
-/// The same for the instructions of `level`.
+/// [`short`] for the instructions of `level`.
 fn short_at<K: Key>(level: Level) -> usize {
     short::MOST_ROWS * lanes::<K>(level)
 }
 
-/// The keys of a vector of `level`: none if it has no vectors for keys of this type.
+/// The number of keys of a vector of `level`; 0 if there are no vectors for keys of this type.
 fn lanes<K: Key>(level: Level) -> usize {
     match (size_of::<K>(), level) {
         (4, Level::Avx512) => U32x16::LANES,
@@ -155,45 +157,48 @@ fn lanes<K: Key>(level: Level) -> usize {
     }
 }
 
-/// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys, and leaves others as they
-/// are. The first of `offsets` is where `keys` begin. Returns whether there are no other segments.
+/// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys. Longer segments stay
+/// unchanged. `offsets[0]` is the offset of the first key. Returns whether there are no longer segments.
 pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) -> bool {
     assert!(
         offsets.is_sorted()
             && offsets.last().zip(offsets.first()).is_some_and(|(end, begin)| end - begin == keys.len())
     );
-    // SAFETY: the processor has these instructions.
+    // SAFETY: `level` is at most the level of the processor, and `has_vectors` excludes `Level::None` and other key
+    // sizes than 4 and 8 bytes. By the assertion, the offsets do not descend, and `keys.len()` is the last offset less
+    // the first.
     has_vectors::<K>() && unsafe { sort_short_at(level(), keys, offsets) }
 }
 
-/// Does what [`sort_short`] does, by the instructions of `level`.
+/// [`sort_short`] by the instructions of `level`.
 ///
 /// # Safety
-/// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the
-/// first and the last.
+/// The processor has the instructions of `level`, which has vectors for `K`. The offsets do not descend, and
+/// `keys.len()` is the last offset less the first.
 unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) -> bool {
     let words = keys.as_mut_ptr();
-    // SAFETY: the caller's promise. Keys have the size of these words.
+    // SAFETY: the processor has the instructions, and `K` has 4 or 8 bytes: the size of the words that the macro
+    // chooses for it. So `words` points to `keys.len()` words, and `keys.len()` is the last offset less the first.
     unsafe {
         with_instructions!(level, K, set => set.sort_short(words.cast(), offsets, coding::<K, _>(level, SortOrder::Ascending)))
     }
 }
 
-/// The most keys of a problem that [`merge_short`] merges: none where the processor has no vectors for keys of this
-/// type.
+/// The greatest number of keys of a problem that [`merge_short`] merges; 0 if the processor has no vectors for keys of
+/// this type.
 pub(super) fn most_merged<K: Key>() -> usize {
     most_merged_at::<K>(level())
 }
 
-/// The same for the instructions of `level`.
+/// [`most_merged`] for the instructions of `level`.
 fn most_merged_at<K: Key>(level: Level) -> usize {
     merge::MOST_ROWS * lanes::<K>(level)
 }
 
 /// Merges the problems with the numbers `problems` that have up to [`most_merged`] keys, from `a` and `b` to `out`,
-/// where one problem follows the other. `offsets` gives where a problem begins in `a` and in `b`, which is where the
-/// one before ends. The keys of other problems in `out` may be any afterwards. Returns whether there are no other
-/// problems.
+/// where problems are adjacent. `offsets` gives the beginning of a problem in `a` and in `b`, which is the end of the
+/// problem before it. The keys of longer problems in `out` are unspecified afterwards. Returns whether there are no
+/// longer problems.
 pub(super) fn merge_short<K: Key>(
     a: &[K],
     b: &[K],
@@ -201,14 +206,15 @@ pub(super) fn merge_short<K: Key>(
     problems: Range<usize>,
     offsets: impl Fn(usize) -> [usize; 2],
 ) -> bool {
-    // SAFETY: the processor has these instructions.
+    // SAFETY: `level` is at most the level of the processor, and `has_vectors` excludes `Level::None` and other key
+    // sizes than 4 and 8 bytes.
     has_vectors::<K>() && unsafe { merge_short_at(level(), a, b, out, problems, offsets) }
 }
 
-/// Does what [`merge_short`] does, by the instructions of `level`.
+/// [`merge_short`] by the instructions of `level`.
 ///
 /// # Safety
-/// The processor has these instructions.
+/// The processor has the instructions of `level`, which has vectors for `K`.
 unsafe fn merge_short_at<K: Key>(
     level: Level,
     a: &[K],
@@ -217,7 +223,7 @@ unsafe fn merge_short_at<K: Key>(
     numbers: Range<usize>,
     offsets: impl Fn(usize) -> [usize; 2],
 ) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instructions of `level`, the only condition of the macro's `new`.
     unsafe {
         with_instructions!(level, K, set => {
             let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
@@ -226,7 +232,7 @@ unsafe fn merge_short_at<K: Key>(
     }
 }
 
-/// How keys of type `K` become words whose order the instructions of `level` know. `W` has the size of `K`.
+/// The encoding of keys of type `K` as words that the instructions of `level` compare. `W` has the size of `K`.
 fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
     // Instructions of AVX2 compare 8 bytes as signed numbers only.
     let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
@@ -234,41 +240,42 @@ fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
     let flip = if is_signed { !(all >> 1) } else { K::Bits::zeroed() };
     let flip = if order == SortOrder::Descending { flip ^ all } else { flip };
     let encoded = |bits: K::Bits| bytemuck::cast::<_, K>(bits).to_ordered() ^ flip;
-    // Keys of one sign differ from their words in the same bits; whether the most significant one is among these is the
-    // same for both signs.
+    // All keys of one sign are encoded by flipping the same bits. Either both signs flip the most significant bit, or
+    // neither does.
     let encode: [K::Bits; 2] = [encoded(K::Bits::zeroed()), encoded(all) ^ all];
     let swaps_signs = encode[0] > all >> 1;
     let decode = if swaps_signs { [encode[1], encode[0]] } else { encode };
     Coding { encode: encode.map(bytemuck::cast), decode: decode.map(bytemuck::cast) }
 }
 
-/// Does what [`sort`] does, by the instructions of `level`, dividing keys up to `steps` times.
+/// [`sort`] by the instructions of `level`, dividing keys up to `steps` times.
 ///
 /// # Safety
-/// The processor has these instructions.
+/// The processor has the instructions of `level`, which has vectors for `K`.
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instructions of `level`, the only condition of the macro's `new`.
     unsafe {
         with_instructions!(level, K, set => set.sort(cast_slice_mut(keys), steps, coding::<K, _>(level, order)));
     }
 }
 
-/// Sorts keys of a type for which [`has_vectors`] is true on `threads` threads of the pool of the calling thread.
+/// Sorts keys of a type with [`has_vectors`] on `threads` threads of the calling thread's pool.
 pub(super) fn sort_on<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) {
     if threads == 1 {
         return sort(order, keys);
     }
     assert!(has_vectors::<K>());
-    // SAFETY: the processor has these instructions.
+    // SAFETY: `level` is at most the level of the processor. The assertion excludes `Level::None` and keys of other
+    // sizes than 4 and 8 bytes.
     unsafe { sort_on_at(level(), order, keys, threads) }
 }
 
-/// Does what [`sort_on`] does, by the instructions of `level`.
+/// [`sort_on`] by the instructions of `level`.
 ///
 /// # Safety
-/// The processor has these instructions.
+/// The processor has the instructions of `level`, which has vectors for `K`.
 unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], threads: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instructions of `level`, the only condition of the macro's `new`.
     unsafe {
         with_instructions!(level, K, set => {
             parallel::sort(cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set)
@@ -284,7 +291,7 @@ mod tests {
     use rand::seq::SliceRandom;
     use rand::{Rng, SeedableRng};
 
-    /// The levels that this processor has, but for none.
+    /// The levels of this processor above `Level::None`.
     fn levels() -> impl Iterator<Item = Level> {
         [Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= of_processor())
     }
@@ -295,12 +302,12 @@ mod tests {
         for level in levels() {
             for steps in [quicksort::steps(keys.len()), 1] {
                 let mut sorted = keys.to_vec();
-                // SAFETY: the processor has these instructions.
+                // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
                 unsafe { sort_at((level, steps), SortOrder::Ascending, &mut sorted) };
                 let same = sorted.iter().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
                 assert!(same, "{what}, {level:?}, {} of {}", keys.len(), K::NAME);
                 sorted.copy_from_slice(keys);
-                // SAFETY: as above.
+                // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
                 unsafe { sort_at((level, steps), SortOrder::Descending, &mut sorted) };
                 let same = sorted.iter().rev().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
                 assert!(same, "{what}, descending, {level:?}, {} of {}", keys.len(), K::NAME);
@@ -312,7 +319,7 @@ mod tests {
         if levels().next().is_none() {
             return;
         }
-        // All that networks sort with AVX2, and of AVX-512 those around whole rows of the second half.
+        // All lengths that networks sort with AVX2, and for AVX-512 the lengths around whole rows of the second half.
         let lengths = (0..130).chain([145, 161, 193, 240, 255, 256, 257, 272, 273, 289, 321, 385, 500, 511, 512, 513]);
         let lengths = lengths.chain([1000, 4095, 4096, 10_000, 70_000]);
         for len in lengths {
@@ -330,7 +337,7 @@ mod tests {
             check(&sorted, &format!("reversed, seed {seed}"));
             for bits in [K::Bits::zeroed(), !K::Bits::zeroed(), !K::Bits::zeroed() >> 1] {
                 check(&vec![K::from_ordered(bits); len], "all equal");
-                // The greatest word is what fills rows that are not full.
+                // The greatest word also fills rows that are not full.
                 let mut half = vec![K::from_ordered(bits); len];
                 half[len / 2..].copy_from_slice(&sorted[len / 2..]);
                 half.shuffle(random);
@@ -372,7 +379,8 @@ mod tests {
             for level in levels() {
                 let most = short_at::<K>(level);
                 let (mut sorted, mut expected) = (keys.clone(), keys.clone());
-                // SAFETY: the processor has these instructions, and the offsets are those of the keys.
+                // SAFETY: `levels` returns only levels of this processor, `K` has 4 or 8 bytes, and the offsets are the
+                // bounds of the keys' segments.
                 let are_all = unsafe { sort_short_at(level, &mut sorted, &offsets) };
                 assert_eq!(are_all, lengths.iter().all(|&len| len <= most));
                 for ends in offsets.windows(2).filter(|ends| ends[1] - ends[0] <= most) {
@@ -385,7 +393,7 @@ mod tests {
     }
 
     fn check_on_threads<K: Key>(random: &mut StdRng, seed: u64) {
-        // Parts of two threads are divided twice or more.
+        // Long enough that the parts of two threads are divided at least twice.
         let len = random.random_range(400_000..500_000);
         let any = |random: &mut StdRng| {
             K::from_ordered(bytemuck::pod_read_unaligned(&random.random::<[u8; 16]>()[..size_of::<K>()]))
@@ -405,7 +413,7 @@ mod tests {
                 levels().flat_map(|level| [(level, 2, SortOrder::Ascending), (level, 5, SortOrder::Descending)])
             {
                 let mut sorted = keys.clone();
-                // SAFETY: the processor has these instructions.
+                // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
                 unsafe { sort_on_at(level, order, &mut sorted, threads) };
                 if order == SortOrder::Descending {
                     sorted.reverse();
@@ -437,8 +445,8 @@ mod tests {
         check_short::<f64>(&mut random, seed);
     }
 
-    /// Merges problems of which each has so many keys of both inputs, and compares each with the standard library, but
-    /// for those that are not sorted, and those that are too long.
+    /// Merges problems, each with the given numbers of keys in `a` and `b`, and compares each with the standard
+    /// library. Problems that are not sorted or too long are not compared.
     fn check_merges<K: Key>(
         level: Level,
         lengths: &[[usize; 2]],
@@ -462,7 +470,7 @@ mod tests {
         let untouched = draw();
         let mut out = vec![untouched; a.len() + b.len() + 2 * MARGIN];
         let end = out.len() - MARGIN;
-        // SAFETY: the processor has these instructions.
+        // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
         let are_all =
             unsafe { merge_short_at(level, a, b, &mut out[MARGIN..end], 0..lengths.len(), |number| offsets[number]) };
         let most = most_merged_at::<K>(level);
@@ -481,7 +489,7 @@ mod tests {
         assert!(is_margin(&out[..MARGIN]) && is_margin(&out[end..]), "{lengths:?} of {}, {level:?}", K::NAME);
     }
 
-    /// Merges problems of all lengths at which something else is done, one by one and together.
+    /// Merges problems of all lengths at which the code takes another branch, one by one and together.
     fn check_all_merges<K: Key>(special: &[K], random: &mut StdRng, seed: u64) {
         let mut source = random.clone();
         let mut draw = || match source.random_range(0..2 * special.len()) {
@@ -532,7 +540,7 @@ mod tests {
         let merged = |level, lengths: [usize; 3], ends: [usize; 2]| {
             let (a, b, mut out) = (vec![0u32; lengths[0]], vec![0; lengths[1]], vec![0; lengths[2]]);
             let offsets = |number| if number == 0 { [0; 2] } else { ends };
-            // SAFETY: the processor has these instructions.
+            // SAFETY: `levels` returns only levels of this processor, and the keys have 4 or 8 bytes.
             std::panic::catch_unwind(move || unsafe { merge_short_at(level, &a, &b, &mut out, 0..1, offsets) })
         };
         for level in levels() {
@@ -557,19 +565,21 @@ mod tests {
         }
     }
 
-    /// Compares each verb with what it says.
+    /// Compares each operation of [`Lanes`] with its documentation.
     fn check_verbs<L: Lanes<Word: std::fmt::Debug>>(word: impl Fn(u64) -> L::Word, random: &mut StdRng) {
         let n = L::LANES;
         let mut draw = || -> Vec<L::Word> { (0..n).map(|_| word(random.random_range(0..1 << 34) << 30)).collect() };
         let (a, b) = (draw(), draw());
         let words = |row: L| {
             let mut words = vec![word(0); n];
-            // SAFETY: there are as many words as lanes; the caller has looked for the instructions.
+            // SAFETY: the caller has checked that the processor has the instruction set, and `words` has `n = LANES`
+            // words.
             unsafe { row.store(words.as_mut_ptr()) };
             words
         };
         let lanes = |of: &dyn Fn(usize) -> L::Word| (0..n).map(of).collect::<Vec<_>>();
-        // SAFETY: as above.
+        // SAFETY: the caller has checked that the processor has the instruction set. `a`, `b` and every buffer below
+        // have all words that the operation accesses.
         unsafe {
             let (x, y) = (L::load(a.as_ptr()), L::load(b.as_ptr()));
             assert_eq!(words(x), a);

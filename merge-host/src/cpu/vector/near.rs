@@ -1,31 +1,33 @@
-//! Quicksort of words that fit a core's own caches, between two arrays: there it is faster than in place, where each
-//! step has to wait to know on which side there is room.
+//! Quicksort between two arrays, for words that fit a core's own caches. It is faster than a quicksort in place, where
+//! each step waits to know which side has room.
 //!
 //! ```text
 //!   one array     │ 3 7 1 9 8 2 5 6 │   pivot 5
-//!   … the same    │ 3 1 2 │                 what is less stays, moved to the front
-//!   … the other           │ 6 5 8 9 7 │     all else, from the end on: where it belongs
+//!   one array     │ 3 7 1 9 8 2 5 6 │   pivot 5
+//!   … the same    │ 3 1 2 │                 lesser words stay, moved to the front
+//!   … the other           │ 6 5 8 9 7 │     other words, from the end on: in their final range
 //! ```
 //!
-//! So each step reads once and writes once, and no keys have to make room for others. Few keys are sorted by networks,
-//! to the array where they are to be in the end.
+//! Each step reads and writes each word once, and no words have to make room for others. Networks sort short parts
+//! directly to the array of the result.
 
 use super::few;
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
 use super::quicksort::{Sampled, are_all, sample};
 
-/// Rows that are divided at a time.
+/// Rows per batch of a division.
 const BATCH: usize = 4;
 
-/// Rows between those that are written and those that are asked for.
+/// Prefetch distance, in rows before the next row to be written.
 const AHEAD: usize = 12;
 
-/// Sorts the `len` words of `run`, with `scratch` of the same length. Words are divided up to `steps` times, and what
-/// is left then is sorted in another way. Networks sort up to `ROWS` rows.
+/// Sorts the `len` words of `run`, with `scratch` of the same length. A part that remains after `steps` divisions is
+/// sorted by the standard library. Networks sort up to `ROWS` rows.
 ///
 /// # Safety
-/// The processor has the instruction set; `run` and `scratch` point to `len` words each, which do not overlap.
+/// The processor has the instruction set; `run` and `scratch` point to `len` words each and do not overlap. `scratch`
+/// need not have words if `len` is at most [`few::most`].
 #[inline(always)]
 pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     run: *mut L::Word,
@@ -39,12 +41,14 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     while let Some(Part { begin, end, in_scratch, steps }) = parts.next() {
         let len = end - begin;
         let (from, other) = (arrays[usize::from(in_scratch)], arrays[usize::from(!in_scratch)]);
-        // SAFETY: these are parts of both arrays.
+        // SAFETY: the processor has the instruction set. Both arrays have `begin..end`: parts are subranges of
+        // `0..len`, and `begin <= middle, rest <= end`. If `len` is at most `few::most`, the only part is in `run`, and
+        // `scratch` is not accessed.
         unsafe {
             if len <= few::most::<L, ROWS>() {
                 few::sort::<L, ROWS>(from.add(begin), to.add(begin), len);
             } else if steps == 0 {
-                // Pivots have been bad again and again.
+                // Pivots have divided badly too often.
                 std::ptr::copy(from.add(begin), to.add(begin), len);
                 std::slice::from_raw_parts_mut(to.add(begin), len).sort_unstable();
             } else {
@@ -60,7 +64,8 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
                     let less = Part { begin, end: middle, in_scratch, steps };
                     parts.add(less, Part { begin: middle, end, in_scratch: !in_scratch, steps });
                 } else {
-                    // The pivot is the least word: those equal to it are in order. All are in the other array now.
+                    // The pivot is the least word, so all words are in the other array now. Words equal to the pivot
+                    // are in order.
                     let rest =
                         if pivot == L::Word::MAX { end } else { divide::<L>(other, from, begin, end, pivot.next()) };
                     std::slice::from_raw_parts_mut(to.add(begin), rest - begin).fill(pivot);
@@ -72,20 +77,23 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     }
 }
 
-/// Moves the words of `from` in `begin..end` that are less than `pivot` to the front of these, and the others to the
-/// end of the same part of `other`. Gives where the latter begin.
+/// Moves the words of `from[begin..end]` that are less than `pivot` to the front of the range, and the others to the
+/// end of `other[begin..end]`. Returns the index that separates them.
 ///
 /// # Safety
-/// The processor has the instruction set; both arrays have words in `begin..end`, and do not overlap.
+/// The processor has the instruction set; both arrays have words in `begin..end` and do not overlap.
 #[inline(always)]
 unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize, end: usize, pivot: L::Word) -> usize {
     let mut at = begin;
-    // SAFETY: the caller's promise. Words are read before others are written there: as many are written below as have
-    // been read, and before `above` there is room for all that are left.
+    // SAFETY: the processor has the instruction set. Reads end at `end`. A row is added after it has been read, so if
+    // `k` words were added before, `begin + k + LANES <= end`. `less` words were less than the pivot. `sides.below =
+    // begin + less`, so the row's store there ends at most at `begin + k + LANES`, which has been read. `sides.above =
+    // end - (k - less)`, so the row's store there begins at `end - k - LANES >= begin` or later. `add_first` stores
+    // `end - at` words, which are all that are left.
     unsafe {
         let mut sides = Sides::<L>::new([from, other], (begin, end), pivot);
         while end - at >= BATCH * L::LANES {
-            // What is written downwards is not asked for by the processor in time.
+            // The hardware prefetcher does not follow descending writes in time.
             prefetch_rows::<L, BATCH>(other.wrapping_add(sides.above).wrapping_sub(AHEAD * L::LANES));
             for row in load_rows::<L, BATCH>(from.add(at)) {
                 sides.add_row(row);

@@ -1,35 +1,35 @@
-//! Sorts of a few vectors, by networks: which words are compared does not depend on what they are.
+//! Sorting networks for a few vectors: the sequence of comparisons does not depend on the words.
 //!
 //! ```text
-//!   rows         sorted columns    merged, two by two, until all are one
+//!   rows         sorted columns    merged in pairs of runs until one is left
 //!   7 2 9 4      0 1 3 4           0 4 │ 1 6           0 3 6 8
 //!   0 8 3 6  ──► 2 2 5 6      ──►  1 5 │ 2 8      ──►  1 4 6 8      and then as rows
 //!   5 1 8 9      5 4 8 9           2 7 │ 4 9           2 4 7 9
 //!   2 4 5 …      7 8 9 …           2 8 │ …             2 5 8 …
 //! ```
 //!
-//! Most words are compared with those of other rows, in the same lane, which takes two instructions for all lanes:
-//! after "Vectorized and performance-portable Quicksort" (Wassenberg, Blacher, Giesen and Sanders, 2022).
+//! Most comparisons are between words of two rows in the same lane, which takes two instructions for all lanes. After
+//! "Vectorized and performance-portable Quicksort" (Wassenberg, Blacher, Giesen and Sanders, 2022).
 
 use super::lanes::Lanes;
 
-/// The most lanes of a vector.
+/// The greatest number of lanes of a vector.
 pub(super) const MOST_LANES: usize = 16;
 
-/// Calls `exchange` with the rows of each pair, one pair after the other.
+/// Calls `exchange` with each pair of rows, in sequence.
 macro_rules! exchange {
     ($rows:ident: $($i:literal $j:literal),*) => {
         {$(($rows[$i], $rows[$j]) = $rows[$i].exchange($rows[$j]);)*}
     };
 }
 
-/// Sorts the columns of `N` rows, up to 16, by Batcher's network of odd-even merges (1968).
+/// Sorts the columns of `N` rows, at most 16, by Batcher's odd-even merge network (1968).
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 unsafe fn sort_columns<L: Lanes, const N: usize>(rows: &mut [L; N]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set, the only condition of `exchange`.
     unsafe {
         match N {
             1 => (),
@@ -47,14 +47,14 @@ unsafe fn sort_columns<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// The bit of a lane's number that tells which one of two neighbouring runs of `2^level` columns it is in. They are
-/// such that columns become rows when the least bits are exchanged with those of a row's number.
+/// The bit of a lane's number that selects one of two neighbouring runs of `2^level` columns. The bits are chosen such
+/// that columns become rows when the least significant bits of lane and row number are exchanged.
 const fn lane_bit(rows: usize, lanes: usize, level: u32) -> usize {
     let (of_row, of_lane) = (rows.ilog2(), lanes.ilog2());
     1 << if of_row <= of_lane { (level + of_row) % of_lane } else { level }
 }
 
-/// All such bits of levels below `levels`.
+/// The union of [`lane_bit`] for all levels below `levels`.
 const fn lane_bits(rows: usize, lanes: usize, levels: u32) -> usize {
     let (mut bits, mut level) = (0, 0);
     while level < levels {
@@ -74,9 +74,9 @@ unsafe fn merge_columns<L: Lanes, const N: usize, const LEVEL: u32>(rows: &mut [
     if 1 << LEVEL >= L::LANES {
         return;
     }
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: the processor has the instruction set, the only condition of each operation in this block.
     unsafe {
-        // The first of one run meets the last of the other, and so on.
+        // The first word of one run meets the last word of the other, and so on inwards.
         let (mirrored, bit) = const { (lane_bits(N, L::LANES, LEVEL + 1), lane_bit(N, L::LANES, LEVEL)) };
         for i in 0..N.div_ceil(2) {
             let (a, b) = (rows[i], rows[N - 1 - i]);
@@ -96,25 +96,25 @@ unsafe fn merge_columns<L: Lanes, const N: usize, const LEVEL: u32>(rows: &mut [
     }
 }
 
-/// Puts lanes whose numbers differ by `bit` in order.
+/// Puts each pair of lanes `i` and `i ^ bit` in order.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 unsafe fn order_lanes<L: Lanes, const N: usize>(rows: &mut [L; N], bit: usize) {
     for row in rows {
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has the instruction set, the only condition of `ordered` and `flipped`.
         *row = unsafe { row.ordered(row.flipped(bit), bit) };
     }
 }
 
-/// Sorts each column, of up to 16 rows, if it is bitonic.
+/// Sorts each column of up to 16 rows that is bitonic.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 unsafe fn order_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set, the only condition of `order_rows_by`.
     unsafe {
         order_rows_by::<L, N, 8>(rows);
         order_rows_by::<L, N, 4>(rows);
@@ -123,7 +123,7 @@ unsafe fn order_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// Puts rows whose numbers differ by bit `D` in order, if there are such.
+/// Puts each pair of rows `i` and `i + D` in order, where `i` lacks bit `D`. Does nothing if `N <= D`.
 ///
 /// # Safety
 /// The processor has the instruction set.
@@ -131,19 +131,19 @@ unsafe fn order_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
 unsafe fn order_rows_by<L: Lanes, const N: usize, const D: usize>(rows: &mut [L; N]) {
     for i in 0..N {
         if i & D == 0 && i + D < N {
-            // SAFETY: the caller's promise.
+            // SAFETY: the processor has the instruction set, the only condition of `exchange`.
             (rows[i], rows[i + D]) = unsafe { rows[i].exchange(rows[i + D]) };
         }
     }
 }
 
-/// Makes columns rows.
+/// Turns columns into rows.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 unsafe fn transpose<L: Lanes, const N: usize>(rows: &mut [L; N]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set, the only condition of `transpose_blocks`.
     unsafe {
         transpose_blocks::<L, N, 1>(rows);
         transpose_blocks::<L, N, 2>(rows);
@@ -151,7 +151,7 @@ unsafe fn transpose<L: Lanes, const N: usize>(rows: &mut [L; N]) {
         transpose_blocks::<L, N, 8>(rows);
     }
     if N > L::LANES {
-        // A column had several rows' words, which are in rows that are apart.
+        // A column fills several rows, which are not adjacent yet.
         let (from, of_column) = (*rows, N / L::LANES);
         for i in 0..N {
             rows[i % L::LANES * of_column + i / L::LANES] = from[i];
@@ -159,7 +159,8 @@ unsafe fn transpose<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// Swaps the blocks of `D` by `D` words beside the diagonal in each block of twice as many, if there are such.
+/// Swaps the off-diagonal blocks of `D` by `D` words in each block of `2 D` by `2 D`. Does nothing if the rows have no
+/// such blocks.
 ///
 /// # Safety
 /// The processor has the instruction set.
@@ -171,7 +172,7 @@ unsafe fn transpose_blocks<L: Lanes, const N: usize, const D: usize>(rows: &mut 
     for i in 0..N {
         if i & D == 0 {
             let (a, b) = (rows[i], rows[i + D]);
-            // SAFETY: the caller's promise.
+            // SAFETY: the processor has the instruction set, the only condition of `blended` and `flipped`.
             unsafe {
                 rows[i] = a.blended(b.flipped(D), D);
                 rows[i + D] = a.flipped(D).blended(b, D);
@@ -180,14 +181,14 @@ unsafe fn transpose_blocks<L: Lanes, const N: usize, const D: usize>(rows: &mut 
     }
 }
 
-/// Sorts all words of `N` rows, up to 16.
+/// Sorts all words of `N` rows, at most 16.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 pub(super) unsafe fn sort_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     const { assert!(L::LANES <= MOST_LANES && N.is_power_of_two() && N <= 16) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set, the only condition of the functions called.
     unsafe {
         sort_columns(rows);
         merge_columns::<L, N, 0>(rows);
@@ -198,29 +199,29 @@ pub(super) unsafe fn sort_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// Lanes that [`sort_first_lanes`] sorts.
+/// The number of lanes that [`sort_first_lanes`] sorts.
 pub(super) const FIRST_LANES: usize = 4;
 
-/// Sorts the words of a row that has none behind its [`FIRST_LANES`] that are less than these.
+/// Sorts the words of a row. No word behind the first [`FIRST_LANES`] words is less than one in front.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 pub(super) unsafe fn sort_first_lanes<L: Lanes>(row: &mut [L; 1]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set, the only condition of `merge_columns`.
     unsafe {
         merge_columns::<L, 1, 0>(row);
         merge_columns::<L, 1, 1>(row);
     }
 }
 
-/// Sorts all words of `N` rows, up to 16, if they are bitonic, one row after the other.
+/// Sorts all words of `N` rows, at most 16, if the sequence of the rows is bitonic.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
 pub(super) unsafe fn merge_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instruction set, the only condition of `order_rows` and `order_lanes`.
     unsafe {
         order_rows(rows);
         if L::LANES > 8 {

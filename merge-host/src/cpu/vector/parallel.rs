@@ -3,11 +3,11 @@
 //! ```text
 //!   part       │ piece 0       │ piece 1       │      each thread divides pieces by the part's pivot
 //!              │ less  │ other │ less  │ other │
-//!              │ less  │ less  │ other │ other │      what is on the wrong side changes places
+//!               │ less  │ less  │ other │ other │      words on the wrong side change places
 //! ```
 //!
-//! Parts are divided so until they are a fraction of a thread's share, and then sorted by one thread each. Where there
-//! is no memory for the lists of parts and pieces, one thread sorts.
+//! Parts are divided like this until they are a fraction of a thread's share of all words. Then one thread sorts each.
+//! If there is no memory for the lists of parts and pieces, one thread sorts all words.
 
 use super::coding::Coding;
 use super::instructions::Instructions;
@@ -16,16 +16,16 @@ use super::quicksort::steps;
 use crate::cpu::memory::{collected, push};
 use crate::{Error, parallel};
 
-/// Words of a piece, at least: many times as many as a division holds in registers.
+/// Least number of words of a piece: far more than a division holds in registers.
 const PIECE: usize = 1 << 15;
 
-/// A part is sorted by one thread when it is not longer than the thread's share of all words divided by this.
+/// One thread sorts a part of at most this fraction of its share of all words.
 const PARTS_PER_THREAD: usize = 4;
 
-/// Sampled words whose median is a pivot.
+/// Number of words to sample for a pivot, which is their median.
 const SAMPLE: usize = 255;
 
-/// Words that are swapped at a time.
+/// Number of words that one task swaps.
 const BLOCK: usize = 1 << 14;
 
 /// Sorts `words` on `threads` threads of the pool of the calling thread.
@@ -40,12 +40,12 @@ pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, 
     }
 }
 
-/// The parts that `words` are divided into, the longest first. Encodes the words by the flips in `encode`, which then
-/// are none.
+/// Divides `words` into parts, and returns them in descending order of length. The first division encodes the words by
+/// the flips in `encode`, and sets these to 0.
 ///
 /// # Errors
-/// [`Error::OutOfHostMemory`] if there is no memory for lists of parts. The words are there then, in any order, and all
-/// of them encoded or none.
+/// [`Error::OutOfHostMemory`] if there is no memory for lists of parts. `words` then has all words, in any order, and
+/// either all words are encoded or none.
 fn divided<'a, W: Word>(
     words: &'a mut [W],
     threads: usize,
@@ -55,8 +55,8 @@ fn divided<'a, W: Word>(
     let none = [W::ZERO; 2];
     let most = (words.len() / (threads * PARTS_PER_THREAD)).max(2 * PIECE);
     let (mut parts, mut last) = (collected([words])?, vec![]);
-    // Twice as many levels as with the best pivots. Keys that are made for bad ones are left to the threads' own sorts,
-    // which are safe from them.
+    // Twice the number of levels that the best pivots would need. Parts of keys made for bad pivots are left to
+    // `Instructions::sort`, which limits its own divisions.
     let levels = 2 * (threads * PARTS_PER_THREAD).ilog2();
     for _ in 0..levels {
         let mut long = vec![];
@@ -73,9 +73,9 @@ fn divided<'a, W: Word>(
         let (mut least, mut next_pivots) = (vec![], vec![]);
         for ([less, others], pivot) in divided.into_iter().zip(pivots) {
             match (less.is_empty(), pivot == W::MAX) {
-                // All are the pivot.
+                // All words equal the pivot.
                 (true, true) => push(&mut last, others)?,
-                // Those that are can be told from the others.
+                // The pivot is the least word: a second division separates the words that equal it.
                 (true, false) => {
                     push(&mut least, others)?;
                     push(&mut next_pivots, pivot.next())?;
@@ -98,9 +98,9 @@ fn divided<'a, W: Word>(
     Ok(last)
 }
 
-/// The median of a sample of `part`, as those flips encode it.
+/// The median of a sample of `part`, encoded by the flips `encode`.
 fn pivot<W: Word>(part: &[W], encode: [W; 2], set: &impl Instructions<Word = W>) -> W {
-    // There may be one more than so many, or twice as many less one.
+    // Steps round down, so the sample may have more than `SAMPLE` words, but at most `2 * SAMPLE - 1`.
     let mut sample = [W::ZERO; 2 * SAMPLE];
     let sampled = part.iter().step_by((part.len() / SAMPLE).max(1)).zip(&mut sample);
     let count = sampled.map(|(word, to)| *to = *word).count();
@@ -109,8 +109,8 @@ fn pivot<W: Word>(part: &[W], encode: [W; 2], set: &impl Instructions<Word = W>)
     sample[count / 2]
 }
 
-/// Divides each of `parts` by its pivot: what is less, and all else. Encodes them by the flips in `encode`, which then
-/// are none.
+/// Divides each of `parts` by its pivot into lesser words and all others. Encodes the words by the flips in `encode`,
+/// and sets these to 0.
 fn divide_all<'a, W: Word>(
     mut parts: Vec<&'a mut [W]>,
     pivots: &[W],
@@ -120,7 +120,7 @@ fn divide_all<'a, W: Word>(
 ) -> Result<Vec<[&'a mut [W]; 2]>, Error> {
     let pieces = parts.iter_mut().zip(pivots).flat_map(|(part, &pivot)| {
         let len = part.len().div_ceil(threads).max(PIECE);
-        // The last piece has what is left, so that none is shorter than the others.
+        // The last piece also takes the remainder, so that no piece is shorter than the others.
         let (all, last) = part.split_at_mut((part.len() / len).saturating_sub(1) * len);
         all.chunks_mut(len).chain([last]).map(move |piece| (piece, pivot))
     });
@@ -150,9 +150,9 @@ fn divide_all<'a, W: Word>(
     Ok(halves)
 }
 
-/// Adds to `pairs` what is in the first part and belongs into the second one, and as many words of the second one that
-/// belong into the first. `pieces` of both together have so many words that belong into the first part, which are in
-/// front, and so many in all.
+/// Adds to `pairs` the words to swap: words of the first part that belong in the second, and an equal number of words
+/// of the second part that belong in the first. `pieces` covers both parts. Each piece has the number of its words that
+/// belong in the first part, which are in front, and its length.
 fn misplaced<'a, W>(
     first: &'a mut [W],
     second: &'a mut [W],
@@ -179,7 +179,7 @@ fn misplaced<'a, W>(
     Ok(())
 }
 
-/// The parts of `words` in those ranges that are not empty, which ascend.
+/// The non-empty parts of `words` in `ranges`, which ascend.
 fn cut<W>(words: &mut [W], ranges: impl Iterator<Item = std::ops::Range<usize>>) -> Result<Vec<&mut [W]>, Error> {
     let (mut rest, mut at, mut parts) = (words, 0, vec![]);
     for range in ranges.filter(|range| !range.is_empty()) {

@@ -1,15 +1,15 @@
-//! What both quicksorts share: the parts that wait to be sorted, and how words go to both sides of a division.
+//! The parts of both quicksorts: a stack of unsorted parts, and the two sides of a division.
 
 use super::lanes::Lanes;
 
-/// Words that are to be sorted.
+/// A range of words to sort.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub begin: usize,
     pub end: usize,
-    /// Whether they are in the scratch memory.
+    /// Whether the words are in the scratch memory.
     pub in_scratch: bool,
-    /// How often they may be divided.
+    /// The number of divisions that are left.
     pub steps: u32,
 }
 
@@ -19,28 +19,28 @@ impl Part {
     }
 }
 
-/// Parts that wait. The shorter one of two is sorted first, so that each one that waits is at most half as long as that
-/// before it.
+/// A stack of parts. The shorter of two parts is sorted first, so each part is at most half as long as the part below
+/// it, and the stack has at most `usize::BITS + 1` parts.
 pub(super) struct Parts {
     parts: [Part; usize::BITS as usize + 1],
     count: usize,
 }
 
 impl Parts {
-    /// One part.
+    /// A stack of one part.
     #[inline(always)]
     pub fn of(part: Part) -> Self {
         Self { parts: [part; usize::BITS as usize + 1], count: 1 }
     }
 
-    /// Takes the next one.
+    /// Takes the next part.
     #[inline(always)]
     pub fn next(&mut self) -> Option<Part> {
         self.count = self.count.checked_sub(1)?;
         Some(self.parts[self.count])
     }
 
-    /// Adds those that one has been divided into.
+    /// Adds the two parts of a division.
     #[inline(always)]
     pub fn add(&mut self, a: Part, b: Part) {
         let (shorter, longer) = if a.len() < b.len() { (a, b) } else { (b, a) };
@@ -50,12 +50,12 @@ impl Parts {
     }
 }
 
-/// The two sides of a division, each in its array, or both in the same one.
+/// The two sides of a division, each in its own array, or both in the same array.
 pub(super) struct Sides<L: Lanes> {
     arrays: [*mut L::Word; 2],
-    /// Where in the first array the next word goes that is less than the pivot.
+    /// The index in the first array of the next word that is less than the pivot.
     pub below: usize,
-    /// Before which word of the second one the next one of the others goes.
+    /// The index in the second array of the last other word: the next one precedes it.
     pub above: usize,
     pivots: L,
 }
@@ -65,18 +65,20 @@ impl<L: Lanes> Sides<L> {
     /// The processor has the instruction set.
     #[inline(always)]
     pub unsafe fn new(arrays: [*mut L::Word; 2], (below, above): (usize, usize), pivot: L::Word) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has the instruction set, the only condition of `splat`.
         Self { arrays, below, above, pivots: unsafe { L::splat(pivot) } }
     }
 
     /// Adds the words of a row.
     ///
     /// # Safety
-    /// The processor has the instruction set. On both sides there is room for a row.
+    /// The processor has the instruction set. `LANES` words may be written from `below` on in the first array, and
+    /// before `above` in the second.
     #[inline(always)]
     pub unsafe fn add_row(&mut self, row: L) {
         let [low, high] = self.arrays;
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has the instruction set, and each array has room for the `LANES` words that `divide`
+        // may write.
         let less = unsafe { row.divide(self.pivots, low.add(self.below), high.add(self.above)) };
         self.below += less;
         self.above -= L::LANES - less;
@@ -85,11 +87,13 @@ impl<L: Lanes> Sides<L> {
     /// Adds the first `count` words of a row.
     ///
     /// # Safety
-    /// The processor has the instruction set. On both sides there is room for so many words.
+    /// The processor has the instruction set. `count <= LANES` words may be written from `below` on in the first array,
+    /// and before `above` in the second.
     #[inline(always)]
     pub unsafe fn add_first(&mut self, row: L, count: usize) {
         let [low, high] = self.arrays;
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has the instruction set, and each array has room for the `count` words that
+        // `divide_first` may write.
         let less = unsafe { row.divide_first(count, self.pivots, low.add(self.below), high.add(self.above)) };
         self.below += less;
         self.above -= count - less;

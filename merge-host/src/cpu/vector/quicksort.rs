@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   │ 3 7 1 9 8 2 5 6 │   pivot 5
-//!   │     1 9 8 2     │   the outer ones are held in registers, so that there is room on both sides
-//!   │ 1       8 2   9 │   a few more at a time, from the side with less room: what is less to the left, all else to the right
+//!   │     1 9 8 2     │   the outer words are held in registers, so that there is room on both sides
+//!   │ 1       8 2   9 │   a few at a time, from the side with less room: lesser words to the left, others to the right
 //!   │ 1 2           … │
-//!   │ 3 1 2 │ 5 6 8 9 7 │   and in the end those that were held
+//!   │ 3 1 2 │ 5 6 8 9 7 │   the held words come last
 //! ```
 //!
-//! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks. Where there is no
-//! memory for the second array, the standard library sorts what would fit.
+//! [`near`] sorts parts that fit a core's own caches, between two arrays, and networks sort few keys. If there is no
+//! memory for the second array, the standard library sorts the parts that would fit.
 
 use super::coding::{Coding, code_all, splat};
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
@@ -18,38 +18,39 @@ use super::{few, near};
 use crate::allocation;
 use std::hint::select_unpredictable;
 
-/// Sampled words whose median is the pivot, of many words and of some. Of fewer it is that of three.
+/// Number of words to sample for a pivot, which is their median: of `MANY` words or more, and of `SOME` or more. For
+/// fewer words the pivot is the median of three.
 const SAMPLES: (usize, usize) = (32, 8);
 
-/// From so many words on, more than three are sampled, and from so many on, many.
+/// Least lengths for the smaller and for the larger of [`SAMPLES`].
 const SOME: usize = 1 << 9;
 const MANY: usize = 1 << 12;
 
-/// Words that are compared before it is decided whether more are.
+/// Words that [`are_all`] compares before it branches.
 const COMPARED: usize = 1 << 7;
 
-/// Rows that are divided at a time.
+/// Rows per batch of a division.
 const BATCH: usize = 8;
 
-/// Rows of what is divided, at least.
+/// Least number of rows that [`divide`] divides: two batches are held in registers.
 pub(super) const LEAST_DIVIDED: usize = 2 * BATCH;
 
-/// How many times so many are between those that are read and those that are asked for.
+/// Prefetch distance, in batches.
 const AHEAD: usize = 2;
 
-/// Bytes of words that fit a core's own caches, with as much scratch memory.
+/// Bytes of words that fit a core's own caches together with scratch memory of the same size.
 const NEAR_BYTES: usize = 1 << 16;
 
-/// How often words are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
+/// The greatest number of divisions before a part is sorted in another way: twice the number that the best pivots need.
 pub(super) fn steps(len: usize) -> u32 {
     2 * len.max(1).ilog2()
 }
 
-/// Sorts `len` words as `coding` encodes them, and decodes them. They are divided up to `steps` times, and what is left
-/// then is sorted in another way. Networks sort up to `ROWS` rows.
+/// Sorts `len` words in the order of their encoding by `coding`, and decodes them. A part that remains after `steps`
+/// divisions is sorted by the standard library. Networks sort up to `ROWS` rows.
 ///
-/// Words of more memory than a core's caches are encoded while they are divided for the first time, and decoded while
-/// they are there.
+/// Words that do not fit a core's caches are encoded during the first division, and each part is decoded while it is in
+/// the cache.
 ///
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words.
@@ -62,7 +63,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
 ) {
     const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
-    // Networks need none.
+    // Networks need no scratch memory.
     let scratch_len = if len <= few::most::<L, ROWS>() { 0 } else { len.min(near_len) };
     let mut scratch: Vec<L::Word> = Vec::new();
     let has_scratch = allocation::handled(|| scratch.try_reserve_exact(scratch_len)).is_ok();
@@ -71,20 +72,23 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     let mut random = len as u64 ^ 0x9e37_79b9_7f4a_7c15;
     let mut encode = coding.encode;
     if len <= near_len || steps == 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has the instruction set, and `words` points to `len` words.
         unsafe { code_all::<L>(words, len, encode) };
         encode = [L::Word::ZERO; 2];
     }
     while let Some(Part { begin, end, in_scratch, steps }) = parts.next() {
         let len = end - begin;
-        // SAFETY: these are parts of the words.
+        // SAFETY: the processor has the instruction set. Parts are subranges of `0..len`: `less` and `rest` are between
+        // `begin` and `end`. A part for `near` has at most `near_len` words, and so has `scratch`, unless all words are
+        // at most `few::most`, which need none. `divide` gets more than `near_len` words, which are more than
+        // `LEAST_DIVIDED` rows.
         unsafe {
             let words = words.add(begin);
             let mut sorted = len;
             if len <= near_len && has_scratch {
                 near::sort::<L, ROWS>(words, scratch, len, steps, &mut random);
             } else if len <= near_len || steps == 0 {
-                // There is no memory, or pivots have been bad again and again.
+                // There is no memory, or pivots have divided badly too often.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
                 let Sampled { median, is_same } = sample::<L, ROWS>(words, len, &mut random, encode);
@@ -94,7 +98,8 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
                 }
                 let less = divide::<L>(words, len, median, encode);
                 encode = [L::Word::ZERO; 2];
-                // If none is less, those equal to the pivot are in order once they are in front.
+                // If no word is less than the pivot, a second division moves the words that equal it to the front,
+                // where they are in order.
                 sorted = match less {
                     0 if median == L::Word::MAX => len,
                     0 => divide::<L>(words, len, median.next(), encode),
@@ -109,18 +114,18 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     }
 }
 
-/// What a sample of words tells of them.
+/// The result of a sample.
 pub(super) struct Sampled<W> {
-    /// Its median, which is a good pivot.
+    /// The median of the sample: a good pivot.
     pub median: W,
     /// Whether all sampled words are the same.
     pub is_same: bool,
 }
 
-/// A sample of `len` words, of which there are more than a few, as those flips encode them.
+/// A sample of `len` words, encoded by the flips `encode`. There are more words than [`few::sort`] sorts.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` points to `len` words.
+/// The processor has the instruction set; `from` points to `len` words, at least one.
 #[inline(always)]
 pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
     from: *const L::Word,
@@ -129,14 +134,16 @@ pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
     encode: [L::Word; 2],
 ) -> Sampled<L::Word> {
     if len < SOME {
-        // SAFETY: the caller's promise.
+        // SAFETY: `len` is positive, so that `len / 4`, `len / 2` and `len / 4 * 3` are less than `len`; `from` has
+        // `len` words.
         let [a, b, c] = unsafe { [*from.add(len / 4), *from.add(len / 2), *from.add(len / 4 * 3)] };
         return Sampled { median: a.min(b).max(a.max(b).min(c)), is_same: a == b && b == c };
     }
     let mut sample = [L::Word::MAX; SAMPLES.0];
     let count = if len < MANY { SAMPLES.1 } else { SAMPLES.0 };
     let stride = len / count;
-    // SAFETY: the caller's promise; each place is within its stride.
+    // SAFETY: the processor has the instruction set. `within < stride`, so `i * stride + within < count * stride <=
+    // len`. `sample` has `SAMPLES.0 >= count` words, which `few::sort` takes: `sort` asserts that they fit `ROWS` rows.
     unsafe {
         for (i, sampled) in sample[..count].iter_mut().enumerate() {
             // xorshift (Marsaglia, 2003).
@@ -153,13 +160,13 @@ pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
     Sampled { median: sample[count / 2], is_same: sample[0] == sample[count - 1] }
 }
 
-/// Whether all of `len` words are the same as `word`.
+/// Whether all `len` words equal `word`.
 ///
 /// # Safety
 /// `from` points to `len` words.
 #[inline(always)]
 pub(super) unsafe fn are_all<W: Word>(from: *const W, len: usize, word: W) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` points to `len` words, and nothing writes to them during this function.
     let words = unsafe { std::slice::from_raw_parts(from, len) };
     for block in words.chunks(COMPARED) {
         // No branch for each word, so that the compiler uses vectors.
@@ -174,13 +181,14 @@ pub(super) unsafe fn are_all<W: Word>(from: *const W, len: usize, word: W) -> bo
     true
 }
 
-/// Encodes words by those flips, and moves those that are less than `pivot` to the front. Gives how many these are.
+/// Encodes words by the flips `encode`, and moves the words less than `pivot` to the front. Returns their number.
 ///
 /// # Safety
-/// The processor has the instruction set; `words` points to `len` words, `2 * BATCH` rows at least.
+/// The processor has the instruction set; `words` points to `len` words, at least `2 * BATCH` rows.
 #[inline(always)]
 pub(super) unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: [L::Word; 2]) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the conditions of `divide_encoded` and `splat` are the instruction set and `2 * BATCH` rows of words,
+    // which this function requires.
     unsafe {
         if encode == [L::Word::ZERO; 2] {
             divide_encoded::<L>(words, len, pivot, |row| row)
@@ -191,23 +199,26 @@ pub(super) unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L:
     }
 }
 
-/// Does what [`divide`] does, with rows as `encode` makes them.
+/// [`divide`], with `encode` applied to each row.
 ///
 /// # Safety
-/// As for `divide`.
+/// The processor has the instruction set; `words` points to `len` words, at least `2 * BATCH` rows.
 #[inline(always)]
 unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: impl Fn(L) -> L) -> usize {
     let batch = BATCH * L::LANES;
-    // What is not held and not read yet, and where words go next on both sides. There is room before `at` and after
-    // `end`, for two batches in all.
+    // The unread words are `at..end`. Words to write go from `sides.below` up to `at`, and from `sides.above` down to
+    // `end`. These two rooms have two batches together, because two batches are held in registers.
     let (mut at, mut end) = (batch, len - batch);
-    // SAFETY: the caller's promise. Of both sides, the one with less room gets that of what is read next, and so has
-    // enough for all of it.
+    // SAFETY: the processor has the instruction set. Reads are within `at..end`, and `len >= 2 * batch`. Before a read
+    // of `count <= batch` words both rooms have `2 * batch` words together. The side with less room gets `count` more,
+    // and the other side has at least `batch`. So each side has room for all `count` words, one row after the other.
+    // The last `end - at` words join both rooms. From then on each row is stored within `below..above`, which has at
+    // least the words that are still to be stored.
     unsafe {
         let mut sides = Sides::<L>::new([words; 2], (0, len), pivot);
         let held = [load_rows::<L, BATCH>(words), load_rows::<L, BATCH>(words.add(end))];
         while end - at >= batch {
-            // Which side is next cannot be predicted, by the processor neither.
+            // The hardware prefetcher cannot predict which side is read next.
             prefetch_rows::<L, BATCH>(words.wrapping_add(at + AHEAD * batch));
             prefetch_rows::<L, BATCH>(words.wrapping_add(end).wrapping_sub((AHEAD + 1) * batch));
             for row in load_rows::<L, BATCH>(words.add(next_from(&mut at, &mut end, &sides, batch))) {
@@ -217,7 +228,7 @@ unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Wo
         while end - at >= L::LANES {
             sides.add_row(encode(L::load(words.add(next_from(&mut at, &mut end, &sides, L::LANES)))));
         }
-        // All is room from here on.
+        // Both rooms are one from here on.
         let rest = L::load_first(words.add(at), (end - at) as isize, L::splat(pivot));
         sides.add_first(encode(rest), end - at);
         for rows in held {
@@ -229,8 +240,8 @@ unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Wo
     }
 }
 
-/// Takes the next `count` words of those in `at..end` from the side with less room: gives where they begin. That cannot
-/// be predicted, so that there is to be no branch.
+/// Takes the next `count` words of `at..end` from the side with less room, and returns the index of the first. The side
+/// cannot be predicted, so the function has no branch.
 #[inline(always)]
 fn next_from<L: Lanes>(at: &mut usize, end: &mut usize, sides: &Sides<L>, count: usize) -> usize {
     let is_front = *at - sides.below <= sides.above - *end;

@@ -6,7 +6,7 @@ use merge_host::{Engine, Timing};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Runs `work`, and panics if it takes a minute.
+/// Runs `work`, and panics if it takes more than a minute.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = channel();
     std::thread::spawn(move || drop(done.send(work())));
@@ -114,7 +114,7 @@ fn too_little_memory_is_an_error_that_says_how_much_is_enough() {
 
 #[test]
 fn a_panic_in_a_source_or_a_target_goes_on_here() {
-    /// Panics where its call fails.
+    /// Panics when its call fails.
     struct Panicking<T>(T);
     impl<T: Source<u32, Error = String>> Source<u32> for Panicking<T> {
         type Error = String;
@@ -151,7 +151,7 @@ fn a_panic_in_a_source_or_a_target_goes_on_here() {
     }
 }
 
-/// An engine that fails at its call of index `failing`, after it has spoilt the data, and falls back to the CPU.
+/// An engine that spoils the data and fails at the call with the index `failing`, and falls back to the CPU.
 struct Spoiling {
     cpu: Engine,
     call: usize,
@@ -190,7 +190,8 @@ impl Engines<String> for Spoiling {
     }
 }
 
-/// Sorts with an engine that fails. Sorted keys tell nothing where they are sorted again, but payloads do.
+/// Sorts with an engine that fails. Keys that are sorted twice look the same, so the payloads show whether the chunk
+/// was restored.
 fn fall_back(width: usize, failing: usize, memory: u64, source: impl FnOnce(FromSlice<u16>) -> FromSlice<u16>) {
     let options = Options { width, ..Options::new(memory) };
     let input = pairs::<u16>(8000, 50, width);
@@ -235,8 +236,8 @@ fn a_device_with_little_memory_sorts_small_chunks() {
         let begin = || Ok(ToVec::new(4, Calls::default()));
         let (target, _) = sort(&options, source, begin, &mut engines, &mut ()).unwrap();
         assert!(target.pairs == input.sorted(&options));
-        // Chunks of 100 keys, with a fortieth of the memory to spare; 1024 keys that fit in the host's memory come
-        // first where it is not known how many there are.
+        // Chunks of 100 keys, with a fortieth of the memory to spare. If the number of keys is unknown, the 1024 keys
+        // that fit in the host's memory come first.
         assert_eq!(engines.call, if is_len_known { 50 } else { 11 + 40 });
     }
 }

@@ -1,11 +1,11 @@
-//! How much is in memory at once.
+//! The number of keys in memory at once.
 
 use super::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::Engine;
 use merge_host::external::{Observer, Options, Phase, Source, sort};
 use merge_host::{Timing, Word};
 
-/// Counts the keys asked for.
+/// Records the numbers of keys requested.
 struct Asking(FromSlice<u64>, std::sync::Arc<std::sync::Mutex<Vec<usize>>>);
 
 impl Source<u64> for Asking {
@@ -42,7 +42,7 @@ fn no_more_keys_are_asked_for_than_fit() {
     }
 }
 
-/// Notes the phases.
+/// Records the phases.
 #[derive(Default)]
 struct Phases(Vec<Phase>, usize);
 

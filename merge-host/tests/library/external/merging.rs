@@ -4,7 +4,7 @@ use super::slices::{Calls, FromSlice, Pairs, ToVec, pairs};
 use merge_host::Engine;
 use merge_host::external::{Options, Summary, merge};
 
-/// Merges sources of these lengths, some of unknown length, and gives the number of runs spilled.
+/// Merges sources of these lengths, some of unknown length, and returns the number of runs spilled.
 fn check(options: &Options, lengths: &[usize], distinct: u64) -> u64 {
     let plain = Options { unique: false, ..options.clone() };
     let mut rest = pairs::<u32>(lengths.iter().sum(), distinct, options.width);
@@ -50,7 +50,7 @@ fn equal_keys_come_from_earlier_sources_first() {
 
 #[test]
 fn more_sources_than_can_be_merged_at_once_are_merged_in_passes() {
-    // Of unknown length, too.
+    // Some sources have an unknown length.
     for (fan_in, passes) in [(2, true), (3, true), (16, false), (40, false)] {
         for width in [0, 5] {
             let options = Options { width, fan_in: Some(fan_in), ..Options::new(256 << 10) };

@@ -1,4 +1,4 @@
-//! External sort and merge: the same results as in memory, and an error wherever something fails.
+//! External sorts and merges: they give the results of a sort in memory, and an error if any part fails.
 
 #[path = "../../../../examples/sort_file.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-//! Sources and targets in memory, and the right answers by another way: the standard library's stable sort.
+//! Sources and targets in memory, and the expected results from the standard library's stable sort.
 
 use merge_host::Word;
 use merge_host::external::{Options, Source, Target};
@@ -11,7 +11,7 @@ pub struct Pairs<W> {
     pub payload: Vec<u8>,
 }
 
-/// `count` keys below `distinct`, in random order. Each payload has bytes of the key's index.
+/// `count` keys below `distinct`, in random order. The payload of a key consists of bytes of its index.
 pub fn pairs<W: Word + TryFrom<u64>>(count: usize, distinct: u64, width: usize) -> Pairs<W> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -27,7 +27,7 @@ pub fn pairs<W: Word + TryFrom<u64>>(count: usize, distinct: u64, width: usize) 
 }
 
 impl<W: Word> Pairs<W> {
-    /// The pairs sorted by key, and only the first of equal ones if `unique`.
+    /// The pairs sorted by key; only the first of equal keys if `unique`.
     pub fn sorted(&self, options: &Options) -> Self {
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
         order.sort_by_key(|&index| self.keys[index]);
@@ -40,7 +40,7 @@ impl<W: Word> Pairs<W> {
     }
 }
 
-/// Counts calls, and fails at one of them.
+/// Counts calls, and fails at one call.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     done: Arc<Mutex<usize>>,
@@ -48,7 +48,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The call of index `failing` fails.
+    /// The call with the index `failing` fails.
     pub fn failing_at(failing: usize) -> Self {
         Self { failing: Some(failing), ..Self::default() }
     }
@@ -64,7 +64,7 @@ impl Calls {
     }
 }
 
-/// Gives pairs in memory.
+/// A source of pairs in memory.
 pub struct FromSlice<W> {
     pub pairs: Pairs<W>,
     pub width: usize,
@@ -116,7 +116,7 @@ impl<W: Word> Source<W> for FromSlice<W> {
     }
 }
 
-/// Keeps pairs in memory.
+/// A target that keeps pairs in memory.
 #[derive(Debug, Default)]
 pub struct ToVec<W> {
     pub pairs: Pairs<W>,
@@ -139,7 +139,7 @@ impl<W: Word> Target<W> for ToVec<W> {
         assert_eq!(payload.len(), keys.len() * self.width);
         self.pairs.keys.extend_from_slice(keys);
         self.pairs.payload.extend_from_slice(payload);
-        // A target may leave anything behind.
+        // A target may leave any contents.
         keys.fill(W::from_ordered(bytemuck::Zeroable::zeroed()));
         payload.fill(0xee);
         Ok(())

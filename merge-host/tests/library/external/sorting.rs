@@ -1,4 +1,4 @@
-//! Sorts of every size and shape.
+//! Sorts of all sizes and shapes.
 
 use super::slices::{Calls, FromSlice, Pairs, ToVec, pairs};
 use merge_host::external::{Options, Summary, sort};
@@ -8,7 +8,7 @@ fn engine() -> Engine {
     Engine::cpu_with_threads(2).unwrap()
 }
 
-/// Sorts in two ways, of known length and unknown, and gives the number of runs of the first.
+/// Sorts a source of known length and a source of unknown length, and returns the number of runs of the first sort.
 fn check<W: Word>(options: &Options, input: &Pairs<W>) -> u64 {
     let expected = input.sorted(options);
     let engine = engine();
@@ -83,9 +83,9 @@ fn few_runs_at_once_take_more_passes() {
         let options = Options { width: 4, unique, ..Options::new(32 << 10) };
         let chunks = 40_000u64.div_ceil(options.shape::<u32>().chunk(options.memory, None).unwrap() as u64);
         assert_eq!((chunks, options.shape::<u32>().fan_in(options.memory, None).unwrap()), (40, 16));
-        // 16 runs are left after 16 were merged to one, and 10.
+        // Two merges to runs, of 16 and of 10 runs, leave 16 runs.
         assert_eq!(check(&options, &input), chunks + 2);
-        // Two are left after one for each of the others.
+        // Each merge of two runs leaves one run less, until two are left.
         assert_eq!(check(&Options { fan_in: Some(2), ..options }, &input), chunks + chunks - 2);
     }
 }
@@ -108,7 +108,7 @@ fn a_source_that_ends_early_gives_fewer_keys() {
         let begin = || Ok(ToVec::new(0, Calls::default()));
         let source = Short(FromSlice::new(input.clone(), 0));
         let (target, summary) = sort(&options, source, begin, &mut &engine(), &mut ()).unwrap();
-        // No more than the source says that it has.
+        // No more keys are read than the source's length.
         let read = Pairs { keys: input.keys[..count.min(5000)].to_vec(), payload: Vec::new() };
         assert_eq!(summary.keys_read, count.min(5000) as u64);
         assert!(target.pairs == read.sorted(&options), "{memory} {count}");

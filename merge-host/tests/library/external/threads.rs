@@ -6,7 +6,7 @@ use merge_host::{Engine, parallel};
 use std::env;
 use std::process::Command;
 
-/// Names the case that a child process is for.
+/// Names the case of a child process.
 const CASE: &str = "EXTERNAL_TEST_CASE";
 
 fn sorted(count: usize) -> Result<(), Error<String>> {
@@ -16,7 +16,7 @@ fn sorted(count: usize) -> Result<(), Error<String>> {
     sort(&Options::new(16 << 10), source, begin, &mut &engine, &mut ()).map(drop)
 }
 
-/// No thread starts in this process, but where its stack has a size of its own.
+/// No thread starts in this process, unless its stack has an explicit size.
 fn check(case: &str) {
     if case == "pool" {
         // Parallel loops then run on the calling thread.
@@ -28,7 +28,7 @@ fn check(case: &str) {
         return;
     }
     rayon::ThreadPoolBuilder::new().stack_size(1 << 20).build_global().unwrap();
-    // Without runs, no thread is needed.
+    // A sort without runs needs no thread.
     sorted(10).unwrap();
     let engine = Engine::cpu_with_threads(1).unwrap();
     let begin = || Ok(ToVec::new(0, Calls::default()));
@@ -47,7 +47,7 @@ fn threads_that_do_not_start_are_errors() {
         return check(&case);
     }
     for case in ["pool", "readers and writers"] {
-        // No machine has memory for that stack.
+        // No machine has memory for a stack of this size.
         let output = Command::new(env::current_exe().unwrap())
             .args(["--exact", "external::threads::threads_that_do_not_start_are_errors", "--test-threads=1"])
             .envs([(CASE, case), ("RUST_MIN_STACK", "70368744177664")])

@@ -103,7 +103,7 @@ fn not_ascending<K: TestKey>(seed: u64) {
             for kernel in MergeKernel::ALL {
                 let mut out = vec![K::number(0); m + n];
                 engine.merge_with(kernel, &a, &b, &mut out).unwrap();
-                // The output is unspecified, but a read or write elsewhere would show as a key that is not in the
+                // The output is unspecified. But a read or write out of bounds would show as a key that is not in the
                 // input.
                 let foreign = out.iter().position(|key| allowed.binary_search_by(|other| other.order(key)).is_err());
                 assert_eq!(foreign, None, "{kernel}, {engine:?}, |a| {m}, |b| {n}, seed {seed}");

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Sorted runs of these lengths.
+/// Sorted runs of the given lengths.
 fn runs<K: TestKey>(lengths: &[usize], kind: &str, rng: &mut StdRng) -> Vec<Vec<K>> {
     lengths.iter().map(|&length| sorted(keys(kind, length, rng))).collect()
 }
 
-/// Checks the merge of keys alone.
+/// Checks the merge of keys without values.
 fn check_keys<K: TestKey>(engine: &Engine, runs: &[Vec<K>], what: impl Fn() -> String) {
     let want = sorted(runs.concat());
     let mut out = poisoned(&want);
@@ -20,7 +20,7 @@ fn check_keys<K: TestKey>(engine: &Engine, runs: &[Vec<K>], what: impl Fn() -> S
     assert_same(&out, &want, || format!("keys of {} runs, {engine:?}, {}", runs.len(), what()));
 }
 
-/// Checks the merge of keys alone and that of keys with values.
+/// Checks the merge of keys without values, and of keys with values.
 fn check<K: TestKey, V: TestValue>(engine: &Engine, runs: &[Vec<K>], what: impl Fn() -> String) {
     check_keys(engine, runs, &what);
     let all = runs.concat();
@@ -41,7 +41,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, runs: &[Vec<K>], what: impl 
     assert_same_pairs(&out, &want, || format!("{} runs with {name}, {engine:?}, {}", runs.len(), what()));
 }
 
-/// Calls `check` with numbers of runs around those at which the method changes, of all kinds.
+/// Calls `check` with runs of all kinds, with numbers of runs around the edges between methods.
 fn every_number_of_runs<K: TestKey>(seed: u64, check: impl Fn(&[Vec<K>], String)) {
     let mut rng = rng(seed);
     for count in (0..10).chain([16, 31, 32, 33, 63, 64, 65, 200]) {
@@ -68,7 +68,7 @@ fn merges_any_number_of_runs() {
     for_all_value_types!(any_number_of_runs_with_values::<f64>(seed));
 }
 
-/// Merges that are worth several threads, and several blocks for each.
+/// Merges that are worth several threads, and several blocks for each thread.
 fn shapes<K: TestKey, V: TestValue>(engines: &[Engine], seed: u64) {
     let mut rng = rng(seed);
     let mut long_and_short = vec![0, 3, 300_000, 1, 1, 0, 7, 100_000];

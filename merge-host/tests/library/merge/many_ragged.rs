@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Sorted runs, one after the other, and groups of them.
+/// Adjacent sorted runs, and groups of runs.
 struct Groups<K> {
     keys: Vec<K>,
     offsets: Vec<usize>,
     groups: Vec<usize>,
 }
 
-/// The offsets of these lengths.
+/// The offsets of adjacent arrays of the given lengths.
 fn offsets(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut offsets = vec![0];
     for length in lengths {
@@ -23,7 +23,7 @@ fn offsets(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 impl<K: TestKey> Groups<K> {
-    /// Groups of runs of these lengths.
+    /// Groups of runs of the given lengths.
     fn new(order: SortOrder, groups: &[Vec<usize>], kind: &str, rng: &mut StdRng) -> Self {
         let offsets_of_runs = offsets(groups.iter().flatten().copied());
         let all = keys::<K>(kind, offsets_of_runs[offsets_of_runs.len() - 1], rng);
@@ -35,7 +35,7 @@ impl<K: TestKey> Groups<K> {
         Self { keys, offsets: offsets_of_runs, groups: offsets(groups.iter().map(Vec::len)) }
     }
 
-    /// The result by a stable sort of each group, which keeps the order of its runs.
+    /// The expected result: a stable sort of each group keeps the order of its runs.
     fn wanted<V: TestValue>(&self, order: SortOrder, values: &[V]) -> (Vec<K>, Vec<V>) {
         let ends: Vec<usize> = self.groups.iter().map(|&run| self.offsets[run]).collect();
         let groups = ends.windows(2).map(|e| sorted_pairs(order, &self.keys[e[0]..e[1]], &values[e[0]..e[1]]));
@@ -44,7 +44,7 @@ impl<K: TestKey> Groups<K> {
     }
 }
 
-/// Checks the merge of keys alone and that of keys with values.
+/// Checks the merge of keys without values, and of keys with values.
 fn check<K: TestKey, V: TestValue>(engine: &Engine, groups: &Groups<K>, what: impl Fn() -> String) {
     let Groups { keys, offsets, groups: ends } = groups;
     let numbers = values::<V>(0, keys.len());
@@ -58,7 +58,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, groups: &Groups<K>, what: im
     assert_same_pairs(&out, &want, || format!("with {}, {}", std::any::type_name::<V>(), what()));
 }
 
-/// The length of a run: mostly short, now and then 0.
+/// The length of a run: mostly short, sometimes 0.
 fn length(rng: &mut StdRng) -> usize {
     match rng.random_range(0..10) {
         0..3 => 0,
@@ -68,7 +68,7 @@ fn length(rng: &mut StdRng) -> usize {
     }
 }
 
-/// Runs of a group: none, one, a few, and now and then more than one pass merges.
+/// The runs of a group: none, one or a few, and sometimes more than one pass merges.
 fn any_groups(count: usize, rng: &mut StdRng) -> Vec<Vec<usize>> {
     let mut group = || {
         let runs = match rng.random_range(0..12) {
@@ -100,7 +100,7 @@ fn merges_groups_of_random_lengths() {
     for_all_pairs!(random_groups(seed));
 }
 
-/// Groups that are worth several threads, in shapes that are hard to share evenly.
+/// Groups that are worth several threads, in shapes that are hard to divide evenly.
 #[test]
 fn merges_groups_of_all_shapes_on_several_threads() {
     let seed = seed();
@@ -160,7 +160,7 @@ fn a_run_that_is_not_ascending_leaves_other_groups_alone() {
         let numbers: Vec<u64> = (0..all.keys.len() as u64).collect();
         let want = all.wanted(SortOrder::Ascending, &numbers);
         let (begin, end) = (all.offsets[all.groups[1]], all.offsets[all.groups[2]]);
-        // A run of the group in the middle.
+        // The group in the middle has an unsorted run.
         all.keys[begin..begin + 100_000].reverse();
         let mut out = poisoned_pairs(&want);
         let groups = (&all.offsets[..], &all.groups[..]);
@@ -170,7 +170,7 @@ fn a_run_that_is_not_ascending_leaves_other_groups_alone() {
                 |pairs: &(Vec<u32>, Vec<u64>)| (pairs.0[range.clone()].to_vec(), pairs.1[range.clone()].to_vec());
             assert_same_pairs(&part(&out), &part(&want), || format!("{engine:?}, seed {seed}"));
         }
-        // What the group has then are pairs of the input.
+        // The output of this group still consists of pairs of the input.
         assert!((begin..end).all(|i| all.keys.get(out.1[i] as usize) == Some(&out.0[i])), "{engine:?}, seed {seed}");
     }
 }
@@ -203,7 +203,7 @@ proptest! {
     }
 }
 
-/// The error of both merges of 6 keys, which leave their output alone.
+/// The error of both merges of 6 keys. Both leave their output unchanged.
 fn refused(offsets: &[usize], groups: &[usize], out: usize) -> Error {
     let (keys, values) = ([1u32; 6], [3u8; 6]);
     let (mut to, mut to_values) = (vec![7u32; out], vec![7u8; out]);

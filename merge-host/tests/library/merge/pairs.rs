@@ -1,6 +1,6 @@
 //! `Engine::merge` and `Engine::merge_batch` with values against the standard library's stable sort.
 //!
-//! The values of a test are distinct, so equal keys are distinguished by their values.
+//! The values of a test are distinct, so they distinguish equal keys.
 
 use crate::common::*;
 use merge_host::Engine;
@@ -110,7 +110,7 @@ fn merges_many_pairs_on_several_threads_64_bits() {
     on_several_threads::<f64, f64>(seed());
 }
 
-/// The index of the first value that is not that of its key, if any. Value `i` is that of key `i` of `input`.
+/// The index of the first value that belongs to another key, if there is one. Value `i` belongs to key `i` of `input`.
 fn first_torn_pair(keys: &[u32], values: &[u32], input: &[u32]) -> Option<usize> {
     (0..keys.len()).find(|&i| input.get(values[i] as usize) != Some(&keys[i]))
 }

@@ -14,7 +14,7 @@ struct Ragged<K> {
 }
 
 impl<K: TestKey> Ragged<K> {
-    /// Sorted runs of these lengths.
+    /// Sorted runs of the given lengths.
     fn new(lengths: &[usize], kind: &str, rng: &mut StdRng) -> Self {
         let mut offsets = vec![0];
         offsets.extend(lengths.iter().scan(0, |end, length| {
@@ -27,7 +27,7 @@ impl<K: TestKey> Ragged<K> {
     }
 }
 
-/// The result of each merge problem by a stable sort, which keeps A's pairs before B's.
+/// The expected result: a stable sort of each merge problem keeps A's pairs before B's.
 fn wanted<K: TestKey, V: TestValue>(a: &Ragged<K>, a_values: &[V], b: &Ragged<K>, b_values: &[V]) -> (Vec<K>, Vec<V>) {
     let runs = a.offsets.windows(2).zip(b.offsets.windows(2)).map(|(i, j)| {
         let (i, j) = (i[0]..i[1], j[0]..j[1]);
@@ -37,7 +37,7 @@ fn wanted<K: TestKey, V: TestValue>(a: &Ragged<K>, a_values: &[V], b: &Ragged<K>
     (keys.concat(), values.concat())
 }
 
-/// Checks the merge of keys alone and that of keys with values.
+/// Checks the merge of keys without values, and of keys with values.
 fn check<K: TestKey, V: TestValue>(engine: &Engine, a: &Ragged<K>, b: &Ragged<K>, what: impl Fn() -> String) {
     let (a_values, b_values) = (values::<V>(0, a.keys.len()), values::<V>(a.keys.len(), b.keys.len()));
     let want = wanted(a, &a_values, b, &b_values);
@@ -51,7 +51,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, a: &Ragged<K>, b: &Ragged<K>
     assert_same_pairs(&out, &want, || format!("with {}, {engine:?}, {}", std::any::type_name::<V>(), what()));
 }
 
-/// The length of a run: mostly short, sometimes 0, sometimes around the greatest length of a run of `merge_batch`.
+/// The length of a run: mostly short, sometimes 0, and sometimes around the greatest length of a run of `merge_batch`.
 fn length(rng: &mut StdRng) -> usize {
     match rng.random_range(0..12) {
         0..3 => 0,
@@ -97,7 +97,7 @@ fn merges_runs_of_every_pair_of_these_lengths() {
     }
 }
 
-/// Batches that are worth several threads, in shapes that are hard to share evenly.
+/// Batches that are worth several threads, in shapes that are hard to divide evenly.
 #[test]
 fn merges_batches_of_all_shapes_on_several_threads() {
     let seed = seed();
@@ -125,7 +125,7 @@ fn merges_batches_of_all_shapes_on_several_threads() {
     ];
     for (i, engine) in cpu_engines().into_iter().enumerate() {
         for (j, (name, of_a, of_b)) in shapes.iter().enumerate() {
-            // Every shape with each kind of keys, by one of the engines or two.
+            // One or two of the engines merge every shape with each kind of keys.
             let kind = ["any bits", "16 values", "all equal"][(i + j) % 3];
             let (a, b) = (Ragged::<u32>::new(of_a, kind, &mut rng), Ragged::new(of_b, kind, &mut rng));
             check::<_, u32>(&engine, &a, &b, || format!("{name}, {kind}, seed {seed}"));
@@ -141,7 +141,7 @@ fn a_run_that_is_not_ascending_leaves_the_others_alone() {
     let seed = seed();
     let mut rng = rng(seed);
     for engine in cpu_engines() {
-        // The bad problem in the middle is long enough for several threads.
+        // The unsorted problem in the middle is long enough for several threads.
         let lengths = [50, 0, 500_000, 70, 3];
         let bad = |ragged: &mut Ragged<u32>| {
             let (from, to) = (ragged.offsets[2], ragged.offsets[3]);
@@ -163,7 +163,7 @@ fn a_run_that_is_not_ascending_leaves_the_others_alone() {
             assert_eq!(out.0[good.clone()], want.0[good.clone()], "{engine:?}, seed {seed}");
             assert_eq!(out.1[good.clone()], want.1[good], "{engine:?}, seed {seed}");
         }
-        // In the bad one, each element is a pair of the input.
+        // In the unsorted problem, each element is a pair of the input.
         let input = [a.keys.clone(), b.keys.clone()].concat();
         let torn =
             (from..to).find(|&i| input.get(out.1[i] as usize).map(|key| key.cmp(&out.0[i])) != Some(Ordering::Equal));

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::Rng;
 
-/// How often a key that occurs `m` times in A and `n` times in B occurs in the result.
+/// The number of times that a key occurs in the result if it occurs `m` times in A and `n` times in B.
 fn times(operation: SetOperation, m: usize, n: usize) -> usize {
     match operation {
         SetOperation::Union => m.max(n),
@@ -16,7 +16,7 @@ fn times(operation: SetOperation, m: usize, n: usize) -> usize {
     }
 }
 
-/// Every key, and how often it occurs in each of two ascending arrays, by the standard library's order.
+/// Every key, with its numbers of occurrences in two ascending arrays, by the standard library's order.
 fn counted<K: TestKey>(a: &[K], b: &[K]) -> Vec<(K, usize, usize)> {
     let mut all = sorted([a, b].concat());
     all.dedup_by(|x, y| x.order(y).is_eq());
@@ -51,7 +51,7 @@ fn all_short_lengths<K: TestKey>(seed: u64) {
             for kind in KINDS {
                 let mut a = keys::<K>(kind, m, &mut rng);
                 let mut b = keys::<K>(kind, n, &mut rng);
-                // Arrays of random bits have no key in common otherwise.
+                // Without this, arrays of random bits have no key in common.
                 b.extend(a.iter().filter(|_| rng.random()).copied().collect::<Vec<_>>());
                 a.extend(b.iter().filter(|_| rng.random()).copied().collect::<Vec<_>>());
                 check(&engine, &sorted(a), &sorted(b), || format!("{kind}, seed {seed}"));
@@ -91,7 +91,7 @@ fn many_keys_on_several_threads() {
 
 #[test]
 fn keys_that_occur_several_times() {
-    // The result has max(m, n) keys and so on, not each key once.
+    // The result has max(m, n) copies of a key and so on, not one copy.
     let (a, b) = ([1, 2, 3, 4, 5, 5, 5], [3, 4, 5, 6, 7]);
     let of = |operation| {
         let mut out = Vec::new();

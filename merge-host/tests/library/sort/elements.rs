@@ -8,10 +8,10 @@ use rand::Rng;
 use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
-/// Lengths around those from which on more threads sort, and others.
+/// Lengths around the edges between methods and numbers of threads, and others.
 const LENGTHS: [usize; 12] = [0, 1, 2, 50, 99, 100, 101, 1025, 65_537, 131_071, 131_072, 300_001];
 
-/// An element that is neither `Copy` nor `Clone`.
+/// An element that is not `Copy` or `Clone`.
 #[derive(Debug, PartialEq)]
 struct Element<K> {
     key: K,
@@ -24,7 +24,7 @@ fn elements<K: Copy>(keys: &[K]) -> Vec<Element<K>> {
     keys.iter().enumerate().map(element).collect()
 }
 
-/// Fails unless the elements have the indices `want`, and everything else that they had.
+/// Fails unless the elements have the indices `want` and their own texts.
 #[track_caller]
 fn assert_order<K>(found: &[Element<K>], want: &[usize], what: impl Fn() -> String) {
     assert!(found.iter().map(|element| element.index).eq(want.iter().copied()), "{}", what());
@@ -35,7 +35,7 @@ fn every_sort<K: TestKey>(seed: u64) {
     let mut rng = rng(seed);
     let engines = [1, 2, 3].map(|threads| Engine::cpu_with_threads(threads).unwrap());
     for length in LENGTHS {
-        // Of the many ones two kinds are enough.
+        // For great lengths two kinds suffice.
         for kind in if length > 2000 { &KINDS[..2] } else { &KINDS } {
             let keys = keys::<K>(kind, length, &mut rng);
             let ascending = sorted_indices(SortOrder::Ascending, &keys);
@@ -76,7 +76,7 @@ fn by_a_comparison() {
     let seed = seed();
     let mut rng = rng(seed);
     for length in LENGTHS {
-        // Of the many ones two kinds are enough.
+        // For great lengths two kinds suffice.
         for kind in if length > 2000 { &KINDS[..2] } else { &KINDS } {
             let keys = keys::<f64>(kind, length, &mut rng);
             for order in [SortOrder::Ascending, SortOrder::Descending] {
@@ -101,9 +101,9 @@ fn by_a_comparison() {
     }
 }
 
-/// Sorts keys and their indices, as `Ord` and as ordered bits.
+/// Sorts keys and their indices, by `Ord` and by ordered bits.
 fn check_order<S: SortKey + Ord + Clone + Debug + Send + Sync>(mut keys: Vec<S>) -> Result<(), TestCaseError> {
-    // More than are sorted by comparisons.
+    // More keys than are sorted by comparisons.
     let copies = 200usize.div_ceil(keys.len().max(1));
     keys = std::iter::repeat_n(keys, copies).flatten().collect();
     let mut found: Vec<(S, usize)> = keys.into_iter().zip(0..).collect();
@@ -162,7 +162,7 @@ fn borrowed_values_are_values() {
     merged.fill("");
     engine.merge_many(&[(&lengths[..], &sorted), (&[1, 4], &others)], (&mut keys, &mut merged)).unwrap();
     assert_eq!((keys, merged), ([1, 3, 3, 4, 4, 4, 5], ["x", "fig", "fig", "pear", "kiwi", "yyyy", "apple"]));
-    // Slices and references, too.
+    // Slices and references are elements, too.
     let mut slices: Vec<&[char]> = vec![&['a', 'b'], &[], &['c']];
     engine.sort_with(SortOrder::Descending, (&mut [1.5, -1.5, 0.0], &mut slices)).unwrap();
     assert_eq!(slices, [&['a', 'b'][..], &['c'], &[]]);

@@ -32,7 +32,7 @@ fn sorts_every_length_and_kind() {
 }
 
 fn many_keys<K: TestKey>(seed: u64) {
-    // Enough for all threads of each engine, and a last run that is shorter.
+    // Enough keys for all threads of each engine, and a shorter last run.
     let length = 200_003;
     let mut rng = rng(seed);
     for engine in cpu_engines() {
@@ -65,7 +65,7 @@ fn sorts_with_every_kernel() {
     for kernel in SortKernel::ALL {
         for engine in [Engine::gpu(0), Ok(Engine::cpu())].into_iter().flatten() {
             let options = SortOptions::default().kernel(kernel);
-            // GPUs divide many keys. The CPU's methods do not change beyond 2^20.
+            // GPUs divide many keys. The CPU's methods do not change above 2^20 keys.
             let is_gpu = engine.start_for::<u32>(&Work::sort::<u32>(0)).unwrap() == EngineKind::Gpu;
             let many = if is_gpu { 1 << 22 } else { 1 << 20 };
             let what = || format!("{kernel}, seed {seed}");

@@ -1,6 +1,6 @@
 //! `Engine::sort_with` with values, and `Engine::argsort`, against the standard library's stable sort.
 //!
-//! The value of a key is its index in the input, so equal keys are distinguished by their values.
+//! The value of a key is its index in the input, so values distinguish equal keys.
 
 use crate::common::*;
 use merge_host::{Engine, Index, SortOrder, f16};
@@ -28,7 +28,7 @@ fn check_argsort<I: Index + TestValue>(engine: &Engine, order: SortOrder, keys: 
     }
 }
 
-/// Checks every sort of these keys, except that of key-value pairs, and those to indices of 8 bytes.
+/// Checks all sorts of these keys, except sorts of key-value pairs and sorts to indices of 8 bytes.
 fn check_keys<K: TestKey>(engine: &Engine, keys: &[K], what: impl Fn() -> String) {
     for order in ORDERS {
         let indices = sorted_indices(order, keys);
@@ -62,8 +62,8 @@ fn sorts_every_length_and_kind() {
     for_all_key_types!(every_length_and_kind(seed));
 }
 
-/// For each width, and for many keys on several threads: the width of the indices has nothing to do with how keys are
-/// encoded.
+/// Sorts to indices of 8 bytes: for keys of each width, and for many keys on several threads. One encoding for each
+/// width suffices, because the width of the indices does not depend on it.
 fn indices_of_8_bytes<K: TestKey>(seed: u64) {
     let mut rng = rng(seed);
     let around = |length: usize| [length - 1, length, length + 1];
@@ -98,7 +98,7 @@ fn values_of_any_size<K: TestKey, V: TestValue>(seed: u64) {
             check_pairs::<K, V>(&Engine::cpu(), order, &keys, || format!("{kind}, seed {seed}"));
         }
     }
-    // Enough for all threads of each engine, and a last run that is shorter.
+    // Enough keys for all threads of each engine, and a shorter last run.
     for engine in cpu_engines() {
         let kind = KINDS[rng.random_range(0..KINDS.len())];
         let length = (4 << 16) + rng.random_range(0..100);
@@ -110,7 +110,7 @@ fn values_of_any_size<K: TestKey, V: TestValue>(seed: u64) {
 
 #[test]
 fn moves_values_of_any_size() {
-    // A key type of each size is enough: others of the size have the same digits.
+    // One key type for each size suffices, because types of one size have the same digits.
     let seed = seed();
     for_all_pairs!(values_of_any_size(seed));
     values_of_any_size::<f32, u8>(seed);
@@ -140,8 +140,8 @@ fn sorts_lengths_around_those_that_threads_share() {
 fn counted<K: TestKey>(engines: &[Engine], seed: u64) {
     let mut rng = rng(seed);
     let values = 1 << (8 * size_of::<K>());
-    // Keys are counted if they are at least as many as the values of their type, and by several threads if at least
-    // four times as many.
+    // Counting sort takes at least as many keys as their type has values, and uses several threads for at least four
+    // times this number.
     for length in [values - 1, values, values + 1, 8 * values - 1, 8 * values + 1, (4 << 16) + 3, 9 * values + 7] {
         for engine in engines {
             let kind = KINDS[rng.random_range(0..KINDS.len())];
@@ -157,7 +157,7 @@ fn sorts_more_keys_than_their_type_has_values() {
     counted::<u8>(&all, seed);
     counted::<i8>(&all, seed);
     counted::<u16>(&all, seed);
-    // These differ from the keys before in how they are encoded: some of the engines are enough.
+    // These keys differ from the keys before only in their encoding, so some of the engines suffice.
     counted::<i16>(&all[..2], seed);
     counted::<f16>(&all[2..], seed);
 }
@@ -178,7 +178,7 @@ fn keys_that_differ_in_eight_adjacent_bits_keep_their_values() {
     for shift in 0..57 {
         let keys: Vec<u64> = keys::<u64>("any bits", 3000, &mut rng).iter().map(|key| (key >> 56) << shift).collect();
         check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys, || format!("bits {shift}, seed {seed}"));
-        // Few enough keys to be compared, if an index fits before their bits.
+        // A number of keys that comparisons sort if an index fits before their bits.
         check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys[..200], || format!("bits {shift} of 200"));
     }
     for shift in 0..121 {

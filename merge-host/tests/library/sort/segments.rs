@@ -16,7 +16,7 @@ fn offsets(lengths: &[usize]) -> Vec<usize> {
     offsets
 }
 
-/// Sorts each segment on its own.
+/// The expected result: each segment is sorted on its own.
 fn wanted<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], values: &[V], offsets: &[usize]) -> (Vec<K>, Vec<V>) {
     let segments = offsets.windows(2).map(|ends| ends[0]..ends[1]);
     let sorted = segments.map(|segment| sorted_pairs(order, &keys[segment.clone()], &values[segment]));
@@ -24,7 +24,7 @@ fn wanted<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], values: &[V], 
     (keys.concat(), values.concat())
 }
 
-/// Checks the sort of keys alone.
+/// Checks the sort of keys without values.
 fn check_keys<K: TestKey>(engine: &Engine, lengths: &[usize], kind: &str, rng: &mut StdRng, what: &str) {
     let offsets = offsets(lengths);
     let mut keys = keys::<K>(kind, offsets[lengths.len()], rng);
@@ -34,7 +34,7 @@ fn check_keys<K: TestKey>(engine: &Engine, lengths: &[usize], kind: &str, rng: &
     assert_same(&keys, &want, || format!("{} segments, {kind}, {order:?}, {engine:?}, {what}", lengths.len()));
 }
 
-/// Checks the sort of keys alone and that of keys with values.
+/// Checks the sort of keys without values, and of keys with values.
 fn check<K: TestKey, V: TestValue>(engine: &Engine, lengths: &[usize], kind: &str, rng: &mut StdRng, what: &str) {
     check_keys::<K>(engine, lengths, kind, rng, what);
     let offsets = offsets(lengths);
@@ -48,7 +48,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, lengths: &[usize], kind: &st
     assert_same_pairs(&found, &want, what);
 }
 
-/// Calls `check` with segments around the lengths at which the method of the sort changes.
+/// Calls `check` with segments of lengths around the edges between methods.
 fn short_segments(seed: u64, mut check: impl FnMut(&[usize], &str, &mut StdRng, &str)) {
     let mut rng = rng(seed);
     let edges = [0, 0, 1, 2, 3, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025];
@@ -73,7 +73,7 @@ fn sorts_segments_of_any_length() {
     for_all_value_types!(short_with_values::<f32>(seed));
 }
 
-/// Segments that are worth several threads, in shapes that are hard to share evenly.
+/// Segments that are worth several threads, in shapes that are hard to divide evenly.
 #[test]
 fn sorts_segments_of_all_shapes_on_several_threads() {
     let seed = seed();

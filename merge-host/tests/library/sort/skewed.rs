@@ -1,13 +1,13 @@
-//! Sorts of keys whose first digits are far from equally frequent, against the standard library's stable sort.
+//! Sorts of keys with skewed first digits, against the standard library's stable sort.
 //!
-//! The value of a key is its index in the input, so equal keys are distinguished by their values.
+//! The value of a key is its index in the input, so values distinguish equal keys.
 
 use crate::common::*;
 use merge_host::{Engine, SortOrder, f16};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Ways to draw keys.
+/// Skewed distributions of keys.
 const SKEWS: [&str; 8] = [
     "all equal",
     "two values",
@@ -19,7 +19,7 @@ const SKEWS: [&str; 8] = [
     "nearly ascending",
 ];
 
-/// The key with these bits, as far as it has them.
+/// The key with the last bits of `bits`.
 fn key<K: TestKey>(bits: u128) -> K {
     K::from_random(bits << (128 - 8 * size_of::<K>()))
 }
@@ -28,7 +28,7 @@ fn skewed<K: TestKey>(skew: &str, length: usize, rng: &mut StdRng) -> Vec<K> {
     let (one, other): (K, K) = (K::from_random(rng.random()), K::from_random(rng.random()));
     let base = rng.random::<u128>();
     let special = rng.random_range(0..length.max(1));
-    // All but the first 16 bits, or all but the first 2 of a short key.
+    // Random bits in all but the first 16 bits, or in all but the first 2 bits of a short key.
     let in_one_digit = |bits: u128| K::from_random(bits >> if size_of::<K>() > 2 { 16 } else { 2 });
     (0..length)
         .map(|i| match skew {
@@ -49,7 +49,7 @@ fn skewed<K: TestKey>(skew: &str, length: usize, rng: &mut StdRng) -> Vec<K> {
         .collect()
 }
 
-/// Every sort of these keys in both orders, by each of the engines.
+/// Checks every sort of these keys in both orders with each of the engines.
 fn check<K: TestKey>(engines: &[Engine], keys: &[K], what: impl Fn() -> String) {
     let indices = values::<u32>(0, keys.len());
     for order in [SortOrder::Ascending, SortOrder::Descending] {
@@ -76,7 +76,7 @@ fn engines(threads: &[usize]) -> Vec<Engine> {
 fn every_skew<K: TestKey>(seed: u64) {
     let (engines, mut rng) = (engines(&[1, 2, 3]), rng(seed));
     for skew in SKEWS {
-        // Enough for three threads, which is more than the values that a key of 2 bytes has.
+        // Enough keys for three threads: more than a key of 2 bytes has values.
         let length = (3 << 16) + rng.random_range(0..100);
         let engine = rng.random_range(0..engines.len());
         check(&engines[engine..=engine], &skewed::<K>(skew, length, &mut rng), || format!("{skew}, seed {seed}"));
@@ -109,8 +109,8 @@ fn sorts_every_skew_on_sixteen_threads() {
 fn sorts_lengths_around_each_change_of_method() {
     let seed = seed();
     let (engines, mut rng) = (engines(&[1, 2]), rng(seed));
-    // Up to 48 keys for each pass are compared. There is one more pass from 2^12 and from 2^20 keys on. From 2^18 pairs
-    // of 8 bytes on, the most significant digit divides them. Two threads are used from 2^17 keys on.
+    // Up to 48 keys for each pass are sorted by comparisons. From 2^12 and from 2^20 keys on there is one more pass.
+    // From 2^18 pairs of 8 bytes on, the most significant digit divides the keys. From 2^17 keys on, two threads sort.
     for middle in [48, 96, 144, 1024, 4096, 1 << 17, 1 << 18] {
         for length in middle - 1..=middle + 1 {
             let what = || format!("seed {seed}");
@@ -128,7 +128,7 @@ fn sorts_buckets_around_the_size_of_one_thread() {
     for of_digit in [(1 << 16) - 1, 1 << 16, (1 << 16) + 1] {
         let mut keys: Vec<u32> = (0..3 << 16).map(|_| rng.random()).collect();
         for (i, key) in keys.iter_mut().enumerate() {
-            // The first digit of the keys before `of_digit` is 0, and of the others it is not.
+            // The first digit of the keys before index `of_digit` is 0, and the first digit of the other keys is not.
             *key = if i < of_digit { *key >> 8 } else { *key | 1 << 31 };
         }
         check(&engines, &keys, || format!("{of_digit} keys of a digit, seed {seed}"));
@@ -139,7 +139,7 @@ fn sorts_buckets_around_the_size_of_one_thread() {
 fn sorts_digits_that_the_sample_misses() {
     let seed = seed();
     let mut rng = rng(seed);
-    // One key in 200,000 differs in the first bits, at a random index and at both ends.
+    // One key in 200,000 differs in the first bits, at both ends and at a random index.
     let length = 200_000;
     for index in [0, 1, length / 2 + 1, length - 1, rng.random_range(0..length)] {
         let mut keys: Vec<i64> = (0..length).map(|_| rng.random_range(0..1000)).collect();

@@ -50,7 +50,7 @@ fn lengths_around_blocks<K: TestKey>(seed: u64) {
         let keys = keys::<K>("any bits", length, &mut rng);
         let ascending = sorted(keys.clone());
         let descending: Vec<K> = ascending.iter().rev().copied().collect();
-        // Each order with every other number of threads, and with the other ones at the next length.
+        // The order alternates with the number of threads, and begins with the other order at the next length.
         for (threads, engine) in cpu_engines().into_iter().enumerate() {
             let (order, expected) = match (threads + i) % 2 {
                 0 => (SortOrder::Ascending, &ascending),

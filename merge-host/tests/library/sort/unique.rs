@@ -41,7 +41,7 @@ fn the_first_of_equal_keys_are_kept_in_order() {
     let seed = seed();
     for_keys_of_all_kinds!(check_kinds(seed));
     let mut rng = rng(seed);
-    // Blocks of several threads.
+    // Enough keys for blocks of several threads.
     for kind in ["16 values", "all equal", "any bits", "small numbers"] {
         check::<f32, u64>(&keys(kind, 300_001, &mut rng), &format!("{kind}, seed {seed}"));
     }

@@ -1,5 +1,4 @@
-//! A program to compare with `gmerge sort IN.u32 -o OUT.u32`: reads a file, sorts it with rdst on all cores, and writes
-//! it.
+//! A peer of `gmerge sort IN.u32 -o OUT.u32`: reads a file, sorts it with rdst on all cores, and writes it.
 //!
 //! ```text
 //! file-peer IN.u32 OUT.u32

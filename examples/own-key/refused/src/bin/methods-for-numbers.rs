@@ -1,4 +1,4 @@
-//! The methods for the library's own types of keys, with another type.
+//! The methods for the library's own key types, called with another type.
 
 use merge_host::{DeviceArray, Error, SortOrder, Stream};
 use own_key_kernels::Person;

@@ -1,4 +1,4 @@
-//! A type that is no order.
+//! A type that does not implement an order.
 
 use bytemuck::{Pod, Zeroable};
 use kernels_gpu::own::kernels;

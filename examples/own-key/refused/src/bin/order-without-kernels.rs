@@ -1,4 +1,4 @@
-//! An order that no line of `kernels!` names, and one that none names with such values.
+//! An order that no line of `kernels!` names, and an order that no line names with these values.
 
 use kernels_gpu::own::Compare;
 use merge_host::emulated;
