@@ -8,7 +8,7 @@ use merge_host::parallel::{self, share_length};
 use merge_host::records::{self, Field, RecordKey, Sorter};
 use merge_host::splits::{InMemory, exact_splits};
 use merge_host::{
-    BatchKernel, CostModel, Engine, Error, Gpus, SetOperation, SortOrder, TopK, TopKPairs, Work, first_unsorted,
+    BatchKernel, Bound, CostModel, Engine, Error, Gpus, SetOperation, SortOrder, TopK, Work, first_unsorted,
     permutation, unique, unique_indices,
 };
 use std::cmp::Ordering;
@@ -226,31 +226,31 @@ fn any_number_of_elements_without_a_size() {
         for count in ENDS {
             engine.sort_by(&mut units(count), compare).unwrap();
             engine.sort_by_key(&mut units(count), |_| 5u32).unwrap();
-            assert_eq!(engine.merge_by(units(count), units(0), compare).unwrap().len(), count);
-            assert_eq!(engine.merge_by(units(0), units(count), compare).unwrap().len(), count);
+            assert_eq!(engine.merge_by(units(count), units(0), compare).unwrap().0.len(), count);
+            assert_eq!(engine.merge_by(units(0), units(count), compare).unwrap().0.len(), count);
             let both = engine.merge_by(units(count), units(count), compare);
             match count.checked_mul(2) {
-                Some(sum) => assert_eq!(both.unwrap().len(), sum),
+                Some(sum) => assert_eq!(both.unwrap().0.len(), sum),
                 None => assert_eq!(both.unwrap_err(), Error::OutOfHostMemory { needed: u64::MAX }),
             }
             if count > 1000 {
                 assert!(engine.argsort_by(&units(count), &mut [0u64], compare).is_err());
                 assert!(engine.argsort_by_key(&units(count), &mut [0u64], |_| 1u8).is_err());
-                let mismatch = engine.sort_owned_pairs(SortOrder::Ascending, &mut [1u32], &mut units(count));
+                let mismatch = engine.sort_owned(SortOrder::Ascending, (&mut [1u32], &mut units(count)));
                 assert!(matches!(mismatch, Err(Error::ValuesMismatch { keys: 1, .. })));
                 let run = (&[1u8; 2][..], &units(count)[..]);
-                assert!(engine.merge_pairs(run, run, (&mut [0; 4], &mut units(4))).is_err());
-                assert!(engine.sort_pairs(SortOrder::Ascending, &mut [1u32; 2], &mut units(count)).is_err());
+                assert!(engine.merge(run, run, (&mut [0; 4], &mut units(4))).is_err());
+                assert!(engine.sort_with(SortOrder::Ascending, (&mut [1u32; 2], &mut units(count))).is_err());
                 assert!(
-                    engine.sort_segments_pairs(SortOrder::Ascending, &mut [1u32], &mut units(count), &[0, 1]).is_err()
+                    engine.sort_segments(SortOrder::Ascending, (&mut [1u32], &mut units(count)), &[0, 1]).is_err()
                 );
-                let mut top = TopKPairs::new(SortOrder::Ascending, 2);
-                assert!(top.add(&engine, &[1u32], &units(count)).is_err());
+                let mut top = TopK::new(SortOrder::Ascending, 2);
+                assert!(top.add(&engine, (&[1u32], &units(count))).is_err());
             }
         }
         let (mut keys, mut values) = ([3u32, 1, 2], [(); 3]);
-        engine.sort_pairs(SortOrder::Ascending, &mut keys, &mut values).unwrap();
-        engine.sort_owned_pairs(SortOrder::Descending, &mut keys, &mut values).unwrap();
+        engine.sort_with(SortOrder::Ascending, (&mut keys, &mut values)).unwrap();
+        engine.sort_owned(SortOrder::Descending, (&mut keys, &mut values)).unwrap();
         assert_eq!(keys, [3, 2, 1]);
     }
 }
@@ -264,7 +264,7 @@ fn elements_without_a_size_are_dropped_once() {
             DROPPED.set(DROPPED.get() + 1);
         }
     }
-    let merged = Engine::cpu().merge_by(vec![Unit, Unit], vec![Unit], |_, _| Ordering::Equal).unwrap();
+    let (merged, _) = Engine::cpu().merge_by(vec![Unit, Unit], vec![Unit], |_, _| Ordering::Equal).unwrap();
     assert_eq!((merged.len(), DROPPED.get()), (3, 0));
     drop(merged);
     assert_eq!(DROPPED.get(), 3);
@@ -279,15 +279,15 @@ fn any_number_of_first_keys() {
             top.add(&engine, &[]).unwrap();
             assert_eq!(top.into_sorted(&engine).unwrap().0, [9, 7, 5][..k.min(3)]);
             assert!(TopK::<u64>::max_bytes(k) >= k);
-            let mut top = TopKPairs::new(SortOrder::Ascending, k);
-            top.add(&engine, &[5u32, 9, 7], &['a', 'b', 'c']).unwrap();
+            let mut top = TopK::new(SortOrder::Ascending, k);
+            top.add(&engine, (&[5u32, 9, 7], &['a', 'b', 'c'])).unwrap();
             assert_eq!(top.into_sorted(&engine).unwrap().1, ['a', 'c', 'b'][..k.min(3)]);
         }
         assert_eq!(
             engine.top_k(SortOrder::Ascending, &[1u8], &mut [0; 2]).unwrap_err(),
             Error::TooFewKeys { k: 2, found: 1 }
         );
-        assert!(engine.top_k_indices(SortOrder::Ascending, &[1u8; 2], &mut [0; 1], &mut [0u32; 2]).is_err());
+        assert!(engine.top_k_indices(SortOrder::Ascending, &[1u8; 2], (&mut [0; 1], &mut [0u32; 2])).is_err());
     }
 }
 
@@ -315,7 +315,7 @@ fn numbers_of_keys_threads_and_gpus() {
             Err(error) => assert!(matches!(error, Error::Threads { threads, .. } if threads == number)),
         }
         assert!(Engine::gpu(number).is_err() || number < 3);
-        let engine = Engine::auto_of(CostModel::default(), Gpus::Of(vec![number; 2]));
+        let engine = Engine::auto_with(CostModel::default(), Gpus::Of(vec![number; 2]));
         engine.sort(&mut [2, 1]).unwrap();
     }
     assert_eq!(Work::sort::<u64>(2).with_values(usize::MAX).bytes(), usize::MAX);
@@ -345,7 +345,7 @@ fn lengths_of_batches_and_offsets() {
                 assert_eq!(engine.sort_segments(SortOrder::Ascending, &mut keys, offsets).is_ok(), is_right);
                 let ragged = engine.merge_ragged((&keys, offsets), (&[], &vec![0; offsets.len()]), &mut [0; 3]);
                 assert_eq!(ragged.is_ok(), is_right, "{offsets:?}");
-                let groups = engine.merge_many_ragged((&keys, &[0, 3]), offsets, &mut [0; 3]);
+                let groups = engine.merge_many_ragged(&keys, (&[0, 3], offsets), &mut [0; 3]);
                 assert_eq!(
                     groups.is_ok(),
                     offsets.first() == Some(&0) && offsets.last() == Some(&1) && offsets.is_sorted()
@@ -357,8 +357,8 @@ fn lengths_of_batches_and_offsets() {
         engine.unique::<u8>(&[], &mut out).unwrap();
         engine.merge_many::<u8>(&[], &mut []).unwrap();
         assert!(engine.merge_many::<u8>(&[], &mut [1]).is_err());
-        engine.lower_bounds::<u8, u32>(&[], &[], &mut []).unwrap();
-        assert!(engine.upper_bounds::<u8, u32>(&[1], &[], &mut []).is_err());
+        engine.bounds::<u8, u32>(Bound::Lower, &[], &[], &mut []).unwrap();
+        assert!(engine.bounds::<u8, u32>(Bound::Upper, &[1], &[], &mut []).is_err());
     }
     assert!("".parse::<BatchKernel>().is_err());
 }

@@ -5,7 +5,7 @@ use crate::external::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::{self, Options};
 use merge_host::permutation::{permute, permute_in_place, permuted};
 use merge_host::records::{self, Field, RecordKey};
-use merge_host::{Engine, Error, Reduction, SetOperation, SortOrder, TopKPairs, release_memory};
+use merge_host::{Engine, Error, Reduction, SetOperation, SortOrder, TopK, release_memory};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::env;
 use std::process::Command;
@@ -130,17 +130,17 @@ fn check_sorts(engine: &dyn Fn() -> Engine) {
     check_all("sort u128", wide, sort, |ok, keys| are_numbers(ok, keys.iter().map(|key| (key >> 60) as u64).collect()));
 
     let with_values = || (numbers(), numbers());
-    let sort = |data: &mut (Vec<u64>, Vec<u64>)| engine().sort_pairs(SortOrder::Ascending, &mut data.0, &mut data.1);
+    let sort = |data: &mut (Vec<u64>, Vec<u64>)| engine().sort_with(SortOrder::Ascending, (&mut data.0, &mut data.1));
     check_all(
-        "sort_pairs",
+        "sort with values",
         with_values,
         |data| sort(data).map(drop),
         |ok, (keys, values)| keys == values && are_numbers(ok, keys),
     );
     let large = || (numbers(), numbers().iter().map(|&number| [number; 4]).collect::<Vec<_>>());
-    let sort = |data: &mut (Vec<u64>, Vec<_>)| engine().sort_pairs(SortOrder::Ascending, &mut data.0, &mut data.1);
+    let sort = |data: &mut (Vec<u64>, Vec<_>)| engine().sort_with(SortOrder::Ascending, (&mut data.0, &mut data.1));
     check_all(
-        "sort_pairs, large values",
+        "sort with large values",
         large,
         |data| sort(data).map(drop),
         |ok, (keys, values)| {
@@ -162,9 +162,9 @@ fn check_sorts(engine: &dyn Fn() -> Engine) {
     let sort = |keys: &mut Vec<u64>| engine().sort_segments(SortOrder::Ascending, keys, &offsets).map(drop);
     check_all("sort_segments", numbers, sort, |ok, keys| (!ok || are_sorted(&keys)) && are_numbers(false, keys));
     let sort = |(keys, values): &mut (Vec<u64>, Vec<u64>)| {
-        engine().sort_segments_pairs(SortOrder::Ascending, keys, values, &offsets).map(drop)
+        engine().sort_segments(SortOrder::Ascending, (keys, values), &offsets).map(drop)
     };
-    check_all("sort_segments_pairs", with_values, sort, |ok, (keys, values)| {
+    check_all("sort_segments with values", with_values, sort, |ok, (keys, values)| {
         keys == values && (!ok || are_sorted(&keys)) && are_numbers(false, keys)
     });
     check_all(
@@ -206,10 +206,10 @@ fn check_elements(engine: &dyn Fn() -> Engine) {
     let argsort = |data: &mut (Vec<u64>, Vec<u32>)| engine().argsort_by_key(&data.0, &mut data.1, |key| *key).map(drop);
     check_all("argsort_by_key", || (numbers(), vec![0; COUNT]), argsort, is_argsort);
     let sort = |data: &mut (Vec<u64>, Vec<Owned>)| {
-        engine().sort_owned_pairs(SortOrder::Ascending, &mut data.0, &mut data.1).map(drop)
+        engine().sort_owned(SortOrder::Ascending, (&mut data.0, &mut data.1)).map(drop)
     };
     check_all(
-        "sort_owned_pairs",
+        "sort_owned",
         || (numbers(), owned()),
         sort,
         |ok, (keys, values)| {
@@ -223,7 +223,7 @@ fn check_elements(engine: &dyn Fn() -> Engine) {
     };
     let merge = |data: &mut [Vec<Owned>; 2]| {
         let [a, b] = std::mem::take(data);
-        data[0] = engine().merge_by(a, b, Ord::cmp)?;
+        data[0] = engine().merge_by(a, b, Ord::cmp)?.0;
         Ok(())
     };
     check_all("merge_by", runs, merge, |ok, [merged, _]| match ok {
@@ -287,16 +287,16 @@ fn check_merges(engine: &dyn Fn() -> Engine) {
     let pairs: Vec<(&[u64], &[[u64; 4]])> =
         list.iter().zip(values.chunks(COUNT / 100)).map(|(keys, values)| (*keys, values)).collect();
     let merge =
-        |(out, values): &mut (Vec<u64>, Vec<[u64; 4]>)| engine().merge_many_pairs(&pairs, (out, values)).map(drop);
+        |(out, values): &mut (Vec<u64>, Vec<[u64; 4]>)| engine().merge_many(&pairs, (out, values)).map(drop);
     check_all(
-        "merge_many_pairs",
+        "merge_many with values",
         || (vec![0; COUNT], vec![[0; 4]; COUNT]),
         merge,
         |ok, (out, values)| {
             (!ok || out.iter().zip(&values).all(|(key, value)| *value == [*key; 4])) && is_merged(ok, out)
         },
     );
-    let merge = |out: &mut Vec<u64>| engine().merge_many_ragged((&all_runs, &offsets), &[0, 0, 100], out).map(drop);
+    let merge = |out: &mut Vec<u64>| engine().merge_many_ragged(&all_runs, (&offsets, &[0, 0, 100]), out).map(drop);
     check_all("merge_many_ragged", || vec![0; COUNT], merge, is_merged);
     let (keys, half) = (sorted(), COUNT / 2);
     let (a, b) = keys.split_at(half);
@@ -307,10 +307,10 @@ fn check_merges(engine: &dyn Fn() -> Engine) {
         |out: &mut Vec<u64>| engine().set_operation(SetOperation::Union, &keys[..half], &keys[half..], out).map(drop);
     check_all("set_operation", Vec::new, union, is_merged);
     check_all("unique", Vec::new, |out| engine().unique(&keys, out).map(drop), is_merged);
-    let lengths = |(out, lengths): &mut (Vec<u64>, Vec<u64>)| engine().run_lengths(&keys, out, lengths).map(drop);
+    let lengths = |(out, lengths): &mut (Vec<u64>, Vec<u64>)| engine().run_lengths(&keys, (out, lengths)).map(drop);
     check_all("run_lengths", || (vec![], vec![]), lengths, |ok, (out, _)| is_merged(ok, out));
     let reduce = |(out, totals): &mut (Vec<u64>, Vec<u64>)| {
-        engine().reduce_by_key(Reduction::Sum, &keys, &keys, out, totals).map(drop)
+        engine().reduce_by_key(Reduction::Sum, (&keys, &keys), (out, totals)).map(drop)
     };
     check_all(
         "reduce_by_key",
@@ -323,12 +323,12 @@ fn check_merges(engine: &dyn Fn() -> Engine) {
     let top = |out: &mut Vec<u64>| engine().top_k(SortOrder::Ascending, &shuffled, out).map(drop);
     check_all("top_k", || vec![0; k], top, |ok, out| !ok || out.into_iter().eq(0..k as u64));
     let top = |out: &mut Vec<u64>| {
-        let mut top = TopKPairs::new(SortOrder::Ascending, k);
-        top.add(&engine(), &shuffled, &shuffled)?;
+        let mut top = TopK::new(SortOrder::Ascending, k);
+        top.add(&engine(), (&shuffled, &shuffled))?;
         *out = top.into_sorted(&engine())?.1;
         Ok(())
     };
-    check_all("TopKPairs", Vec::new, top, |ok, out| !ok || out.into_iter().eq(0..k as u64));
+    check_all("TopK with values", Vec::new, top, |ok, out| !ok || out.into_iter().eq(0..k as u64));
 }
 
 fn check_external(engine: &dyn Fn() -> Engine) {
