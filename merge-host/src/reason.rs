@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why the CPU or GPUs did the work of a call: a part of [`Timing`](crate::Timing). `Display` writes it as a sentence
-/// without an end, such as "12.1 ms on the CPU and 331.2 ms on the GPU are estimated".
+/// Why the CPU or GPUs did the work of a call: a part of [`Timing`](crate::Timing). `Display` writes a clause such as
+/// "12.1 ms on the CPU and 331.2 ms on the GPU are estimated".
 ///
 /// ```
 /// use merge_host::{Engine, Reason};
@@ -22,13 +22,13 @@ pub enum Reason {
     /// Nothing was left to do for an engine.
     #[default]
     Nothing,
-    /// The engine is that of all cores of the CPU.
+    /// [`Engine::cpu`](crate::Engine::cpu) made the engine.
     Cpu,
-    /// The engine is that of so many threads of the CPU.
+    /// [`Engine::cpu_with_threads`](crate::Engine::cpu_with_threads) made the engine, for this number of threads.
     Threads(usize),
-    /// The engine is that of the GPUs with these ordinals.
+    /// The engine was made for the GPUs with these ordinals.
     Gpus(Arc<[usize]>),
-    /// The operation is one of those that every engine leaves to the CPU.
+    /// Every engine leaves this operation to the CPU.
     CpuOnly,
     /// The engine may choose, and there are no kernels for keys of this type.
     NoKernels {

@@ -120,10 +120,7 @@ impl ChosenEngine {
     }
 
     /// Works with the engine. If it is a GPU that fails and that the user did not name, works again with the CPU.
-    fn run_steps(
-        &mut self,
-        step: &mut dyn FnMut(Step) -> std::result::Result<Option<Timing>, RunError<Failure>>,
-    ) -> std::result::Result<Timing, RunError<Failure>> {
+    fn run_steps(&mut self, step: &mut dyn FnMut(Step) -> RunResult<Option<Timing>>) -> RunResult<Timing> {
         progress::phase("compute");
         let error = match step(Step::Work(self.ready().map_err(RunError::Other)?)) {
             Err(RunError::Engine(error)) => error,
@@ -165,6 +162,9 @@ impl ChosenEngine {
     }
 }
 
+/// What a run returns, or an error of the engine or of the program.
+type RunResult<T> = std::result::Result<T, RunError<Failure>>;
+
 /// A step of a run.
 enum Step<'a> {
     Work(&'a Engine),
@@ -184,9 +184,9 @@ impl Engines<Failure> for ChosenEngine {
     fn run<T>(
         &mut self,
         data: &mut T,
-        work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, RunError<Failure>>,
+        work: impl Fn(&Engine, &mut T) -> RunResult<Timing>,
         restore: impl FnOnce(&mut T) -> Result<bool>,
-    ) -> std::result::Result<Timing, RunError<Failure>> {
+    ) -> RunResult<Timing> {
         let mut restore = Some(restore);
         self.run_steps(&mut |step: Step| match step {
             Step::Work(engine) => work(engine, data).map(Some),
@@ -197,12 +197,12 @@ impl Engines<Failure> for ChosenEngine {
         })
     }
 
-    fn device_memory(&mut self) -> std::result::Result<Option<u64>, RunError<Failure>> {
+    fn device_memory(&mut self) -> RunResult<Option<u64>> {
         let mut engine = self.ready().map_err(RunError::Other)?;
         Engines::<Failure>::device_memory(&mut engine)
     }
 
-    fn cpu(&mut self) -> std::result::Result<&Engine, RunError<Failure>> {
+    fn cpu(&mut self) -> RunResult<&Engine> {
         if self.choice == EngineChoice::Cpu {
             return self.ready().map_err(RunError::Other);
         }

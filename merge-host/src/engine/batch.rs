@@ -1,9 +1,7 @@
 //! Many merges of two runs each.
 
-#[cfg(feature = "gpu")]
-use super::On;
 use super::check::{check_batch, check_ragged};
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu::{merge_batch, merge_ragged};
 use crate::{Elements, ElementsMut, Error, Key, Timing};
 

@@ -1,9 +1,7 @@
 //! Lower and upper bounds of sorted needles in sorted keys.
 
-#[cfg(feature = "gpu")]
-use super::On;
 use super::check::check_length;
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu;
 use crate::index::check_index_range;
 use crate::{Bound, Error, Index, Key, Timing};

@@ -1,8 +1,6 @@
 //! Groups of equal keys that are next to each other, such as those of a sorted array.
 
-#[cfg(feature = "gpu")]
-use super::On;
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu::{self, Run};
 use crate::{Elements, Error, Key, Reduction, Summand, Timing};
 #[cfg(feature = "gpu")]
@@ -85,9 +83,9 @@ impl Engine {
     /// second by the `reduction` of the groups' values. `from` is keys with values. Otherwise as
     /// [`unique`](Self::unique).
     ///
-    /// The sum of floats is rounded at each addition. In which order they are added depends on the kind of processor
-    /// and on where groups begin, but not on the number of threads nor on anything else that may differ from one call
-    /// to the next. If the sum is a NaN, its bits are unspecified.
+    /// The sum of floats is rounded at each addition. The order of additions depends on the kind of processor and on
+    /// the beginnings of groups. It is the same in every call and for every number of threads. The bits of a sum that
+    /// is a NaN are unspecified.
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of [`unique`](Self::unique).
@@ -109,7 +107,17 @@ impl Engine {
         from: impl Elements<K, V>,
         (out, totals): (&mut Vec<K>, &mut Vec<V>),
     ) -> Result<Timing, Error> {
-        let Run { keys, values } = from.run("keys")?;
+        self.reduce_run(reduction, from.run("keys")?, out, totals)
+    }
+
+    /// [`reduce_by_key`](Self::reduce_by_key), compiled once for all forms of its arguments.
+    fn reduce_run<K: Key, V: Summand>(
+        &self,
+        reduction: Reduction,
+        Run { keys, values }: Run<K, V>,
+        out: &mut Vec<K>,
+        totals: &mut Vec<V>,
+    ) -> Result<Timing, Error> {
         let work = Work::set_operation::<K>(keys.len()).with_values(size_of::<V>()).on_one_gpu();
         let place = self.place_for::<K>(&work)?;
         let steps = match place.on {

@@ -1,9 +1,7 @@
 //! Merges of groups of runs, each group by itself.
 
-#[cfg(feature = "gpu")]
-use super::On;
 use super::check::check_groups;
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu::merge_many_ragged;
 use crate::{Elements, ElementsMut, Error, Key, Timing};
 
@@ -21,8 +19,7 @@ impl Engine {
     /// # Complexity
     /// O(n log k + R + N) time on one thread for n keys in R runs and N groups of up to k runs. Threads share the work
     /// evenly, whether there is one group of many keys or millions of groups of few. A CPU engine needs 256 KiB of
-    /// scratch memory for each thread, and for each group of so many runs that [`merge_many`](Self::merge_many) needs
-    /// it, as much as the group has keys.
+    /// scratch memory for each thread. A group of more than 32 runs needs scratch memory for its elements, too.
     ///
     /// # Errors
     /// - [`Error::ValuesMismatch`] if `from` or `out` has different numbers of keys and values.

@@ -1,9 +1,7 @@
 //! Merges of two or more runs into one.
 
-#[cfg(feature = "gpu")]
-use super::On;
 use super::check::{check_all_runs, check_kernel, check_two_runs};
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 #[cfg(feature = "gpu")]
 use crate::cpu::Run;
 use crate::cpu::{merge_many, merge_path, reference};

@@ -252,8 +252,8 @@ impl Engine {
         }
     }
 
-    /// The GPU with the given ordinal, counted from 0, and nothing else: keys for which it has no kernels
-    /// ([`Key::ON_GPU`](crate::Key::ON_GPU)) are an error, [`Error::NoKernels`].
+    /// The GPU with the given ordinal, counted from 0, and nothing else. Keys without kernels
+    /// ([`Key::ON_GPU`](crate::Key::ON_GPU)) are the error [`Error::NoKernels`] in every call.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if there is no driver or no GPU, [`Error::DeviceOrdinal`] if no GPU has that ordinal,
@@ -355,8 +355,8 @@ impl Engine {
         Ok(Self::of_workers(Arc::new(Workers::exactly(threads)?), Reason::Threads(threads)))
     }
 
-    /// The same engine with the CPU's work on the pool of threads that the calling thread belongs to: the pool of rayon
-    /// in which it is installed, or else rayon's global pool. The engine starts no threads of its own then.
+    /// The same engine with the CPU's work on the calling thread's pool of rayon, or on rayon's global pool if the
+    /// thread belongs to none. The engine then starts no threads of its own.
     ///
     /// A thread of the pool that waits for others may take up other work of the pool meanwhile, as in every loop of
     /// rayon. So a thread must not hold a lock that such work takes when it calls the engine. The callbacks of
@@ -403,7 +403,7 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn start_for<K: Key>(&self, work: &Work) -> Result<EngineKind, Error> {
-        Ok(self.choose::<K>(work, false)?.kind())
+        Ok(self.choose((K::NAME, K::ON_GPU), work, false)?.kind())
     }
 
     /// Where a call does this work with keys of type `K`.
@@ -411,19 +411,20 @@ impl Engine {
     /// # Errors
     /// [`Error::NoKernels`] from an engine of GPUs that have none for these keys.
     fn place_for<K: Key>(&self, work: &Work) -> Result<Place<'_>, Error> {
-        self.choose::<K>(work, true)
+        self.choose((K::NAME, K::ON_GPU), work, true)
     }
 
-    /// [`place_for`](Self::place_for) a call that does the work, or for one that prepares it.
-    fn choose<K: Key>(&self, work: &Work, is_call: bool) -> Result<Place<'_>, Error> {
+    /// [`place_for`](Self::place_for) a call that does the work, or for one that prepares it: for keys of a type of that
+    /// name, and whether GPUs have kernels for them. Compiled once.
+    fn choose(&self, (key, on_gpu): (&'static str, bool), work: &Work, is_call: bool) -> Result<Place<'_>, Error> {
         #[cfg(feature = "gpu")]
         match &self.gpu {
             Use::Never => {}
-            Use::Always(gpus) if K::ON_GPU => {
+            Use::Always(gpus) if on_gpu => {
                 return Ok(Place { on: On::Gpus(gpus), reason: self.reason.clone() });
             }
-            Use::Always(_) => return Err(Error::NoKernels { key: K::NAME }),
-            Use::Choice(_) if !K::ON_GPU => return Ok(self.on_cpu(Reason::NoKernels { key: K::NAME })),
+            Use::Always(_) => return Err(Error::NoKernels { key }),
+            Use::Choice(_) if !on_gpu => return Ok(self.on_cpu(Reason::NoKernels { key })),
             Use::Choice(choice) => {
                 let (gpus, reason) = choice.choose(work, self.workers.threads_to_sort(work.keys()), is_call);
                 return Ok(match gpus {
@@ -432,7 +433,7 @@ impl Engine {
                 });
             }
         }
-        let _ = (work, is_call);
+        let _ = (key, on_gpu, work, is_call);
         Ok(self.on_cpu(self.reason.clone()))
     }
 

@@ -1,9 +1,7 @@
 //! Sorts of the segments of an array.
 
-#[cfg(feature = "gpu")]
-use super::On;
 use super::check::check_offsets;
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu::sort_segments;
 use crate::{ElementsMut, Error, Key, SortOrder, Timing};
 

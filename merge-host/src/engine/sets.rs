@@ -1,8 +1,6 @@
 //! Set operations on sorted arrays.
 
-#[cfg(feature = "gpu")]
-use super::On;
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu;
 use crate::{Error, Key, SetOperation, Timing};
 #[cfg(feature = "gpu")]
@@ -18,7 +16,7 @@ impl Engine {
     /// Of several GPUs the first one does the work.
     ///
     /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) does). If they are
-    /// not, the call still returns, but which of their keys `out` then holds, and in which order, is unspecified.
+    /// not, the call still returns, and `out` holds unspecified keys of both.
     ///
     /// # Complexity
     /// O(|a| + |b|) time on one thread. Threads share the work evenly, even if many keys are equal. `out` is

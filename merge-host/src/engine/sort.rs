@@ -1,9 +1,7 @@
 //! Sorts of one array.
 
-#[cfg(feature = "gpu")]
-use super::On;
 use super::check::check_length;
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu::blocks::try_for_each_callback;
 use crate::cpu::{self, RunMut, Workers, memory, sort_pairs};
 use crate::index::check_index_range;

@@ -1,8 +1,6 @@
 //! Sorts that keep the first of equal keys.
 
-#[cfg(feature = "gpu")]
-use super::On;
-use super::{Engine, Work};
+use super::{Engine, On, Work};
 use crate::cpu::{RunMut, sort};
 use crate::unique::unique_on;
 use crate::{ElementsMut, Error, Key, SortOptions, Timing};

@@ -6,7 +6,7 @@ use super::check::check_k;
 use super::{Engine, Place, Work};
 use crate::cpu::memory::collected;
 use crate::cpu::top_k::Selection;
-use crate::cpu::{Run, RunMut, sort, sort_by};
+use crate::cpu::{Run, RunMut, Workers, sort, sort_by};
 use crate::index::check_index_range;
 use crate::timing::Steps;
 use crate::{Elements, ElementsMut, Error, Index, Key, SortOrder, Timing};
@@ -52,9 +52,11 @@ impl Engine {
         from: impl Elements<K, V>,
         mut out: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        let (Run { keys, values }, out) = (from.run("keys")?, out.run_mut("out")?);
-        check_k(keys.len(), out.keys.len())?;
-        self.select(order, keys, |i| values[i], out)
+        let (from, out) = (from.run("keys")?, out.run_mut("out")?);
+        check_k(from.keys.len(), out.keys.len())?;
+        let mut top = TopK::new(order, out.keys.len());
+        let selected = top.add_run(self, from)?;
+        self.finish(top, selected, out)
     }
 
     /// Fills `out` with the first of `keys` in the given order, as [`top_k`](Self::top_k) does, and with the indices of
@@ -81,19 +83,18 @@ impl Engine {
         let out = out.run_mut("out")?;
         check_k(keys.len(), out.keys.len())?;
         check_index_range::<I>(keys.len())?;
-        self.select(order, keys, I::from_usize, out)
+        let mut top = TopK::new(order, out.keys.len());
+        let selected = top.add_with(self, keys, I::from_usize)?;
+        self.finish(top, selected, out)
     }
 
-    /// Fills `out` with the first of `keys`, with the values that `value` gives for their indices.
-    fn select<K: Key, V: Copy + Send + Sync>(
+    /// Fills `out` with the keys that were selected.
+    fn finish<K: Key, V: Copy + Send + Sync>(
         &self,
-        order: SortOrder,
-        keys: &[K],
-        value: impl Fn(usize) -> V + Sync,
+        top: TopK<K, V>,
+        selected: Timing,
         out: RunMut<K, V>,
     ) -> Result<Timing, Error> {
-        let mut top = TopK::new(order, out.keys.len());
-        let selected = top.add_with(self, keys, value)?;
         let (first, values, sorted) = top.into_sorted(self)?;
         out.keys.copy_from_slice(&first);
         out.values.copy_from_slice(&values);
@@ -101,13 +102,13 @@ impl Engine {
     }
 }
 
-/// The first `k` of keys that come in parts, such as those of a file, alone or with a value for each: what
-/// [`Engine::top_k`] finds among keys that are together in memory. Stable: of equal keys, those that were added first
-/// are taken, and they stay in their order.
+/// The first `k` of keys that come in parts, such as the blocks of a file, alone or with a value for each. Stable: of
+/// equal keys, those that were added first are taken, and they stay in their order. [`Engine::top_k`] does the same with
+/// keys that are together in memory.
 ///
-/// A threshold, the last of k keys that were added, keeps most keys out. Those that pass are candidates, and when there
-/// are 2k of them, or some ten thousand, the first k are selected, which lowers the threshold. A GPU selects the first
-/// k keys of a part, and the CPU adds these to the candidates: parts of some hundred MiB are best for it.
+/// A threshold, the last of k keys that were added, keeps most keys out. Keys that pass it are candidates. The first k
+/// candidates are selected when there are 2k candidates, or some ten thousand, which lowers the threshold. A GPU selects
+/// the first k keys of a part, and the CPU adds these to the candidates: parts of some hundred MiB are best for it.
 ///
 /// # Complexity
 /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The candidates take the memory of
@@ -135,33 +136,26 @@ impl Engine {
 #[derive(Clone, Debug)]
 pub struct TopK<K: Key, V = ()> {
     order: SortOrder,
-    first: First<K, V>,
+    /// Where values have no bytes: the candidates, and any value, which is that of each key.
+    keys: (Selection<K::Bits>, Option<V>),
+    /// Where values have bytes: the candidates.
+    pairs: Selection<Item<K::Bits, V>>,
     /// The number of keys that were added.
     added: u64,
 }
 
-/// The candidates.
-#[derive(Clone, Debug)]
-enum First<K: Key, V> {
-    /// Keys whose values have no bytes: any of these values is that of each key.
-    Keys(Selection<K::Bits>, Option<V>),
-    Pairs(Selection<Item<K::Bits, V>>),
-}
-
 impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
+    /// Whether values have no bytes. A constant, so that the other way is not compiled.
+    const KEYS_ALONE: bool = size_of::<V>() == 0;
+
     /// The first `k` keys in that order, of none so far.
     pub fn new(order: SortOrder, k: usize) -> Self {
-        let first = if const { size_of::<V>() == 0 } {
-            First::Keys(Selection::new(k), None)
-        } else {
-            First::Pairs(Selection::new(k))
-        };
-        Self { order, first, added: 0 }
+        Self { order, keys: (Selection::new(k), None), pairs: Selection::new(k), added: 0 }
     }
 
     /// Bytes that the candidates for the first `k` keys take at most; `usize::MAX` if the number is greater.
     pub fn max_bytes(k: usize) -> usize {
-        if const { size_of::<V>() == 0 } {
+        if const { Self::KEYS_ALONE } {
             Selection::<K::Bits>::max_bytes(k)
         } else {
             Selection::<Item<K::Bits, V>>::max_bytes(k)
@@ -174,47 +168,57 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// Those of [`Engine::top_k`], except [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key has
     /// been added.
     pub fn add(&mut self, engine: &Engine, elements: impl Elements<K, V>) -> Result<Timing, Error> {
-        let Run { keys, values } = elements.run("the part")?;
+        self.add_run(engine, elements.run("the part")?)
+    }
+
+    fn add_run(&mut self, engine: &Engine, Run { keys, values }: Run<K, V>) -> Result<Timing, Error> {
         self.add_with(engine, keys, |i| values[i])
     }
 
     /// Adds a part of the keys. The value of `keys[i]` is `value(i)`.
     fn add_with(&mut self, engine: &Engine, keys: &[K], value: impl Fn(usize) -> V + Sync) -> Result<Timing, Error> {
-        let Self { order, ref mut first, ref mut added } = *self;
-        let k = match first {
-            First::Keys(selection, _) => selection.k(),
-            First::Pairs(selection) => selection.k(),
-        };
+        let k = self.pairs.k();
         let place = engine.place_for::<K>(&Work::top_k::<K>(if k == 0 { 0 } else { keys.len() }))?;
-        let by_gpus = selected_by_gpus(&place, order, keys, k, matches!(first, First::Pairs(_)))?;
-        let added_now = match first {
-            First::Keys(selection, any) => {
-                *any = any.or_else(|| (!keys.is_empty()).then(|| value(0)));
-                let keys = by_gpus.as_ref().map_or(keys, |by_gpus| &by_gpus.keys);
-                let bits = |range: Range<usize>| keys[range].iter().map(|key| order.applied_to(key.to_ordered()));
-                engine.workers.sort(keys.len(), |threads| selection.add(keys.len(), bits, threads))
-            }
-            First::Pairs(selection) => {
-                let begin = *added;
-                let item = |i: usize| {
-                    let (bits, index) = (order.applied_to(keys[i].to_ordered()), begin + i as u64);
-                    Item { bits, index, value: value(i) }
-                };
-                match &by_gpus {
-                    Some(Selected { indices, .. }) => engine.workers.sort(indices.len(), |threads| {
-                        let items = |range: Range<usize>| indices[range].iter().map(|&i| item(i as usize));
-                        selection.add(indices.len(), items, threads)
-                    }),
-                    None => engine
-                        .workers
-                        .sort(keys.len(), |threads| selection.add(keys.len(), |range| range.map(&item), threads)),
-                }
-            }
+        let by_gpus = selected_by_gpus(&place, self.order, keys, k, !Self::KEYS_ALONE)?;
+        let added = if const { Self::KEYS_ALONE } {
+            self.add_keys(&engine.workers, by_gpus.as_ref().map_or(keys, |by_gpus| &by_gpus.keys), value)
+        } else {
+            self.add_pairs(&engine.workers, keys, by_gpus.as_ref().map(|by_gpus| &by_gpus.indices[..]), value)
         }?;
-        *added += keys.len() as u64;
+        self.added += keys.len() as u64;
         let mut steps = by_gpus.map_or_else(Steps::default, |by_gpus| by_gpus.steps);
-        steps.compute += added_now.compute;
+        steps.compute += added.compute;
         Ok(place.timing(steps))
+    }
+
+    /// Adds keys whose values have no bytes.
+    fn add_keys(&mut self, workers: &Workers, keys: &[K], value: impl Fn(usize) -> V) -> Result<Steps, Error> {
+        let Self { order, keys: (selection, any), .. } = self;
+        *any = any.or_else(|| (!keys.is_empty()).then(|| value(0)));
+        let bits = |range: Range<usize>| keys[range].iter().map(|key| order.applied_to(key.to_ordered()));
+        workers.sort(keys.len(), |threads| selection.add(keys.len(), bits, threads))
+    }
+
+    /// Adds keys with values: those with these indices, or all.
+    fn add_pairs(
+        &mut self,
+        workers: &Workers,
+        keys: &[K],
+        indices: Option<&[u64]>,
+        value: impl Fn(usize) -> V + Sync,
+    ) -> Result<Steps, Error> {
+        let Self { order, pairs, added: begin, .. } = self;
+        let item = |i: usize| {
+            let (bits, index) = (order.applied_to(keys[i].to_ordered()), *begin + i as u64);
+            Item { bits, index, value: value(i) }
+        };
+        match indices {
+            Some(indices) => workers.sort(indices.len(), |threads| {
+                let items = |range: Range<usize>| indices[range].iter().map(|&i| item(i as usize));
+                pairs.add(indices.len(), items, threads)
+            }),
+            None => workers.sort(keys.len(), |threads| pairs.add(keys.len(), |range| range.map(&item), threads)),
+        }
     }
 
     /// The first k of the keys that were added, or all if they are fewer, with their values: sorted by the CPU, on the
@@ -224,32 +228,37 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// [`Error::OutOfHostMemory`] if there is not enough memory for as many elements once more, and [`Error::Threads`]
     /// if the system refuses to start the engine's threads.
     pub fn into_sorted(self, engine: &Engine) -> Result<(Vec<K>, Vec<V>, Timing), Error> {
-        let Self { order, first, added: _ } = self;
-        let key = |bits: K::Bits| K::from_ordered(order.applied_to(bits));
-        let (keys, values, steps) = match first {
-            First::Keys(selection, any) => {
-                let mut bits = Vec::new();
-                let steps = engine.workers.sort(selection.k(), |threads| {
-                    bits = selection.into_items();
-                    sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut bits), threads)
-                })?;
-                let values = any.map_or_else(Vec::new, |any| vec![any; bits.len()]);
-                // A key has the size and the alignment of its bits.
-                let mut keys: Vec<K> = cast_vec(bits);
-                keys.iter_mut().for_each(|to| *to = key(bytemuck::cast(*to)));
-                (keys, values, steps)
-            }
-            First::Pairs(selection) => {
-                let mut items = Vec::new();
-                let steps = engine.workers.sort(selection.k(), |threads| {
-                    items = selection.into_items();
-                    sort_by::sort_by(&mut items, &Ord::cmp, threads)
-                })?;
-                let keys = collected(items.iter().map(|item| key(item.bits)))?;
-                (keys, collected(items.iter().map(|item| item.value))?, steps)
-            }
-        };
+        let (keys, values, steps) = if const { Self::KEYS_ALONE } {
+            self.into_sorted_keys(&engine.workers)
+        } else {
+            self.into_sorted_pairs(&engine.workers)
+        }?;
         Ok((keys, values, engine.timing_on_cpu(steps)))
+    }
+
+    fn into_sorted_keys(self, workers: &Workers) -> Result<(Vec<K>, Vec<V>, Steps), Error> {
+        let Self { order, keys: (selection, any), .. } = self;
+        let mut bits = Vec::new();
+        let steps = workers.sort(selection.k(), |threads| {
+            bits = selection.into_items();
+            sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut bits), threads)
+        })?;
+        let values = any.map_or_else(Vec::new, |any| vec![any; bits.len()]);
+        // A key has the size and the alignment of its bits.
+        let mut keys: Vec<K> = cast_vec(bits);
+        keys.iter_mut().for_each(|key| *key = K::from_ordered(order.applied_to(bytemuck::cast(*key))));
+        Ok((keys, values, steps))
+    }
+
+    fn into_sorted_pairs(self, workers: &Workers) -> Result<(Vec<K>, Vec<V>, Steps), Error> {
+        let Self { order, pairs: selection, .. } = self;
+        let mut items = Vec::new();
+        let steps = workers.sort(selection.k(), |threads| {
+            items = selection.into_items();
+            sort_by::sort_by(&mut items, &Ord::cmp, threads)
+        })?;
+        let key = |item: &Item<K::Bits, V>| K::from_ordered(order.applied_to(item.bits));
+        Ok((collected(items.iter().map(key))?, collected(items.iter().map(|item| item.value))?, steps))
     }
 }
 

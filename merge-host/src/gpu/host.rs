@@ -160,10 +160,12 @@ impl Gpu {
     ) -> Result<([OnGpu; N], Steps), E> {
         // The bytes of workspace and the entry points do not depend on addresses.
         let planned = make(slices.map(|slice| Record::arrays(slice.len, slice.values.each)));
-        let (workspace_bytes, record) = (planned.workspace_bytes(), Record::new(self.shared.multiprocessors));
-        record.add(&planned)?;
+        let workspace_bytes = planned.workspace_bytes();
         let data_bytes = slices.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.bytes()));
+        // Launches are planned only for lengths that a GPU holds.
         self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
+        let record = Record::new(self.shared.multiprocessors);
+        record.add(&planned)?;
         let arrays = slices.map(|slice| OnGpu::new(self, slice));
         let arrays = arrays.into_iter().collect::<Result<Vec<_>, Error>>()?;
         let Ok(arrays): Result<[OnGpu; N], _> = arrays.try_into() else { unreachable!("there is an array a slice") };

@@ -107,7 +107,7 @@ fn operations_take_the_same_forms() {
     let (mut out, mut totals) = (Vec::new(), Vec::new());
     engine.reduce_by_key(Reduction::Sum, (&[1, 1], &vec![2, 3]), (&mut out, &mut totals)).unwrap();
     assert_eq!((out, totals), (vec![1], vec![5]));
-    engine.bounds(Bound::Upper, &[1], &vec![1, 1], &mut [0u32]).unwrap();
+    engine.bounds(Bound::Upper, &[1], &[1, 1], &mut [0u32]).unwrap();
 }
 
 #[test]

@@ -8,8 +8,8 @@ use merge_host::parallel::{self, share_length};
 use merge_host::records::{self, Field, RecordKey, Sorter};
 use merge_host::splits::{InMemory, exact_splits};
 use merge_host::{
-    BatchKernel, Bound, CostModel, Engine, Error, Gpus, SetOperation, SortOrder, TopK, Work, first_unsorted,
-    permutation, unique, unique_indices,
+    BatchKernel, Bound, CostModel, Engine, Error, Gpus, SetOperation, SortKernel, SortOrder, TopK, Work,
+    first_unsorted, permutation, unique, unique_indices,
 };
 use std::cmp::Ordering;
 use std::panic::catch_unwind;
@@ -177,7 +177,7 @@ fn records_of_any_size() {
     for index in [2, 1 << 63, u64::MAX] {
         assert!(gathered(index).is_err(), "{index}");
         let (key, mut words, mut indices) = (RecordKey::new(&[Field::bytes(0, 9)]), [7u64; 2], [0, index]);
-        let sorter = Sorter { records: &[0; 32], size: 16, key: &key };
+        let sorter = Sorter { records: &[0; 32], size: 16, key: &key, kernel: SortKernel::Auto };
         let sort = move || sorter.sort::<u64, u64, ()>(&mut &Engine::cpu(), &mut words, &mut indices, &mut ()).is_ok();
         assert!(catch_unwind(std::panic::AssertUnwindSafe(sort)).is_err(), "{index}");
     }
@@ -241,9 +241,7 @@ fn any_number_of_elements_without_a_size() {
                 let run = (&[1u8; 2][..], &units(count)[..]);
                 assert!(engine.merge(run, run, (&mut [0; 4], &mut units(4))).is_err());
                 assert!(engine.sort_with(SortOrder::Ascending, (&mut [1u32; 2], &mut units(count))).is_err());
-                assert!(
-                    engine.sort_segments(SortOrder::Ascending, (&mut [1u32], &mut units(count)), &[0, 1]).is_err()
-                );
+                assert!(engine.sort_segments(SortOrder::Ascending, (&mut [1u32], &mut units(count)), &[0, 1]).is_err());
                 let mut top = TopK::new(SortOrder::Ascending, 2);
                 assert!(top.add(&engine, (&[1u32], &units(count))).is_err());
             }
@@ -355,8 +353,8 @@ fn lengths_of_batches_and_offsets() {
         let mut out = Vec::new();
         engine.set_operation::<u8>(SetOperation::Union, &[], &[], &mut out).unwrap();
         engine.unique::<u8>(&[], &mut out).unwrap();
-        engine.merge_many::<u8>(&[], &mut []).unwrap();
-        assert!(engine.merge_many::<u8>(&[], &mut [1]).is_err());
+        engine.merge_many(&[&[0u8; 0]; 0], &mut []).unwrap();
+        assert!(engine.merge_many(&[&[0u8; 0]; 0], &mut [1]).is_err());
         engine.bounds::<u8, u32>(Bound::Lower, &[], &[], &mut []).unwrap();
         assert!(engine.bounds::<u8, u32>(Bound::Upper, &[1], &[], &mut []).is_err());
     }

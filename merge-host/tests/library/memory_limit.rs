@@ -286,8 +286,7 @@ fn check_merges(engine: &dyn Fn() -> Engine) {
     let values: Vec<[u64; 4]> = of_runs().iter().map(|&key| [key; 4]).collect();
     let pairs: Vec<(&[u64], &[[u64; 4]])> =
         list.iter().zip(values.chunks(COUNT / 100)).map(|(keys, values)| (*keys, values)).collect();
-    let merge =
-        |(out, values): &mut (Vec<u64>, Vec<[u64; 4]>)| engine().merge_many(&pairs, (out, values)).map(drop);
+    let merge = |(out, values): &mut (Vec<u64>, Vec<[u64; 4]>)| engine().merge_many(&pairs, (out, values)).map(drop);
     check_all(
         "merge_many with values",
         || (vec![0; COUNT], vec![[0; 4]; COUNT]),

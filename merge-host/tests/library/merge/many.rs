@@ -196,7 +196,8 @@ fn bad_lengths_are_refused() {
 
 #[test]
 fn no_runs_are_merged_to_nothing() {
-    let (none, no_pairs): ([&[u32]; 0], [(&[u32], &[u8]); 0]) = ([], []);
+    let none: [&[u32]; 0] = [];
+    let no_pairs: [(&[u32], &[u8]); 0] = [];
     Engine::cpu().merge_many(&none, &mut []).unwrap();
     Engine::cpu().merge_many(&[&[0u32; 0], &[]], &mut []).unwrap();
     Engine::cpu().merge_many(&no_pairs, (&mut [], &mut [])).unwrap();
