@@ -75,7 +75,7 @@ impl Segments {
     /// The segments of an array of `n` keys.
     ///
     /// # Safety
-    /// The offsets are as the fields describe, and nothing writes them during the launch.
+    /// If `offsets` is not null, it meets the description of the field. Nothing writes the offsets during the launch.
     #[inline(always)]
     unsafe fn of(self, n: usize) -> Bounds {
         let offsets = if self.offsets.is_null() { 0 } else { self.count + 1 };

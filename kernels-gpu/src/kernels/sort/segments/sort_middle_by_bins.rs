@@ -73,7 +73,7 @@ pub unsafe fn sort_middle_by_bins<B: Bits, V: Word, const NT: usize, const VT: u
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let which = WhichSegments { list: BINNED as u32, ..which };
     // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a
-    // segment, between barriers; those for the rest are where `sort_bucket` says.
+    // segment, between barriers. Barriers of `sort_bucket` order the accesses to `bucket`.
     let Memory { bucket, segment } = unsafe { Memory::<B, V>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
         // SAFETY: this is thread 0, before its first call of `next`. The lists meet the requirements of
