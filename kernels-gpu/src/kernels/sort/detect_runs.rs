@@ -1,10 +1,10 @@
 //! Detection of arrays that are in order or nearly so.
 //!
 //! ```text
-//!   detect_runs       3 ≤ 5 ≤ 5 ≤ 7 ≤ 9    no descent: sorted, and all that follows ends at once
-//!                     9 > 7 > 5 > 3 > 1    no ascent: reverse puts it right, and all that follows ends at once
+//!   detect_runs       3 ≤ 5 ≤ 5 ≤ 7 ≤ 9    no descent: sorted, and all later kernels end at once
+//!                     9 > 7 > 5 > 3 > 1    no ascent: reversed, and all later kernels end at once
 //!                     3 ≤ … > 2 ≤ … > 1 …  few descents: long runs, which one pass merges
-//!                     3 ≤ 9 > 4 > 1 …      many, as most arrays show in their first keys: to be sorted
+//!                     3 ≤ 9 > 4 > 1 …      many descents, usually seen in the first keys: to be sorted
 //! ```
 //!
 //! The result is in global memory: words that are 0 before, and the starts of runs.

@@ -20,7 +20,7 @@
 //! Or keys of 4 bytes that are too skewed for that are sorted by [all of their bits](radix), the last ones first:
 //!
 //! ```text
-//!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
+//!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four stable sweeps, each by 8 bits
 //! ```
 //!
 //! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes

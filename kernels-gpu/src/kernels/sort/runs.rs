@@ -80,9 +80,9 @@ impl Division for LongRuns {
 /// kernels of such a pass.
 ///
 /// ```text
-///   from    │ run 0      │ run 1 │ run 2           │ run 3 │ run 4       │ r │        k = 4: groups of four runs, the last one shorter
+///   from    │ run 0      │ run 1 │ run 2           │ run 3 │ run 4       │ r │   k = 4: the last group is short
 ///   groups  │ 0                                            │ 1               │
-///   tiles   │ 0   │ 1   │ 2   │ 3   │ 4   │ 5   │ 6   │ 7  │ 8   │ 9   │ 10  │ │ 11     a group has its own tiles, and perhaps an empty one
+///   tiles   │ 0   │ 1   │ 2   │ 3   │ 4   │ 5   │ 6   │ 7  │ 8   │ 9   │ 10  │ │ 11     own tiles, one perhaps empty
 /// ```
 ///
 /// Only the device knows where groups begin, and launches must not depend on it. Tile 0 of group `g` therefore has

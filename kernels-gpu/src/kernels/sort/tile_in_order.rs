@@ -1,8 +1,8 @@
 //! A stable scatter: the keys of a tile move to the places of their digits.
 //!
 //! ```text
-//!   tile       │ c0 a0 b0 a1 │ a2 c1 a3 b1 │     a warp has neighbouring rows of 32 keys; it counts the keys of each digit
-//!   counters   │ a2 b1 c1    │ a2 b1 c1    │     of each warp; sums of them are where the keys of each warp go
+//!   tile       │ c0 a0 b0 a1 │ a2 c1 a3 b1 │     a warp counts the digits of neighbouring rows of 32 keys
+//!   counters   │ a2 b1 c1    │ a2 b1 c1    │     of each warp; their prefix sums are the slots
 //!   shared     │ a0 a1 a2 a3 b0 b1 c0 c1   │     row by row: after the lanes before that have the same digit
 //!   to         … a0 a1 a2 a3 … b0 b1 … c0 c1 …   to the places of the digits
 //! ```

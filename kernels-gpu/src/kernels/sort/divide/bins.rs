@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bins       │  2   │ │ 1 │  3   │ │    the keys of each bin are counted, by atomic additions
-//!   tile       │ 5  3   17   41 40 44 │    each key goes to a place of its bin, by another one
+//!   tile       │ 5  3   17   41 40 44 │    each key goes to a slot of its bin, by another addition
 //!   windows    │├──────┤├──────┤├──── │    sorted in registers, by a network
 //!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
 //! ```

@@ -154,7 +154,7 @@ pub unsafe fn choose_digits<B: Bits>(
             workspace.clear();
             detection.begin();
         }
-        // SAFETY: the caller promises `cleared` writable words before the job's. Thread `t` of the only block writes
+        // SAFETY: this kernel requires `cleared` writable words before the job's. Thread `t` of the only block writes
         // words `t + i * CHOOSE_THREADS`, below `cleared`.
         let before = unsafe { GlobalMut::new(job.words.wrapping_sub(cleared as usize), cleared as usize) };
         let mut word = thread;

@@ -1,14 +1,14 @@
 //! Dividing: keys are divided by their leading digits, again and again, until one block can sort each bucket.
 //!
 //! ```text
-//!   choose_digits     a sample tells by which digits a segment is divided       │ for each level:
+//!   choose_digits     a sample decides the digits that divide a segment         │ for each level:
 //!   count_twice       how many keys have each digit of the first two levels     │
 //!   count_digits      how many of its keys have each digit                      │ segments that are too long
-//!   place_parts       with values: where those of each part go                  │ for a block become those of
-//!   place_buckets     where the keys of each digit go                           │ the next level
-//!   divide            the keys go there                                         │
-//!   sort_buckets      each bucket sorted by one block, in shared memory; long ones, by larger blocks, need not be divided again
-//!   sort_rest         what is left when all levels are over, by merging
+//!   place_parts       with values: the places of the keys of each part          │ for a block are segments of
+//!   place_buckets     the places of the keys of each digit                      │ the next level
+//!   divide            the scatter: keys move to these places                    │
+//!   sort_buckets      each bucket sorted by one block, in shared memory; long buckets by larger blocks
+//!   sort_rest         keys that remain after all levels, by merging
 //! ```
 //!
 //! Keys of 4 bytes that are too skewed are sorted by all of their bits instead: [`radix`](super::radix).

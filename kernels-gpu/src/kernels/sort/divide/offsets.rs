@@ -1,9 +1,9 @@
 //! The counters of a segment: the places of the keys of each digit.
 //!
 //! ```text
-//!   digits     │   0   │   1   │   2   │ …     how many keys; then where they begin
-//!   parts      │ 0 1 2 │ 0 1 2 │ 0 1 2 │ …     of each digit in each part: how many; then how many in those before
-//!   tiles      │ 0 1 │ 2 3 │ …                 in each tile, of two digits a word: how many
+//!   digits     │   0   │   1   │   2   │ …     number of keys, and later their start
+//!   parts      │ 0 1 2 │ 0 1 2 │ 0 1 2 │ …     of each digit in each part, and later in the parts before
+//!   tiles      │ 0 1 │ 2 3 │ …                 number in each tile, two digits in a word
 //! ```
 //!
 //! Keys without values have only the counters of digits. Each tile adds the number of keys that it moves to the place

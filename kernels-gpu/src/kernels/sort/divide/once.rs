@@ -1,9 +1,9 @@
 //! One division of few keys, without values, in three launches: here, launches take most of the time.
 //!
 //! ```text
-//!   count_once     each block takes the same sample, and so chooses the same digits, and counts its share
-//!   divide_once    each block finds where digits begin, and moves a tile; one more lists the buckets
-//!   sort_once      each bucket sorted by one block; or else each tile, for the passes of merges
+//!   count_once     each block takes the same sample, chooses the same digits, and counts its share
+//!   divide_once    each block finds the starts of digits and moves a tile; one more lists the buckets
+//!   sort_once      each bucket sorted by one block; if keys are not divided, each tile, for merges
 //! ```
 //!
 //! In the second step all blocks find out whether a digit has too many keys for a block. Then no key is moved.

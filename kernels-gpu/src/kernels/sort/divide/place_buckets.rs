@@ -4,7 +4,7 @@
 //!   digits     │0│1│  2  │3│       4       │5│6│    7    │
 //!   buckets    │   │     │ │               │   │         │      neighbours that one block can sort together
 //!   segments               │       4       │                    too many for a block: divided again
-//!   long buckets                           │   │         │      or not so many: a larger block sorts them
+//!   long buckets                           │   │         │      or fewer: a larger block sorts them
 //! ```
 
 use super::workspace::{Job, Segment, Work, Workspace};

@@ -4,8 +4,8 @@
 //!   segment    keys that are divided next: where they are, and by which digits
 //!   part       one or several tiles of a segment, which one block counts
 //!   counter    how many keys of a segment have a digit; then where they go
-//!   bucket     neighbouring keys, in their final place as a whole, that one block sorts; a long one takes a larger block
-//!   rest       keys that all divisions have left too many for a block
+//!   bucket     neighbouring keys, final as a whole, that one block sorts; a long bucket takes a larger block
+//!   rest       keys that no division has spread, too many for a block
 //! ```
 
 use super::digits::{Curve, Digits, FINER, Scale};

@@ -13,14 +13,14 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`split_runs`] | where the segments of each tile begin |
+//! | [`split_runs`] | the splits of each tile |
 //! | [`merge_runs`] | one block merges the segments of one tile |
-//! | `plan` | which slots of shared memory each segment takes |
+//! | `plan` | the layout of the segments in shared memory |
 //! | `load` | segments from global to shared memory |
 //! | `rounds` | segments merged in shared memory |
-//! | [`long_runs`] | the same for runs that were detected, of any lengths |
-//! | [`many_runs`] | the same for runs of a user, of any lengths and in any number |
-//! | [`pad_runs`] | where the runs of a pass are if each group of a user's runs is merged by itself |
+//! | [`long_runs`] | a pass over detected runs, of any lengths |
+//! | [`many_runs`] | a pass over a user's runs, of any lengths and in any number |
+//! | [`pad_runs`] | the runs of a pass that merges each group of a user's runs by itself |
 //!
 //! How segments are loaded, merged and stored depends on their [payload](crate::kernels::sort::payload).
 

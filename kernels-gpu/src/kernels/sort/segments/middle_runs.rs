@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   registers   │ 32 keys of a lane, 1024 of a warp │ 1024 │ 1024 │ 1024 │     sorted across lanes
-//!   shared      │ run 0 →                 ← run 1 │ run 2 →    ← run 3 │     every other one downwards
-//!   shared      │ run 0 →                                  ← run 1     │     each two are merged, a row of 32 keys by a thread
+//!   shared      │ run 0 →                 ← run 1 │ run 2 →    ← run 3 │     every other run descends
+//!   shared      │ run 0 →                                  ← run 1     │     merged in pairs, 32 keys a thread
 //! ```
 
 use super::middle::{ENTRY_WORDS, Listed, MiddleSegments};

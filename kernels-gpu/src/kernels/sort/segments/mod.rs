@@ -4,7 +4,7 @@
 //!   segments   │0│1│2 │3│4                           │5 │6│…     from an offset to the next, or of one length
 //!   tiles      │ tile 0  │ tile 1  │ tile 2  │ tile 3  │ …       of most of the keys that a block can hold
 //!              └─ 0 to 3 ┘                   └─ 5, 6 … ─         short: a block sorts those that begin in its tile
-//!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs of a block and merged
+//!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs and merged
 //! ```
 //!
 //! A segment is long if it ends too far behind its first tile for the tile's block to hold it. So no short segment is
@@ -13,23 +13,23 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`find_segments`] | which segments begin in each tile, and a list of the units of long ones |
-//! | [`sort_short_segments`] | one block sorts those of a tile of up to 1024 keys, by how long they are |
+//! | [`find_segments`] | the first segment of each tile, and a list of the units of long segments |
+//! | [`sort_short_segments`] | one block sorts the segments of a tile of up to 1024 keys, by classes of length |
 //! | [`sort_segments`] | one block sorts the short segments of a tile, or a run of a long one |
-//! | `segment_tile` | the sort of a tile whose merges end where segments do |
+//! | `segment_tile` | the sort of a tile whose merges end at the ends of segments |
 //! | [`sort_rows`] | segments of one length up to 32 keys, each by one thread |
 //! | [`sort_wide_rows`] | segments of one length up to 1024 keys, each by some lanes of a warp |
-//! | `row_slots` | the slots of keys that lanes sort, which are moved, or get an order in which values follow |
+//! | `row_slots` | the slots of keys that lanes sort: keys move, or get an order for keys and values |
 //! | `numbers` | numbers of keys with their indices, of 4 bytes for both |
 //! | `numbered_lanes` | the sort of such numbers by lanes |
-//! | `padded` | keys in shared memory that lanes read without conflicts of banks |
+//! | `padded` | keys in shared memory that lanes read without bank conflicts |
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
-//! | [`middle_runs`] | the merges of runs that warps sort, by which a block does that |
-//! | [`sort_middle_segments`] | their sort |
-//! | `middle_by_numbers` | the sort of one with values, by numbers |
+//! | [`middle_runs`] | the block's merges of runs that warps have sorted |
+//! | [`sort_middle_segments`] | the sort of these segments |
+//! | `middle_by_numbers` | the sort of a segment with values, by numbers |
 //! | [`sort_middle_by_bins`] | the sort of segments, and of parts of long ones, by bins |
-//! | [`merge_segments`] | a pass of merges over the long segments alone |
-//! | [`long`] | long segments of keys alone, or of 4 bytes with values, divided digit by digit instead |
+//! | [`merge_segments`] | a merge pass over the long segments only |
+//! | [`long`] | the division of long segments digit by digit, for keys without values or of 4 bytes |
 
 pub mod find_segments;
 pub mod long;

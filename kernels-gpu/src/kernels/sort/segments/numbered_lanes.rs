@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   registers   │ numbers of lane 0 │ of lane 1 │ …     sorted across lanes, 32 of a lane
-//!   alike       │ 0 0 1 0 0 0 1 1 0 … │ 1 0 0 …         like the one before: a group of 2, one of 3, and one of two lanes
+//!   alike       │ 0 0 1 0 0 0 1 1 0 … │ 1 0 0 …         like the one before: groups of 2, 3, and across lanes
 //! ```
 //!
 //! If keys are out of order and no group is long, each lane orders the groups that begin in it. An index counts from

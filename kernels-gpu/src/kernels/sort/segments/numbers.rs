@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Upper          │ upper bits of key - least │ index │     all different, so that any sort of them is stable
-//!   Lower          │ the key's other bits      │ index │     if there are any, and if too many keys differ in nothing else
+//!   Lower          │ the key's other bits      │ index │     if too many keys differ only in these bits
 //!   UpperOfLower   │ upper bits of key - least │ rank  │     in the order of the lower bits
 //! ```
 //!

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each segment by one block
-//!   classes     │ … │ 4300 │ …                those that bins do not put in order, for merges of runs
+//!   classes     │ … │ 4300 │ …                segments that bins do not sort, for merges of runs
 //! ```
 //!
 //! Whether bins put keys in order depends on the keys' distribution, not on their order or number. Bins succeed if keys

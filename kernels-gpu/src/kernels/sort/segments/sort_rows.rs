@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   global      │a a a b b b c c c d d d│     key i of the tile by thread i modulo the number of threads
-//!   shared      │a a a b b b c c░c d d d│     a slot is left out after 32, so that threads read rows from different banks
+//!   shared      │a a a b b b c c░c d d d│     a padding slot after 32, so that threads use different banks
 //!   registers    a a a → thread 0, b b b → thread 1, …     a network of the next power of two from 4 on
 //! ```
 

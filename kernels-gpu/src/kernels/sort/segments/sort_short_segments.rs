@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   shared      │ a a a a b b b c c d d d d d d d d │     keys, as they are in the array
-//!   list        │ b c … │ a … │ d … │                    where segments begin and how long they are, a class after the other
-//!   rows        │ d   │ d   │ … │ a │ …                  a lane each: long classes first, each on a multiple of its lanes
+//!   list        │ b c … │ a … │ d … │                    starts and lengths of segments, class by class
+//!   rows        │ d   │ d   │ … │ a │ …                  one lane each, long classes first, aligned to their lanes
 //! ```
 //!
 //! A thread sorts a segment of up to 16 keys, with a network of 4, 8 or 16. A longer segment is cut into rows of 32

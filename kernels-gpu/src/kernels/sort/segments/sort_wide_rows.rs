@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   global      │a a a a a a a a│b b b b b b b b│     key i of a warp's segments by lane i modulo 32
-//!   shared      │a a a a░a a a a│b b b b░b b b b│     a slot is left out after 32, so that lanes read from different banks
+//!   shared      │a a a a░a a a a│b b b b░b b b b│     a padding slot after 32, so that lanes use different banks
 //!   registers    a a a a → lane 0, a a a a → lane 1, …      32 keys of a segment, or what is left of it
 //! ```
 //!

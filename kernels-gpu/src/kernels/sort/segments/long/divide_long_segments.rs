@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   unit       │ 3 1 0 3 2 0 1 3 │     the keys of each digit are counted, by atomic additions
-//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to the next slot of its digit, by another one
-//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
+//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to a slot of its digit, by another addition
+//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to places that a third addition reserves
 //! ```
 
 use super::rounds::{RoundMemory, Rounds, UnitOfRound};

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   segment     │ unit 0      │ unit 1      │ unit 2   │      more keys than one block sorts
-//!   counts      │ a a │ b b b b b b b b b │ c │ d d d │      how many keys have each digit: where these begin
-//!   divided     │ a a │ b b b b b b b b b │ c │ d d d │      a block moves the keys of a unit, wherever others are
+//!   counts      │ a a │ b b b b b b b b b │ c │ d d d │      the histogram of digits: the starts of their keys
+//!   divided     │ a a │ b b b b b b b b b │ c │ d d d │      a block moves the keys of a unit, independent of others
 //!                       └─ long: by the next digit └─ middle: listed with its neighbours
 //! ```
 //!
@@ -18,18 +18,18 @@
 //! Keys without values go behind the keys of the units before, in any order. Keys with values are divided stably:
 //!
 //! ```text
-//!   units       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │      each has counts of its own
+//!   units       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │      each unit has its own counts
 //!   parts       │ 0             │ 1         │      and so has each part of several units
-//!   a digit     │ of part 0     │ of part 1 │      which begin where those before them end: the sums of few counts are left for a unit
+//!   a digit     │ of part 0     │ of part 1 │      each part begins where the one before ends; a unit sums few counts
 //! ```
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | [`find_long_segments`] | a list of the units of long segments |
-//! | [`count_long_segments`] | how many keys of each segment have each digit |
-//! | [`place_long_segments`] | where the keys of each digit go, and who sorts them |
-//! | `rounds` | which units a block moves |
-//! | [`divide_long_segments`] | the keys of each unit go there, and their values in order |
+//! | [`count_long_segments`] | the histogram of the digits of each segment |
+//! | [`place_long_segments`] | the places of the keys of each digit, and the work that is left |
+//! | `rounds` | the assignment of units to blocks |
+//! | [`divide_long_segments`] | the scatter of the keys of each unit, stable with values |
 
 pub mod count_long_segments;
 pub mod divide_long_segments;
