@@ -1,8 +1,8 @@
 //! Batch merge of pairs of any fixed length, several to a tile.
 //!
 //! ```text
-//!   block      pairs g … g + P - 1: as many as fill it best
-//!   shared     │ P runs of A │ P runs of B │          whole stretches of both, however short the runs
+//!   block      pairs g … g + P - 1, the number that fits a tile
+//!   shared     │ P runs of A │ P runs of B │          contiguous ranges of both, however short the runs
 //!   thread     VT keys of the output, from anywhere in a pair on into the next ones
 //! ```
 //!

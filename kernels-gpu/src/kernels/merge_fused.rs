@@ -1,7 +1,7 @@
 //! Merge Path in one launch: each persistent block merges the tiles of its own part of C.
 //!
 //! ```text
-//!   C       ├───┬───┬───┬───┼───┬───┬───┬───┼───┬───┬───┬───┤      tiles, and the stretches of three blocks
+//!   C       ├───┬───┬───┬───┼───┬───┬───┬───┼───┬───┬───┬───┤      tiles, and the parts of three blocks
 //!
 //!   block   warps 0 …          load tile t ── merge ───────── store ── load tile t + 1 ── …
 //!           the last warp                      search the end
@@ -60,9 +60,8 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
     c: *mut B,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Tile `t` is
-    // `t * tile_keys ..` up to `total = m + n`; it is written by the block whose stretch `first .. last` it is in, and
-    // stretches do not overlap.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements. Tile `t` begins at `t * tile_keys` and ends at or
+    // before `total = m + n`. The block whose part `first .. last` contains `t` writes it, and parts do not overlap.
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     // SAFETY: `NT * VT` keys, and behind them two splits, are the `shared_bytes` of the launch. The `NT` merging
     // threads write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A

@@ -12,8 +12,8 @@
 //! Splits depend on the keys only. If keys have values, a block also stores the source index of each merged key, and
 //! then gathers the values by these indices.
 //!
-//! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, for any data
-//! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
+//! The partition is exact: for any data, every block merges one tile of keys, and every thread VT keys. This is Modern
+//! GPU's two-phase design; the course calls the kernels `pathBig_k` and `mergeBig_k`.
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
@@ -68,7 +68,7 @@ pub unsafe fn path_big<B: Bits>(
 /// `a` before it.
 ///
 /// # Safety
-/// The launch is that of [`path_big`], and all threads of the block make this call.
+/// The launch meets the requirements of [`path_big`], and all threads of the block make this call.
 #[inline(always)]
 pub(super) unsafe fn find_splits<B: Bits>(
     a: Keys<B>,
