@@ -1,4 +1,5 @@
-//! Keys with values: two arrays. A kernel is generic over the type `V` of the values, which is `()` for keys alone.
+//! Keys with values: two arrays. A kernel is generic over the type `V` of the values, which is `()` for keys without
+//! values.
 //!
 //! ```text
 //!   Elements   addresses, as the host passes them; with a length, a Slice
@@ -32,8 +33,8 @@ impl<B: Word, V: Word> Elements<B, V> {
     /// There are `n` keys and `n` values, and no other thread uses an element while one writes it.
     #[inline(always)]
     pub(crate) unsafe fn arrays(self, n: usize) -> Arrays<B, V> {
-        // SAFETY: the caller promises `n` keys and `n` values, which are of no bytes if `V` is `()`, and that no thread
-        // uses an element while another one writes it.
+        // SAFETY: the caller ensures `n` keys and `n` values, which have no bytes if `V` is `()`. The caller also
+        // ensures that no other thread uses an element while one writes it.
         unsafe { Arrays { keys: GlobalMut::new(self.keys, n), values: GlobalMut::new(self.values, n) } }
     }
 
@@ -43,19 +44,19 @@ impl<B: Word, V: Word> Elements<B, V> {
     /// There are `n` keys and `n` values, and nothing writes them during the launch.
     #[inline(always)]
     pub(crate) unsafe fn source(self, n: usize) -> Source<B, V> {
-        // SAFETY: the caller promises `n` keys and `n` values, which are of no bytes if `V` is `()`, and that they stay
-        // as they are during the launch.
+        // SAFETY: the caller ensures `n` keys and `n` values, which have no bytes if `V` is `()`, and that nothing
+        // writes them during the launch.
         unsafe { Source { keys: Global::new(self.keys, n), values: Global::new(self.values, n) } }
     }
 }
 
-/// An array: the addresses of its elements, and how many there are.
+/// An array: the addresses of its elements, and their number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<B, V> {
     /// The elements.
     pub at: Elements<B, V>,
-    /// How many there are.
+    /// Number of elements.
     pub len: usize,
 }
 
@@ -66,8 +67,8 @@ impl<B: Word, V: Word> Slice<B, V> {
     /// There are `len` keys and values, and no other thread uses an element while one writes it.
     #[inline(always)]
     pub(crate) unsafe fn arrays(self) -> Arrays<B, V> {
-        // SAFETY: the caller promises `len` keys and values, and that no thread uses an element while another one
-        // writes it.
+        // SAFETY: the caller ensures `len` keys and values, and that no other thread uses an element while one writes
+        // it.
         unsafe { self.at.arrays(self.len) }
     }
 
@@ -77,20 +78,20 @@ impl<B: Word, V: Word> Slice<B, V> {
     /// There are `len` keys and values, and nothing writes them during the launch.
     #[inline(always)]
     pub(crate) unsafe fn source(self) -> Source<B, V> {
-        // SAFETY: the caller promises `len` keys and values that stay as they are.
+        // SAFETY: the caller ensures `len` keys and values, and that nothing writes them during the launch.
         unsafe { self.at.source(self.len) }
     }
 }
 
-/// An array for elements of which a launch finds out how many there are.
+/// An array for elements whose number a launch determines.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Output<B, V> {
-    /// The view of the array of `len` elements that begins at byte `at` or the next aligned byte.
+    /// The elements.
     pub at: Elements<B, V>,
-    /// How many elements it has capacity for.
+    /// Number of elements that the array has capacity for.
     pub capacity: usize,
-    /// The address of one number: how many elements there are in the end.
+    /// The address of one number: the number of elements in the end.
     pub count: *mut u64,
 }
 
@@ -102,7 +103,7 @@ pub struct Source<B, V> {
 }
 
 impl<B: Word, V: Word> Source<B, V> {
-    /// How many elements there are.
+    /// Number of elements.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         self.keys.len()
@@ -124,16 +125,17 @@ pub struct Arrays<B, V> {
 }
 
 impl<B: Word> Arrays<B, ()> {
-    /// Keys alone.
+    /// Keys without values.
     #[inline(always)]
     pub(crate) fn alone(keys: GlobalMut<B>) -> Self {
-        // SAFETY: elements of no bytes, however many, can be anywhere.
+        // SAFETY: `V` is `()`, so that the `keys.len()` values have 0 bytes, and a dangling aligned pointer is valid
+        // for 0 bytes.
         Self { keys, values: unsafe { GlobalMut::new(NonNull::dangling().as_ptr(), keys.len()) } }
     }
 }
 
 impl<B: Word, V: Word> Arrays<B, V> {
-    /// How many elements there are.
+    /// Number of elements.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         self.keys.len()

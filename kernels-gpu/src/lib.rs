@@ -7,7 +7,7 @@
 //!
 //! | layer | contents |
 //! | --- | --- |
-//! | [`key`], [`keys`], [`elements`], [`sequence`] | six number types as ordered bits; arrays of keys, and of keys with values; the input of merges |
+//! | [`key`], [`keys`], [`elements`], [`sequence`] | six number types as ordered bits; arrays; inputs of merges |
 //! | [`textbook`] | the kernels of the textbook and of the course: one figure or algorithm per file |
 //! | [`thread`] | algorithms of one thread: searches, networks |
 //! | [`warp`] | algorithms of the lanes of a warp: searches, look-back |

@@ -48,8 +48,8 @@ fn passes(
     Ok(in_second)
 }
 
-/// Sorts keys that are in runs of `run` keys in the first or in the second of two arrays, and moves their values along.
-/// Gives in which array they are then.
+/// Sorts keys in runs of `run` keys, in the first or in the second of two arrays, and moves their values along. Returns
+/// the index of the array with the result.
 fn sort_runs<K: TestKey, V: Word, const NT: usize, const VT: usize>(
     emulator: &mut Emulator,
     arrays: [(Buffer<K::Bits>, Buffer<V>); 2],

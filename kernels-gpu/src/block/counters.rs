@@ -1,4 +1,4 @@
-//! How many keys of a block have each digit, in shared memory.
+//! Histogram of a block in shared memory: the number of keys of each digit.
 //!
 //! ```text
 //!   digit      │    0    │    1    │    2    │ …
@@ -6,8 +6,8 @@
 //!   lane         0  1 …    0  1 …    0  1 …       2 and 4 and so on add where 0 does
 //! ```
 //!
-//! Lanes that add to the same word wait for each other. So each digit has several counters, which lanes use in turn:
-//! where many keys have the same digit, fewer of a warp's do at the same word.
+//! Lanes that add to the same word wait for each other. So each digit has several counters, which lanes use in turn. If
+//! many keys have the same digit, fewer lanes of a warp add to the same word.
 
 use cuda_std::prelude::*;
 
@@ -17,7 +17,7 @@ use cuda_std::prelude::*;
 pub struct Counters<const COPIES: u32>(pub Shared<u32>);
 
 impl<const COPIES: u32> Counters<COPIES> {
-    /// Sets those of the first `count` digits to 0. All `NT` threads of the block make this call.
+    /// Clears the counters of the first `count` digits. All `NT` threads of the block make this call.
     #[inline(always)]
     #[track_caller]
     pub fn clear<const NT: usize>(self, count: u32) {
@@ -32,7 +32,7 @@ impl<const COPIES: u32> Counters<COPIES> {
         self.0.slice(copy, self.0.len() + 1 - COPIES).fetch_add(digit * COPIES, 1);
     }
 
-    /// How many keys have been added to those of `digit`.
+    /// Number of keys that have been added for `digit`.
     #[inline(always)]
     #[track_caller]
     pub fn of(self, digit: u32) -> u32 {
@@ -45,8 +45,8 @@ impl<const COPIES: u32> Counters<COPIES> {
         sum
     }
 
-    /// Adds what has been counted to the `counters` of all blocks. All `NT` threads of the block make this call, after
-    /// a barrier.
+    /// Adds the block's counts to the `counters` of all blocks. All `NT` threads of the block make this call, after a
+    /// barrier.
     #[inline(always)]
     #[track_caller]
     pub fn add_to<const NT: usize>(self, counters: GlobalMut<u32>) {

@@ -5,11 +5,11 @@
 //!              a → a_end                         b → b_end
 //! ```
 //!
-//! This is the merge for keys with values, whose order among equal keys can be seen, and for many pairs in one tile.
-//! When a pair is merged to its end both cursors stand at the beginning of the next: only the ends have to be moved.
+//! This is the merge for keys with values, for which the order of equal keys is visible, and for many pairs in one
+//! tile. After the last key of a pair, both cursors are at the start of the next pair, so that only the ends move.
 //!
-//! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B,
-//! so that a warp that gathers them reads two short stretches.
+//! Values do not go through shared memory. Of 32 neighbours in the output, some are neighbours in A and the others in
+//! B. A warp that gathers them reads two short ranges.
 
 use super::tile;
 use crate::elements::{Arrays, Source, has_values};
@@ -19,8 +19,8 @@ use crate::thread::diagonal::diagonal_search;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 
-/// Bytes of shared memory for the keys of a tile of `keys` keys, `items_per_thread` for each thread: the merge reads
-/// on where nothing is left, by a key a step. A multiple of 8.
+/// Bytes of shared memory for the keys of a tile of `keys` keys, `items_per_thread` for each thread. The merge reads up
+/// to one key per step behind the end. A multiple of 8.
 pub const fn key_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
     ((keys + items_per_thread + 1) * size_of::<B>()).next_multiple_of(8) as u32
 }
@@ -42,44 +42,44 @@ pub unsafe fn key_memory<B: Bits, const NT: usize, const VT: usize>() -> Shared<
     unsafe { Shared::dynamic(0, (NT * VT + VT + 1) as u32) }
 }
 
-/// For each key of the merged tile, its index in the tile before; behind the tile's keys.
+/// For each key of the merged tile, its index in the tile before the merge. Behind the tile's keys.
 ///
 /// # Safety
 /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys.
 #[inline(always)]
 pub unsafe fn source_memory<B: Bits, const NT: usize, const VT: usize>() -> Shared<u16> {
-    // SAFETY: `key_bytes` is a multiple of 8, and the `NT * VT` words of 2 bytes behind it are the rest of the
-    // `shared_bytes` of the launch; so they do not overlap the keys.
+    // SAFETY: `key_bytes` is a multiple of 8. The `NT * VT` words of 2 bytes behind it are the rest of the
+    // `shared_bytes` of the launch, so that they do not overlap the keys.
     unsafe { Shared::dynamic(key_bytes::<B>(NT * VT, VT), (NT * VT) as u32) }
 }
 
-/// The two parts of a tile: what it takes of A, and of B.
+/// The parts of a tile: from A and from B.
 #[derive(Clone, Copy)]
 pub struct Parts<B, V> {
-    /// The part that is from A.
+    /// The part from A.
     pub a: Source<B, V>,
-    /// The part that is from B.
+    /// The part from B.
     pub b: Source<B, V>,
 }
 
 impl<B: Word, V: Word> Parts<B, V> {
-    /// How many elements both have.
+    /// Number of elements of both parts.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.a.len() + self.b.len()
     }
 }
 
-/// Where a thread stands in the tile.
+/// The position of a thread in the tile.
 #[derive(Clone, Copy)]
 pub struct Cursors {
     /// The next key of A.
     pub a: u32,
     /// The next key of B.
     pub b: u32,
-    /// Where the pair's run of A ends.
+    /// End of the pair's run of A.
     pub a_end: u32,
-    /// Where the pair's run of B ends.
+    /// End of the pair's run of B.
     pub b_end: u32,
 }
 
@@ -91,7 +91,7 @@ impl Cursors {
         Self { a: 0, b: a_end, a_end, b_end: parts.len() as u32 }
     }
 
-    /// The cursors after the first `diagonal` keys of the pair at whose beginning these are.
+    /// The cursors after the first `diagonal` keys of the pair. These cursors are at the pair's start.
     #[inline(always)]
     #[track_caller]
     pub fn after<B: Bits>(self, diagonal: u32, tile: Shared<B>) -> Self {
@@ -142,11 +142,11 @@ pub fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], tile: 
     }
 }
 
-/// Merges `steps` keys from the cursors on, calling `emit` with number, key and source index.
-/// Stable: of equal keys A's go first.
+/// Merges `steps` keys from the cursors on, and calls `emit` with number, key and source index. Stable: of equal keys,
+/// the keys of A go first.
 ///
-/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop
-/// is unrolled, and what `emit` fills by number stays in registers.
+/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. If `steps` is a constant, the loop is
+/// unrolled, and an array that `emit` fills by number stays in registers.
 #[inline(always)]
 #[track_caller]
 pub fn merge<B: Bits>(
@@ -172,15 +172,15 @@ pub fn merge<B: Bits>(
     }
 }
 
-/// Merges a tile of one or more pairs of runs to `to`, which has as many elements as `parts`, keys as `coding` orders
-/// them.
+/// Merges a tile of one or more pairs of runs to `to`, which has `parts.len()` elements. Keys are in the order of
+/// `coding`.
 ///
-/// `start` gets the tile's keys in shared memory and a rank in the merged tile, and returns the cursors at that rank
-/// and what [`merge`] calls before each step.
+/// `start` receives the tile's keys in shared memory and a rank in the merged tile. It returns the cursors at that
+/// rank, and the function that [`merge`] calls before each step.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with [`shared_bytes`] of dynamic shared memory for `NT * VT` keys, or
-/// with [`key_bytes`] if there are no values. `parts` have at most `NT * VT` elements.
+/// All `NT` threads of the block make this call. The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT`
+/// keys, or [`key_bytes`] if there are no values. `parts` have at most `NT * VT` elements.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn merge_tile<B: Bits, V: Word, N: FnMut(u32, &mut Cursors), const NT: usize, const VT: usize>(
@@ -189,10 +189,10 @@ pub unsafe fn merge_tile<B: Bits, V: Word, N: FnMut(u32, &mut Cursors), const NT
     coding: Coding<B>,
     start: impl FnOnce(Shared<B>, u32) -> (Cursors, N),
 ) {
-    // SAFETY: the caller promises the memory. Thread `t < NT` writes slots `t + i * NT` and `t * VT + i`, `i < VT`:
-    // below `NT * VT`, each by one thread; the padding behind them has `VT + 1` slots. Barriers come between loading
-    // and merging, between the merge's reads and the writes of merged keys, and before these and the source indices are
-    // read.
+    // SAFETY: the caller ensures the memory. Thread `t < NT` writes slots `t + i * NT` and `t * VT + i`, `i < VT`:
+    // below `NT * VT`, each by one thread. The padding behind them has `VT + 1` slots, one for each thread `t <= VT`.
+    // One barrier separates loading and merging, and another the merge's reads and the writes of merged keys. A third
+    // comes before the reads of merged keys and source indices. Without values, no source index is accessed.
     let (tile, sources) = unsafe { (key_memory::<B, NT, VT>(), source_memory::<B, NT, VT>()) };
     put_keys::<_, NT, VT>(load_keys::<B, V, NT, VT>(parts, coding), tile);
     thread::sync_threads();

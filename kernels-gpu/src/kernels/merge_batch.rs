@@ -1,12 +1,12 @@
 //! Batch merge of pairs of any fixed length, several to a tile.
 //!
 //! ```text
-//!   block      pairs g … g + P - 1: as many as fill it best
-//!   shared     │ P runs of A │ P runs of B │          whole stretches of both, however short the runs
+//!   block      pairs g … g + P - 1, the number that fits a tile
+//!   shared     │ P runs of A │ P runs of B │          contiguous ranges of both, however short the runs
 //!   thread     VT keys of the output, from anywhere in a pair on into the next ones
 //! ```
 //!
-//! Nothing is tied to `d`: a thread begins at its own diagonal of the pair that its first key is in.
+//! Any `d` works: a thread begins at its own diagonal, in the pair of its first key.
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::elements::{Arrays, Elements};
@@ -20,12 +20,12 @@ pub const fn pairs_per_block(tile_keys: usize, d: usize) -> usize {
     tile_keys / d
 }
 
-/// Where a block's pairs are in A, B and C.
+/// The pairs of a block in A, B and C.
 #[derive(Clone, Copy)]
 struct Block {
     /// Its first pair.
     first: usize,
-    /// How many it has.
+    /// Number of its pairs.
     pairs: usize,
     a_len: usize,
     b_len: usize,
@@ -36,7 +36,7 @@ impl Block {
     /// `d` is not 0.
     #[inline(always)]
     unsafe fn new(pairs: usize, pairs_per_block: usize, d: usize, a_len: usize) -> Self {
-        // SAFETY: the caller promises `d != 0`. Without this divisions by `d` would bring in the code of a panic.
+        // SAFETY: the caller ensures `d != 0`. The assumption removes the code of a panic for divisions by `d`.
         unsafe { assert_unchecked(d != 0) };
         let first = thread::block_idx_x() as usize * pairs_per_block;
         Self { first, pairs: pairs.saturating_sub(first).min(pairs_per_block), a_len, b_len: d - a_len }
@@ -47,9 +47,9 @@ impl Block {
     #[inline(always)]
     unsafe fn parts<B: Word, V: Word>(self, a: Elements<B, V>, b: Elements<B, V>) -> Parts<B, V> {
         let at = |from: Elements<B, V>, len: usize| {
-            // SAFETY: `first + pairs` is at most the number of all pairs, or `pairs` is 0. So the `pairs * len`
-            // elements from `first * len` on are within `from`, which has `len` for each of all pairs, as the caller
-            // promises.
+            // SAFETY: `first + pairs` is at most the number of all pairs, or `pairs` is 0. `from` has `len` elements
+            // for each pair, as the caller ensures, so that it contains the `pairs * len` elements from `first * len`
+            // on.
             unsafe { from.from(self.first * len).source(self.pairs * len) }
         };
         Parts { a: at(a, self.a_len), b: at(b, self.b_len) }
@@ -60,13 +60,14 @@ impl Block {
     #[inline(always)]
     unsafe fn output<B: Word, V: Word>(self, c: Elements<B, V>) -> Arrays<B, V> {
         let d = self.a_len + self.b_len;
-        // SAFETY: as in `parts`: the `pairs * d` elements from `first * d` on are within `c`, which has `d` for each of
-        // all pairs. The pairs of two blocks do not overlap.
+        // SAFETY: `first + pairs` is at most the number of all pairs, or `pairs` is 0. `c` has `d` elements for each
+        // pair, so that it contains the `pairs * d` elements from `first * d` on. The pairs of two blocks do not
+        // overlap.
         unsafe { c.from(self.first * d).arrays(self.pairs * d) }
     }
 
-    /// The cursors of a thread that merges from key `begin` of the merged tile on, which has `a_count` keys of A, and
-    /// what moves them to the next pair before step `i` if one is merged.
+    /// The cursors of a thread that merges from key `begin` of the merged tile on; the tile has `a_count` keys of A.
+    /// Also a function that moves the cursors to the next pair before step `i`, if the current pair is merged.
     ///
     /// # Safety
     /// `d` is not 0.
@@ -80,7 +81,7 @@ impl Block {
     ) -> (Cursors, impl FnMut(u32, &mut Cursors)) {
         let (a_len, b_len) = (self.a_len as u32, self.b_len as u32);
         let d = a_len + b_len;
-        // SAFETY: `d` is the sum of `a_len` and `d - a_len`, which the caller promises is not 0.
+        // SAFETY: the caller ensures that `d`, the sum of `a_len` and `b_len`, is not 0.
         unsafe { assert_unchecked(d != 0) };
         let pair = (begin / d).min((self.pairs as u32).saturating_sub(1));
         let start = Cursors {
@@ -100,14 +101,14 @@ impl Block {
     }
 }
 
-/// Kernel: merges `pairs` pairs of runs, as `coding` orders their keys, with their values, [`pairs_per_block`] to a
-/// block. `a` has `pairs * a_len` elements, `b` has `pairs * (d - a_len)`, `c` has capacity for `pairs * d`. Stable: of
-/// equal keys those of `a` go first.
+/// Kernel: merges `pairs` pairs of runs with their values, as `coding` orders their keys, [`pairs_per_block`] to a
+/// block. `a` has `pairs * a_len` elements, `b` has `pairs * (d - a_len)`, and `c` has capacity for `pairs * d`.
+/// Stable: of equal keys, the keys of `a` go first.
 ///
 /// # Safety
-/// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= NT * VT` and
-/// `a_len <= d`. Blocks are of `NT` threads, as many as the pairs take, with [`indexed_merge::shared_bytes`] of dynamic
-/// shared memory. `c` overlaps neither `a` nor `b`.
+/// Each run in `a` and `b` is ascending. The arrays have the lengths above, in global memory, and `c` overlaps neither
+/// `a` nor `b`. `1 <= d <= NT * VT`, and `a_len <= d`. Blocks have `NT` threads, one block for each [`pairs_per_block`]
+/// pairs, with [`indexed_merge::shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
     u64 = <u64, (), { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
@@ -125,10 +126,11 @@ pub unsafe fn merge_batch<B: Bits, V: Word, const NT: usize, const VT: usize>(
     a_len: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller promises `1 <= d`, and `a_len <= d`.
+    // SAFETY: this kernel requires `1 <= d`.
     let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
-    // SAFETY: `a`, `b` and `c` hold `pairs` runs of `a_len`, `d - a_len` and `d`, as the caller promises, and the
-    // launch has `indexed_merge::shared_bytes`. A block has `pairs_per_block * d <= NT * VT` keys, and `d` is not 0.
+    // SAFETY: `a`, `b` and `c` hold `pairs` runs of `a_len`, `d - a_len` and `d` elements, as this kernel requires, and
+    // the launch has `indexed_merge::shared_bytes`. A block has at most `pairs_per_block * d <= NT * VT` keys, and `d`
+    // is not 0.
     unsafe {
         let (parts, to) = (block.parts(a, b), block.output(c));
         indexed_merge::merge_tile::<B, V, _, NT, VT>(parts, to, coding, |tile, begin| {

@@ -9,11 +9,11 @@
 //!   thread   VT keys from its own diagonal → registers → shared memory → C
 //! ```
 //!
-//! Splits depend on the keys only. Where keys have values, a block also stores the source index of each merged key, by
-//! which the values are then gathered.
+//! Splits depend on the keys only. If keys have values, a block also stores the source index of each merged key, and
+//! then gathers the values by these indices.
 //!
-//! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, for any data
-//! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
+//! The partition is exact: for any data, every block merges one tile of keys, and every thread VT keys. This is Modern
+//! GPU's two-phase design; the course calls the kernels `pathBig_k` and `mergeBig_k`.
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
@@ -30,18 +30,19 @@ use cuda_std::warp::WARP_SIZE;
 /// Threads of a block of [`path_big`].
 pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
 
-/// How far a split of uniform keys is from where the block's two ends let expect it, in all likelihood. Between two
-/// known splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
+/// Half the width of the window in which a split of uniform keys lies almost certainly, around its expected place.
+/// Between two known splits that are L keys apart, the standard deviation in the middle is sqrt(L) / 4: 217 keys for 64
+/// tiles of 11776.
 const WINDOW: usize = 512;
 
-/// Kernel: writes to `splits[t]` how many keys of A the merge, in the order of `coding`, takes before tile `t`, for
-/// `tiles` tiles of `tile_keys` keys each. One thread a tile.
+/// Kernel: writes to `splits[t]` the number of keys of A before tile `t`, in the order of `coding`. There are `tiles`
+/// tiles of `tile_keys` keys each, and one thread for each tile.
 ///
-/// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and
-/// their searches begin where they would be if the path were straight.
+/// Two warps search a block's two ends. These ends bound the splits between them, and the threads' searches begin where
+/// the splits would be if the path were straight.
 ///
 /// # Safety
-/// `a` and `b` are ascending and `splits` has capacity for `tiles` positions, in global memory; `tiles` is at most
+/// `a` and `b` are ascending, and `splits` has capacity for `tiles` positions, in global memory. `tiles` is at most
 /// `ceil((a.len + b.len) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
 /// [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
@@ -53,20 +54,21 @@ pub unsafe fn path_big<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile <
-    // tiles` alone writes `splits[tile]`.
+    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as this kernel requires. Only thread `tile
+    // < tiles` writes `splits[tile]`.
     let (a, b, splits) = unsafe {
         (Keys::at(a.source().keys, coding), Keys::at(b.source().keys, coding), GlobalMut::new(splits, tiles))
     };
-    // SAFETY: the launch is as the next function demands.
+    // SAFETY: the launch meets the requirements of `path_big`. No branch surrounds the call, so that all threads of the
+    // block make it.
     unsafe { find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }
 
-/// Calls `found` with the tile of this thread, if there is one, the diagonal on which it begins, and how many keys of
-/// `a` precede it.
+/// Calls `found` for this thread's tile, if there is one: with the tile, its first diagonal, and the number of keys of
+/// `a` before it.
 ///
 /// # Safety
-/// The launch is that of [`path_big`], and all threads of the block make this call.
+/// The launch meets the requirements of [`path_big`], and all threads of the block make this call.
 #[inline(always)]
 pub(super) unsafe fn find_splits<B: Bits>(
     a: Keys<B>,
@@ -84,9 +86,9 @@ pub(super) unsafe fn find_splits<B: Bits>(
     let k_first = first_tile * tile_keys;
     let k_last = (k_first + PATH_THREADS as usize * tile_keys).min(m + n);
     let k = if thread < WARP_SIZE { k_first } else { k_last };
-    // SAFETY: a block is two whole warps, and the lanes of each have the same `k`. `k <= m + n`: the block has a tile,
-    // so that `k_first < m + n`, and `k_last` is limited to it. With that `k - n <= k.min(m)`, and no split is outside
-    // of these bounds.
+    // SAFETY: a block is two whole warps, and `k` is the same for the lanes of each. `k <= m + n`: the block has a
+    // tile, so that `k_first < m + n`, and `k_last` is limited to `m + n`. So `k - n <= k.min(m)`, and every split of
+    // diagonal `k` lies in these bounds.
     let end = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
     if thread.is_multiple_of(WARP_SIZE) {
         ends.set(thread / WARP_SIZE, end);
@@ -98,7 +100,7 @@ pub(super) unsafe fn find_splits<B: Bits>(
         let a_first = ends.get(0);
         let a_length = clamp_split(a_first, ends.get(1), k_last - k_first) - a_first;
         let b_length = k_last - k_first - a_length;
-        // Searches read below `m` and `n`, as their bounds are those of the diagonal.
+        // Searches read below `m` and `n`, since their bounds lie within the diagonal's bounds.
         let from_first = tile * tile_keys - k_first;
         let low = a_first + from_first.saturating_sub(b_length);
         let high = a_first + from_first.min(a_length);
@@ -118,13 +120,13 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: b
     if has_values { indexed_merge::shared_bytes::<B>(keys, items_per_thread) } else { tile::shared_bytes::<B>(keys) }
 }
 
-/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, with their values, one block a tile, at the
-/// splits that [`path_big`] found. Stable: of equal keys those of `a` go first.
+/// Kernel: merges `a` and `b` with their values into `c`, as `coding` orders their keys, at the splits of [`path_big`].
+/// One block for each tile. Stable: of equal keys, the keys of `a` go first.
 ///
 /// # Safety
-/// `a` and `b` are ascending and `c` has capacity for `a.len + b.len` elements; `splits` are those of `path_big` for
-/// `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
-/// dynamic shared memory. `c` overlaps neither `a` nor `b`.
+/// `a` and `b` are ascending, and `c` has capacity for `a.len + b.len` elements and overlaps neither. `path_big` has
+/// written `splits`, for `a`, `b` and tiles of `NT * VT` keys. Blocks have `NT` threads, one block for each tile, with
+/// [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
     u64 = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
@@ -140,18 +142,18 @@ pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize>(
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` elements and `c` has capacity for both, as the caller promises, and the launch is
-    // as `merge_block` demands. A block writes its tile, `t * NT * VT ..` and at most `NT * VT` elements, up to `a.len
-    // + b.len`; tiles do not overlap.
+    // SAFETY: `a` and `b` have `len` elements, and `c` has capacity for both. There is one block of `NT` threads for
+    // each tile, with `shared_bytes`, and all threads of the block make the call. A block writes only its tile: at most
+    // `NT * VT` elements from `t * NT * VT` on, below `a.len + b.len`. Tiles do not overlap.
     unsafe { merge_block::<B, V, NT, VT>(a.source(), b.source(), c.arrays(a.len + b.len), splits, coding) }
 }
 
 /// A tile of the merge of two runs.
 #[derive(Clone, Copy)]
 pub(in crate::kernels) struct Tile<B, V> {
-    /// What it takes of both.
+    /// Its parts of both runs.
     pub parts: Parts<B, V>,
-    /// The indices in both at which that begins.
+    /// Starts of its parts in both runs.
     pub a_first: usize,
     pub b_first: usize,
 }
@@ -160,13 +162,14 @@ impl<B: Word, V: Word> Tile<B, V> {
     /// The tile of this block, of `tile_keys` keys or the last, shorter one.
     ///
     /// # Safety
-    /// `splits` are those of [`path_big`] for `a`, `b` and such tiles, and there is one block for each.
+    /// `path_big` has written `splits` for `a`, `b` and tiles of `tile_keys` keys, and there is one block for each
+    /// tile.
     #[inline(always)]
     pub unsafe fn of_block(a: Source<B, V>, b: Source<B, V>, splits: *const usize, tile_keys: usize) -> Self {
         let total = a.len() + b.len();
         let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
-        // SAFETY: there is a split for each of the `tiles` tiles. `t` and `t + 1` are read if they are below that:
-        // there is one block for each tile.
+        // SAFETY: there is a split for each of the `tiles` tiles, and one block for each tile. `t` is below `tiles`,
+        // and `t + 1` is read only if it is below `tiles`.
         let splits = unsafe { Global::new(splits, tiles) };
         let (a_first, a_next) = (splits.get(t), if t + 1 < tiles { splits.get(t + 1) } else { a.len() });
         let k = t * tile_keys;
@@ -185,12 +188,12 @@ impl<B: Word, V: Word> Tile<B, V> {
     }
 }
 
-/// Merges the block's tile of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys. Keys alone
-/// are merged without source indices, which takes less time.
+/// Merges the block's tile of `a` and `b` to `c`, at the splits for tiles of `NT * VT` keys. Keys without values are
+/// merged without source indices, which is faster.
 ///
 /// # Safety
-/// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with
-/// [`shared_bytes`] of dynamic shared memory.
+/// `splits` has a split for each tile, and there is one block of `NT` threads for each tile. All threads of the block
+/// make this call, with [`shared_bytes`] of dynamic shared memory.
 #[inline(always)]
 pub(super) unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize>(
     a: Source<B, V>,
@@ -199,10 +202,11 @@ pub(super) unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: us
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller promises the splits and a block for each tile.
+    // SAFETY: the caller ensures a split and a block for each tile of `NT * VT` keys.
     let tile = unsafe { Tile::of_block(a, b, splits, NT * VT) };
     let (parts, to) = (tile.parts, c.slice(tile.rank(), tile.parts.len()));
-    // SAFETY: all `NT` threads of the block are here, and the launch has `shared_bytes` for `NT * VT` keys.
+    // SAFETY: `has_values` is a constant, so that all `NT` threads of the block make the same call. The launch has
+    // `shared_bytes` for `NT * VT` keys, and a tile has at most `NT * VT`.
     unsafe {
         if has_values::<V>() {
             indexed_merge::merge_tile::<B, V, _, NT, VT>(parts, to, coding, |tile, rank| {
@@ -215,15 +219,16 @@ pub(super) unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: us
     }
 }
 
-/// Merges `a` and `b`, at most `NT * VT` keys, to `to`, which has as many.
+/// Merges `a` and `b`, at most `NT * VT` keys, to `to`, which has the same number of keys.
 ///
 /// # Safety
-/// The block has `NT` threads, which all call this, and [`tile::shared_bytes`] of dynamic shared memory.
+/// All `NT` threads of the block make this call, with [`tile::shared_bytes`] of dynamic shared memory.
 #[inline(always)]
 unsafe fn merge_keys<B: Bits, const NT: usize, const VT: usize>(a: Keys<B>, b: Keys<B>, to: KeysMut<B>) {
     // SAFETY: `NT * VT` keys are the `tile::shared_bytes` of the launch. Thread `t < NT` writes slots `t + i * NT`, and
-    // later `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread. The first barrier comes between loading and
-    // merging, the second between the merge's reads and the writes of merged keys, the third before these are read.
+    // later `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread. The first barrier separates loading and
+    // merging. The second separates the merge's reads from the writes of merged keys. The third comes before these are
+    // read.
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
     let keys = tile::ends_to_registers::<B, NT, VT>(a, b);
     tile::store_striped::<_, NT, VT>(keys, tile);

@@ -1,4 +1,4 @@
-//! Batch merge of pairs of any lengths, in tiles that pay no heed to where pairs begin and end.
+//! Batch merge of pairs of any lengths, in tiles that ignore the boundaries of pairs.
 //!
 //! ```text
 //!   A          │ run 0   │ run 1 │     run 2        │        a_offsets[p] .. a_offsets[p + 1]
@@ -7,9 +7,9 @@
 //!   tiles      ├──────────┼──────────┼──────────┼────────┤
 //! ```
 //!
-//! Pair after pair, what C takes from A is one stretch of A, and so for B. So a tile is again a part of A and a part of
-//! B, with as many keys as any other tile; where it begins in a pair is searched as in any merge. Ten thousand pairs of
-//! nothing or one of a billion keys make no difference.
+//! The keys that C takes from A, pair after pair, are contiguous in A, and likewise in B. So a tile is again a part of
+//! A and a part of B, and all tiles have the same number of keys. The split inside a pair is searched as in any merge.
+//! Ten thousand empty pairs and one pair of a billion keys are equally easy.
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
@@ -22,7 +22,7 @@ use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Where the runs of each pair begin, and the last ones end.
+/// The starts of the runs of each pair, and the ends of the last runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Offsets {
     pub(crate) a: Global<usize>,
@@ -34,18 +34,19 @@ impl Offsets {
     /// Both arrays have `pairs + 1` ascending offsets.
     #[inline(always)]
     pub(crate) unsafe fn new(a: *const usize, b: *const usize, pairs: usize) -> Self {
-        // SAFETY: both arrays have `pairs + 1` offsets, as the caller promises, and are indexed by pairs up to `pairs`.
+        // SAFETY: the caller ensures that both arrays have `pairs + 1` offsets, and they are indexed by pairs up to
+        // `pairs`.
         unsafe { Self { a: Global::new(a, pairs + 1), b: Global::new(b, pairs + 1) } }
     }
 
-    /// Where pair `p` begins in C.
+    /// Start of pair `p` in C.
     #[inline(always)]
     fn start(self, p: usize) -> usize {
         self.a.get(p) + self.b.get(p)
     }
 
-    /// The last of the pairs `low` to `high` that begins at `k` or before, which pair `low` does: the pair of key `k`,
-    /// if there is one.
+    /// The last of the pairs `low` to `high` that begins at or before `k`, which `low` does. If key `k` exists, this is
+    /// its pair.
     #[inline(always)]
     fn pair_of(self, k: usize, low: usize, high: usize) -> usize {
         let (mut low, mut high) = (low, high);
@@ -60,8 +61,8 @@ impl Offsets {
         low
     }
 
-    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of that pair's run of A
-    /// come before it. `a` and `b` are the runs of a pair: what begins at one index and ends before another.
+    /// The pair in which a tile from key `k` of C on begins, and the number of keys of that pair's run of A before the
+    /// tile. There are `pairs` pairs. `a` and `b` return a run of a pair from its start and its end.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn split<S, T>(
@@ -83,22 +84,22 @@ impl Offsets {
     }
 }
 
-/// The runs of one side of all pairs, one behind the other.
+/// The runs of one side of all pairs, one after another.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RaggedRuns<B, V> {
     /// The elements of all runs.
     pub at: Elements<B, V>,
-    /// Where the run of each pair begins, and where the last one ends: ascending, the first 0.
+    /// Starts of the runs of the pairs, and the end of the last run: ascending, the first 0.
     pub offsets: *const usize,
 }
 
-/// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A
-/// come before it, in the order of `coding`. One thread a tile.
+/// Kernel: for each tile, writes the pair in which it begins to `splits[2 t]`, and the number of keys of A before it to
+/// `splits[2 t + 1]`. Keys are in the order of `coding`. One thread for each tile.
 ///
 /// # Safety
-/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `splits` has capacity for `2 tiles`;
-/// `tiles` is the number of tiles of `tile_keys` keys that C takes.
+/// `a` and `b` have `pairs + 1` offsets, of ascending runs, and `pairs` is not 0. `splits` has capacity for `2 * tiles`
+/// words. `tiles` is the number of tiles of `tile_keys` keys in C.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn path_ragged<B: Bits>(
     a: RaggedRuns<B, ()>,
@@ -109,16 +110,16 @@ pub unsafe fn path_ragged<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller promises the offsets, and `2 * tiles` words at `splits`. Thread `t < tiles` alone writes words
-    // `2 * t` and `2 * t + 1`.
+    // SAFETY: `a` and `b` have `pairs + 1` offsets, and `splits` has `2 * tiles` words. Only thread `t < tiles` writes
+    // words `2 * t` and `2 * t + 1`.
     let (offsets, splits) = unsafe { (Offsets::new(a.offsets, b.offsets, pairs), GlobalMut::new(splits, 2 * tiles)) };
     let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     if t >= tiles {
         return;
     }
     let run = |from: Elements<B, ()>| {
-        // SAFETY: a pair is `start .. end` of an array that has as many keys as the last offset says; offsets ascend,
-        // so that `start <= end`, and `end` is not above the last.
+        // SAFETY: a run is `start .. end` of an array whose length is its last offset. Offsets ascend, so that `start
+        // <= end`, and `end` is at most the last offset.
         move |start: usize, end: usize| Keys::at(unsafe { from.from(start).source(end - start) }.keys, coding)
     };
     let (p, taken) = offsets.split(t * tile_keys, pairs, run(a.at), run(b.at));
@@ -130,10 +131,10 @@ pub unsafe fn path_ragged<B: Bits>(
 #[derive(Clone, Copy)]
 pub(crate) struct Tile {
     offsets: Offsets,
-    /// The pairs that it begins and ends in.
+    /// First and last pair with a part in the tile.
     first: usize,
     last: usize,
-    /// What it takes of A: `a_curr .. a_next`, and of B.
+    /// The tile's part of A, `a_curr .. a_next`, and its part of B.
     pub(crate) a_curr: usize,
     pub(crate) a_next: usize,
     pub(crate) b_curr: usize,
@@ -142,7 +143,7 @@ pub(crate) struct Tile {
 
 impl Tile {
     /// # Safety
-    /// As for [`merge_ragged`].
+    /// The requirements of [`merge_ragged`] hold, for tiles of `tile_keys` keys.
     #[inline(always)]
     pub(crate) unsafe fn new(
         offsets: Offsets,
@@ -153,7 +154,7 @@ impl Tile {
     ) -> Self {
         let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
         // SAFETY: `path_ragged` has written two words for each of `tiles` tiles. Words `2 * t` to `2 * t + 3` are read,
-        // the last two only if `t + 1 < tiles`: there is one block for each tile.
+        // the last two only if `t + 1 < tiles`. There is one block for each tile.
         let splits = unsafe { Global::new(splits, 2 * tiles) };
         let k = t * tile_keys;
         let count = (total - k).min(tile_keys);
@@ -171,8 +172,8 @@ impl Tile {
     /// `a` and `b` hold all runs.
     #[inline(always)]
     unsafe fn parts<B: Word, V: Word>(self, a: Elements<B, V>, b: Elements<B, V>) -> Parts<B, V> {
-        // SAFETY: `a_curr <= a_next` and `b_curr <= b_next`, as `clamp_split` keeps ends in order, and neither is above
-        // the length of A or of B, as a split is inside of the runs of its pair.
+        // SAFETY: `a_curr <= a_next` and `b_curr <= b_next`, since `clamp_split` keeps ends in order. All four are at
+        // most the lengths of A and B, since a split lies inside the runs of its pair.
         unsafe {
             Parts {
                 a: a.from(self.a_curr).source(self.a_next - self.a_curr),
@@ -186,18 +187,18 @@ impl Tile {
     #[inline(always)]
     unsafe fn output<B: Word, V: Word>(self, c: Elements<B, V>) -> Arrays<B, V> {
         let (start, end) = (self.a_curr + self.b_curr, self.a_next + self.b_next);
-        // SAFETY: the two sums are `k` and `k + count`: the tile, which ends by `total`. Tiles of two blocks do not
-        // overlap.
+        // SAFETY: the two sums are `k` and `k + count`, the bounds of the tile, which ends at or before `total`. Tiles
+        // of two blocks do not overlap.
         unsafe { c.from(start).arrays(end - start) }
     }
 
-    /// Pairs that have a part in the tile, or are empty there.
+    /// Number of pairs that have a part in the tile, or are empty there.
     #[inline(always)]
     pub(crate) fn pairs(self) -> usize {
         self.last - self.first + 1
     }
 
-    /// Where pair `q` of the tile's ends in the tile's parts of A and of B.
+    /// End of pair `q` of the tile in the tile's parts of A and B.
     #[inline(always)]
     pub(crate) fn end(self, q: usize) -> Ends {
         let p = self.first + q + 1;
@@ -208,7 +209,7 @@ impl Tile {
         }
     }
 
-    /// Merges the tile to `to`: its keys, and then its values by their source indices.
+    /// Merges the tile to `to`: first its keys, and then its values by their source indices.
     #[inline(always)]
     fn merge<B: Bits, V: Word, const NT: usize, const VT: usize>(
         self,
@@ -217,7 +218,7 @@ impl Tile {
         to: Arrays<B, V>,
         coding: Coding<B>,
     ) {
-        // Both loads are in flight together: keys, and where the pairs end.
+        // Both loads are in flight together: the keys, and the ends of the pairs.
         let loaded = indexed_merge::load_keys::<B, V, NT, VT>(parts, coding);
         let listed = self.pairs() <= LISTED;
         if listed {
@@ -255,7 +256,7 @@ impl Tile {
         if steps == 0 {
             return;
         }
-        // The first pair from `low` on that ends behind key `k` of the tile: the pair of that key.
+        // The pair of key `k` of the tile: the first pair from `low` on that ends behind the key.
         let pair_of = |k: u32, low: usize| {
             let (mut low, mut high) = (low, self.pairs() - 1);
             while low < high {
@@ -277,7 +278,7 @@ impl Tile {
                 q += 1;
                 let mut end = end_of(q);
                 if end.key() == first + i {
-                    // An empty pair, and maybe thousands.
+                    // An empty pair, perhaps followed by thousands more.
                     q = pair_of(first + i, q);
                     end = end_of(q);
                 }
@@ -295,7 +296,7 @@ impl Tile {
     }
 }
 
-/// Where a pair ends in a tile's part of A and in its part of B.
+/// End of a pair in a tile's part of A and in its part of B.
 #[derive(Clone, Copy)]
 pub(crate) struct Ends {
     pub(crate) a: u32,
@@ -321,8 +322,8 @@ impl Ends {
     }
 }
 
-/// The most pairs of a tile whose ends are listed in shared memory. Those of a tile with more, of which most are empty
-/// or very short, are read from global memory each time.
+/// Upper limit on the pairs of a tile whose ends are listed in shared memory. In a tile with more pairs, most pairs are
+/// empty or very short, and ends are read from global memory each time.
 const LISTED: usize = 1024;
 
 /// A block's shared memory.
@@ -330,27 +331,27 @@ const LISTED: usize = 1024;
 struct Memory<B: Bits> {
     /// The tile's keys.
     tile: Shared<B>,
-    /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot
-    /// wait in registers.
+    /// The merged keys. A thread's number of steps is not known at compile time, so that its keys cannot stay in
+    /// registers.
     merged: Shared<B>,
-    /// Where the tile's pairs end.
+    /// Ends of the tile's pairs.
     ends: Shared<u32>,
-    /// The source indices of merged keys; for keys with values only.
+    /// Source indices of merged keys, only for keys with values.
     sources: Shared<u16>,
 }
 
 impl<B: Bits> Memory<B> {
     /// # Safety
     /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys. Source indices are used only if
-    /// it has capacity for them.
+    /// these bytes include them.
     #[inline(always)]
     unsafe fn new<const NT: usize, const VT: usize>() -> Self {
         let keys = NT * VT;
         let merged = indexed_merge::key_bytes::<B>(keys, VT);
         let ends = merged + (keys * size_of::<B>()) as u32;
-        // SAFETY: the four arrays follow one another: `key_bytes`, `keys` keys, `LISTED` words of 4 bytes, `keys` of 2
-        // bytes, which is what `shared_bytes` says, the last of them with values only. `key_bytes` is a multiple of 8;
-        // the others begin at a multiple of their elements' size, as those before are of no smaller ones.
+        // SAFETY: the four arrays follow one another: `key_bytes` bytes, `keys` keys, `LISTED` words of 4 bytes, and
+        // `keys` numbers of 2 bytes if there are values. Their sum is `shared_bytes`. `key_bytes` is a multiple of 8.
+        // Each other array begins at a multiple of its element size, since the elements before are no smaller.
         unsafe {
             Self {
                 tile: indexed_merge::key_memory::<B, NT, VT>(),
@@ -370,13 +371,13 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, with_values: 
         + (keys * size_of::<B>() + LISTED * size_of::<u32>() + sources) as u32
 }
 
-/// Kernel: merges pairs of any lengths, as `coding` orders their keys, with their values, one block a tile, at the
-/// splits that [`path_ragged`] found. Stable: of equal keys those of `a` go first.
+/// Kernel: merges pairs of any lengths with their values, as `coding` orders their keys, at the splits of
+/// [`path_ragged`]. One block for each tile. Stable: of equal keys, the keys of `a` go first.
 ///
 /// # Safety
-/// `a` and `b` have `pairs + 1` offsets, of ascending runs, `pairs` is not 0; `c` has capacity for `total` elements,
-/// the sum of the last offsets; `splits` are those of `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT`
-/// threads, one for each tile, with [`shared_bytes`] of dynamic shared memory. `c` overlaps no other array.
+/// `a` and `b` have `pairs + 1` offsets, of ascending runs, and `pairs` is not 0. `c` has capacity for `total`
+/// elements, the sum of the last offsets, and overlaps no other array. `path_ragged` has written `splits` for tiles of
+/// `NT * VT` keys. Blocks have `NT` threads, one block for each tile, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
     u64 = <u64, (), { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
@@ -394,15 +395,16 @@ pub unsafe fn merge_ragged<B: Bits, V: Word, const NT: usize, const VT: usize>(
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller promises the offsets, `pairs != 0`, the splits of these tiles, and `shared_bytes`. In `merge`,
-    // one barrier comes between writing the tile and the ends and reading them, another between writing merged keys and
-    // source indices, each by one thread, and reading these: thread `t` writes at most `VT` of them from `t * VT` on.
+    // SAFETY: the offsets, `pairs`, `splits` and `shared_bytes` meet the requirements of this kernel. In `merge`, one
+    // barrier separates the writes of the tile and the ends from their reads. A second barrier separates the writes of
+    // merged keys and source indices from their reads. Thread `t` writes at most `VT` of these, from `t * VT` on, so
+    // that no two threads write one slot.
     let (tile, memory) = unsafe {
         let offsets = Offsets::new(a.offsets, b.offsets, pairs);
         (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
     };
-    // SAFETY: `a` and `b` have as many elements as the last offsets say, and `c` has capacity for their sum, as the
-    // caller promises.
+    // SAFETY: the lengths of `a` and `b` are their last offsets, and `c` has capacity for the sum, as this kernel
+    // requires.
     let (parts, to) = unsafe { (tile.parts(a.at, b.at), tile.output(c)) };
     tile.merge::<B, V, NT, VT>(parts, memory, to, coding);
 }

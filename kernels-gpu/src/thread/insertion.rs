@@ -1,7 +1,7 @@
 //! Insertion, for a few keys that are nearly in order.
 
-/// Puts what is from rank `first` to `last` in the order of the keys, by insertion, which moves none of equal keys.
-/// O(n²) for n keys, O(n) if they are in order.
+/// Sorts the elements of ranks `first` to `last` by their keys, by insertion. Stable. O(n²) for n keys, O(n) if they
+/// are in order.
 #[inline(always)]
 #[track_caller]
 pub fn insert<T: Copy, B: Ord>(

@@ -13,9 +13,9 @@ use cuda_std::prelude::*;
 /// If `lower` is not 0, the needles are `a`, which precede equal keys. Otherwise they are `b`, which follow equal keys.
 ///
 /// # Safety
-/// `a` and `b` are ascending; `bounds` has capacity for a number for each needle, in which the number of keys fits;
-/// `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with
-/// [`indexed_merge::shared_bytes`] of dynamic shared memory. `bounds` overlaps nothing that is read.
+/// `a` and `b` are ascending. `bounds` has capacity for a number per needle, of a type that can hold the number of
+/// keys, and does not overlap the input arrays. `splits` is the result of `path_big` for tiles of `NT * VT` keys.
+/// Blocks have `NT` threads, one block per tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
     u32v8 = <u32, u64, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
@@ -31,8 +31,8 @@ pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let needles = if lower != 0 { a.len } else { b.len };
-    // SAFETY: `a` and `b` have `len` keys, there is a split for each tile and a block, and a bound for each needle, as
-    // the caller promises. A block writes the bounds of its own needles only.
+    // SAFETY: `a` and `b` have `len` keys. There is a split and a block for each tile, and `bounds` has `needles`
+    // numbers. A block writes only the bounds of the needles in its own part of the merge.
     let (tile_of_block, bounds) =
         unsafe { (Tile::of_block(a.source(), b.source(), splits, NT * VT), GlobalMut::new(bounds, needles)) };
     let Tile { parts, a_first, b_first } = tile_of_block;

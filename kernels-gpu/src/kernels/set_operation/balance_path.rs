@@ -24,8 +24,8 @@ pub unsafe fn balance_path<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as the caller promises; thread `tile <
-    // tiles` alone writes `splits[tile]`.
+    // SAFETY: `a` and `b` have `len` keys, and `splits` has `tiles` elements, as this kernel requires. Only thread
+    // `tile < tiles` writes `splits[tile]`.
     let (a, b, splits) = unsafe {
         (Keys::at(a.source().keys, coding), Keys::at(b.source().keys, coding), GlobalMut::new(splits, tiles))
     };

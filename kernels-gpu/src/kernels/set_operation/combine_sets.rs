@@ -46,16 +46,16 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread - 1
 }
 
-/// Kernel: writes the keys that `kept` keeps of `a` and `b` to `out`, ascending in the order of `coding`, with their
-/// values. One block a tile. There are no values if `V` is `()`.
+/// Kernel: writes the keys of `a` and `b` that `kept` selects to `out`, ascending in the order of `coding`, with their
+/// values. One block per tile. There are no values if `V` is `()`.
 ///
 /// Of a pair of equal keys, the key of `a` is kept, with its value.
 ///
 /// # Safety
-/// `a` and `b` are ascending, and one of them has keys. `splits` are those of
-/// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]; `tiles` are the
-/// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one
-/// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
+/// `a` and `b` are ascending, and one of them has keys. `splits` is the result of
+/// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]. `tiles` points to the
+/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. Blocks have `NT` threads, whole warps, one block
+/// per tile, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
     u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
         within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
@@ -97,7 +97,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // its diagonal.
     let total = end.0 + end.1 - a_first - b_first;
     let a_count = clamp_split(a_first, end.0, total) - a_first;
-    // SAFETY: arrays have `m` and `n` elements, as the caller promises.
+    // SAFETY: `a` and `b` have `m = a.len` and `n = b.len` elements, which nothing writes during the launch.
     let (a, b) = unsafe { (a.source(), b.source()) };
     // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order, so that
     // `a_first + a_count <= m` and `b_first + total - a_count <= n`.
@@ -141,21 +141,22 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             if source < a_count { parts.a.values.get(source) } else { parts.b.values.get(source - a_count) }
         });
     }
-    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
+    // SAFETY: no branch of the kernel returns before its end, so that all threads of the block, whole warps, make this
+    // call after `count`.
     unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(has_values::<V>()) }) };
     thread::sync_threads();
     let before = compaction.kept_before();
     // Computed again, which saves registers.
     let number = recomputed(m + n).div_ceil(tile_keys);
     if t + 1 == number && thread::thread_idx_x() == 0 {
-        // SAFETY: `out.count` is one number, as the caller promises, which the block of the last tile alone writes.
+        // SAFETY: `out.count` points to one number. Only thread 0 of the block of the last tile writes it.
         unsafe { GlobalMut::new(out.count, 1) }.set(0, before as u64 + of_tile as u64);
     }
     // Unsorted arrays may give more keys than `capacity`.
     let begin = before.min(out.capacity);
     let len = (of_tile as usize).min(out.capacity - begin);
-    // SAFETY: `out` has capacity for as many elements, as the caller promises. Tiles write one after the other, none
-    // what another one writes.
+    // SAFETY: `out` has capacity for `out.capacity` elements. A tile writes `len` elements from `before` on, behind the
+    // elements of earlier tiles, so that no two tiles write the same one.
     let to = unsafe { out.at.arrays(out.capacity) }.slice(begin, len);
     compaction::write::<B, NT, VT>(slots, to.keys, coding);
     if has_values::<V>() {

@@ -20,17 +20,17 @@ use cuda_std::prelude::*;
 
 pub use crate::kernels::sort::payload::block_sort_bytes as shared_bytes;
 
-/// Kernel: sorts each tile of `NT * VT` keys of `from`, with what moves with them, to the same indices of `to`, which
-/// may be the same arrays.
+/// Kernel: sorts each tile of `NT * VT` keys of `from`, with their payload, to the same indices of `to`, which may be
+/// the same arrays.
 ///
 /// Keys are loaded as `encode` encodes them and stored as `decode` decodes them. Nothing is done if `order` is not null
-/// and `detect_runs` has found one, or keys are divided. `random` is any number, on which the order depends in which a
-/// block begins with its keys.
+/// and says that keys are in order or divided. `random` is any number: the seed of the order in which a block takes its
+/// keys at first.
 ///
 /// # Safety
-/// All arrays have `n` elements, in global memory; those of `to` are those of `from` or do not overlap them. Blocks are
-/// of `NT` threads, a power of two from 32 to 1024, one for each tile, with [`shared_bytes`] of dynamic shared memory.
-/// `order` is null or what `detect_runs` or `choose_digits` wrote, which nothing writes during the launch.
+/// All arrays have `n` elements, in global memory. `to` is `from` or does not overlap it. Blocks have `NT` threads, a
+/// power of two from 32 to 1024, one block for each tile, with [`shared_bytes`] of dynamic shared memory. `order` is
+/// null, or `detect_runs` or `choose_digits` has written it; nothing writes it during the launch.
 #[kernel(
     u32 = <u32, (), Nothing, { ROW.block_sort.of(4, 0).threads }, { ROW.block_sort.of(4, 0).items_per_thread }>
         within (ROW.block_sort.of(4, 0).threads, 5),
@@ -66,10 +66,11 @@ pub unsafe fn block_sort<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: u
     }
     let start = thread::block_idx_x() as usize * NT * VT;
     let count = (n - start).min(NT * VT);
-    // SAFETY: all arrays have `n` elements, and there is one block for each tile, so that `start < n`. A block uses
-    // `start .. start + count` of them, which no other block does. `from` is not a constant view: it may be `to`. Then
+    // SAFETY: all arrays have `n` elements, and there is one block for each tile, so that `start < n`. Only this block
+    // uses elements `start .. start + count`. `from` is not a constant view, since it may be `to`. In that case,
     // barriers of `P::sort` come between the reads and the writes.
     let (from, to) = unsafe { (from.arrays(n).slice(start, count), to.arrays(n).slice(start, count)) };
-    // SAFETY: all threads of the block are here, and the launch has `shared_bytes`, which are `P::TILE_BYTES`.
+    // SAFETY: `is_done` reads words of earlier launches, so that all `NT` threads of the block make the call. The
+    // launch has `shared_bytes`, which are `P::TILE_BYTES`.
     unsafe { P::sort(from, to, encode, decode, random) };
 }

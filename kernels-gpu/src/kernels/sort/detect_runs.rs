@@ -1,13 +1,13 @@
-//! Finding out that there is nothing to sort.
+//! Detection of arrays that are in order or nearly so.
 //!
 //! ```text
-//!   detect_runs       3 ≤ 5 ≤ 5 ≤ 7 ≤ 9    no descent: sorted, and all that follows ends at once
-//!                     9 > 7 > 5 > 3 > 1    no ascent: reverse puts it right, and all that follows ends at once
+//!   detect_runs       3 ≤ 5 ≤ 5 ≤ 7 ≤ 9    no descent: sorted, and all later kernels end at once
+//!                     9 > 7 > 5 > 3 > 1    no ascent: reversed, and all later kernels end at once
 //!                     3 ≤ … > 2 ≤ … > 1 …  few descents: long runs, which one pass merges
-//!                     3 ≤ 9 > 4 > 1 …      many, as most arrays show in their first keys: to be sorted
+//!                     3 ≤ 9 > 4 > 1 …      many descents, usually seen in the first keys: to be sorted
 //! ```
 //!
-//! What has been found is noted in global memory: words that are 0 before, and where runs begin.
+//! The result is in global memory: words that are 0 before, and the starts of runs.
 
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::runs::MAX_RUNS;
@@ -33,23 +33,23 @@ pub const DETECTION_SHARED_BYTES: u32 = Memory::bytes();
 /// [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits).
 pub const DETECTION_WORDS: usize = 4;
 
-/// The words that tell what has been found, or none: then nothing is known.
+/// The words of the result. If there are none, nothing is known.
 #[derive(Clone, Copy)]
 pub(super) struct Detection(Option<GlobalMut<u32>>);
 
-/// Which of the words counts keys that are less than the one before, until there are many.
+/// Index of the count of keys that are less than the key before, until there are many.
 const DESCENTS: usize = 0;
 
-/// Which of the words is 1 if there are more descents than long runs have, or [`UNDETECTED`].
+/// Index of the word that is 1 if there are more descents than long runs have, or [`UNDETECTED`].
 const MANY: usize = 1;
 
-/// That keys are taken to have many descents, without reading all of them.
+/// Value of [`MANY`] for keys that are assumed to have many descents, without a look at all of them.
 const UNDETECTED: u32 = 2;
 
-/// Which of the words is 1 if some key is greater than the one before it.
+/// Index of the word that is 1 if some key is greater than the key before it.
 const ASCENT: usize = 2;
 
-/// Which of the words is 1 if keys are divided, and not merged.
+/// Index of the word that is 1 if keys are divided, and not merged.
 const DIVIDED: usize = 3;
 
 impl Detection {
@@ -57,23 +57,23 @@ impl Detection {
     /// `found` is null or of [`DETECTION_WORDS`] words in global memory that nothing else writes.
     #[inline(always)]
     pub(super) unsafe fn new(found: *mut u32) -> Self {
-        // SAFETY: if not null, `found` has `DETECTION_WORDS`, four, as the caller promises, and they are indexed by
+        // SAFETY: if `found` is not null, the caller ensures `DETECTION_WORDS` = 4 words. They are indexed by
         // `DESCENTS` to `DIVIDED`, 0 to 3.
         Self((!found.is_null()).then(|| unsafe { GlobalMut::new(found, DETECTION_WORDS) }))
     }
 
-    /// Whether keys were in order, or are by now because they have been reversed or merged.
+    /// Whether keys were in order, or are in order by now because they have been reversed or merged.
     #[inline(always)]
     #[track_caller]
     pub(super) fn is_ordered(self) -> bool {
         self.0.is_some_and(|found| (found.get(MANY) == 0) | (found.get(ASCENT) == 0))
     }
 
-    /// Whether there is nothing to do for the passes of merges: keys are in order, or are being divided.
+    /// Whether the merge passes have nothing to do: keys are in order, or are being divided.
     #[inline(always)]
     #[track_caller]
     pub(super) fn is_done(self) -> bool {
-        // All words are read at once: thousands of blocks wait for them, and do nothing else, as a rule.
+        // All words are read at once: thousands of blocks wait for them and then usually end.
         self.is_ordered() | self.is_divided()
     }
 
@@ -84,7 +84,7 @@ impl Detection {
         self.0.is_some_and(|found| found.get(DIVIDED) != 0)
     }
 
-    /// Notes that keys are divided.
+    /// Stores that keys are divided.
     #[inline(always)]
     #[track_caller]
     pub(super) fn divide(self) {
@@ -93,7 +93,7 @@ impl Detection {
         }
     }
 
-    /// Notes that keys are not divided after all.
+    /// Stores that keys are not divided after all.
     #[inline(always)]
     #[track_caller]
     pub(super) fn give_up(self) {
@@ -102,7 +102,7 @@ impl Detection {
         }
     }
 
-    /// Notes that keys are taken to be in no order, where nothing has been detected. The words need not be 0 before.
+    /// Stores that keys are assumed to be in no order, if nothing has been detected. The words need not be 0 before.
     #[inline(always)]
     #[track_caller]
     pub(super) fn begin(self) {
@@ -114,7 +114,7 @@ impl Detection {
         }
     }
 
-    /// Notes, after [`begin`](Self::begin), that [`detect_runs`] is to find out whether keys are in order.
+    /// Stores, after [`begin`](Self::begin), that [`detect_runs`] is to detect whether keys are in order.
     #[inline(always)]
     #[track_caller]
     pub(super) fn detect_later(self) {
@@ -124,7 +124,7 @@ impl Detection {
         }
     }
 
-    /// Notes, where all words are 0, that keys ascend unless one [descends](Self::note_descent).
+    /// Stores that keys ascend unless one [descends](Self::note_descent). All words are 0 before.
     #[inline(always)]
     #[track_caller]
     pub(super) fn expect_ascent(self) {
@@ -133,7 +133,7 @@ impl Detection {
         }
     }
 
-    /// Notes that some key is less than the one before it.
+    /// Stores that some key is less than the key before it.
     #[inline(always)]
     #[track_caller]
     pub(super) fn note_descent(self) {
@@ -149,7 +149,7 @@ impl Detection {
         self.0.is_some_and(|found| found.get(ASCENT) == 0 && (found.get(MANY) != 0 || found.get(DESCENTS) != 0))
     }
 
-    /// Whether there are some runs, but few.
+    /// Whether there are at least two runs, but few.
     #[inline(always)]
     #[track_caller]
     pub(super) fn is_of_long_runs(self) -> bool {
@@ -162,12 +162,12 @@ const KEYS_BETWEEN_VOTES: usize = 8;
 
 const _: () = assert!(KEYS_BETWEEN_VOTES <= u32::BITS as usize, "a word has a bit for each");
 
-/// Those of the warp.
+/// Keys that a warp compares between two votes.
 const BETWEEN_VOTES: usize = KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
 
-/// Compares some keys, the one at `first` and others a warp's width apart, with the next ones, but for those from index
-/// `end` on, of which there are none if they are `ALL` to be compared. Gives a bit for each that is greater than the
-/// next one, and whether one is less, or equal and `equal_ascends`.
+/// Compares the key at `first`, and others a warp's width apart, each with its next key. Unless `ALL` keys are
+/// compared, keys from index `end` on are left out. Returns a bit for each key that is greater than its next key. Also
+/// returns whether a key is less than its next key, or equal to it if `equal_ascends`.
 #[inline(always)]
 #[track_caller]
 fn compare<B: Bits, const ALL: bool>(
@@ -196,20 +196,19 @@ fn compare<B: Bits, const ALL: bool>(
     (descents, ascends)
 }
 
-/// Kernel: detects whether the keys, as `coding` orders them, ascend or descend, or are of few runs, and notes it in
-/// the words at `found`. Where runs begin is put to `starts`, in any order, if there are `most_descents` at most, which
-/// is below [`MAX_RUNS`].
+/// Kernel: detects whether the keys, as `coding` orders them, ascend, descend or consist of few runs, and stores the
+/// result in `found`. If there are at most `most_descents` descents, fewer than [`MAX_RUNS`], the starts of runs go to
+/// `starts`, in any order.
 ///
-/// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be reversed with
-/// its values, and stays stable. Warps read neighbouring keys. One ends when it has found an ascent and that there are
-/// many descents, and reads all of its share only if it has not. None reads anything where `choose_digits` has noted
-/// that keys are taken to be in no order.
+/// Equal neighbours count as an ascent if `equal_ascends` is not 0. An array without ascents may then be reversed with
+/// its values, and stays stable. A warp stops once it has found an ascent and many descents; otherwise it reads its
+/// whole share. Nothing is read if `choose_digits` has stored that keys are assumed to be in no order.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, or set by
-/// [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits), and `starts` capacity for
-/// [`MAX_RUNS`] indices. Blocks are of whole warps, with [`DETECTION_SHARED_BYTES`] of dynamic shared memory for up to
-/// [`DETECTION_THREADS`] threads.
+/// `keys` has `n` keys, in global memory. `found` has [`DETECTION_WORDS`] words, which are 0 or set by
+/// [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits). `starts` has capacity for
+/// [`MAX_RUNS`] indices. Blocks are whole warps, of up to [`DETECTION_THREADS`] threads, with
+/// [`DETECTION_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn detect_runs<B: Bits>(
     keys: *const B,
@@ -220,14 +219,14 @@ pub unsafe fn detect_runs<B: Bits>(
     found: *mut u32,
     starts: *mut usize,
 ) {
-    // SAFETY: `keys` has `n` keys, and key `i` is compared with key `i + 1` for `i < end`, which is `n - 1`. `found`
-    // has `DETECTION_WORDS`, of which `load`, `fetch_add` and `raise` allow that all threads use them without order.
+    // SAFETY: `keys` has `n` keys, and key `i` is compared with key `i + 1` for `i < end = n - 1`. `found` has
+    // `DETECTION_WORDS` words. All threads may use them in any order by `load`, `fetch_add` and `raise`.
     let (keys, found) = unsafe { (Global::new(keys, n), GlobalMut::new(found, DETECTION_WORDS)) };
     if found.load(MANY) == UNDETECTED {
         return;
     }
-    // SAFETY: `starts` has capacity for `MAX_RUNS`. A slot is written if it is below `most_descents`, which is below
-    // `MAX_RUNS`, and `fetch_add` gives each slot to one thread only.
+    // SAFETY: `starts` has capacity for `MAX_RUNS` indices. A slot is written only if it is below `most_descents`,
+    // which is below `MAX_RUNS`. `fetch_add` gives each slot to one thread only.
     let starts = unsafe { GlobalMut::new(starts, MAX_RUNS as usize) };
     let warps = (thread::grid_dim_x() * (thread::block_dim_x() / WARP_SIZE)) as usize;
     let (warp, lane) = (thread::index_1d() / WARP_SIZE, warp::lane_id());
@@ -241,7 +240,7 @@ pub unsafe fn detect_runs<B: Bits>(
             compare::<B, false>(keys, first, end, coding, equal_ascends != 0)
         };
         ascends |= some_ascend;
-        // SAFETY: the lanes of a warp have the same share, and leave the loop together.
+        // SAFETY: `at`, `many` and `ascends` are the same for all lanes of a warp, so that the 32 lanes make the call.
         let count = unsafe { reduce_add(FULL_MASK, descents.count_ones()) };
         if count > 0 && !many {
             many = count > most_descents;
@@ -259,13 +258,13 @@ pub unsafe fn detect_runs<B: Bits>(
                 }
             }
         }
-        // SAFETY: as above.
+        // SAFETY: no branch surrounds the calls that differs between lanes, so that the 32 lanes of the warp make both.
         (many, ascends) = unsafe { (ballot(FULL_MASK, many) != 0, ballot(FULL_MASK, ascends) != 0) };
         at += BETWEEN_VOTES * warps;
     }
-    // Once a block: writes to one address wait for each other.
-    // SAFETY: the launch has `DETECTION_SHARED_BYTES`. Lane 0 of each warp writes the word of its warp, before the
-    // barrier; thread 0 reads them after it.
+    // One write for each block: writes to one address wait for each other. SAFETY: the launch has
+    // `DETECTION_SHARED_BYTES`. Lane 0 of each warp writes the word of its warp before the barrier, and thread 0 reads
+    // the words after it.
     let of_warps = unsafe { Memory::at_start() }.of_warps.slice(0, thread::block_dim_x() / WARP_SIZE);
     if lane == 0 {
         of_warps.set(thread::thread_idx_x() / WARP_SIZE, u32::from(many) | u32::from(ascends) << 1);
@@ -286,14 +285,13 @@ pub unsafe fn detect_runs<B: Bits>(
     }
 }
 
-/// Kernel: if there are long runs, copies the keys, as `coding` orders them, and puts the indices at which runs begin
-/// in order, which the first block does: `starts` has [`MAX_RUNS`] of them and one more, the array's end where runs are
-/// fewer.
+/// Kernel: if there are long runs, copies the keys, as `coding` encodes them. The first block also sorts the starts of
+/// runs. `starts` gets [`MAX_RUNS`] indices and one more; the surplus is the array's end.
 ///
 /// # Safety
-/// `from` and `to` have `n` keys, in global memory, and do not overlap; `found` and `begins` are what [`detect_runs`]
-/// wrote; `starts` has capacity for [`MAX_RUNS`] and one more, of which each is written only if blocks have more than
-/// [`MAX_RUNS`] threads.
+/// `from` and `to` have `n` keys, in global memory, and do not overlap. [`detect_runs`] has written `found` and
+/// `begins`. `starts` has capacity for [`MAX_RUNS`] indices and one more. Blocks have more than [`MAX_RUNS`] threads,
+/// since otherwise some indices are not written.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn copy_runs<B: Bits>(
     from: *const B,
@@ -308,16 +306,16 @@ pub unsafe fn copy_runs<B: Bits>(
     if !unsafe { Detection::new(found) }.is_of_long_runs() {
         return;
     }
-    // SAFETY: `from` and `to` have `n` keys and do not overlap. A thread moves those with `i < n` that its number has
-    // modulo the number of threads, so that no two threads write one. `found` is only read.
+    // SAFETY: `from` and `to` have `n` keys and do not overlap. Thread `t` moves the keys `i < n` with `i` mod
+    // `threads` = `t`, so that no two threads write the same one. `found` is only read.
     let (from, to, found) =
         unsafe { (Global::new(from, n), GlobalMut::new(to, n), GlobalMut::new(found, DETECTION_WORDS)) };
-    // SAFETY: `begins` is read below `count`, which is below `MAX_RUNS`: `detect_runs` has noted that descents are not
-    // many. Thread `number <= MAX_RUNS` of the first block alone writes `starts[number]`, of `MAX_RUNS + 1`.
+    // SAFETY: `begins` is read below `count`, which is below `MAX_RUNS`, since `detect_runs` has found few descents.
+    // Only thread `number <= MAX_RUNS` of the first block writes `starts[number]`, of `MAX_RUNS + 1` indices.
     let (begins, starts) =
         unsafe { (Global::new(begins, MAX_RUNS as usize), GlobalMut::new(starts, MAX_RUNS as usize + 1)) };
     if thread::block_idx_x() == 0 && thread::thread_idx_x() <= MAX_RUNS {
-        // The first run begins at 0, and the others where the thread's number of begins are before.
+        // The first run starts at 0. Run `number` starts at the begin that has `number - 1` smaller ones.
         let (number, count) = (thread::thread_idx_x(), found.get(DESCENTS));
         let mut start = if number == 0 { 0 } else { n };
         for i in 0..count {
@@ -344,11 +342,11 @@ pub unsafe fn copy_runs<B: Bits>(
 /// A thread swaps `PAIRS` pairs at once.
 ///
 /// # Safety
-/// `array` has `n` elements, in global memory; `found` is what `detect_runs` wrote.
+/// `array` has `n` elements, in global memory. `detect_runs` has written `found`.
 #[kernel(u32 = <u32, 8>, u64 = <u64, 1>)]
 pub unsafe fn reverse<T: Word, const PAIRS: usize>(array: *mut T, n: usize, found: *mut u32) {
-    // SAFETY: `array` has `n` elements. For `at < n / 2` the pair `at` and `n - 1 - at` is two elements that are in no
-    // other pair, and each `at` is of one thread.
+    // SAFETY: `array` has `n` elements. For `at < n / 2`, elements `at` and `n - 1 - at` are in no other pair, and each
+    // `at` belongs to one thread.
     let array = unsafe { GlobalMut::new(array, n) };
     // SAFETY: `found` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if !unsafe { Detection::new(found) }.descends() {

@@ -1,11 +1,11 @@
-//! The indices that a sort of keys with their indices begins with.
+//! The indices with which a sort of keys and their indices begins.
 
 use crate::kernels::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
 
-/// Kernel: sets each of `n` elements to `first` plus its index, unless keys are divided, which does without; only where
-/// they are in order, if `merges` is 0, since nothing else needs it then. `order` is null or what `detect_runs` and
-/// `choose_digits` wrote.
+/// Kernel: sets each of `n` elements to `first` plus its index. It does nothing if keys are divided, since the division
+/// makes the indices. If `merges` is 0, it runs only if keys are in order, since nothing else needs the indices then.
+/// `order` is null, or `detect_runs` and `choose_digits` have written it.
 ///
 /// # Safety
 /// `to` has `n` elements, in global memory.
@@ -16,8 +16,8 @@ pub unsafe fn set_indices<I: Word>(to: *mut I, n: usize, first: usize, order: *m
     if detection.is_divided() || merges == 0 && !detection.is_ordered() {
         return;
     }
-    // SAFETY: `to` has `n` elements. A thread writes those with `i < n` that its number has modulo the number of
-    // threads, so that no two threads write one.
+    // SAFETY: `to` has `n` elements. Thread `t` writes the elements `i < n` with `i` mod `threads` = `t`, so that no
+    // two threads write the same one.
     let to = unsafe { GlobalMut::new(to, n) };
     let threads = (thread::grid_dim_x() * thread::block_dim_x()) as usize;
     let mut i = thread::index_1d() as usize;

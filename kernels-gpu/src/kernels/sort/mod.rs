@@ -8,8 +8,8 @@
 //!                      │    run                           │     (split_runs finds the splits of all tiles)
 //! ```
 //!
-//! Or keys are [divided](divide) by their leading digits, alone or with values, and then buckets are sorted, which is
-//! faster where keys are many, spread evenly and in no runs:
+//! Or keys, with values or without, are [divided](divide) by their leading digits, and then buckets are sorted. That is
+//! faster for many keys that are spread evenly and form no runs:
 //!
 //! ```text
 //!   divide             │ 0…            │ 1…         │ 2…   │     keys go to the segments of their digits
@@ -17,17 +17,17 @@
 //!   sort_buckets       │  │   │        │   │        │      │     each bucket sorted on its own
 //! ```
 //!
-//! Or keys of 4 bytes that are too uneven for that are sorted by [all of their bits](radix), the last ones first:
+//! Or keys of 4 bytes that are too skewed for that are sorted by [all of their bits](radix), the last ones first:
 //!
 //! ```text
-//!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
+//!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four stable sweeps, each by 8 bits
 //! ```
 //!
 //! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes
 //! over long ones.
 //!
-//! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and
-//! without, and a [`payload`] is what differs.
+//! Values may move with the keys. The kernels of all three ways are the same for keys with and without values. In the
+//! first way, a [`payload`] holds the differences.
 //!
 //! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first
 //! kernel encodes them and the last one decodes them, so that kernels are compiled for two widths, and not for types
@@ -48,13 +48,13 @@ use crate::key::Bits;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// Whether a block of that many threads is of whole warps, and of no more than a GPU allows: 32, of which a scan and
-/// the packing of keys have words for each.
+/// Whether `threads` threads are whole warps, and a block may have them: at most 32 warps. A scan and the packing of
+/// keys have words for 32 warps.
 const fn is_whole_warps(threads: usize) -> bool {
     threads > 0 && threads.is_multiple_of(WARP_SIZE as usize) && threads <= 1024
 }
 
-/// Calls `each` for each of the `keys`, each of the `NT` threads of the block for its own.
+/// Calls `each` for each of the `keys`. Each of the `NT` threads of the block has its own keys.
 #[inline(always)]
 #[track_caller]
 fn for_each_key<B: Bits, const NT: usize>(keys: GlobalMut<B>, each: impl Fn(B) + Copy) {
@@ -62,10 +62,10 @@ fn for_each_key<B: Bits, const NT: usize>(keys: GlobalMut<B>, each: impl Fn(B) +
     for_each_batch::<B, NT, 1>(keys, at, each);
 }
 
-/// Calls `each` for `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives
-/// where the next one is.
+/// Calls `each` for `BATCH` of the thread's keys at a time, from index `at` on, while a whole batch is left. Returns
+/// the index of the thread's next key.
 ///
-/// All loads of a batch, and then all calls: the compiler does not change their order.
+/// All loads of a batch come before all calls: the compiler does not change their order.
 #[inline(always)]
 #[track_caller]
 fn for_each_batch<B: Bits, const NT: usize, const BATCH: usize>(

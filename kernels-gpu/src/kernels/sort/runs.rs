@@ -1,4 +1,4 @@
-//! How an array of sorted runs is divided for a pass that merges K of them into one.
+//! Division of an array of sorted runs for a pass that merges K runs into one.
 //!
 //! ```text
 //!   from    │ run 0 │ run 1 │ run 2 │ run 3 │ run 4 │ run 5 │ r │     K = 4: groups of four runs, the last one shorter
@@ -9,37 +9,37 @@
 use core::hint::assert_unchecked;
 use cuda_std::Global;
 
-/// The most runs that one pass merges into one: the lanes of a warp.
+/// Upper limit on the runs that one pass merges into one: the lanes of a warp.
 pub const MAX_RUNS: u32 = 32;
 
-/// How an array of runs is divided into tiles.
+/// Division of an array of runs into tiles.
 pub trait Division: Copy {
-    /// Whether runs may turn out not to be ascending, because a user has made them. The splits of such runs may
-    /// decrease from a tile to the next.
+    /// Whether runs may be out of order, because a user has made them. The splits of such runs may decrease from one
+    /// tile to the next.
     const MAY_DESCEND: bool;
     /// Runs of a group.
     fn k(self) -> u32;
-    /// Keys of a tile, but for the last one of a group.
+    /// Keys of a tile, except the last tile of a group.
     fn tile_keys(self) -> u32;
-    /// How many keys earlier or later than that a tile may begin.
+    /// Number of keys by which a tile may begin earlier or later than its rank.
     fn rank_tolerance(self) -> u32;
-    /// How many tiles there are in all.
+    /// Number of tiles in all.
     fn tiles(self) -> usize;
     /// Tile `t`.
     fn tile(self, t: usize) -> TileOfRuns;
-    /// Where run `i`, below [`MAX_RUNS`], of the group that `tile` is in begins in the array, and how many keys it has.
-    /// Runs from [`k`](Self::k) on are empty.
+    /// Start in the array, and number of keys, of run `i` of the group of `tile`. `i` is below [`MAX_RUNS`]. Runs from
+    /// [`k`](Self::k) on are empty.
     fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32);
 }
 
-/// One group of up to [`MAX_RUNS`] runs of any lengths, which are one array together.
+/// One group of up to [`MAX_RUNS`] runs of any lengths, which make up one array.
 ///
 /// ```text
 ///   from    │ run 0      │ run 1 │ run 2           │ run 3 │        starts: 0, …, n, n, n
 /// ```
 #[derive(Clone, Copy)]
 pub struct LongRuns {
-    /// Where each run begins, and after the last one the array's end: [`MAX_RUNS`] and one more.
+    /// Start of each run, and the array's end: [`MAX_RUNS`] indices and one more. Surplus runs start at the end.
     pub starts: Global<usize>,
     /// Keys of the array. Below 2^32.
     pub n: usize,
@@ -76,38 +76,37 @@ impl Division for LongRuns {
     }
 }
 
-/// Runs of any lengths, which are an array of `n` keys together, in a pass that merges `k` of them at a time: what its
-/// kernels are told.
+/// Runs of any lengths that make up an array of `n` keys, in a pass that merges `k` of them at a time. Argument of the
+/// kernels of such a pass.
 ///
 /// ```text
-///   from    │ run 0      │ run 1 │ run 2           │ run 3 │ run 4       │ r │        k = 4: groups of four runs, the last one shorter
+///   from    │ run 0      │ run 1 │ run 2           │ run 3 │ run 4       │ r │   k = 4: the last group is short
 ///   groups  │ 0                                            │ 1               │
-///   tiles   │ 0   │ 1   │ 2   │ 3   │ 4   │ 5   │ 6   │ 7  │ 8   │ 9   │ 10  │ │ 11     a group has its own tiles, and perhaps an empty one
+///   tiles   │ 0   │ 1   │ 2   │ 3   │ 4   │ 5   │ 6   │ 7  │ 8   │ 9   │ 10  │ │ 11     own tiles, one perhaps empty
 /// ```
 ///
-/// Where groups begin is known on the device only. So that launches do not depend on that, tile 0 of group `g` is the
-/// one whose number is `g` and the number of whole tiles before the group in the array: a group has as many tiles as it
-/// needs, or one more.
+/// Only the device knows where groups begin, and launches must not depend on it. Tile 0 of group `g` therefore has
+/// number `g` plus the number of whole tiles in the array before the group. A group has the tiles that it needs, or one
+/// more.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct OffsetRuns {
-    /// Where the runs of the first pass begin, and after the last one the end: `count + 1` offsets that never decrease,
-    /// from 0 to `n`.
+    /// Starts of the runs of the first pass, and the end: `count + 1` nondecreasing offsets from 0 to `n`.
     pub offsets: *const usize,
-    /// How many runs the first pass has.
+    /// Number of runs of the first pass.
     pub count: usize,
-    /// How many of these are one run of this pass, and of the next one. The first is not 0, and the second is `k` times
-    /// the first.
+    /// Number of these runs in one run of this pass, and in one run of the next pass. The first is not 0, and the
+    /// second is `k` times the first.
     pub merged: [usize; 2],
     /// Keys of the array. Below 2^32.
     pub n: usize,
-    /// How many groups there are: runs of the next pass.
+    /// Number of groups, which are the runs of the next pass.
     pub groups: usize,
     /// Runs of a group, from 2 to [`MAX_RUNS`].
     pub k: u32,
     /// Keys of a tile. Not 0.
     pub tile_keys: u32,
-    /// How many keys earlier or later than at a multiple of that a tile may begin.
+    /// Number of keys by which a tile may begin earlier or later than at a multiple of `tile_keys`.
     pub rank_tolerance: u32,
 }
 
@@ -117,13 +116,13 @@ impl OffsetRuns {
         self.n / self.tile_keys as usize + self.groups
     }
 
-    /// The division, of which `groups_of_tiles` has the group of each tile, or nothing.
+    /// The division. `groups_of_tiles` has the group of each tile, or is empty.
     ///
     /// # Safety
-    /// The fields are as they are described, and the offsets are not written during the launch.
+    /// The fields meet their descriptions, and nothing writes the offsets during the launch.
     #[inline(always)]
     pub(in crate::kernels::sort) unsafe fn division(self, groups_of_tiles: Global<u32>) -> RunsOfOffsets {
-        // SAFETY: the caller promises `count + 1` offsets.
+        // SAFETY: the caller ensures `count + 1` offsets.
         RunsOfOffsets { offsets: unsafe { Global::new(self.offsets, self.count + 1) }, groups_of_tiles, runs: self }
     }
 }
@@ -137,8 +136,7 @@ pub(in crate::kernels::sort) struct RunsOfOffsets {
 }
 
 impl RunsOfOffsets {
-    /// Where run `i` begins if `merged` runs of the first pass are one run, or the array's end if there are not so
-    /// many.
+    /// Start of run `i` if `merged` runs of the first pass are one run, or the array's end if there is no such run.
     #[inline(always)]
     #[track_caller]
     fn start(self, i: usize, merged: usize) -> usize {
@@ -150,20 +148,22 @@ impl RunsOfOffsets {
     #[track_caller]
     fn first_tile(self, group: usize) -> usize {
         let start = self.start(group, self.runs.merged[1]) as u32;
-        // SAFETY: the host has set it so. A division by 0 would bring in the code of a panic.
+        // SAFETY: the caller of `division` ensures that `tile_keys` is not 0. The assumption removes the code of a
+        // panic for a division by 0.
         unsafe { assert_unchecked(self.runs.tile_keys != 0) };
         (start / self.runs.tile_keys) as usize + group
     }
 
-    /// The group that `tile` is in.
+    /// The group of `tile`.
     #[inline(always)]
     pub(in crate::kernels::sort) fn group_of(self, tile: TileOfRuns) -> u32 {
-        // SAFETY: the host has set it so. A division by 0 would bring in the code of a panic.
+        // SAFETY: the caller of `division` ensures that `k` is at least 2. The assumption removes the code of a panic
+        // for a division by 0.
         unsafe { assert_unchecked(self.runs.k != 0) };
         tile.first_run / self.runs.k
     }
 
-    /// The group that has tile `t`: the last one whose first tile is not behind it.
+    /// The group of tile `t`: the last group whose first tile is at or before `t`.
     #[inline(always)]
     #[track_caller]
     fn group(self, t: usize) -> usize {
@@ -204,14 +204,14 @@ impl Division for RunsOfOffsets {
     #[inline(always)]
     fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32) {
         let (first, merged) = (tile.first_run as usize + i as usize, self.runs.merged[0]);
-        // A group has no more runs than `k`.
+        // A group has at most `k` runs.
         let (start, end) = (self.start(first, merged), self.start(first + 1, merged));
         (start, if i < self.runs.k { (end - start) as u32 } else { 0 })
     }
 }
 
-/// The last number below `count`, which is not 0, for which `holds`. It holds for 0, and for all numbers below one for
-/// which it holds.
+/// The last number below `count` for which `holds` is true. `count` is not 0. `holds` is true for 0 and monotone: if it
+/// is true for a number, it is true for all smaller ones.
 #[inline(always)]
 pub(in crate::kernels::sort) fn last_where(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut last, mut others) = (0, count - 1);
@@ -225,20 +225,20 @@ pub(in crate::kernels::sort) fn last_where(count: usize, holds: impl Fn(usize) -
     last
 }
 
-/// The passes of a sort: how many runs each of them merges into one.
+/// The passes of a sort, as the number of runs that each pass merges into one.
 #[derive(Clone, Copy, Debug)]
 pub struct Passes {
     levels: u32,
 }
 
 impl Passes {
-    /// Those that make one run of `runs`.
+    /// The passes that merge `runs` runs into one.
     pub const fn of(runs: usize) -> Self {
         let runs = if runs == 0 { 1 } else { runs };
         Self { levels: runs.next_power_of_two().trailing_zeros() }
     }
 
-    /// How many passes are left.
+    /// Number of passes left.
     pub const fn left(self) -> u32 {
         self.levels.div_ceil(MAX_RUNS.trailing_zeros())
     }
@@ -247,7 +247,7 @@ impl Passes {
 impl Iterator for Passes {
     type Item = u32;
 
-    /// As few passes as can be, and as alike.
+    /// The fewest passes, with numbers of runs that are as equal as possible.
     fn next(&mut self) -> Option<u32> {
         if self.levels == 0 {
             return None;
@@ -258,29 +258,29 @@ impl Iterator for Passes {
     }
 }
 
-/// An order of runs, other than that in which they lie, in which a pass takes them to form its groups.
+/// An order in which a pass takes runs to form its groups, other than their order in the array.
 ///
 /// ```text
 ///   i → step * i + offset modulo 2^b, among the first 2^b and then, with other numbers, among the last
 ///   0 1 2 3│4 5   →   2 1 0 3│4 5   →   5 1│0 2 3 4         b = 2, first 3 i + 2, then i + 3
 /// ```
 ///
-/// Keys alone may be merged in any order. In one that cannot be predicted, no input can be made of which the runs that
-/// meet are slow to merge.
+/// Keys without values may be merged in any order. An unpredictable order prevents inputs whose runs are slow to merge
+/// with each other.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Shuffle {
-    /// How many runs are reordered: the first ones, all of the same length.
+    /// Number of runs that are reordered: the first ones, all of the same length.
     pub runs: u32,
-    /// Any number: the order depends on it.
+    /// Any number: the seed of the order.
     pub random: u64,
 }
 
 impl Shuffle {
-    /// The order in which runs lie.
+    /// The order of the array.
     pub const NONE: Self = Self { runs: 0, random: 0 };
 
-    /// The run that is number `i`, below `runs`.
+    /// The run that is taken as number `i`, below `runs`.
     #[inline(always)]
     pub fn at(self, i: u32) -> u32 {
         let reach = 1 << (u32::BITS - 1 - self.runs.leading_zeros());
@@ -291,8 +291,8 @@ impl Shuffle {
     }
 }
 
-/// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`: what the kernels of a pass are
-/// told.
+/// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`. Argument of the kernels of a
+/// pass.
 ///
 /// ```compile_fail,E0451
 /// # use kernels_gpu::kernels::sort::runs::{Runs, Shuffle};
@@ -311,9 +311,9 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Runs in the order in which they lie. `n` is the length of the array, and `run` that of a run, but for the last
-    /// one, which may be shorter; `k` runs form a group. A tile may begin up to `rank_tolerance` keys earlier or later
-    /// than at a multiple of `tile_keys`.
+    /// Runs in the order of the array. `n` is the length of the array, and `run` the length of a run; the last run may
+    /// be shorter. `k` runs form a group. A tile may begin up to `rank_tolerance` keys earlier or later than at a
+    /// multiple of `tile_keys`.
     ///
     /// # Panics
     /// If `run` is 0 or 2^32 or more, `k` is not a power of two from 2 to [`MAX_RUNS`], or `tile_keys` is not more than
@@ -325,7 +325,7 @@ impl Runs {
         Self { n, run, k, tile_keys, rank_tolerance, shuffle: Shuffle::NONE }
     }
 
-    /// As [`new`](Self::new), without checks, for runs that a kernel finds.
+    /// [`new`](Self::new) without checks, for runs that a kernel finds.
     ///
     /// # Safety
     /// [`new`](Self::new) does not panic for these arguments.
@@ -353,10 +353,10 @@ impl Runs {
     }
 }
 
-/// A tile: where its group is, and how many keys of the group come before it.
+/// A tile: its group, and its rank in the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileOfRuns {
-    /// Where the group begins.
+    /// Start of the group.
     pub group: usize,
     /// Runs before the group.
     pub first_run: u32,
@@ -377,14 +377,14 @@ impl Runs {
         whole * self.group().div_ceil(self.tile_keys as usize) + rest.div_ceil(self.tile_keys as usize)
     }
 
-    /// Where run `i` of the group that `tile` is in begins in the group: its end where the array has ended, and from
-    /// [`k`](Self::k) on.
+    /// Start of run `i` in the group of `tile`. For runs behind the end of the array, and from [`k`](Self::k) on, the
+    /// end of the group.
     #[inline(always)]
     fn start_of(self, tile: TileOfRuns, i: u32) -> usize {
         if i < self.k { (i as usize * self.run).min(tile.length) } else { tile.length }
     }
 
-    /// Keys of run `i` of the group that `tile` is in.
+    /// Keys of run `i` of the group of `tile`.
     #[inline(always)]
     pub fn length_of(self, tile: TileOfRuns, i: u32) -> u32 {
         self.run.min(tile.length - self.start_of(tile, i)) as u32
@@ -411,11 +411,12 @@ impl Division for Runs {
     }
     #[inline(always)]
     fn tile(self, t: usize) -> TileOfRuns {
-        // SAFETY: `new`, the only way to make `Runs`, has checked the first three, and that `run` is below 2^32 and `k`
-        // at most 32, so that their product does not wrap to 0. A division by 0 would bring in the code of a panic.
+        // SAFETY: `new`, and the caller of `new_unchecked`, ensure that `run`, `k` and `tile_keys` are not 0. `run` is
+        // below 2^32 and `k` at most 32, so that their product does not wrap to 0. The assumption removes the code of a
+        // panic for a division by 0.
         unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
         let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
-        // SAFETY: a positive number divided by another, rounded up.
+        // SAFETY: the rounded-up quotient of two positive numbers is at least 1.
         unsafe { assert_unchecked(tiles_of_group != 0) };
         let (number, tile) = (t / tiles_of_group, t % tiles_of_group);
         let (group, rank) = (number * self.group(), tile * self.tile_keys as usize);

@@ -1,14 +1,14 @@
-//! Moving the keys of a tile to the places of their digits, so that those of one digit stay in their order.
+//! A stable scatter: the keys of a tile move to the places of their digits.
 //!
 //! ```text
-//!   tile       │ c0 a0 b0 a1 │ a2 c1 a3 b1 │     a warp has neighbouring rows of 32 keys; it counts the keys of each digit
-//!   counters   │ a2 b1 c1    │ a2 b1 c1    │     of each warp; sums of them are where the keys of each warp go
+//!   tile       │ c0 a0 b0 a1 │ a2 c1 a3 b1 │     a warp counts the digits of neighbouring rows of 32 keys
+//!   counters   │ a2 b1 c1    │ a2 b1 c1    │     of each warp; their prefix sums are the slots
 //!   shared     │ a0 a1 a2 a3 b0 b1 c0 c1   │     row by row: after the lanes before that have the same digit
 //!   to         … a0 a1 a2 a3 … b0 b1 … c0 c1 …   to the places of the digits
 //! ```
 //!
-//! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are
-//! found.
+//! Values follow the keys, if there are any. Their loads to shared memory are in flight while the slots of other keys
+//! are found.
 
 use super::is_whole_warps;
 use crate::block::clear;
@@ -23,10 +23,10 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, lanes_alike, sync_warp};
 /// Bits of a digit.
 pub const DIGIT_BITS: u32 = 8;
 
-/// The most digits.
+/// Number of digits.
 pub const DIGITS: u32 = 1 << DIGIT_BITS;
 
-/// Keys of a thread that are on their way from slots at once.
+/// Keys that a thread moves from slots at once.
 const MOVED: usize = 4;
 
 /// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of
@@ -37,18 +37,19 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 
 /// How keys become digits.
 pub(super) trait ToDigit<B>: Copy {
-    /// Whether the greatest key has the greatest digit. Then a tile that is not full may be filled up with it: what is
-    /// filled up comes last.
+    /// Whether the greatest key has the greatest digit. If so, a partial tile may be filled up with the greatest key:
+    /// the filler comes last.
     const FILLS_UP: bool;
 
     /// The digit of a key, which is less than [`DIGITS`].
     fn of(self, key: B) -> u32;
 
-    /// The same, by which the compiler computes each key's digit once more instead of keeping all in registers.
+    /// The same function, recomputed: the compiler computes each key's digit again instead of keeping all digits in
+    /// registers.
     fn again(self) -> Self;
 }
 
-/// Digits that are the bits of a key from this one on.
+/// Digits that are [`DIGIT_BITS`] bits of a key, from this bit on.
 #[derive(Clone, Copy)]
 pub(super) struct BitsAt(pub u32);
 
@@ -66,43 +67,43 @@ impl<B: Bits> ToDigit<B> for BitsAt {
     }
 }
 
-/// Where the keys of a tile go. All threads of the block make each of these calls, but for [`counted`](Self::counted).
+/// Places of the keys of a tile. All threads of the block make each of these calls, except [`counted`](Self::counted).
 pub(super) trait Places {
-    /// Sets the distance of each digit to where its first key of the tile goes, as far as that is known before they are
-    /// counted.
+    /// Sets the distance of each digit to the place of its first key in the tile, as far as it is known before the keys
+    /// are counted.
     ///
     /// # Safety
-    /// Nothing else uses `scan`, of [`BLOCK_WORDS`], nor `distances`. A barrier follows.
+    /// Nothing else uses `scan`, of [`BLOCK_WORDS`] words, or `distances`. A barrier follows.
     unsafe fn begin(&self, distances: Shared<u32>, scan: Shared<u32>);
 
-    /// Takes note of how many keys have `digit`.
+    /// Receives the number of keys of `digit`.
     ///
     /// # Safety
-    /// Whole warps make this call, whose lanes have neighbouring digits.
+    /// Whole warps make this call, and their lanes have neighbouring digits.
     #[inline(always)]
     unsafe fn counted(&self, _digit: u32, _count: u32) {}
 
-    /// Takes note that all digits have been [`counted`](Self::counted).
+    /// Called once all digits have been [`counted`](Self::counted).
     ///
     /// # Safety
-    /// A barrier is before.
+    /// A barrier comes before.
     #[inline(always)]
     unsafe fn placed(&self) {}
 
-    /// Adds to the distances what has not been known before.
+    /// Adds to the distances the parts that were not known before.
     ///
     /// # Safety
-    /// Nothing else uses `distances`, with barriers before and after.
+    /// Nothing else uses `distances`. Barriers come before and after.
     #[inline(always)]
     unsafe fn finish(&self, _distances: Shared<u32>) {}
 }
 
-/// Which keys a tile has.
+/// The keys of a tile.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
-    /// The index of the first one.
+    /// Index of the first key.
     pub begin: u32,
-    /// How many there are.
+    /// Number of keys.
     pub len: u32,
 }
 
@@ -111,10 +112,10 @@ shared_memory! {
     pub(super) struct TileMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         keys: [B; threads * items_per_thread],
         values: [V; threads * items_per_thread],
-        /// For each warp, and each digit, how many of its keys have it; then the next slot of such a key.
+        /// Number of keys of each digit in each warp, and later the slot of the warp's next such key.
         counters: [u32; threads as u32 / WARP_SIZE * DIGITS],
         scan: [u32; BLOCK_WORDS],
-        /// For each digit how far its slots are from where the keys go.
+        /// Distance from the slots of each digit to the places of its keys.
         distances: [u32; DIGITS],
     }
 }
@@ -126,8 +127,8 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
         warp * DIGITS + digit
     }
 
-    /// Makes the counters the slots at which the keys of each warp begin, and the distances, which are where the keys
-    /// go, how far that is from the slots. Ends with a barrier.
+    /// Turns the counters into the first slots of each warp's keys, and the places in `distances` into distances from
+    /// the slots. Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
@@ -146,11 +147,12 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
                 warp += 1;
             }
             if digit < DIGITS {
-                // SAFETY: there is a whole number of warps of digits.
+                // SAFETY: `DIGITS` = 256 is a multiple of 32, so that whole warps make the call. `digit` is `first +
+                // thread`, so that lanes have neighbouring digits.
                 unsafe { places.counted(digit, count) };
             }
-            // SAFETY: all threads of the block are here, as the loop has as many rounds for each; a barrier comes
-            // between two uses of `scan`.
+            // SAFETY: the loop has the same number of rounds for all threads, so that all of the block make the call.
+            // `NT` is a multiple of 32. `sync_threads` at the end of a round comes between two uses of `scan`.
             let (sum, all) = unsafe { sum_before(count, scan) };
             if digit < DIGITS {
                 let (mut warp, begin) = (0, before + sum);
@@ -167,12 +169,12 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
     }
 }
 
-/// Moves the keys of a tile, and their values, to the `places` of their `digits`, which are asked for again and again
-/// instead of being kept in registers. Keys are encoded by `coding` before, and decoded by `decode` in the end.
+/// Moves the keys of a tile, and their values, to their `places`. `digits` gives the function from keys to digits, and
+/// is called again and again to save registers. Keys are encoded by `coding` first, and decoded by `decode` in the end.
 ///
 /// # Safety
-/// All threads of the block make this call. A `FULL` tile is, or is [filled up](ToDigit::FILLS_UP); it has one key at
-/// least.
+/// All threads of the block make this call. A `FULL` tile has `NT * VT` keys, or is [filled up](ToDigit::FILLS_UP) and
+/// has at least one key.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
@@ -205,10 +207,11 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
             }
         }
     }
-    // While keys are on their way.
+    // The loads are in flight meanwhile.
     clear::<NT>(counters, counters.len());
     coding.encode_all(&mut own);
-    // SAFETY: nothing uses `scan` and `distances` before the barrier that follows.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. Nothing uses `scan` and
+    // `distances` before the barrier that follows.
     unsafe { places.begin(distances, scan) };
     thread::sync_threads();
     let of_tile = digits();
@@ -220,10 +223,11 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
         }
     }
     thread::sync_threads();
-    // SAFETY: all threads of the block are here, after the barrier.
+    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it, after the barrier.
     unsafe { memory.place_warps::<NT>(places) };
 
-    // SAFETY: as above: `place_warps` ends with a barrier, and another one comes before distances are read.
+    // SAFETY: no branch surrounds the calls, so that all threads of the block make them. `place_warps` ends with a
+    // barrier, and another one comes before distances are read.
     unsafe {
         places.placed();
         move_to_slots::<B, V, D, NT, VT, FULL>(own, tile, digits(), from.values, makes_indices, memory);
@@ -245,8 +249,8 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     }
 }
 
-/// Registers to shared: the keys of a tile to the slots of their digits, row by row, and their values, or indices if it
-/// `makes_indices`.
+/// Registers to shared: moves the keys of a tile to the slots of their digits, row by row. Their values follow, or
+/// their indices if it `makes_indices`.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier.
@@ -268,21 +272,23 @@ unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const 
     for i in 0..VT {
         let is_here = is_here::<FULL>(tile, first, i);
         let digit = if FULL { digits } else { digits.again() }.of(own[i]);
-        // SAFETY: all lanes of the warp are here, as below.
+        // SAFETY: the loop has `VT` rounds for each thread, so that the 32 lanes of the warp make the call.
         let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
         if !FULL {
-            // SAFETY: as above.
+            // SAFETY: `FULL` is a constant, so that the 32 lanes of the warp make the call.
             alike &= unsafe { ballot(FULL_MASK, is_here) };
         }
         let at = TileMemory::<B, V>::counter(warp, digit);
         let next = next_slots.get(at) + (alike & lanes_up_to).count_ones();
-        // SAFETY: as above.
+        // SAFETY: no branch surrounds the call, so that the 32 lanes of the warp make it. It separates the reads of
+        // counters from the writes below.
         unsafe { sync_warp(FULL_MASK) };
-        // The last one of them sets the next slot.
+        // The last lane with the digit sets the next slot.
         if is_here && alike <= lanes_up_to {
             next_slots.set(at, next);
         }
-        // SAFETY: as above.
+        // SAFETY: no branch surrounds the call, so that the 32 lanes of the warp make it. It separates the writes of
+        // counters from the next row's reads.
         unsafe { sync_warp(FULL_MASK) };
         if is_here {
             let slot = next - 1;
@@ -300,22 +306,22 @@ unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const 
     }
 }
 
-/// The number in its tile of this thread's first key. The rows of a warp are neighbours, and what is computed from it
-/// is not kept in registers from one step to the next.
+/// Number of this thread's first key in its tile. The rows of a warp are neighbours. Results are recomputed at each
+/// step to save registers.
 #[inline(always)]
 fn first_row<const VT: usize>() -> u32 {
     let thread = recomputed(thread::thread_idx_x());
     thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
 }
 
-/// Whether row `i` of a warp has a key for this thread, whose first one has number `first`. All rows have if they are
-/// `FULL`.
+/// Whether row `i` of a warp has a key for this thread, whose first key has number `first`. `FULL` rows have a key for
+/// each thread.
 #[inline(always)]
 fn is_here<const FULL: bool>(tile: Span, first: u32, i: usize) -> bool {
     FULL || first + i as u32 * WARP_SIZE < tile.len
 }
 
-/// Moves what is in `N` slots, from `slot` on one in each `NT`, and decodes the keys.
+/// Moves the elements of `N` slots, `slot` and then every `NT`th, and decodes the keys.
 #[inline(always)]
 #[track_caller]
 fn move_slots<B: Bits, V: Word, const NT: usize, const N: usize>(

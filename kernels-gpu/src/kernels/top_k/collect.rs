@@ -36,7 +36,7 @@ shared_memory! {
 /// Bytes of dynamic shared memory.
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
-/// The number of the last collection. Any other collection has the number of the digit before it.
+/// Number of the last collection. Any other collection has the number of the digit before it.
 pub const LAST: u32 = u32::MAX;
 
 /// Kernel: collects keys with their values. Without `from.values`, an element's index is its value; if `V` is `()`,
@@ -49,10 +49,10 @@ pub const LAST: u32 = u32::MAX;
 /// Lesser keys go to `out` behind the keys that are there, and the first equal keys to the end of its `k` elements.
 ///
 /// # Safety
-/// `out` has capacity for `k` elements, its length, and `candidates` for as many as the capacity that
-/// [`choose_digit`](super::choose_digit::choose_digit) was told, whose `progress` is that of this digit, or of all.
-/// `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`]
-/// threads, as many as have counted the digit, with [`SHARED_BYTES`].
+/// `out` has capacity for `k` elements, its length. `candidates` has the capacity that was passed to
+/// [`choose_digit`](super::choose_digit::choose_digit), and `progress` is its state after this digit, or after all
+/// digits. `places` is the result of [`count_chunks`](super::count_chunks::count_chunks) for that state. Blocks have
+/// [`THREADS`] threads, and their number is the number of blocks that have counted the digit, with [`SHARED_BYTES`].
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
@@ -209,9 +209,9 @@ fn before_chunk(places: Places, scan: Shared<u32>) -> [usize; 2] {
         other += THREADS as u32;
     }
     sums.map(|sum| {
-        // In two halves, of which the lower one is below 2^22 for each thread, and the upper one below 2^11: their sums
-        // over a block have 32 bits. SAFETY: all threads of the block are here, whole warps, and nothing else uses
-        // `scan`; a barrier ends each use.
+        // In two halves: the lower one is below 2^22 for each thread, and the upper one below 2^11. With 512 threads,
+        // both sums fit in 32 bits. SAFETY: no branch surrounds the calls, so that all threads of the block, whole
+        // warps, make both. A barrier ends each use of `scan`.
         unsafe {
             let (_, low) = sum_before((sum & 0x3f_ffff) as u32, scan);
             thread::sync_threads();

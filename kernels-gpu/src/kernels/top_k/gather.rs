@@ -76,8 +76,8 @@ impl Pages {
 /// is no bound.
 ///
 /// # Safety
-/// `to` has [`PAGE`] elements for each page; `pages` are as they are described, and `progress` is what `take_sample`
-/// has written. Blocks are of [`THREADS`] threads, with as many warps as `pages` says.
+/// `to` has [`PAGE`] elements for each page. The fields of `pages` meet their descriptions, and `take_sample` has
+/// written `progress`. Blocks have [`THREADS`] threads, and the grid has the number of warps in `pages`.
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
     u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),

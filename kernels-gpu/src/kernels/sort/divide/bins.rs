@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   bins       │  2   │ │ 1 │  3   │ │    the keys of each bin are counted, by atomic additions
-//!   tile       │ 5  3   17   41 40 44 │    each key goes to a place of its bin, by another one
+//!   tile       │ 5  3   17   41 40 44 │    each key goes to a slot of its bin, by another addition
 //!   windows    │├──────┤├──────┤├──── │    sorted in registers, by a network
 //!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
 //! ```
 //!
-//! Bins are about as many as keys, so that few are of more than a handful of keys. Where there are larger ones, or
-//! windows do not put all in order, bins of many keys are divided into finer ones. If that does not help either, keys
-//! are not sorted.
+//! There are about as many bins as keys, so that few bins hold more than a handful. Where a bin is larger, or windows
+//! leave keys out of order, bins with many keys are divided into finer bins. If that does not help either, the keys are
+//! not sorted.
 
 use super::digits::{MOST_EVEN, Scale};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
@@ -22,7 +22,7 @@ use cuda_std::prelude::*;
 use cuda_std::recomputed;
 use cuda_std::warp::WARP_SIZE;
 
-/// How many bins a block of `threads` threads has.
+/// Number of bins of a block of `threads` threads.
 pub(super) const fn bins(threads: usize) -> u32 {
     threads as u32 * OWN_BINS
 }
@@ -33,20 +33,20 @@ const OWN_BINS: u32 = 2 * OWN_WORDS;
 /// Words of bins of a thread.
 const OWN_WORDS: u32 = 4;
 
-/// How often windows are sorted before bins are made finer, and before the bucket is given up.
+/// Number of times that windows are sorted before bins are made finer, and before the bucket is given up.
 const ROUNDS: u32 = 3;
 
-/// So many windows that are not in order with the next one are not put in order by sorting them once more.
+/// With more than this many windows out of order with the next one, sorting windows once more does not help.
 const FEW_INVERSIONS: u32 = 4;
 
-/// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
+/// Upper limit on making bins finer: once, then twice if that does not help, and so on.
 pub(super) const MOST_FINER: u32 = 5;
 
-/// Where bins are made finer less often than that, a bucket is given up at once if one bin has more than one in so many
-/// of its keys: they are close together, and finer bins would tell few of them apart.
+/// A bucket is given up at once if one bin holds more than `1 / HOT_PART` of its keys, unless bins may be made finer
+/// [`MOST_FINER`] times. Such keys are close together, and finer bins would tell few of them apart.
 const HOT_PART: u32 = 4;
 
-/// Slots of the tile: for each key one, and for half a window.
+/// Slots of the tile: one for each key, and half a window.
 const fn slots(threads: usize, items_per_thread: usize) -> u32 {
     (threads * items_per_thread + items_per_thread / 2) as u32
 }
@@ -54,7 +54,7 @@ const fn slots(threads: usize, items_per_thread: usize) -> u32 {
 /// Flag beside the shift of a scale.
 const EXACT: u32 = 1 << 8;
 
-/// What the count of crowded bins is at least if one of them is hot.
+/// Lower limit of the count of crowded bins if one of them is hot.
 const HOT: u32 = 1 << 16;
 
 /// The bins of a bucket's keys.
@@ -67,8 +67,8 @@ pub(in crate::kernels::sort) struct Bins<B> {
 }
 
 impl<B: Bits> Bins<B> {
-    /// `count` bins, a power of two, for keys from `least` to `greatest`, which are different. No key is in the last
-    /// one, unless the keys of each are all equal.
+    /// `count` bins, a power of two, for keys from `least` to `greatest`, which differ. The last bin holds no key,
+    /// unless the bins are exact.
     #[inline(always)]
     pub fn new(least: B, greatest: B, count: u32) -> Self {
         let range = greatest - least;
@@ -76,7 +76,7 @@ impl<B: Bits> Bins<B> {
         let scale = if exact {
             Scale::exact::<B>(count.trailing_zeros())
         } else {
-            // A scale is made for fewer than that many bins, and then each becomes several.
+            // A scale is made for fewer than `MOST_EVEN` bins. Then each bin becomes several.
             let times = count.div_ceil(MOST_EVEN).max(1);
             let Scale { shift, factor } = Scale::even(range, count / times - 1);
             Scale { shift, factor: factor * times }
@@ -92,10 +92,10 @@ impl<B: Bits> Bins<B> {
 }
 
 shared_memory! {
-    /// The number of keys in each bin, and then the slot of the next one.
+    /// The number of keys in each bin, and later the slot of the bin's next key.
     struct BinCounters(threads: usize) {
-        /// One more for each thread than it has, so that threads which scan theirs use different banks; and one for
-        /// each lane, of which nothing is read.
+        /// A thread has one word more than it uses, so that threads that scan their words use different banks. Each
+        /// lane has one word more that is never read.
         words: [u32; threads as u32 * (OWN_WORDS + 1) + WARP_SIZE],
     }
 }
@@ -107,12 +107,12 @@ impl BinCounters {
         (self.words.len() - WARP_SIZE) / (OWN_WORDS + 1) * OWN_WORDS
     }
 
-    /// Counts a key in its bin and gives how many there were, or the slot that was next.
+    /// Counts a key in its bin. Returns the number of keys before it, or the next slot.
     #[inline(always)]
     #[track_caller]
     fn add(self, bin: u32, is_here: bool) -> u32 {
         let (is_upper, word) = (bin >= self.half(), bin & (self.half() - 1));
-        // Keys that are not here are counted where nothing is read.
+        // Keys that are not there are counted in words that are never read.
         let unused = self.words.len() - WARP_SIZE + warp::lane_id();
         let word = select_unpredictable(is_here, word + word / OWN_WORDS, unused);
         let before = self.words.fetch_add(word, select_unpredictable(is_upper, 1 << 16, 1));
@@ -127,8 +127,8 @@ impl BinCounters {
         self.words.get(word + word / OWN_WORDS) >> (16 * upper) & 0xffff
     }
 
-    /// Once all keys have been given slots, each bin ends where the next one begins. Makes the slots those at which
-    /// they begin again. All threads of the block make this call, after a barrier. Ends with one.
+    /// Turns each bin's end into its begin again. Once all keys have their slots, each bin ends where the next one
+    /// begins. All threads of the block make this call, after a barrier. Ends with a barrier.
     #[inline(always)]
     #[track_caller]
     fn restore(self) {
@@ -156,12 +156,12 @@ impl BinCounters {
 shared_memory! {
     /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each.
     pub(in crate::kernels::sort) struct BucketMemory<B: Word>(threads: usize, items_per_thread: usize) {
-        /// The keys, sorted in the end. An even number of slots, so that the words behind them can be read two at a
+        /// The keys, sorted in the end. The number of slots is even, so that the words behind them can be read two at a
         /// time.
         pub tile: [B; slots(threads, items_per_thread).next_multiple_of(2)],
         /// Words of a scan.
         pub scan: [u32; BLOCK_WORDS],
-        /// How keys become bins: there are no registers to spare for that.
+        /// How keys become bins: kept here because registers are scarce.
         scale: [u32; 2],
         least: [B; 1],
         /// The number of buckets. Behind the keys: threads may still read it while others fill the tile of `sort_once`.
@@ -172,7 +172,7 @@ shared_memory! {
 }
 
 impl<B: Bits> BucketMemory<B> {
-    /// Sets the counters to 0, and that of what is out of order.
+    /// Clears the counters and the count of windows out of order.
     #[inline(always)]
     #[track_caller]
     pub fn clear<const NT: usize>(self) {
@@ -186,13 +186,12 @@ impl<B: Bits> BucketMemory<B> {
         }
     }
 
-    /// Registers to shared: sorts the `len` keys that `is_here` says are, of `VT` of each thread, to the first slots of
-    /// the tile. The others are the greatest keys, and follow. If keys may be `UNEVEN`, crowded bins are looked for at
-    /// once. Bins are made finer up to `FINER` times. Gives whether keys are sorted now.
+    /// Registers to shared: sorts the `len` keys for which `is_here` is true, of the `VT` keys of each thread, to the
+    /// first slots of the tile. The other keys are the greatest, and follow. If keys may be `UNEVEN`, the bins are
+    /// searched for crowded ones at once. Bins are made finer up to `FINER` times. Returns whether the keys are sorted.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are `NT`; a barrier was after [`clear`](Self::clear). Ends with a
-    /// barrier.
+    /// All `NT` threads of the block make this call. A barrier came after [`clear`](Self::clear). Ends with a barrier.
     #[inline(always)]
     pub unsafe fn sort<const NT: usize, const VT: usize, const UNEVEN: bool, const FINER: u32>(
         self,
@@ -214,8 +213,9 @@ impl<B: Bits> BucketMemory<B> {
         }
         thread::sync_threads();
 
-        // Bins of more keys than a window, which hardly any are if keys are spread evenly, are made finer at once.
-        // SAFETY: all `NT` threads of the block are here, and a barrier comes after keys have been counted.
+        // Bins with more keys than a window, rare for evenly spread keys, are made finer at once. SAFETY: no branch
+        // surrounds the call, so that all `NT` threads of the block make it. A barrier comes after the counting, and
+        // another one before the next use of `scan`.
         let (own_are_crowded, own_are_hot) = unsafe { self.place_bins(VT as u32, len / HOT_PART) };
         if UNEVEN && own_are_crowded && !of_bucket.exact {
             disorder.fetch_add(0, if own_are_hot { HOT } else { 1 });
@@ -233,13 +233,13 @@ impl<B: Bits> BucketMemory<B> {
         } else {
             // The compiler would keep the bins in registers.
             let of_bucket = self.kept();
-            // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
+            // All loads come before all stores: the compiler keeps their order, and loads have a long latency.
             let mut places = [0; VT];
             for i in 0..VT {
                 places[i] = counters.add(of_bucket.of(own[i]), is_here(i));
             }
             for i in 0..VT {
-                // Keys that are not here are the greatest, and fill the tile.
+                // Keys that are not there are the greatest, and fill the tile.
                 tile.set(select_unpredictable(is_here(i), places[i], thread + (i * NT) as u32), own[i]);
             }
         }
@@ -252,12 +252,12 @@ impl<B: Bits> BucketMemory<B> {
         while !is_sorted && round < ROUNDS {
             if makes_finer {
                 finer += 1;
-                // SAFETY: all threads of the block are here, as all have read the same `disorder` between two barriers;
-                // the last of these came after the keys were put in the tile.
+                // SAFETY: all threads of the block make the call, since they have read the same `disorder` between two
+                // barriers. The second of these comes after the keys were put into the tile.
                 unsafe { self.place_finely::<NT, VT>(finer, &is_here) };
             }
             let half = VT as u32 / 2;
-            // Where there are no keys all slots have the greatest one.
+            // Slots without keys hold the greatest key.
             let first = thread * VT as u32;
             if first < recomputed(len) {
                 sort_window::<B, VT>(tile, first);
@@ -265,7 +265,7 @@ impl<B: Bits> BucketMemory<B> {
             thread::sync_threads();
             let last = if first < recomputed(len) { sort_window::<B, VT>(tile, first + half) } else { B::MAX };
             thread::sync_threads();
-            // Windows are in order; are they in order with each other?
+            // Each window is sorted. Is it in order with the next one?
             let next = (thread + 1) * VT as u32 + half;
             let ascends =
                 (next >= slots || last <= tile.get(next)) && (thread > 0 || tile.get(half - 1) <= tile.get(half));
@@ -294,7 +294,7 @@ impl<B: Bits> BucketMemory<B> {
         is_sorted
     }
 
-    /// Keeps how keys become bins. One thread does.
+    /// Stores how keys become bins. One thread makes this call.
     #[inline(always)]
     #[track_caller]
     fn keep(self, Bins { least, scale: Scale { shift, factor }, exact }: Bins<B>) {
@@ -303,7 +303,7 @@ impl<B: Bits> BucketMemory<B> {
         self.scale.set(1, factor);
     }
 
-    /// What has been kept, after a barrier.
+    /// How keys become bins, as stored by [`keep`](Self::keep), after a barrier.
     #[inline(always)]
     #[track_caller]
     fn kept(self) -> Bins<B> {
@@ -312,26 +312,27 @@ impl<B: Bits> BucketMemory<B> {
         Bins { least: self.least.get(0), scale, exact: shift & EXACT != 0 }
     }
 
-    /// Makes the counts of the bins the slots at which they begin. Gives whether a bin of this thread has more than
-    /// `most` keys, and whether one has more than `very_most`.
+    /// Turns the counts of the bins into their first slots. Returns whether a bin of this thread has more than `most`
+    /// keys, and whether one has more than `very_most`.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
     unsafe fn place_bins(self, most: u32, very_most: u32) -> (bool, bool) {
         let words = self.counters.own(thread::thread_idx_x());
-        // Both halves at once: there are fewer than 2^15 keys.
+        // Both halves of a word are summed at once: there are fewer than 2^15 keys.
         let mut sum = 0;
         for word in 0..OWN_WORDS {
             sum += words.get(word);
         }
-        // SAFETY: all threads of the block are here, and a barrier comes after this call before `scan` is used again.
+        // SAFETY: all threads of the block make the call, after a barrier, as the caller ensures. Another barrier comes
+        // before the next use of `scan`, which has `BLOCK_WORDS` words.
         let (before, all) = unsafe { sum_before(sum, self.scan) };
         let (mut begin, mut crowded, mut hot) = (before + (all << 16), 0, 0);
-        // The top bit of each half is set by more than so many.
+        // A count above `most` sets the top bit of its half.
         let more_than = |most: u32| ((1 << 15) - 1 - most) * 0x1_0001;
         for word in 0..OWN_WORDS {
-            // Read once more: there are no registers to spare.
+            // Read again: registers are scarce.
             let count = words.get(word);
             words.set(word, begin);
             begin += count;
@@ -341,27 +342,27 @@ impl<B: Bits> BucketMemory<B> {
         (crowded & 0x8000_8000 != 0, hot & 0x8000_8000 != 0)
     }
 
-    /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times. The first time
-    /// the counters say where these bins begin.
+    /// Shared to shared: moves the keys to their places in bins that have been made finer `times` times. For `times ==
+    /// 1`, the counters already hold the first slots of the bins.
     ///
     /// ```text
     ///   bins       │ 1 │ 0 │   6   │ 1 │     6 keys: 6 finer bins of equal width
     ///   finer      │ 1 │   │1│0│1│0│4│0│ 1 │     … and once more: 4 finer ones of those
     /// ```
     ///
-    /// So bins follow the keys, however uneven these are.
+    /// So bins follow the keys, however skewed these are.
     ///
     /// # Safety
-    /// As for [`sort`](Self::sort), after a barrier; the tile has the keys, in any order, in the slots that `is_here`
-    /// says.
+    /// The requirements of [`sort`](Self::sort) hold, and a barrier came before. The tile holds the keys, in any order,
+    /// in the slots for which `is_here` is true.
     #[inline(always)]
     unsafe fn place_finely<const NT: usize, const VT: usize>(self, times: u32, is_here: &impl Fn(usize) -> bool) {
         let Self { tile, counters, .. } = self;
         let thread = recomputed(thread::thread_idx_x());
         let of_bucket = self.kept();
-        // Where keys are between the least and the greatest one, in parts of 2^32. The leading bits are the bin.
+        // Position of a key between the least and the greatest key, in units of 2^-32. The leading bits are the bin.
         let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
-        // Where they are among the keys, in such parts of one that all keys are below 2^32.
+        // Position of a key among all keys, in a unit such that all positions are below 2^32.
         let part_bits = const { u32::BITS - (NT * VT).next_power_of_two().trailing_zeros() };
         let mut places = [0; VT];
         for i in 0..VT {
@@ -374,15 +375,15 @@ impl<B: Bits> BucketMemory<B> {
         loop {
             if is_counted {
                 left -= 1;
-                // As many keys as a full bucket has become the parts of 2^32 again, and no key is in the last bin. This
-                // is what is above 1 of the factor.
+                // Positions are scaled so that a full bucket fills the 32 bits again, and no key is in the last bin.
+                // `factor` holds the part of the scale factor above 1.
                 let factor = const { factor_above_one(bins(NT), NT * VT) };
                 for i in 0..VT {
                     let place = recomputed(places[i]);
                     let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
                     let (begin, end) = (counters.begin(bin), counters.begin(bin + 1));
-                    // No bit is lost here: keys next to each other, which many may be equal to, are to be told apart in
-                    // the end.
+                    // No bit is lost here: neighbouring keys, which may have many duplicates, must be told apart in the
+                    // end.
                     let within = (fraction as u64 * (end - begin) as u64) >> (fraction_bits - part_bits);
                     let place = (begin << part_bits) + within as u32;
                     places[i] = place + ((place as u64 * factor as u64) >> 32) as u32;
@@ -396,8 +397,8 @@ impl<B: Bits> BucketMemory<B> {
                 counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
             }
             thread::sync_threads();
-            // SAFETY: all threads of the block are here, as `left` is the same for all; a barrier comes after keys have
-            // been counted.
+            // SAFETY: `left` is the same for all threads, so that all of them make the call. A barrier comes after the
+            // counting, and another one before the next use of `scan`.
             unsafe { self.place_bins(VT as u32, VT as u32) };
             thread::sync_threads();
             if left == 0 {
@@ -422,15 +423,15 @@ impl<B: Bits> BucketMemory<B> {
     }
 }
 
-/// What a place among `keys` keys, of which the least power of two that is not below is 2^32, is multiplied by to
-/// become one of `bins - 1` bins, of which `bins` are 2^32: in parts of 2^32, without the 1.
+/// Scale factor from the position of a key among `keys` keys to a bin, minus 1, in units of 2^-32. A position is in
+/// units of 2^-32 of the next power of two of `keys`. Bins are `bins - 1` of `bins` equal parts of 2^32.
 const fn factor_above_one(bins: u32, keys: usize) -> u32 {
     let factor = ((bins as u64 - 1) << 32) / bins as u64 * keys.next_power_of_two() as u64 / keys as u64;
     assert!(factor >> 32 == 1, "there are too few keys to a bin");
     factor as u32
 }
 
-/// Sorts the `VT` keys from `first` on. Gives the last one.
+/// Sorts the `VT` keys from slot `first` on, and returns the last key.
 #[inline(always)]
 #[track_caller]
 fn sort_window<B: Bits, const VT: usize>(tile: Shared<B>, first: u32) -> B {

@@ -1,4 +1,4 @@
-//! A bucket of keys alone, sorted by bins of the keys themselves.
+//! Sorting a bucket of keys without values, by bins of the keys themselves.
 
 use super::bins::{Bins, BucketMemory, bins};
 use crate::block::scan::block_range;
@@ -7,12 +7,12 @@ use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// Sorts a bucket of up to `NT * VT` keys from `from`, which it encodes, to as many of `to`, which may be the same and
-/// which it decodes; or leaves it as it is, and gives false. Keys may be `UNEVEN`, and bins are made finer up to
-/// `FINER` times.
+/// Sorts a bucket of up to `NT * VT` keys from `from` to `to`, which may be the same array, and returns whether it did.
+/// `from` has keys as `encode` encodes them, and `to` gets keys as `decode` decodes them. A bucket that cannot be
+/// sorted is left as it is. Keys may be `UNEVEN`. Bins are made finer up to `FINER` times.
 ///
 /// # Safety
-/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys are and go.
+/// All `NT` threads of the block make this call. Nothing else uses `memory`, or the keys of `from` and `to`.
 #[inline(always)]
 pub(super) unsafe fn sort_by_keys<B: Bits, const NT: usize, const VT: usize, const UNEVEN: bool, const FINER: u32>(
     from: GlobalMut<B>,
@@ -21,7 +21,7 @@ pub(super) unsafe fn sort_by_keys<B: Bits, const NT: usize, const VT: usize, con
     memory: BucketMemory<B>,
 ) -> bool {
     let (thread, len) = (thread::thread_idx_x(), from.len() as u32);
-    // Compared anew wherever it is asked: the compiler would keep all answers in registers.
+    // Compared again at each call: the compiler would keep all answers in registers.
     let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len);
     let mut own = [encode.decode(B::MAX); VT];
     for i in 0..VT {
@@ -36,7 +36,8 @@ pub(super) unsafe fn sort_by_keys<B: Bits, const NT: usize, const VT: usize, con
         least = least.min(own[i]);
         greatest = greatest.max(select_unpredictable(is_here(i), own[i], B::MIN));
     }
-    // SAFETY: all threads of the block are here, as below.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. Nothing else uses `scan`, of
+    // `BLOCK_WORDS` words.
     let (least, greatest) = unsafe { block_range(least, greatest, memory.scan) };
     if least == greatest {
         let to = to();
@@ -47,7 +48,8 @@ pub(super) unsafe fn sort_by_keys<B: Bits, const NT: usize, const VT: usize, con
         }
         return true;
     }
-    // SAFETY: as above.
+    // SAFETY: `least` and `greatest` are the same for all threads, so that all `NT` make the call. Barriers of
+    // `block_range` come after `clear`.
     let is_sorted =
         unsafe { memory.sort::<NT, VT, UNEVEN, FINER>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
     if is_sorted {

@@ -1,4 +1,4 @@
-//! A bucket of keys with values, or of keys of 8 bytes, sorted by bins of numbers of 4 bytes.
+//! Sorting a bucket of keys with values, or of keys of 8 bytes, by bins of 4-byte numbers.
 //!
 //! ```text
 //!   numbers    │ key - least │ slot │     all different, sorted as keys alone are
@@ -6,9 +6,9 @@
 //!   values     │ …                       in the end: read by slot
 //! ```
 //!
-//! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing
-//! else are put in order once all are sorted. There are few, unless keys are made for it: if there are too many, the
-//! bucket is not sorted. Equal keys stay in their order.
+//! A number that has too few bits for both leaves out the key's last bits. Keys that differ only in these bits are put
+//! in order once the numbers are sorted. There are few such keys, unless the input is adversarial. If there are too
+//! many, the bucket is not sorted. The sort is stable.
 
 use super::bins::{Bins, BucketMemory, bins};
 use crate::block::scan::{block_range, sum_before};
@@ -19,16 +19,16 @@ use crate::thread::insertion::insert;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// Bits of how many keys after one differ from it only in what is left out of their numbers.
+/// Bits of the number of keys after a key that differ from it only in the bits left out.
 const ALIKE_BITS: u32 = 3;
 
-/// The most keys of a thread: it has these bits of each in one word.
+/// Upper limit on the keys of a thread: [`ALIKE_BITS`] bits for each fit one word.
 pub(super) const MOST_ITEMS: usize = (u32::BITS / ALIKE_BITS) as usize;
 
-/// So many, or more, are too many to be put in order.
+/// A group of more than this many keys with equal leading bits is too long to be put in order.
 const MOST_ALIKE: u32 = (1 << ALIKE_BITS) - 1;
 
-/// Flag beside how many bits are left out.
+/// Flag beside the number of bits that are left out.
 const ALL_EQUAL: u32 = 1 << 8;
 
 /// How a key and its slot become a number.
@@ -37,12 +37,12 @@ struct Numbers<B> {
     least: B,
     /// Bits of a slot.
     slot_bits: u32,
-    /// How many of the key's last bits are left out.
+    /// Number of the key's last bits that are left out.
     left_out: u32,
 }
 
 impl<B: Bits> Numbers<B> {
-    /// For keys from `least` to `greatest` in `slots` slots, one at least.
+    /// Numbers for keys from `least` to `greatest` in `slots` slots, at least one.
     #[inline(always)]
     fn new(least: B, greatest: B, slots: u32) -> Self {
         let slot_bits = u32::BITS - (slots - 1).leading_zeros();
@@ -55,13 +55,13 @@ impl<B: Bits> Numbers<B> {
         ((key - self.least).shifted_down(self.left_out).to_register() as u32) << self.slot_bits | slot
     }
 
-    /// What a number has of its key.
+    /// The part of a number that comes from its key.
     #[inline(always)]
     fn upper(self, number: u32) -> u32 {
         number >> self.slot_bits
     }
 
-    /// The key of a number that nothing is left out of.
+    /// The key of a number, if no bits are left out.
     #[inline(always)]
     fn key(self, number: u32) -> B {
         self.least + B::from_register(self.upper(number) as u64)
@@ -74,23 +74,23 @@ impl<B: Bits> Numbers<B> {
 }
 
 shared_memory! {
-    /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with
-    /// `items_per_thread` keys each.
+    /// Shared memory of a bucket, with values or without, for blocks of `threads` threads with `items_per_thread` keys
+    /// each.
     pub(super) struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         pub numbers: BucketMemory<u32> { threads, items_per_thread },
-        /// How numbers are made: there are no registers to spare for that.
+        /// How numbers are made: kept here because registers are scarce.
         least: [B; 1],
         left_out: [u32; 1],
         keys: [B; threads * items_per_thread],
         values: [V; threads * items_per_thread],
-        /// The number of buckets. Behind the keys: threads may still read it while others fill the tile of `sort_once`,
-        /// which lies at the start.
+        /// The number of buckets. It lies behind the keys: threads may still read it while others fill the tile of
+        /// `sort_once`, which lies at the start.
         pub buckets: [u32; 1],
     }
 }
 
 impl<B: Bits, V: Word> Slots<B, V> {
-    /// Keeps in shared memory how numbers are made, and whether all keys are equal.
+    /// Stores how numbers are made, and whether all keys are equal.
     #[inline(always)]
     #[track_caller]
     fn keep(self, numbers: Numbers<B>, all_equal: bool) {
@@ -98,7 +98,7 @@ impl<B: Bits, V: Word> Slots<B, V> {
         self.left_out.set(0, numbers.left_out | if all_equal { ALL_EQUAL } else { 0 });
     }
 
-    /// What has been kept, after a barrier, of numbers with slots like these.
+    /// The numbers stored by [`keep`](Self::keep), with the slots of `numbers`, after a barrier.
     #[inline(always)]
     #[track_caller]
     fn kept(self, numbers: Numbers<B>) -> (Numbers<B>, bool) {
@@ -108,13 +108,12 @@ impl<B: Bits, V: Word> Slots<B, V> {
     }
 }
 
-/// Sorts a bucket of up to `NT * VT` keys with their values, if there are any, from `from`, whose keys it encodes, to
-/// as many of `to`, which may be the same and whose keys it decodes; or leaves it as it is, and gives false. Bins are
-/// made finer up to `FINER` times.
+/// Sorts a bucket of up to `NT * VT` elements from `from` to `to`, which may be the same array, and returns whether it
+/// did. `from` has keys as `encode` encodes them, and `to` gets keys as `decode` decodes them. A bucket that cannot be
+/// sorted is left as it is. Bins are made finer up to `FINER` times.
 ///
 /// # Safety
-/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys and values
-/// are and go.
+/// All `NT` threads of the block make this call. Nothing else uses `memory`, or the elements of `from` and `to`.
 #[inline(always)]
 pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT: usize, const FINER: u32>(
     from: Arrays<B, V>,
@@ -127,7 +126,7 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
     let len = from.keys.len() as u32;
     let first = thread();
     let slot = |i: usize| first + (i * NT) as u32;
-    // Compared anew wherever it is asked: the compiler would keep all answers in registers.
+    // Compared again at each call: the compiler would keep all answers in registers.
     let is_here = |i: usize| slot(i) < recomputed(len);
     let mut own = [encode.decode(B::MAX); VT];
     for i in 0..VT {
@@ -147,7 +146,8 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
             greatest = greatest.max(own[i]);
         }
     }
-    // SAFETY: all threads of the block are here, as below.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. Nothing else uses `scan`, of
+    // `BLOCK_WORDS` words.
     let (least, greatest) = unsafe { block_range(least, greatest, scan) };
     let numbers = Numbers::new(least, greatest, len);
     if thread() == 0 {
@@ -163,10 +163,11 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
         }
     }
     let of_bucket = Bins::new(0, numbers.of(greatest, len - 1), bins(NT));
-    // If all keys are equal they are in order already.
+    // If all keys are equal they are already in order.
     let mut is_sorted = least == greatest;
     if !is_sorted {
-        // SAFETY: as above.
+        // SAFETY: `least` and `greatest` are the same for all threads, so that all `NT` make the call. Barriers of
+        // `block_range` come after `clear`.
         is_sorted = unsafe { memory.numbers.sort::<NT, VT, true, FINER>(own_numbers, len, of_bucket, is_here) };
     }
     if has_values::<V>() {
@@ -197,7 +198,8 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
             }
         }
     } else if is_sorted {
-        // SAFETY: as above.
+        // SAFETY: `all_equal` and `is_sorted` are the same for all threads, so that all of them make the call. A
+        // barrier came before. `rank` gives each number to one thread: rank `r` to thread `r % NT`.
         is_sorted = unsafe { put_in_order::<B, V, VT>(numbers, memory, len, rank) };
         for i in 0..VT {
             if is_sorted && rank(i) < len {
@@ -209,12 +211,12 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
     is_sorted
 }
 
-/// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those
-/// that are alike. Gives whether that was possible.
+/// Puts keys in order whose numbers are sorted but differ only in their slots. One thread takes each group of such
+/// keys. Returns whether that was possible.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a
-/// barrier if it was.
+/// All threads of the block make this call, after a barrier. `rank` gives each number to one thread. Ends with a
+/// barrier if the keys are in order now.
 #[inline(always)]
 unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     numbers: Numbers<B>,
@@ -226,8 +228,8 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     let is_like_next = |rank: u32| rank + 1 < len && numbers.upper(tile.get(rank)) == numbers.upper(tile.get(rank + 1));
     let key = |number: u32| keys.get(numbers.slot(number));
     let is_inverted = |rank: u32| is_like_next(rank) && key(tile.get(rank)) > key(tile.get(rank + 1));
-    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in
-    // order, unless they are too many.
+    // For each number of the thread that begins a group, the number of others in the group, if the group is out of
+    // order and not too long.
     let (mut alike, mut inversions, mut too_many) = (0u32, 0, 0);
     for i in 0..VT {
         if is_like_next(rank(i)) && (rank(i) == 0 || !is_like_next(rank(i) - 1)) {
@@ -244,18 +246,20 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
             }
         }
     }
-    // SAFETY: all threads of the block are here, after a barrier; as below, where `too_many` is the same for all, and a
-    // barrier comes between two uses of `scan`.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. Nothing has used `scan` since the
+    // barrier before `put_in_order`.
     let (_, both) = unsafe { sum_before(too_many << 16 | inversions, scan) };
     let (too_many, inversions) = (both >> 16, both & 0xffff);
     if too_many > 0 {
-        // Those may be in order nevertheless, as equal keys are: all inversions are among the others then.
+        // Groups that are too long may be in order nevertheless, if keys are equal. Then all inversions are in the
+        // other groups.
         let mut own_inversions = 0;
         for i in 0..VT {
             own_inversions += u32::from(is_inverted(rank(i)));
         }
         thread::sync_threads();
-        // SAFETY: as above.
+        // SAFETY: `too_many` is the same for all threads, so that all of them make the call. A barrier comes between
+        // the two uses of `scan`.
         let (_, all_inversions) = unsafe { sum_before(own_inversions, scan) };
         if all_inversions != inversions {
             return false;

@@ -1,4 +1,4 @@
-//! The first step of a division: by which digits keys are divided, from a sample of them.
+//! The first step of a division: a sample of the keys decides the digits.
 
 use super::digits::{ANY, Curve, Digits, FINER, WHOLE};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
@@ -15,39 +15,40 @@ pub const CHOOSE_THREADS: u32 = 256;
 /// Keys of a sample.
 const SAMPLE: u32 = 2048;
 
-/// How many of them each of `threads` threads samples.
+/// Number of keys that each of `threads` threads samples.
 pub(super) const fn of_thread(threads: u32) -> usize {
     (SAMPLE / threads) as usize
 }
 
-/// Intervals in which sampled keys are counted.
+/// Number of intervals in which sampled keys are counted.
 pub(super) const INTERVALS: u32 = WARP_SIZE;
 
 const _: () = assert!(INTERVALS == WARP_SIZE && SAMPLE < 1 << 16, "a lane has an interval, and a count 16 bits");
 
-/// Digits of an interval. The widths of few digits are rounded by up to a thirtieth, so that there are 33 where there
-/// are to be 32; of many, by less.
+/// Digits of an interval. Rounding widens a few digits by up to a thirtieth, so that there may be 33 digits instead of
+/// 32; many digits are rounded by less.
 const FINE: u32 = 32;
 
 /// Bits of the number of an interval.
 const INTERVAL_BITS: u32 = INTERVALS.trailing_zeros();
 
-/// Keys of a sample that the fullest interval has, at most, of keys that are divided although they are uneven, if so
-/// few are left after [`DEPTH`] looks: with more of them keys are sorted sooner in another way.
+/// Skewed keys are still divided if the fullest interval holds at most `UNEVEN` keys of the sample, and at most
+/// [`LEFT`] of them remain after [`DEPTH`] looks. Above these limits another sort is faster.
 const UNEVEN: u32 = SAMPLE / 2;
+/// Limit of the sampled keys that remain after [`DEPTH`] looks: see [`UNEVEN`].
 const LEFT: u32 = SAMPLE / 5;
 
-/// The same, however many are left.
+/// Skewed keys are divided regardless of [`LEFT`] if the fullest interval holds at most this many keys of the sample.
 const UNEVEN_ANYWAY: u32 = SAMPLE / 3;
 
-/// The most digits that all keys are divided by first if they are uneven. With more of them tiles have so few keys of
-/// most digits that these are written in small pieces.
+/// Upper limit on the digits of the first division if keys are skewed. With more digits, a tile has few keys of most
+/// digits and writes them in small pieces.
 const MOST_FIRST: u32 = 510;
 
-/// How often it is looked whether keys are spread evenly, each time at those of the fullest interval.
+/// Number of looks for an even spread, each inside the fullest interval of the look before.
 const DEPTH: u32 = 3;
 
-/// The same where there is one division only.
+/// Number of looks if there is only one division.
 const DEPTH_ONCE: u32 = 2;
 
 shared_memory! {
@@ -55,7 +56,7 @@ shared_memory! {
     pub(super) struct ChooseMemory() {
         /// Words of a scan.
         pub scan: [u32; BLOCK_WORDS],
-        /// For each interval, how many sampled keys are in it.
+        /// Number of sampled keys in each interval.
         pub intervals: [u32; INTERVALS],
     }
 }
@@ -63,7 +64,7 @@ shared_memory! {
 /// Bytes of dynamic shared memory.
 pub const CHOOSE_SHARED_BYTES: u32 = ChooseMemory::bytes();
 
-/// A number that looks random, another one for each `i`.
+/// A pseudorandom number, different for each `i`.
 #[inline(always)]
 fn scrambled(seed: u32, i: u32) -> u32 {
     let mut x = (i ^ seed).wrapping_mul(0x9e37_79b9);
@@ -72,25 +73,26 @@ fn scrambled(seed: u32, i: u32) -> u32 {
     x ^ x >> 16
 }
 
-/// Whether the fullest of the intervals of `sampled` keys has no more of them than one has by chance.
+/// Whether the fullest interval of `sampled` keys holds no more keys than an interval may hold by chance.
 #[inline(always)]
 fn is_even(fullest: u32, sampled: u32) -> bool {
     let mean = sampled / INTERVALS;
-    // Twelve is four and a half deviations for a mean of 7.
+    // Twelve is four and a half standard deviations for a mean of 7.
     fullest <= mean + mean / 2 + 12
 }
 
-/// How many digits there have to be for each one of even keys, where the fullest interval has that many keys of a
-/// sample.
+/// Factor by which skewed keys need more digits than evenly spread keys, if the fullest interval holds `fullest` keys
+/// of the sample.
 #[inline(always)]
 fn digits_of_even(fullest: u32) -> u32 {
     fullest.div_ceil(SAMPLE / INTERVALS) + 1
 }
 
-/// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
+/// Number of digits by which to divide `len` keys, if the fullest of the [`INTERVALS`] intervals holds `fullest` keys
+/// of the sample.
 ///
-/// Enough for buckets of `usual` keys; or the root of that, for two divisions. Where intervals differ by more than they
-/// do by chance the fullest one counts, and as many keys as can be are not to need another division.
+/// Evenly spread keys get enough digits for buckets of `usual` keys; for two divisions, the square root of that number.
+/// If intervals differ by more than chance, the fullest interval decides, so that few keys need another division.
 #[inline(always)]
 fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
     let wanted = len.div_ceil(usual.max(1));
@@ -108,20 +110,21 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
     root.min(most)
 }
 
-/// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment,
-/// all keys. Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be
-/// enough.
+/// Kernel: chooses the digits of each segment of `level`, and clears its counters. The first level is one segment, the
+/// array. `random`, any number, seeds the positions of the sample. Keys that need at most `single` digits are divided
+/// once.
 ///
-/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`. They are
-/// if the sample is spread evenly along one of the curves, or the part of it that is in one interval, or not too
-/// unevenly for the levels that there are; unless most keys are in ascending or descending runs, which merges are
-/// faster with. If `always_divides` is not 0 they are in any case. The words of `detect_runs`, the heads of the lists,
-/// and `cleared` words before these are set first.
+/// At the first level the kernel decides whether keys are divided at all, and stores the decision in the words of
+/// `detect_runs`. Keys are divided if the sample, or its part in one interval, is spread evenly along one of the
+/// curves. They are also divided if the skew is small enough for the number of levels. They are not divided if most
+/// keys are in ascending or descending runs, which merges sort faster. If `always_divides` is not 0, keys are divided
+/// in any case. The kernel first sets the words of `detect_runs`, the heads of the lists, and the `cleared` words
+/// before these.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds, and `cleared` words before its own
-/// are writable. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for the first level there is
-/// one block.
+/// `keys` is the array that this level reads, as `coding` encodes it. The requirements of [`Job`] hold, and the
+/// `cleared` words before its words are writable. Blocks have [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`].
+/// The launch of the first level has one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn choose_digits<B: Bits>(
@@ -134,24 +137,24 @@ pub unsafe fn choose_digits<B: Bits>(
     cleared: u32,
     always_divides: u32,
 ) {
-    // SAFETY: `job.order` is null, or has `DETECTION_WORDS` words. Thread 0 of the only block of the first level alone
+    // SAFETY: `job.order` is null, or has `DETECTION_WORDS` words. Only thread 0 of the single block of the first level
     // writes them.
     let detection = unsafe { Detection::new(job.order) };
     let plan = job.plan;
-    // SAFETY: `keys` has `plan.n` keys, which this launch only reads, and the lists have `job.at.words` words, as `Job`
-    // says. The array is not constant: these are the keys that later kernels move.
+    // SAFETY: `keys` has `plan.n` keys, which this launch only reads. The lists have `job.at.words` words, as `Job`
+    // says. The array is not constant memory: later kernels move these keys.
     let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
-    // SAFETY: the launch has `CHOOSE_SHARED_BYTES`. Barriers of `choose` come between writing and reading, and one
-    // before the next segment.
+    // SAFETY: the launch has `CHOOSE_SHARED_BYTES`. Barriers of `choose` come between writing and reading, and another
+    // barrier before the next segment.
     let memory = unsafe { ChooseMemory::at_start() };
     let thread = thread::thread_idx_x();
     if level == 0 {
-        // There is one block, and nothing has been launched before it.
+        // The first level has one block, and its launch comes first.
         if thread == 0 {
             workspace.clear();
             detection.begin();
         }
-        // SAFETY: the caller promises `cleared` writable words before the job's. Thread `t` of the only block writes
+        // SAFETY: this kernel requires `cleared` writable words before the job's. Thread `t` of the only block writes
         // words `t + i * CHOOSE_THREADS`, below `cleared`.
         let before = unsafe { GlobalMut::new(job.words.wrapping_sub(cleared as usize), cleared as usize) };
         let mut word = thread;
@@ -171,7 +174,7 @@ pub unsafe fn choose_digits<B: Bits>(
             workspace.pending(i)
         };
         if level == 1 && workspace.is_counted_twice() {
-            // Its digits are known, and counted.
+            // The digits of these segments are known, and their keys counted.
             if thread == 0 {
                 let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
                 let (digits, counters) = (digits.finer_within(digit), workspace.finer_counters(digit));
@@ -182,11 +185,12 @@ pub unsafe fn choose_digits<B: Bits>(
             i += thread::grid_dim_x();
             continue;
         }
-        // There are two digits more.
+        // Keys below and above the sample take two more digits.
         let most = plan.most_digits(len, parts) - 2;
         let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
         let part = keys.slice(start as usize, len as usize);
-        // SAFETY: all threads of the block are here, since they all know the same.
+        // SAFETY: all `CHOOSE_THREADS` threads of the block make the call: `i`, `segments` and the list are the same
+        // for all. `memory.scan` was last read before the barrier at the end of the loop.
         let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, memory) };
         let Choice { digits, exact, twice } = match choice {
             Ok(choice) => choice,
@@ -225,22 +229,22 @@ pub unsafe fn choose_digits<B: Bits>(
     }
 }
 
-/// What a sample is to tell.
+/// Parameters of the choice of digits.
 #[derive(Clone, Copy)]
 pub(super) struct How {
     /// The level of the segment.
     pub level: u32,
-    /// Up to so many digits one division is to be enough.
+    /// Limit of the digits up to which one division is enough.
     pub single: u32,
-    /// The most digits.
+    /// Upper limit on the digits.
     pub most: u32,
-    /// By which positions of the sample are drawn: any number.
+    /// Seed of the positions of the sample: any number.
     pub seed: u32,
     /// Whether keys are divided in any case.
     pub always_divides: bool,
 }
 
-/// By which digits a segment is divided.
+/// The digits by which a segment is divided.
 #[derive(Clone, Copy)]
 pub(super) struct Choice<B> {
     pub digits: Digits<B>,
@@ -250,21 +254,21 @@ pub(super) struct Choice<B> {
     pub twice: bool,
 }
 
-/// What is known of keys that are not to be divided.
+/// What the sample tells of keys that are not divided.
 #[derive(Clone, Copy)]
 pub(super) struct Undivided {
-    /// Whether no sampled key is less than the next one, or none is greater.
+    /// Whether the sampled keys only ascend, or only descend, each compared with its next key.
     pub in_order: bool,
-    /// Whether none is greater.
+    /// Whether no sampled key is greater than its next key.
     pub ascends: bool,
 }
 
-/// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not
-/// to be divided. Keys that need not stay in order are divided `ONCE`, or there are several levels.
+/// Chooses the digits of `part`, a segment, from a sample of `SAMPLED` keys for each thread. Returns an error if keys
+/// are not to be divided. With `ONCE`, there is one division and keys may change order; otherwise there may be several
+/// levels.
 ///
 /// # Safety
-/// All threads of the block make this call, each of which samples `SAMPLED` keys, as [`of_thread`] says; nothing else
-/// uses the memory.
+/// All threads of the block make this call. `SAMPLED` is [`of_thread`] of their number. Nothing else uses the memory.
 #[inline(always)]
 pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     job: &Job,
@@ -278,7 +282,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     let places = places::<SAMPLED>(len, seed);
     let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);
     for at in 0..SAMPLED {
-        // Of many segments two keys at a time: what takes long is to read at so many places.
+        // In later levels, each thread reads keys in pairs of neighbours: reading at many places takes long.
         let is_beside = level > 0 && len > 1 && at % 2 > 0;
         sample[at] = part.get(if is_beside { places[at - 1] + 1 } else { places[at] });
     }
@@ -290,16 +294,19 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     }
     coding.encode_all(&mut sample);
     coding.encode_all(&mut next);
-    // SAFETY: all threads of the block are here, as below.
+    // SAFETY: `level` and `len` are the same for all threads, so that all or none make the call. `scan` has
+    // `BLOCK_WORDS` words, and `steps` ends with a barrier before the next use.
     let (ascents, descents) = if looks_for_runs { unsafe { steps(sample, next, scan) } } else { (0, 0) };
     let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
-    // SAFETY: as above.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. `scan` has `BLOCK_WORDS` words,
+    // and `steps`, which used it before, ended with a barrier.
     let (least, greatest) = unsafe { range(sample, scan) };
-    // SAFETY: as above.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. `intervals` has `INTERVALS`
+    // words, and nothing else uses them.
     let Spread { is_exact, curve, fullest } =
         unsafe { spread::<_, _, ONCE>(sample, (least, greatest), most, coding, intervals) };
-    // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too
-    // many.
+    // Even digits allow counting the next level at the same time, unless keys have few values, or there are too many
+    // keys.
     let wanted = len.div_ceil(job.usual.max(1));
     let twice = plan.twice != 0
         && level == 0
@@ -312,12 +319,12 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     let digits = if is_exact {
         Digits::exact(least, greatest)
     } else {
-        // After the last level nothing is divided any more.
+        // Nothing is divided after the last level.
         let single = if level + 1 < plan.levels { single } else { most };
         let scatters = level == 0 && !ONCE && !is_even(fullest, SAMPLE);
         let most = if scatters { most.min(MOST_FIRST) } else { most };
         let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
-        // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
+        // A few keys lie a little beyond the sampled ones. Near the least key, a logarithm belongs to few keys.
         let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
         let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
         Digits::along(curve, least, greatest, count, coding)
@@ -327,16 +334,18 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
             return true;
         }
         if ONCE {
-            // Digits are to be so narrow that the keys of the fullest interval fit buckets, if they are even.
+            // Digits are to be narrow enough that the keys of the fullest interval fit into buckets, if they are even.
             let inside = (curve, coding, DEPTH_ONCE);
-            // SAFETY: all threads of the block are here, since they all know the same, as below.
+            // SAFETY: `wanted`, `fullest` and `most` are the same for all threads: they come from sums over the block.
+            // So all threads make the call, or none. `scan` was last read before a barrier of `block_range`.
             return wanted * digits_of_even(fullest) <= most
                 && unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) } == 0;
         }
         let inside = (Curve::Distance, Coding::NONE, DEPTH);
-        // SAFETY: as above.
+        // SAFETY: `level`, `in_runs` and `fullest` are the same for all threads: they come from sums over the block. So
+        // all threads make the call. `scan` was last read before a barrier of `block_range`.
         let left = unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) };
-        // Uneven keys take more levels than there are for fewer keys, or with values.
+        // Skewed keys take more levels than short inputs or keys with values have.
         left == 0 || plan.levels > 3 && fullest <= UNEVEN && (fullest <= UNEVEN_ANYWAY || left <= LEFT)
     };
     let divides = level > 0 || always_divides || !in_runs && is_even_enough();
@@ -347,7 +356,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     }
 }
 
-/// Notes that `parts` parts from number `first` on are those of segment `i`.
+/// Stores that the `parts` parts from number `first` on belong to segment `i`.
 #[inline(always)]
 #[track_caller]
 pub(super) fn note_parts(workspace: Workspace, i: u32, first: u32, parts: u32) {
@@ -358,7 +367,7 @@ pub(super) fn note_parts(workspace: Workspace, i: u32, first: u32, parts: u32) {
     }
 }
 
-/// Where the keys are that this thread samples of `len`. None is the last one unless it is the only one.
+/// Indices of the keys that this thread samples among `len` keys. No index is the last one unless `len` is 1.
 #[inline(always)]
 fn places<const SAMPLED: usize>(len: u32, seed: u32) -> [usize; SAMPLED] {
     let mut places = [0; SAMPLED];
@@ -372,22 +381,22 @@ fn places<const SAMPLED: usize>(len: u32, seed: u32) -> [usize; SAMPLED] {
 /// The least and the greatest key of a sample.
 ///
 /// # Safety
-/// As for [`block_range`].
+/// The requirements of [`block_range`] hold for `scan`.
 #[inline(always)]
 unsafe fn range<B: Bits, const SAMPLED: usize>(sample: [B; SAMPLED], scan: Shared<u32>) -> (B, B) {
     let (mut least, mut greatest) = (sample[0], sample[0]);
     for at in 1..SAMPLED {
         (least, greatest) = (least.min(sample[at]), greatest.max(sample[at]));
     }
-    // SAFETY: all threads of the block are here, and nothing else uses `scan`, of `BLOCK_WORDS`: what `block_range`
-    // asks for as well.
+    // SAFETY: the requirements of `block_range` are this function's own: all threads of the block make the call, and
+    // nothing else uses `scan`, of `BLOCK_WORDS` words.
     unsafe { block_range(least, greatest, scan) }
 }
 
-/// How many of the sampled keys are less than the `next` one, and how many are greater.
+/// Number of sampled keys that are less than their `next` key, and number of keys that are greater.
 ///
 /// # Safety
-/// As for [`sum_before`]. Ends with a barrier.
+/// The requirements of [`sum_before`] hold for `scan`. Ends with a barrier.
 #[inline(always)]
 unsafe fn steps<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
@@ -399,8 +408,8 @@ unsafe fn steps<B: Bits, const SAMPLED: usize>(
         ascents += u32::from(sample[at] < next[at]);
         descents += u32::from(sample[at] > next[at]);
     }
-    // SAFETY: all threads of the block are here, and nothing else uses `scan`, of `BLOCK_WORDS`, before the barrier
-    // that follows.
+    // SAFETY: all threads of the block make the call, and nothing else uses `scan`, of `BLOCK_WORDS` words, before the
+    // barrier that follows. Each sum is at most `SAMPLE`, which fits 16 bits.
     let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
     thread::sync_threads();
     (both >> 16, both & 0xffff)
@@ -408,22 +417,22 @@ unsafe fn steps<B: Bits, const SAMPLED: usize>(
 
 /// How the keys of a sample are spread over their range.
 struct Spread {
-    /// Whether the range has so few numbers that each can have a digit.
+    /// Whether the range is so narrow that each number in it can have a digit.
     is_exact: bool,
-    /// Along what digits of equal width have about equally many keys, or more nearly than along others.
+    /// The curve along which digits of equal width hold about equal numbers of keys, or the least unequal ones.
     curve: Curve,
-    /// Keys in the fullest of [`INTERVALS`] intervals along that.
+    /// Number of keys in the fullest of the [`INTERVALS`] intervals along that curve.
     fullest: u32,
 }
 
-/// Whether the keys from `least` to `greatest` are so few that up to `most` digits have one each.
+/// Whether the range from `least` to `greatest` has at most `most` numbers, so that each can have a digit.
 #[inline(always)]
 fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
     greatest - least < B::from_register(most as u64)
 }
 
-/// Looks at a sample between the `range` of its keys, along one curve after the other until one is even, but not along
-/// the logarithm if keys are divided `ONCE`. Up to `most` numbers have a digit each.
+/// Looks at a sample between the `range` of its keys along one curve after another, until one is even. The logarithms
+/// are left out if keys are divided `ONCE`. Up to `most` numbers have a digit each.
 ///
 /// # Safety
 /// All threads of the block make this call; `intervals` has a word for each interval, which nothing else uses.
@@ -443,10 +452,10 @@ unsafe fn spread<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     let mut look = |curve: Curve| {
         if !is_even(best.fullest, SAMPLE) {
             let of_intervals = intervals_along(curve, least, greatest, coding);
-            // SAFETY: all threads of the block are here: `best` is made of numbers that all of them have read alike.
-            // Nothing else uses `intervals`.
+            // SAFETY: all threads of the block make the call: `best` comes from counts that all of them have read
+            // alike. Nothing else uses `intervals`.
             let (fullest, _) = unsafe { fullest_interval(sample, of_intervals, coding, |_| true, intervals) };
-            // Digits along the distance are made faster.
+            // Digits along the distance are faster to compute.
             if curve == Curve::Distance || 4 * fullest < 3 * best.fullest {
                 best = Spread { curve, fullest, ..best };
             }
@@ -456,7 +465,7 @@ unsafe fn spread<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     if coding.is_of_floats() {
         look(Curve::Value);
     }
-    // Keys that are even along it have some that are too frequent for one division.
+    // Keys that are even along a logarithm have some values that are too frequent for one division.
     if !ONCE {
         look(Curve::Logarithm);
         look(Curve::Mirrored);
@@ -464,22 +473,23 @@ unsafe fn spread<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     best
 }
 
-/// Digits along `curve` from `least` to `greatest`, of which as many as [`FINE`] are an interval.
+/// Digits along `curve` from `least` to `greatest`: [`FINE`] digits for each interval.
 #[inline(always)]
 fn intervals_along<B: Bits>(curve: Curve, least: B, greatest: B, coding: Coding<B>) -> Digits<B> {
     Digits::along(curve, least, greatest, FINE * INTERVALS, coding)
 }
 
-/// The interval of a key. A digit more than there are to be belongs to the last one.
+/// Interval of a key. A surplus digit belongs to the last interval.
 #[inline(always)]
 fn interval<B: Bits>(of_intervals: Digits<B>, key: B, coding: Coding<B>) -> u32 {
     (of_intervals.of::<ANY>(key, coding) / FINE).min(INTERVALS - 1)
 }
 
-/// How many of those keys of a sample that are counted the fullest of `of_intervals` has, and which one that is.
+/// Number of keys in the fullest of `of_intervals`, among the counted keys of the sample, and the number of that
+/// interval.
 ///
 /// # Safety
-/// As for [`spread`].
+/// The requirements of [`spread`] hold for `intervals`.
 #[inline(always)]
 unsafe fn fullest_interval<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
@@ -500,20 +510,21 @@ unsafe fn fullest_interval<B: Bits, const SAMPLED: usize>(
         }
     }
     thread::sync_threads();
-    // Each warp finds it, of an interval a lane: the number of keys, and the interval, in one number.
+    // Each warp finds the maximum, with one interval for each lane. The number of keys and the interval are packed in
+    // one number.
     let lane = warp::lane_id();
-    // SAFETY: whole warps are here.
+    // SAFETY: no branch surrounds the call, so that the 32 lanes of each warp make it. `lane` is below `INTERVALS`, the
+    // length of `intervals`.
     let fullest = unsafe { reduce_max(FULL_MASK, intervals.get(lane) << INTERVAL_BITS | lane) };
     (fullest >> INTERVAL_BITS, fullest & (INTERVALS - 1))
 }
 
-/// How many keys of a sample are left if one looks at those of the fullest interval along a curve, then at those of its
-/// fullest one, and so on, `depth` times. It is 0 if one of these looks finds that digits of equal width have about
-/// equally many of them, or that they are so few that up to `most` digits have one each. Floats are even along the
-/// distance within a power of two.
+/// Number of sampled keys that remain skewed after up to `depth` looks along a curve: at the fullest interval of the
+/// range, then at the fullest interval of that interval, and so on. Returns 0 once a look finds the keys even, or in a
+/// range of at most `most` numbers. Floats are even along the distance within a power of two.
 ///
 /// # Safety
-/// As for [`block_range`] and [`spread`].
+/// The requirements of [`block_range`] hold for `scan`, and the requirements of [`spread`] for `intervals`.
 #[inline(always)]
 unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
@@ -527,8 +538,8 @@ unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
     while looks < depth {
         let of_intervals = intervals_along(curve, low, high, coding);
         let here = |key: B| low <= key && key <= high;
-        // SAFETY: all threads of the block are here: when the loop ends is decided by numbers that all of them have
-        // read alike. Nothing else uses `intervals`.
+        // SAFETY: all threads of the block make the call: the loop ends by numbers that all of them have read alike.
+        // Nothing else uses `intervals`.
         let (keys, interval) = unsafe { fullest_interval(sample, of_intervals, coding, here, intervals) };
         if is_even(keys, sampled) {
             return 0;
@@ -540,7 +551,8 @@ unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
                 (first, last) = (first.min(key), last.max(key));
             }
         }
-        // SAFETY: as above; nothing else uses `scan`, of `BLOCK_WORDS`.
+        // SAFETY: `keys` and `sampled` are the same for all threads, so that all of them make the call. Nothing else
+        // uses `scan`, of `BLOCK_WORDS` words, and barriers of `fullest_interval` come before the call.
         (low, high) = unsafe { block_range(first, last, scan) };
         if is_narrow(low, high, most) {
             return 0;

@@ -1,4 +1,4 @@
-//! The second step of a division: how many keys of each segment have each digit.
+//! The second step of a division: the histogram of the digits of each segment.
 
 use super::DIGITS_CAPACITY;
 use super::digits::{Curve, Digits, LINEAR};
@@ -18,7 +18,7 @@ shared_memory! {
     /// Shared memory of a block that counts.
     struct Memory() {
         counters: [u32; COPIES * DIGITS_CAPACITY],
-        /// For each digit, how many keys had been counted before a tile.
+        /// Number of keys of each digit that had been counted before a tile.
         before: [u32; DIGITS_CAPACITY],
     }
 }
@@ -29,18 +29,19 @@ pub const COUNT_SHARED_BYTES: u32 = Memory::bytes();
 /// Threads of a block.
 pub const COUNT_THREADS: usize = 512;
 
-/// Blocks of a multiprocessor, for keys of `bytes` bytes: as many as there are registers for.
+/// Blocks of a multiprocessor, for keys of `bytes` bytes: limited by registers.
 pub const fn count_blocks(bytes: usize) -> usize {
     if bytes == 4 { 4 } else { 3 }
 }
 
-/// Kernel: how many keys of each segment of `level` have each digit. Keys alone are counted by segment: a block takes a
-/// share of the level's parts, and adds its counts to those of the segment where one ends. Keys with values are counted
-/// by part and by tile. Nothing is counted that [`count_twice`](super::count_twice::count_twice) has counted.
+/// Kernel: counts the keys of each digit in each segment of `level`. Keys without values are counted by segment: a
+/// block takes a share of the level's parts, and adds its counts to the segment's where a segment ends. Keys with
+/// values are counted by part and by tile. Levels that [`count_twice`](super::count_twice::count_twice) has counted are
+/// skipped.
 ///
 /// # Safety
-/// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks have
-/// [`COUNT_SHARED_BYTES`].
+/// The requirements of [`choose_digits`](super::choose_digits::choose_digits) hold, and that kernel has run before.
+/// Blocks have `NT` threads with [`COUNT_SHARED_BYTES`].
 #[kernel(
     u32 = <u32, COUNT_THREADS> within (COUNT_THREADS, count_blocks(4)),
     u64 = <u64, COUNT_THREADS> within (COUNT_THREADS, count_blocks(8)),
@@ -52,11 +53,11 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
     if level < 2 && workspace.is_counted_twice() {
         return;
     }
-    // SAFETY: `keys` has `plan.n` keys, which this launch only reads; segments are within.
+    // SAFETY: `keys` has `plan.n` keys, which this launch only reads. Segments lie within these.
     let keys = unsafe { GlobalMut::new(keys, plan.n as usize) };
-    // SAFETY: the launch has `COUNT_SHARED_BYTES`. Barriers come between clearing, adding to and reading counts. One
-    // comes after `before` is cleared; then its words of digits `2 * word` and `2 * word + 1` are used by one thread
-    // only, the same for all tiles.
+    // SAFETY: the launch has `COUNT_SHARED_BYTES`. Barriers come between clearing, adding to and reading counts.
+    // Another one comes after `before` is cleared. Then the words of digits `2 * word` and `2 * word + 1` are used by
+    // one thread only, the same for all tiles.
     let Memory { counters, before } = unsafe { Memory::at_start() };
     let counts = Counters::<COPIES>(counters);
     let parts = workspace.parts(level);
@@ -115,7 +116,7 @@ fn count_part<B: Bits, const NT: usize>(
     offsets: Offsets,
 ) {
     let (thread, threads, len) = (thread::thread_idx_x(), const { NT as u32 }, keys.len() as u32);
-    // There may be one digit more than there is, as the counts of two are in a word.
+    // There may be room for one digit more, as the counts of two digits share a word.
     let room = digits.count.next_multiple_of(2);
     counts.clear::<NT>(room);
     clear::<NT>(before, room);
@@ -148,7 +149,7 @@ fn count_part<B: Bits, const NT: usize>(
     thread::sync_threads();
 }
 
-/// Counts how many of `keys` have each digit. Those of keys that are divided `ONCE` are not along a logarithm.
+/// Counts the keys of each digit. Keys that are divided `ONCE` are never divided along a logarithm.
 #[inline(always)]
 #[track_caller]
 pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
@@ -157,7 +158,7 @@ pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
     coding: Coding<B>,
     counts: Counters<COPIES>,
 ) {
-    // A loop for each curve: one for all takes more registers.
+    // A loop for each curve: one loop for all curves takes more registers.
     match digits.curve {
         Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<LINEAR>(coding.encode(key), coding), counts),
         Curve::Value => count_by::<B, NT, 4>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
@@ -167,8 +168,7 @@ pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
     }
 }
 
-/// Counts how many of `keys` have each `digit`, `BATCH` of the thread's keys at a time, then fewer, and then the last
-/// ones.
+/// Counts the keys of each `digit`: `BATCH` of the thread's keys at a time, then fewer, and then the rest one by one.
 #[inline(always)]
 #[track_caller]
 fn count_by<B: Bits, const NT: usize, const BATCH: usize>(

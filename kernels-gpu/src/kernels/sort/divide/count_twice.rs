@@ -1,12 +1,13 @@
-//! The second step of the first two divisions at once, of keys alone that are spread evenly: how many of them have each
-//! digit, and each finer digit within that.
+//! The second step of the first two divisions at once, for evenly spread keys without values: the number of keys of
+//! each digit, and of each finer digit within a digit.
 //!
 //! ```text
 //!   digits         │     0     │     1     │     2     │ …
 //!   finer digits   │ 0 1 … 255 │ 0 1 … 255 │ 0 1 … 255 │ …     a counter of 16 bits each, in shared memory
 //! ```
 //!
-//! If a counter overflows, which the sum of all reveals, these counts are discarded, and `count_digits` counts again.
+//! If a counter overflows, which the sum of all counters reveals, the counts are discarded, and `count_digits` counts
+//! again.
 
 use super::digits::{Digits, FINER};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
@@ -18,10 +19,10 @@ use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
 
-/// Threads of a block, which takes all of a multiprocessor's shared memory.
+/// Threads of a block, which uses all shared memory of a multiprocessor.
 pub const TWICE_THREADS: usize = 1024;
 
-/// Words of counters: one of the lower half of the finer digits and one of the upper half in each.
+/// Words of counters: each holds one counter of the lower half of the finer digits and one of the upper half.
 const COUNTERS: u32 = MOST_TWICE * FINER / 2;
 
 shared_memory! {
@@ -40,7 +41,8 @@ const _: () = shared_memory::check(TWICE_SHARED_BYTES);
 /// Kernel: counts the digits of the first two levels, if they are to be counted at once.
 ///
 /// # Safety
-/// As for [`count_digits`](super::count_digits::count_digits), for the first level; blocks have [`TWICE_SHARED_BYTES`].
+/// The requirements of [`count_digits`](super::count_digits::count_digits) hold for the first level. Blocks have
+/// [`TWICE_SHARED_BYTES`].
 #[kernel(
     u32 = <u32, TWICE_THREADS> within (TWICE_THREADS, 1),
     u64 = <u64, TWICE_THREADS> within (TWICE_THREADS, 1),
@@ -54,13 +56,13 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
         return;
     }
     // SAFETY: the launch has `TWICE_SHARED_BYTES`. One barrier comes between clearing and adding, another between
-    // adding and reading; `scan` is used once.
+    // adding and reading. `scan` is used once.
     let Memory { counters, scan } = unsafe { Memory::at_start() };
     let thread = thread::thread_idx_x();
     let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
     clear::<NT>(counters, COUNTERS);
     thread::sync_threads();
-    // The block's share, of as many keys as all others have, but for the last one.
+    // All blocks have equal shares of the keys, except the last.
     let share = (job.plan.n as usize).div_ceil(thread::grid_dim_x() as usize);
     let first = (thread::block_idx_x() as usize * share).min(keys.len());
     let keys = keys.slice(first, share.min(keys.len() - first));
@@ -71,12 +73,13 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
     let at = for_each_batch::<B, NT, 8>(keys, thread, add);
     for_each_batch::<B, NT, 1>(keys, at, add);
     thread::sync_threads();
-    // A warp adds up those of a digit of the lower half of the finer digits, and of one of the upper half.
+    // A warp sums the counters of a digit in the lower half of the finer digits, and of a digit in the upper half.
     let (lane, warps) = (warp::lane_id(), const { NT as u32 / WARP_SIZE });
     let (mut digit, mut counted) = (thread / WARP_SIZE, 0);
     while digit < MOST_TWICE / 2 {
         let own = counters.slice(digit * FINER, FINER);
-        // SAFETY: the whole warp is here.
+        // SAFETY: `digit` is `thread / WARP_SIZE` plus a multiple of `warps`, the same for all lanes of a warp. So the
+        // 32 lanes of the warp make both calls.
         unsafe {
             counted += add_up(workspace, digit, |finer| own.get(finer) & 0xffff);
             counted += add_up(workspace, digit + MOST_TWICE / 2, |finer| own.get(finer) >> 16);
@@ -84,14 +87,16 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
         digit += warps;
     }
     let counted = if lane == 0 { counted } else { 0 };
-    // SAFETY: all threads of the block are here.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. `NT` is a multiple of 32, and
+    // nothing else uses `scan`.
     let (_, counted) = unsafe { sum_before(counted, scan) };
     if thread == 0 && counted as usize != keys.len() {
         workspace.count_once_more();
     }
 }
 
-/// Adds what the block has counted of each finer digit of `digit`, and of all. Gives the latter.
+/// Adds the block's counts of the finer digits of `digit`, and their sum, to the counters of all blocks. Returns the
+/// sum.
 ///
 /// # Safety
 /// The lanes of one whole warp make this call.

@@ -1,75 +1,76 @@
 //! Digits: the numbers by which keys are divided.
 //!
-//! Any function of a key that never descends will do. These ones are linear between two bounds: in the key, or in
-//! another number that never descends as the key ascends.
+//! Any nondecreasing function of the key can serve as a digit. These digits are linear between two bounds, either in
+//! the key or in another nondecreasing function of it: a [`Curve`].
 //!
 //! ```text
 //!   key      … least - 1 │ least ………………………… greatest │ greatest + 1 …
 //!   digit            0   │ 0   1   2   …       count - 1 …
 //! ```
 //!
-//! The bounds come from a sample, so there may be keys beyond: those below have the first digit, too, and those above
-//! the last one.
+//! The bounds come from a sample, so that some keys may lie outside. Keys below the bounds have the first digit, and
+//! keys above them the last.
 
 use crate::key::{Bits, Coding};
 use cuda_std::recomputed;
 
-/// A linear map of the numbers from 0 to a greatest one to fewer numbers. It never descends.
+/// A nondecreasing linear map from numbers up to a greatest one to a smaller range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// How far a number is shifted up, so that its leading bits count.
+    /// Shift to the left that brings a number's leading bits to the top.
     pub shift: u32,
-    /// What the 32 leading bits are multiplied by.
+    /// Factor of the 32 leading bits.
     pub factor: u32,
 }
 
-/// The counts of equal shares that a [`Scale`] is made for are below this.
+/// Bound on the number of equal shares of a [`Scale`]: it is below this.
 pub const MOST_EVEN: u32 = 4096;
 
 impl Scale {
-    /// For numbers up to `greatest`, which is not 0: fewer than `count`, which is below [`MOST_EVEN`], of equal shares.
+    /// Maps the numbers up to `greatest` to fewer than `count` numbers, in equal shares. `greatest` is not 0, and
+    /// `count` is below [`MOST_EVEN`].
     #[inline(always)]
     pub fn even<B: Bits>(greatest: B, count: u32) -> Self {
         let shift = greatest.leading_zeros();
-        // The greatest number has the top bit set, so that neither quotient nor product overflows.
+        // The greatest number has the top bit set, so that the quotient and the product do not overflow.
         Self { shift, factor: (count << 20) / ((greatest.upper_half_shifted(shift) >> 12) + 1) }
     }
 
-    /// Numbers of `bits` bits, from 1 to 31, stay as they are.
+    /// Leaves numbers of `bits` bits, from 1 to 31, as they are.
     #[inline(always)]
     pub fn exact<B: Bits>(bits: u32) -> Self {
         Self { shift: 8 * size_of::<B>() as u32 - bits, factor: 1 << bits }
     }
 
-    /// What `number` becomes, and `bits` more bits of it.
+    /// Image of `number`, with `bits` more bits of precision below.
     #[inline(always)]
     pub(super) fn finer<B: Bits>(self, number: B, bits: u32) -> u32 {
         number.upper_product(self.shift, (self.factor as u64) << bits)
     }
 
-    /// What `number` becomes.
+    /// Image of `number`.
     #[inline(always)]
     pub fn of<B: Bits>(self, number: B) -> u32 {
         self.finer(number, 0)
     }
 }
 
-/// What digits are linear in.
+/// Function of the key in which the digits are linear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Curve {
     /// A key's distance from the least one.
     Distance,
-    /// About the logarithm of that: its bits as a float. It spreads keys of which many are small, as those of a Zipf
-    /// distribution.
+    /// About the logarithm of that distance: the bits of the distance as a float. It spreads keys of which many are
+    /// small, for example a Zipf distribution.
     Logarithm,
     /// About the logarithm of a key's distance from the greatest one, negated. It spreads keys of which many are large.
     Mirrored,
-    /// The number that a key is the bits of, a float. It spreads those from 0 to 1, whose bits are uneven.
+    /// The float whose bits the key is. It spreads floats from 0 to 1, whose bits are skewed.
     Value,
 }
 
-/// The bits of the float below those of the logarithms of all distances but 0.
+/// Bits of a float that is less than 1, and so less than every distance except 0.
 const BELOW_ONE: u32 = 0.5f32.to_bits();
 
 /// About the logarithm of a distance; 0 for 0.
@@ -81,35 +82,36 @@ fn logarithm<B: Bits>(distance: B) -> u32 {
 /// How keys become digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits<B> {
-    /// The greatest key up to which all have digit 0.
+    /// Keys up to this one have digit 0.
     pub least: B,
-    /// The least key that certainly has the last digit.
+    /// Keys from this one on have the last digit.
     pub greatest: B,
-    /// What they are linear in.
+    /// Function of the key in which the digits are linear.
     pub curve: Curve,
-    /// How a key's distance from `least` becomes its digit, or its logarithm. For values the factor is the bits of a
-    /// float.
+    /// Maps a key's distance from `least`, or the logarithm of a distance, to its digit. For [`Curve::Value`], the
+    /// factor holds the bits of a float.
     pub scale: Scale,
-    /// How many digits there are.
+    /// Number of digits.
     pub count: u32,
-    /// Which of the digits it is whose keys these digits divide further, or else [`WHOLE`].
+    /// The digit of the level before whose keys these digits divide further, or [`WHOLE`].
     pub within: u32,
 }
 
-/// It is known that a curve is [`Curve::Distance`], as it nearly always is. What is not known is looked at for each
+/// Known curve, at compile time: [`Curve::Distance`], the usual case. A curve that is not known is looked up for each
 /// key.
 pub const LINEAR: u32 = 0;
-/// It is known that it is [`Curve::Mirrored`].
+/// Known curve: [`Curve::Mirrored`].
 pub const MIRRORED: u32 = 1;
-/// It is known that it is neither.
+/// Known curve: neither [`Curve::Distance`] nor [`Curve::Mirrored`].
 pub const OTHER: u32 = 2;
-/// It may be any.
+/// The curve is not known.
 pub const ANY: u32 = 3;
 
-/// That digits are of all keys.
+/// Value of [`Digits::within`] for digits that divide all keys.
 pub const WHOLE: u32 = u32::MAX;
 
-/// How many finer digits there are of each, if they are counted at once, and the bits of these.
+/// Number of finer digits of each digit, if the digits of two levels are counted at once, and the bits of a finer
+/// digit.
 pub const FINER: u32 = 1 << FINER_BITS;
 const FINER_BITS: u32 = 8;
 
@@ -121,19 +123,19 @@ impl<B: Bits> Digits<B> {
         Self { least, greatest, curve: Curve::Distance, scale, count, within: WHOLE }
     }
 
-    /// About `count` digits of equal width, from 1 to [`MOST_DIGITS`](super::MOST_DIGITS), for keys from `least` to
-    /// `greatest`, which are different; there may be one more, as [`count`](Self::count) tells.
+    /// About `count` digits of equal width for keys from `least` to `greatest`, which differ. `count` is from 1 to
+    /// [`MOST_DIGITS`](super::MOST_DIGITS). There may be one digit more: see [`count`](Self::count).
     #[inline(always)]
     pub fn even(least: B, greatest: B, count: u32) -> Self {
         let Scale { shift, factor } = Scale::even(greatest - least, count);
-        // Rounded up, so that there are not fewer.
+        // Rounded up, so that there are at least `count` digits.
         Self::linear(least, greatest, Scale { shift, factor: factor + 1 })
     }
 
-    /// The same along `curve`, for keys as `coding` encodes them.
+    /// About `count` digits along `curve`, for keys as `coding` encodes them.
     #[inline(always)]
     pub fn along(curve: Curve, least: B, greatest: B, count: u32, coding: Coding<B>) -> Self {
-        // The least key itself has another logarithm than those below, or the greatest one than those above.
+        // The least key gets a different logarithm from the keys below it, and the greatest key from the keys above it.
         let least = if curve == Curve::Logarithm && least > B::MIN { least - B::ONE } else { least };
         let greatest = if curve == Curve::Mirrored && greatest < B::MAX { greatest + B::ONE } else { greatest };
         let range = greatest - least;
@@ -142,7 +144,7 @@ impl<B: Bits> Digits<B> {
             Curve::Logarithm | Curve::Mirrored => Scale::even(logarithm(range), count),
             Curve::Value => {
                 let range = coding.decode(greatest).minus_as_floats(coding.decode(least));
-                // One digit for all if that is not finite, or too small.
+                // A range that is infinite, NaN or too small gives one digit for all keys.
                 let factor = count as f32 / range;
                 Scale { shift: 0, factor: if factor.is_finite() { factor } else { 0.0 }.to_bits() }
             }
@@ -155,9 +157,9 @@ impl<B: Bits> Digits<B> {
         Self { count: last + 1, ..digits }
     }
 
-    /// A digit for each key from `least` to `greatest`, one for those below and one for those above.
+    /// One digit for each key from `least` to `greatest`, one for the keys below and one for the keys above.
     ///
-    /// There are fewer than [`MOST_DIGITS`](super::MOST_DIGITS) such keys.
+    /// The range holds fewer than [`MOST_DIGITS`](super::MOST_DIGITS) keys.
     #[inline(always)]
     pub fn exact(least: B, greatest: B) -> Self {
         let least = if least > B::MIN { least - B::ONE } else { least };
@@ -166,14 +168,15 @@ impl<B: Bits> Digits<B> {
         Self::linear(least, greatest, Scale::exact::<B>((32 - distance.leading_zeros()).max(1)))
     }
 
-    /// Whether it is certain that keys of digit `digit` are all equal: of digits that were made by
-    /// [`exact`](Self::exact) if they are `exact`, and else of those of the least logarithms.
+    /// Whether all keys of digit `digit` are certainly equal. That may hold for a digit made by [`exact`](Self::exact),
+    /// if `exact`, and otherwise for the digit of the least logarithm.
     #[inline(always)]
     pub fn is_one_key(self, digit: u32, exact: bool) -> bool {
         if exact {
             return (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count || self.greatest == B::MAX);
         }
-        // Those below have the digit of `least`, unless there are none; or those above that of `greatest`.
+        // Keys below `least` share the digit of `least`, unless there are none. Mirrored, keys above `greatest` share
+        // the digit of `greatest`.
         let (is_all, digit) = match self.curve {
             Curve::Logarithm => (self.least == B::MIN, digit),
             Curve::Mirrored => (self.greatest == B::MAX, self.count - 1 - digit),
@@ -187,14 +190,14 @@ impl<B: Bits> Digits<B> {
             && self.greatest - self.least > B::from_register(first as u64)
     }
 
-    /// A key between the bounds, or the one that it is beyond.
+    /// The key, limited to the bounds.
     #[inline(always)]
     fn clamped(self, key: B) -> B {
         key.max(self.least).min(self.greatest)
     }
 
-    /// The digit, which is less than `count`, of a key that `coding` has encoded. `ALONG` is what is known of their
-    /// curve: [`LINEAR`], [`MIRRORED`], [`OTHER`] or [`ANY`].
+    /// Digit, less than `count`, of a key that `coding` has encoded. `ALONG` says what is known of the curve:
+    /// [`LINEAR`], [`MIRRORED`], [`OTHER`] or [`ANY`].
     #[inline(always)]
     pub fn of<const ALONG: u32>(self, key: B, coding: Coding<B>) -> u32 {
         if ALONG == LINEAR || ALONG == ANY && self.curve == Curve::Distance {
@@ -208,7 +211,7 @@ impl<B: Bits> Digits<B> {
         self.of_logarithm(key, ALONG == MIRRORED || ALONG == ANY && self.curve == Curve::Mirrored)
     }
 
-    /// The digit of a key along the logarithm of its distance, which `is_mirrored` or not.
+    /// Digit of a key along the logarithm of its distance from `least`, or from `greatest` if it `is_mirrored`.
     #[inline(always)]
     pub fn of_logarithm(self, key: B, is_mirrored: bool) -> u32 {
         let key = self.clamped(key);
@@ -216,14 +219,14 @@ impl<B: Bits> Digits<B> {
         if is_mirrored { self.count - 1 - digit } else { digit }
     }
 
-    /// The digit of a key that `coding` has encoded along its value.
+    /// Digit of a key that `coding` has encoded, along its value as a float.
     #[inline(always)]
     pub fn of_value(self, key: B, coding: Coding<B>) -> u32 {
         let [value, least] = [self.clamped(key), self.least].map(|key| coding.decode(key));
         (value.minus_as_floats(least) * f32::from_bits(self.scale.factor)) as u32
     }
 
-    /// A key's digit and its finer digit within that, in one number: its digit times [`FINER`] and its finer digit.
+    /// A key's digit and its finer digit in one number: the digit times [`FINER`], plus the finer digit.
     #[inline(always)]
     pub fn finer_of(self, key: B) -> u32 {
         self.scale.finer(self.clamped(key) - self.least, FINER_BITS)
@@ -235,7 +238,8 @@ impl<B: Bits> Digits<B> {
         Self { within: digit, count: FINER, ..self }
     }
 
-    /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.
+    /// The same digits, recomputed: the compiler computes each key's digit again instead of keeping all digits in
+    /// registers.
     #[inline(always)]
     pub fn again(self) -> Self {
         let scale = Scale { factor: recomputed(self.scale.factor), ..self.scale };
@@ -295,7 +299,7 @@ mod tests {
                 assert_eq!(linear(digits, key), key - least + below);
                 assert!(digits.is_one_key(linear(digits, key), true));
             }
-            // All keys but one are less, or greater.
+            // All other keys are less, or greater.
             assert_eq!(linear(digits, 0), 0);
             assert_eq!(digits.is_one_key(0, true), least <= 1);
             assert_eq!(linear(digits, u32::MAX), digits.count - 1);
@@ -333,7 +337,7 @@ mod tests {
                     along(curve, &(0..10_000).map(words).collect::<Vec<_>>(), count, descending);
                 }
                 for curve in [Curve::Logarithm, Curve::Mirrored, Curve::Value] {
-                    // Of all exponents, of both signs, NaN and infinite.
+                    // Floats of all exponents and both signs, NaN and infinities.
                     along(
                         curve,
                         &(0..10_000).map(|i| f32::from_bits(words(i) as u32)).collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! The last step of a division: keys go to the places of their digits, alone [in any order](super::in_any_order), and
+//! The last step of a division: the scatter. Keys without values move [in any order](super::in_any_order), and keys
 //! with values [in order](super::in_order).
 
 use super::tiles::Tiles;
@@ -21,13 +21,13 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// Kernel: moves the elements of each segment of `level` from `from` to `to`, to where `place_buckets` says. At the
-/// first level, values become the indices of their keys if `indexes` is not 0.
+/// Kernel: moves the elements of each segment of `level` from `from` to the places in `to` that `place_buckets` has
+/// found. At the first level, values become the indices of their keys if `indexes` is not 0.
 ///
 /// # Safety
-/// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for
-/// all elements and does not overlap `from`; tiles are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
-/// Keys are to stay in order if they have values, and need not otherwise.
+/// The requirements of [`place_buckets`](super::place_buckets::place_buckets) hold, and that kernel has run before.
+/// `to` has capacity for all elements and does not overlap `from`. Tiles have `NT * VT` keys, and blocks `NT` threads
+/// with [`shared_bytes`]. Keys with values are divided in order, and keys without values in any order.
 #[kernel(
     u32 = <u32, (), { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }>
         within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
@@ -54,14 +54,16 @@ pub unsafe fn divide<B: Bits, V: Word, const NT: usize, const VT: usize>(
 ) {
     const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     const { shared_memory::check(shared_bytes(NT, VT, size_of::<B>(), size_of::<V>())) };
-    // SAFETY: all arrays have `plan.n` elements, and those of `from` and `to` do not overlap; the lists have
-    // `job.at.words` words, as `Job` says. Elements are read from one side and written to the other, each to an index
-    // of its own: tiles reserve those of their keys by `fetch_add`, or all have been counted.
+    // SAFETY: all arrays have `plan.n` elements, and `from` and `to` do not overlap. The lists have `job.at.words`
+    // words, as `Job` says. This launch reads one side and writes the other, each element to its own index. A tile
+    // without values reserves its indices by `fetch_add`; for a tile with values, the keys of each digit before it have
+    // been counted.
     let (workspace, [from, to]) = unsafe { job.open([from, to]) };
     let mut tiles = Tiles::<B, V>::of(job.plan, workspace, level);
     while let Some(tile) = tiles.next() {
-        // SAFETY: all threads of the block are here, with `shared_bytes` for tiles of `NT * VT` keys, and a barrier
-        // comes before the next tile.
+        // SAFETY: `tiles.next()` returns the same tile to all `NT` threads of the block, so that all of them make the
+        // call. The launch has `shared_bytes` for tiles of `NT * VT` keys, and `sync_threads` follows before the next
+        // tile.
         unsafe {
             if const { has_values::<V>() } {
                 let makes_indices = level == 0 && indexes != 0;

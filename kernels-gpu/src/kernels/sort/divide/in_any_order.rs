@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   tile       │ 3 1 0 3 2 0 1 3 │     the keys of each digit are counted, by atomic additions
-//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to a place of its digit, by another one
-//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to places that a third one reserves
+//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to a slot of its digit, by another addition
+//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to places that a third addition reserves
 //! ```
 
 use super::DIGITS_CAPACITY;
@@ -17,7 +17,7 @@ use core::ops::Range;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// Keys of a thread that are on their way at once, at most.
+/// Upper limit on the keys of a thread whose atomic additions are in flight at once.
 const BATCH: usize = 8;
 
 shared_memory! {
@@ -26,19 +26,20 @@ shared_memory! {
         keys: [B; slots],
         /// Words of a scan.
         pub scan: [u32; BLOCK_WORDS],
-        /// For each digit how far its slots are from where the keys go.
+        /// Distance from each digit's slots to the destination of its keys.
         pub distances: [u32; DIGITS_CAPACITY],
-        /// For each digit how many keys have it, and then the slot of the first.
+        /// Number of keys of each digit, and later the slot of the first.
         pub begins: [u32; DIGITS_CAPACITY],
     }
 }
 
 impl<B: Bits> TileMemory<B> {
-    /// Makes the counters slots, and reserves room for the keys of each digit, from `base` of it on. That takes long to
-    /// arrive: of this thread's first digit it is for [`settle`](Self::settle). Ends with a barrier.
+    /// Turns the counters into slots, and reserves places for the keys of each digit, counted from its `base`. The
+    /// atomic addition has a long latency: its result for this thread's first digit is returned, for
+    /// [`settle`](Self::settle). Ends with a barrier.
     ///
     /// # Safety
-    /// All threads of the block make this call, after a barrier.
+    /// All threads of the block make this call, after a barrier. Nothing else uses `scan`.
     #[inline(always)]
     unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>, base: impl Fn(u32) -> u32) -> u32 {
         let Self { scan, begins, distances, .. } = self;
@@ -47,8 +48,8 @@ impl<B: Bits> TileMemory<B> {
         while first < count {
             let digit = first + thread;
             let of_digit = if digit < count { begins.get(digit) } else { 0 };
-            // SAFETY: all threads of the block are here, as `count` and so the number of rounds is the same for all; a
-            // barrier comes between two uses of `scan`.
+            // SAFETY: `count` and so the number of rounds is the same for all threads, so that all of them make the
+            // call. `sync_threads` at the end of a round comes between two uses of `scan`.
             let (sum, all) = unsafe { sum_before(of_digit, scan) };
             if digit < count {
                 let begin = before + sum;
@@ -68,7 +69,7 @@ impl<B: Bits> TileMemory<B> {
         room
     }
 
-    /// Makes the distances of the first digits those to the room that has been reserved.
+    /// Adds the reserved place to the distance of the thread's first digit.
     #[inline(always)]
     #[track_caller]
     fn settle(self, room: u32, count: u32) {
@@ -79,7 +80,7 @@ impl<B: Bits> TileMemory<B> {
     }
 }
 
-/// Whether row `i` of `len` elements has one for thread `thread`. All rows have if they are `FULL`.
+/// Whether row `i` of `len` elements has an element for thread `thread`. `FULL` rows always have one.
 #[inline(always)]
 fn is_here<const NT: usize, const FULL: bool>(thread: u32, i: usize, len: u32) -> bool {
     FULL || thread + ((i * NT) as u32) < len
@@ -98,7 +99,7 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
     own
 }
 
-/// For each key of `rows` that is here the next slot of its digit.
+/// The next slot of the digit of each key of `rows` that is there.
 #[inline(always)]
 #[track_caller]
 fn next_slots<B: Bits>(
@@ -118,8 +119,8 @@ fn next_slots<B: Bits>(
 /// Moves the keys of `tile`, which has at most `NT * VT`, to the places of their digits.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with [`TileMemory`] for `NT * VT` keys at the start of shared memory,
-/// and a barrier comes before its next use.
+/// All `NT` threads of the block make this call. The launch has [`TileMemory`] for `NT * VT` keys at the start of
+/// shared memory. A barrier comes before the next use of that memory.
 #[inline(always)]
 pub(super) unsafe fn divide_tile<B: Bits, const NT: usize, const VT: usize>(
     tile: Tile,
@@ -127,14 +128,16 @@ pub(super) unsafe fn divide_tile<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
     to: GlobalMut<B>,
 ) {
-    // SAFETY: the caller promises the memory. Barriers of `move_tile` come between writing and reading.
+    // SAFETY: the caller ensures the memory for `NT * VT` keys. Barriers of `move_tile` come between writing and
+    // reading.
     let memory = unsafe { TileMemory::<B>::at_start(NT * VT) };
-    // SAFETY: all threads of the block are here.
+    // SAFETY: `tile` is the same for all threads, so that all `NT` threads of the block make one call. A `FULL` tile
+    // has `NT * VT` keys, by the first branch.
     unsafe {
         match tile.curve {
             _ if tile.len < (NT * VT) as u32 => move_tile::<B, NT, VT, false, ANY>(tile, from, coding, memory, to),
             Curve::Distance => move_tile::<B, NT, VT, true, LINEAR>(tile, from, coding, memory, to),
-            // There are no registers for a form of their own for keys of 8 bytes along other curves.
+            // Keys of 8 bytes along other curves have no form of their own: there are not enough registers.
             _ if size_of::<B>() == 8 => move_tile::<B, NT, VT, false, ANY>(tile, from, coding, memory, to),
             Curve::Mirrored => move_tile::<B, NT, VT, true, MIRRORED>(tile, from, coding, memory, to),
             _ => move_tile::<B, NT, VT, true, OTHER>(tile, from, coding, memory, to),
@@ -142,11 +145,11 @@ pub(super) unsafe fn divide_tile<B: Bits, const NT: usize, const VT: usize>(
     }
 }
 
-/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, or it is not known that it is. `ALONG`
-/// is what is known of the curve: see [`Digits::of`].
+/// Moves the keys of a tile to the places of their digits. A `FULL` tile has `NT * VT` keys; otherwise the length is
+/// tested. `ALONG` says what is known of the curve: see [`Digits::of`].
 ///
 /// # Safety
-/// All threads of the block make this call.
+/// All threads of the block make this call. Nothing else uses `memory`.
 #[inline(always)]
 unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const ALONG: u32>(
     tile: Tile,
@@ -157,22 +160,22 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool,
 ) {
     let digits: Digits<B> = tile.digits();
     let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
-    // While the keys are on their way.
+    // The loads are in flight meanwhile.
     clear::<NT>(memory.begins, digits.count);
     coding.encode_all(&mut own);
     thread::sync_threads();
-    // SAFETY: all threads of the block are here, and a barrier comes after the counters of all digits have been
-    // cleared.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. The barrier comes after the
+    // counters of all `digits.count` digits have been cleared.
     unsafe {
         move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, tile.offsets().begins(), |_| 0);
     }
 }
 
-/// Moves the keys of a tile, which are in registers. Those of a digit go to where its counter says, counted from `base`
-/// of it.
+/// Moves the keys of a tile, which are in registers. The keys of a digit go to the places that its counter reserves,
+/// counted from its `base`.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, with counters of the tile that are 0.
+/// All threads of the block make this call, after a barrier. The tile's counters are 0.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const ALONG: u32>(
@@ -195,12 +198,13 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     }
     thread::sync_threads();
 
-    // SAFETY: all threads of the block are here, and a barrier comes after keys have been counted.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. A barrier comes after the
+    // counting.
     let room = unsafe { memory.reserve::<NT>(counters, base) };
 
     let digits = digits.again();
-    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to
-    // arrive. Other tiles and digits take more registers.
+    // In batches, each of loads and then of stores: the compiler keeps their order, and loads have a long latency.
+    // Partial tiles and other curves take more registers, and so smaller batches.
     let batch = match (FULL, ALONG) {
         (true, LINEAR) => BATCH,
         (true, _) => BATCH / 2,
@@ -218,7 +222,7 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     }
     memory.settle(room, digits.count);
     thread::sync_threads();
-    // Read once more: there are no registers to spare.
+    // Read again: registers are scarce.
     let (digits, thread): (Digits<B>, _) = (tile.digits(), recomputed(thread));
     let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
     let get = |own: &mut [B; VT], rows: Range<usize>| {
@@ -231,7 +235,7 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     if FULL {
         get(&mut own, 0..VT);
     }
-    // So do the places of keys of 8 bytes.
+    // Places of 8-byte keys take more registers, too.
     let batch = batch * 4 / size_of::<B>();
     for first in (0..VT).step_by(batch) {
         let rows = first..(first + batch).min(VT);

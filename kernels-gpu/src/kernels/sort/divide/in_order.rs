@@ -1,5 +1,4 @@
-//! Moving the keys of a tile and their values to the places of their digits, so that those of one digit stay in their
-//! order.
+//! Moving the keys of a tile and their values to the places of their digits, stably.
 
 use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::tiles::Tile;
@@ -9,12 +8,12 @@ use crate::key::{Bits, Coding};
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Moves the elements of `tile`, which has at most `NT * VT`, to the places of their digits. If it `makes_indices`,
-/// values become the indices of their keys.
+/// Moves the elements of `tile`, at most `NT * VT`, to the places of their digits. If it `makes_indices`, values become
+/// the indices of their keys.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with [`TileMemory`] at the start of shared memory, and a barrier comes
-/// before its next use.
+/// All `NT` threads of the block make this call. The launch has [`TileMemory`] for `NT * VT` elements at the start of
+/// shared memory. A barrier comes before the next use of that memory.
 #[inline(always)]
 pub(super) unsafe fn divide_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
     tile: Tile,
@@ -24,8 +23,8 @@ pub(super) unsafe fn divide_tile<B: Bits, V: Word, const NT: usize, const VT: us
     to: Arrays<B, V>,
 ) {
     const { assert!(NT * VT <= u16::MAX as usize, "the counts of a tile have 16 bits") };
-    // SAFETY: the caller promises the memory, as all threads of the block are here. Barriers of `move_tile` come
-    // between writing and reading.
+    // SAFETY: the caller ensures the memory. `tile` is the same for all threads, so that all `NT` threads of the block
+    // make one call. Barriers of `move_tile` come between writing and reading.
     unsafe {
         let memory = TileMemory::<B, V>::at_start(NT, VT);
         let span = Span { begin: tile.begin, len: tile.len };
@@ -40,7 +39,7 @@ pub(super) unsafe fn divide_tile<B: Bits, V: Word, const NT: usize, const VT: us
     }
 }
 
-/// The digits of a tile's keys, as `coding` encodes them. `ALONG` is what is known of their curve: see [`Digits::of`].
+/// The digits of a tile's keys, as `coding` encodes them. `ALONG` says what is known of the curve: see [`Digits::of`].
 #[derive(Clone, Copy)]
 struct Along<B, const ALONG: u32> {
     digits: Digits<B>,
@@ -61,7 +60,7 @@ impl<B: Bits, const ALONG: u32> ToDigit<B> for Along<B, ALONG> {
     }
 }
 
-/// The places of a tile's keys, which have been counted before: for each digit in each part, and in each tile.
+/// The places of a tile's keys, from counts of each digit in each part and each tile.
 struct Counted<B, const NT: usize>(Tile, PhantomData<B>);
 
 impl<B: Bits, const NT: usize> Places for Counted<B, NT> {
@@ -80,7 +79,7 @@ impl<B: Bits, const NT: usize> Places for Counted<B, NT> {
         while word < DIGITS / 2 {
             let (mut lower, mut upper) = (place(2 * word), place(2 * word + 1));
             if 2 * word < offsets.digits() {
-                // Those of the tiles before it in its part go first.
+                // Keys of the tiles before this one in its part go first.
                 for of_tile in tile.before::<B>() {
                     let both = offsets.of_tile(of_tile).get(word as usize);
                     lower += both & 0xffff;

@@ -1,25 +1,25 @@
-//! Dividing: keys are divided by their leading digits, again and again, until buckets are left that one block sorts.
+//! Dividing: keys are divided by their leading digits, again and again, until one block can sort each bucket.
 //!
 //! ```text
-//!   choose_digits     a sample tells by which digits a segment is divided       │ for each level:
+//!   choose_digits     a sample decides the digits that divide a segment         │ for each level:
 //!   count_twice       how many keys have each digit of the first two levels     │
 //!   count_digits      how many of its keys have each digit                      │ segments that are too long
-//!   place_parts       with values: where those of each part go                  │ for a block become those of
-//!   place_buckets     where the keys of each digit go                           │ the next level
-//!   divide            the keys go there                                         │
-//!   sort_buckets      each bucket sorted by one block, in shared memory; long ones, by larger blocks, need not be divided again
-//!   sort_rest         what is left when all levels are over, by merging
+//!   place_parts       with values: the places of the keys of each part          │ for a block are segments of
+//!   place_buckets     the places of the keys of each digit                      │ the next level
+//!   divide            the scatter: keys move to these places                    │
+//!   sort_buckets      each bucket sorted by one block, in shared memory; long buckets by larger blocks
+//!   sort_rest         keys that remain after all levels, by merging
 //! ```
 //!
-//! Keys of 4 bytes that are too uneven are sorted by all of their bits instead: [`radix`](super::radix).
+//! Keys of 4 bytes that are too skewed are sorted by all of their bits instead: [`radix`](super::radix).
 //!
-//! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in
-//! [`once`].
+//! A small input needs only one division, in three launches: `count_once`, `divide_once` and `sort_once`, in [`once`].
 //!
-//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one
-//! buffer and writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are
-//! equal keep no order, which nothing can tell. Those with values do. So kernels move keys alone `in_any_order` and
-//! sort them `by_keys`, and move keys with values `in_order` and sort them `by_numbers`.
+//! The first level has one segment, the array. Blocks count and move one part of a segment at a time. A division reads
+//! one buffer and writes the other. Between divisions, keys are ordered bits, as between the passes of a merge sort.
+//! Equal keys without values may change places, since the result is the same. Keys with values are sorted stably. So
+//! kernels move keys without values `in_any_order` and sort them `by_keys`. They move keys with values `in_order` and
+//! sort them `by_numbers`.
 
 mod bins;
 mod by_keys;
@@ -44,29 +44,30 @@ pub mod workspace;
 
 pub use tiles::FEW_LEFT;
 
-/// The most keys: indices have 32 bits, and so has twice the length of a run in `sort_rest`.
+/// Upper limit on the number of keys. Indices have 32 bits, and twice the length of a run in `sort_rest` also fits
+/// them.
 pub const MOST_KEYS: usize = 1 << 31;
 
-/// The most digits that keys are divided by, besides those for keys beyond the sample's.
+/// Upper limit on the digits of a division of keys without values. Digits for keys beyond the sample's come on top.
 pub const MOST_DIGITS: u32 = 1024;
 
-/// The most digits that keys with values are divided by, all counted.
+/// Upper limit on the digits of a division of keys with values, digits beyond the sample included.
 pub const MOST_DIGITS_IN_ORDER: u32 = 256;
 
 /// Room for a counter for each digit of a segment.
 pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
 
-/// The most levels of divisions.
+/// Upper limit on the levels of divisions.
 pub const MOST_LEVELS: usize = 4;
 
-/// About how many keys a bucket has of those that are spread evenly, if it has at most `bucket`: five and a half
-/// standard deviations fewer, so that hardly any has too many by chance.
+/// Usual number of keys in a bucket if keys are spread evenly and a bucket has at most `bucket` keys. It lies five and
+/// a half standard deviations below `bucket`, so that hardly any bucket is too long by chance.
 pub const fn usual_len(bucket: usize) -> usize {
-    // The deviation is about the root.
+    // The standard deviation is about the square root.
     bucket - 11 * bucket.isqrt() / 2
 }
 
-/// About how many buckets there are of `n` keys that are spread evenly, in buckets of at most `bucket`.
+/// Approximate number of buckets for `n` evenly spread keys, in buckets of at most `bucket` keys.
 pub const fn usual_buckets(n: usize, bucket: usize) -> usize {
     n / usual_len(bucket) + 64
 }

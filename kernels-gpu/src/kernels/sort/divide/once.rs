@@ -1,12 +1,12 @@
-//! One division of few keys, without values, in three launches: what takes long there is to launch.
+//! One division of few keys, without values, in three launches: here, launches take most of the time.
 //!
 //! ```text
-//!   count_once     each block takes the same sample, and so chooses the same digits, and counts its share
-//!   divide_once    each block finds where digits begin, and moves a tile; one more lists the buckets
-//!   sort_once      each bucket sorted by one block; or else each tile, for the passes of merges
+//!   count_once     each block takes the same sample, chooses the same digits, and counts its share
+//!   divide_once    each block finds the starts of digits and moves a tile; one more lists the buckets
+//!   sort_once      each bucket sorted by one block; if keys are not divided, each tile, for merges
 //! ```
 //!
-//! In the second step all blocks find out whether keys of a digit are too many for a block. Then nothing is moved.
+//! In the second step all blocks find out whether a digit has too many keys for a block. Then no key is moved.
 
 use super::choose_digits::{Choice, ChooseMemory, How, Undivided, choose, note_parts, of_thread};
 use super::count_digits::{COPIES, COUNT_THREADS, count};
@@ -45,7 +45,7 @@ shared_memory! {
     /// Shared memory of a block that finds where digits begin and moves a tile of `slots` keys.
     struct MoveMemory<B: Word>(slots: usize) {
         tile: TileMemory<B> { slots },
-        /// How many threads have found a digit that too many keys have.
+        /// Number of threads that have found a digit with too many keys.
         too_long: [u32; 1],
     }
 }
@@ -61,28 +61,28 @@ shared_memory! {
 /// Bytes of dynamic shared memory of [`count_once`].
 pub const COUNT_ONCE_SHARED_BYTES: u32 = CountMemory::bytes();
 
-/// Bytes of dynamic shared memory of [`divide_once`] for tiles of that many keys of `bytes` bytes, 4 or 8.
+/// Bytes of dynamic shared memory of [`divide_once`] for tiles of `tile` keys of `bytes` bytes, 4 or 8.
 pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
     if bytes == 8 { DivideMemory::<u64>::bytes(tile) } else { DivideMemory::<u32>::bytes(tile) }
 }
 
-/// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does where there
-/// is one level and runs have not been detected, and counts how many keys have each. Where no sampled key descends it
-/// finds out whether any does.
+/// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does if there is
+/// one level and runs have not been detected. Then it counts the keys of each digit. If no sampled key is greater than
+/// the next one, it looks for such a key among all keys instead.
 ///
 /// # Safety
-/// `keys` is what is sorted, as `coding` encodes it. What [`Job`] says holds, for keys that are divided once and need
-/// not stay in order; the words of [`Layout::once`](super::workspace::Layout::once) are 0, and so are those of
-/// `job.order`. Blocks are of [`COUNT_THREADS`] threads with [`COUNT_ONCE_SHARED_BYTES`].
+/// `keys` is the array to sort, as `coding` encodes it. The requirements of [`Job`] hold, for a plan with one level and
+/// in any order. The words of [`Layout::once`](super::workspace::Layout::once) and of `job.order` are 0. Blocks have
+/// [`COUNT_THREADS`] threads with [`COUNT_ONCE_SHARED_BYTES`].
 #[kernel(
     u32 = <u32> within (COUNT_THREADS, ONCE_BLOCKS),
     u64 = <u64> within (COUNT_THREADS, ONCE_BLOCKS),
 )]
 pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, random: u64, always_divides: u32) {
     let plan = job.plan;
-    // SAFETY: `keys` has `plan.n` keys, which this launch only reads, and the lists have `job.at.words` words, as `Job`
-    // says. `job.order` has `DETECTION_WORDS`: thread 0 of the first block sets them, and other threads only raise
-    // `MANY`, where that one sets another word.
+    // SAFETY: `keys` has `plan.n` keys, which this launch only reads. The lists have `job.at.words` words, as `Job`
+    // says. `job.order` has `DETECTION_WORDS`. Thread 0 of the first block sets these; other threads only raise `MANY`,
+    // and then that thread sets another word.
     let (keys, workspace, detection) =
         unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job), Detection::new(job.order)) };
     // SAFETY: the launch has `COUNT_ONCE_SHARED_BYTES`. Barriers come between clearing, adding and reading.
@@ -92,12 +92,13 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     if block == 0 && thread == 0 {
         workspace.clear();
     }
-    // There are two digits more.
+    // Keys below and above the sample take two more digits.
     let most = plan.most_first_digits() - 2;
     let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
-    // SAFETY: all threads of the block are here.
+    // SAFETY: no branch surrounds the call, so that all `COUNT_THREADS` threads of the block make it. Nothing else uses
+    // `memory`.
     let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, memory) };
-    // A share of whole rows of threads.
+    // A share is whole rows of the block's threads.
     let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
     let first = (block as usize * share).min(keys.len());
     let Choice { digits, exact, .. } = match choice {
@@ -137,7 +138,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     counts.add_to::<COUNT_THREADS>(counters);
 }
 
-/// Whether one of the keys that this thread reads, from index `first` up to `end`, is greater than the next one.
+/// Whether one of the keys that this thread reads, from index `first` to before `end`, is greater than the next key.
 #[inline(always)]
 #[track_caller]
 fn has_descent<B: Bits>(keys: GlobalMut<B>, first: usize, end: usize, coding: Coding<B>) -> bool {
@@ -155,13 +156,13 @@ pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: u
     sort_buckets::shared_bytes(threads, items_per_thread, bytes, 0)
 }
 
-/// Kernel: moves all keys from `from` to `to`, to the places of their digits, and lists the buckets that these make, as
-/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do.
+/// Kernel: moves all keys from `from` to the places of their digits in `to`, and lists the buckets. It does the work of
+/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide).
 ///
 /// # Safety
-/// As for [`count_once`], which has been called before; `to` has capacity for all keys and does not overlap `from`.
-/// There is a block of `NT` threads for each part, which is a tile of `NT * VT` keys, and one more, with
-/// [`shared_bytes`]; `OWN` is what [`own_digits_capacity`] says.
+/// The requirements of [`count_once`] hold, and that kernel has run before. `to` has capacity for all keys and does not
+/// overlap `from`. There is a block of `NT` threads for each part, which is a tile of `NT * VT` keys, and one more
+/// block. Blocks have [`shared_bytes`]. `OWN` is [`own_digits_capacity`] of `NT`.
 #[kernel(
     u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(4, 0).threads) }>
         within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
@@ -181,14 +182,15 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
     let n = plan.n as usize;
-    // SAFETY: both arrays have `n` keys and do not overlap. Keys are read from one and written to the other, each to an
-    // index of its own: tiles reserve those of their keys by `fetch_add`.
+    // SAFETY: both arrays have `n` keys and do not overlap. Keys are read from one and written to the other, each to
+    // its own index: tiles reserve the indices of their keys by `fetch_add`.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     if thread::block_idx_x() < plan.parts(plan.n) {
         let Some(tile) = Tiles::<B, ()>::of(plan, workspace, 0).next() else {
             return;
         };
-        // SAFETY: all threads of the block are here.
+        // SAFETY: `block_idx_x` and `tile` are the same for all threads of the block, so that all of them make one
+        // call.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
                 place_and_move::<B, NT, VT, OWN, true, LINEAR>(&job, workspace, tile, from, coding, to);
@@ -199,12 +201,13 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     } else if workspace.segments(0) > 0 {
         let segment = workspace.segment::<B>(0);
         let [counts, _] = workspace.once(plan, segment.digits.count);
-        // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_segment`
+        // SAFETY: the launch has `shared_bytes`, and this block uses only the part `list`. Barriers of `place_segment`
         // come between writing and reading.
         let memory = unsafe { DivideMemory::<B>::at_start(NT * VT) }.list;
-        // SAFETY: all threads of the block are here.
+        // SAFETY: the branches depend on `block_idx_x` and on a word of the last launch, so that all `NT` threads of
+        // the block make the call. Nothing else uses `memory`.
         let is_possible = unsafe {
-            // Where all keys are equal the other blocks move them all the same, and nothing reads that.
+            // If all keys are equal, the other blocks move them nevertheless, and nothing reads the copy.
             place_segment::<B, NT, OWN>(&job, workspace, segment, counts, 0, decodes != 0, |_, _| (), || (), memory)
         };
         if !is_possible && thread::thread_idx_x() == 0 {
@@ -214,11 +217,11 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     }
 }
 
-/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `ALONG`
-/// are as for [`move_keys`].
+/// Finds the first place of each digit, and moves the keys of a tile there, unless a digit has too many keys. `FULL`
+/// and `ALONG` are parameters of [`move_keys`].
 ///
 /// # Safety
-/// All threads of the block make this call.
+/// All threads of the block make this call. A `FULL` tile has `NT * VT` keys.
 #[inline(always)]
 unsafe fn place_and_move<
     B: Bits,
@@ -235,11 +238,11 @@ unsafe fn place_and_move<
     coding: Coding<B>,
     to: GlobalMut<B>,
 ) {
-    // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_digits`, of
+    // SAFETY: the launch has `shared_bytes`, and this block uses only the part `tile`. Barriers of `place_digits`, of
     // this function and of `move_keys` come between writing and reading.
     let MoveMemory { tile: memory, too_long } = unsafe { DivideMemory::<B>::at_start(NT * VT) }.tile;
     let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
-    // While the keys are on their way.
+    // The loads are in flight meanwhile.
     let digits: Digits<B> = tile.digits();
     let [counts, moved] = workspace.once(job.plan, digits.count);
     clear::<NT>(memory.begins, digits.count);
@@ -247,7 +250,8 @@ unsafe fn place_and_move<
         too_long.set(0, 0);
     }
     let mut is_possible = true;
-    // SAFETY: all threads of the block are here, and nothing uses `scan` before a barrier.
+    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it. `sync_threads` follows
+    // before the next use of `scan`.
     unsafe {
         place_digits::<NT, OWN>(counts, memory.scan, |digit, begin, length| {
             memory.distances.set(digit, begin);
@@ -263,19 +267,19 @@ unsafe fn place_and_move<
         return;
     }
     let base = |digit: u32| memory.distances.get(digit);
-    // SAFETY: all threads of the block are here, after a barrier: `too_long` is the same for all. The counters have
-    // been cleared before it.
+    // SAFETY: `too_long` is the same for all threads after the barrier, so that all of them make the call. `begins` was
+    // cleared before that barrier.
     unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
 }
 
-/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have
-/// not been divided and are not in order, and `merges` is not 0, it does what
-/// [`block_sort`](crate::kernels::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as
-/// `coding` encodes them, to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
+/// Kernel: sorts all buckets to the same indices of `keys`, as `coding` decodes them. If keys have not been divided and
+/// are not in order, and `merges` is not 0, it sorts tiles instead, as
+/// [`block_sort`](crate::kernels::sort::block_sort::block_sort) does. Each tile of `NT * VT` keys, as `coding` encodes
+/// them, goes to the same indices of `to`, as `decode` decodes them. `to` is `keys` or `scratch`.
 ///
 /// # Safety
-/// As for [`divide_once`], which has been called before; `scratch` is the other array; blocks are of `NT` threads, a
-/// power of two, with [`sort_shared_bytes`]; `FEW` is what [`few`] says.
+/// The requirements of [`divide_once`] hold, and that kernel has run before. `scratch` is the other array. Blocks have
+/// `NT` threads, a power of two, with [`sort_shared_bytes`]. `FEW` is [`few`] of `VT`.
 #[kernel(
     u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_buckets.of(4, 0).items_per_thread) }>
         within (ROW.sort_buckets.of(4, 0).threads, 2),
@@ -296,14 +300,14 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
     const { shared_memory::check(sort_shared_bytes(NT, VT, size_of::<B>())) };
     let n = job.plan.n as usize;
-    // SAFETY: all arrays have `n` keys. Those that are the same array are used one after the other by each block, and
-    // no two blocks use the same keys: buckets do not overlap, and neither do tiles. The lists have `job.at.words`
-    // words, as `Job` says; `job.order` is only read.
+    // SAFETY: all arrays have `n` keys. If two are the same array, a block uses one after the other. No two blocks use
+    // the same keys, since buckets do not overlap, and neither do tiles. The lists have `job.at.words` words, as `Job`
+    // says. `job.order` is only read.
     let (workspace, detection, keys, scratch, to) = unsafe {
         let [keys, scratch, to] = [keys, scratch, to].map(|keys| GlobalMut::new(keys, n));
         (Workspace::new(&job), Detection::new(job.order), keys, scratch, to)
     };
-    // Read once more below: there are no registers to spare.
+    // Read again below: registers are scarce.
     let mut left = if merges != 0 && !detection.is_ordered() { n.div_ceil(NT * VT) as u32 } else { 0 };
     if detection.is_divided() {
         let failed = Cell::new(false);
@@ -311,8 +315,9 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
             failed.set(true);
             fail(workspace, bucket);
         };
-        // SAFETY: all `NT` threads of the block are here, as `DIVIDED` is the same for all; the launch has
-        // `sort_shared_bytes`; `divide_once` has listed the buckets, of up to `NT * VT` keys.
+        // SAFETY: `detection.is_divided()` is the same for all threads, so that all `NT` threads of the block make the
+        // call. The launch has `sort_shared_bytes`. `divide_once` has listed the buckets, which have up to `NT * VT`
+        // keys.
         unsafe {
             let sides = [keys, scratch].map(Arrays::alone);
             sort_buckets::sort_all::<B, (), NT, VT, FEW, true>(workspace, sides, coding, fail);
@@ -325,8 +330,8 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
             "a tile is sorted where buckets are"
         )
     };
-    // SAFETY: the tile is no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort of
-    // buckets reads nothing that is here: how many buckets there are is behind as many keys as the tile has. Barriers of
+    // SAFETY: the tile fits the `sort_shared_bytes` of the launch, as the assertion above checks. After its last
+    // barrier, the sort of buckets reads only the number of buckets, which lies behind the tile's keys. Barriers of
     // `sort_tile`, and one after each tile, come between writing and reading.
     let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
     let (is_divided, mut i) = (detection.is_divided(), thread::block_idx_x());

@@ -1,10 +1,10 @@
-//! The third step of a division: where the keys of each digit go, and what is done with them next.
+//! The third step of a division: the places of the keys of each digit, and the next step for these keys.
 //!
 //! ```text
 //!   digits     │0│1│  2  │3│       4       │5│6│    7    │
 //!   buckets    │   │     │ │               │   │         │      neighbours that one block can sort together
 //!   segments               │       4       │                    too many for a block: divided again
-//!   long buckets                           │   │         │      or not so many: a larger block sorts them
+//!   long buckets                           │   │         │      or fewer: a larger block sorts them
 //! ```
 
 use super::workspace::{Job, Segment, Work, Workspace};
@@ -18,7 +18,7 @@ use cuda_std::prelude::*;
 /// Threads of a block.
 pub const PLACE_THREADS: u32 = 256;
 
-/// Digits of a thread, at most, of blocks of `threads` threads.
+/// Upper limit on the digits of a thread, in blocks of `threads` threads.
 pub const fn own_digits_capacity(threads: usize) -> usize {
     (DIGITS_CAPACITY as usize).div_ceil(threads)
 }
@@ -33,26 +33,25 @@ shared_memory! {
     pub(super) struct PlaceMemory() {
         /// Words of a scan.
         scan: [u32; BLOCK_WORDS],
-        /// For each digit where its keys begin, counted from the segment's beginning; and the segment's length in the
-        /// end.
+        /// Index of the first key of each digit, counted from the segment's start, and the segment's length in the end.
         begins: [u32; DIGITS_CAPACITY + 1],
-        /// For each bucket its first digit.
+        /// First digit of each bucket.
         heads: [u32; DIGITS_CAPACITY + 1],
-        /// For each digit which one begins the next bucket, if this one begins one.
+        /// First digit of the next bucket, if this digit begins one.
         next: [u32; DIGITS_CAPACITY + 1],
-        /// For each digit whether it begins a bucket.
+        /// Whether each digit begins a bucket.
         is_head: [u32; DIGITS_CAPACITY + 1],
     }
 }
 
-/// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds
-/// its buckets, and the segments of the next level, to their lists. If there is one level only, and keys of a digit are
-/// too many for a block, keys are not divided after all. Equal keys are in their places already unless they are in the
-/// scratch array or have to be decoded, as `decodes` says.
+/// Kernel: turns the counters of each segment of `level` into the indices of the first key of each digit. It adds the
+/// segment's buckets, and the segments of the next level, to their lists. If there is only one level, and a digit has
+/// too many keys for a block, keys are not divided after all. Digits of equal keys need no work unless the keys are in
+/// the scratch array or must be decoded, as `decodes` says.
 ///
 /// # Safety
-/// As for [`count_digits`](super::count_digits::count_digits), which has been called before; blocks are of
-/// [`PLACE_THREADS`] threads with [`PLACE_SHARED_BYTES`]; for the first level there is one block.
+/// The requirements of [`count_digits`](super::count_digits::count_digits) hold, and that kernel has run before. Blocks
+/// have [`PLACE_THREADS`] threads with [`PLACE_SHARED_BYTES`]. The launch of the first level has one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
@@ -68,7 +67,8 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
         let counts = if is_counted_twice { workspace.first_counters(offsets.digits()) } else { offsets.begins() };
         let note = |digit: u32, begin: u32| offsets.begins().set(digit as usize, begin);
         let skip = || workspace.skip(i);
-        // SAFETY: all threads of the block are here.
+        // SAFETY: `i` and the number of segments are the same for all threads, so that all `PLACE_THREADS` threads of
+        // the block make the call. `sync_threads` at the end of the loop comes before the next use of `memory`.
         let is_possible = unsafe {
             place_segment::<B, { PLACE_THREADS as usize }, { own_digits_capacity(PLACE_THREADS as usize) }>(
                 &job,
@@ -83,8 +83,8 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
             )
         };
         if !is_possible && thread::thread_idx_x() == 0 {
-            // SAFETY: `job.order` has `DETECTION_WORDS`. There is one level only, which has one block, and this is its
-            // only thread that uses them. Nothing has been moved yet.
+            // SAFETY: `job.order` has `DETECTION_WORDS`. This only happens if there is one level, whose launch has one
+            // block, and thread 0 alone uses these words. No key has been moved yet.
             unsafe { Detection::new(job.order) }.give_up();
             workspace.clear();
         }
@@ -93,14 +93,14 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     }
 }
 
-/// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` tells how many keys each
-/// digit has; `note` gets each digit and the index at which its keys begin; `skip` is called where all are equal, and
-/// stay where they are. Gives whether that is possible: if there is one level only, keys of a digit may be too many for
-/// a block. Then nothing has been added.
+/// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` holds the number of keys
+/// of each digit. `note` receives each digit and the index of its first key. `skip` is called if all keys are equal and
+/// stay where they are. Returns false, and adds nothing, if there is only one level and a digit has too many keys for a
+/// block.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, with nothing else that uses `memory`. `OWN` is [`own_digits_capacity`]
-/// of them. Ends with a barrier.
+/// All `NT` threads of the block make this call. Nothing else uses `memory`. `OWN` is [`own_digits_capacity`] of `NT`.
+/// Ends with a barrier.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
@@ -117,8 +117,8 @@ pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
     let PlaceMemory { scan, begins, heads, next, is_head } = memory;
     let (count, len) = (counts.len() as u32, segment.len);
     let mut gives_up = false;
-    // SAFETY: all `NT` threads of the block are here, and nothing else uses `memory`; as below, where branches are by
-    // what is the same for all.
+    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it. Nothing else uses `scan`
+    // before the barrier below.
     unsafe {
         place_digits::<NT, OWN>(counts, scan, |digit, begin, length| {
             begins.set(digit, begin);
@@ -131,14 +131,16 @@ pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
     }
     thread::sync_threads();
     if job.plan.levels == 1 {
-        // SAFETY: as above.
+        // SAFETY: `job.plan` is the same for all threads, so that all of them make the call. Barriers come before and
+        // after this use of `scan`.
         let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
         thread::sync_threads();
         if all > 0 {
             return false;
         }
     }
-    // SAFETY: as above.
+    // SAFETY: `all` is the same for all threads, so that all of them make both calls. A barrier comes before the first;
+    // `mark_heads` ends with one before the second.
     let all_heads = unsafe {
         mark_heads::<NT, OWN>(job.plan.bucket, count, len, begins, next, is_head);
         list_heads::<NT, OWN>(count, is_head, heads, scan)
@@ -154,13 +156,13 @@ pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
     true
 }
 
-/// Whether a digit of `length` keys has too many for a block, which are not all equal.
+/// Whether a digit of `length` keys has too many for a block, and these are not all equal.
 #[inline(always)]
 pub(super) fn is_too_long<B: Bits>(job: &Job, segment: Segment<B>, digit: u32, length: u32) -> bool {
     length > job.plan.bucket && !segment.digits.is_one_key(digit, segment.exact)
 }
 
-/// The digits of a thread: from the first one to before the second.
+/// The digits of a thread: the first one, and the end.
 #[inline(always)]
 fn own_digits<const NT: usize>(count: u32) -> (u32, u32) {
     let own = count.div_ceil(NT as u32);
@@ -168,11 +170,12 @@ fn own_digits<const NT: usize>(count: u32) -> (u32, u32) {
     (first, (first + own).min(count))
 }
 
-/// Calls `each` for each digit of this thread: with the digit, how many keys the digits before it have, and how many it
-/// has itself, as `counts` tells.
+/// Calls `each` for each digit of this thread, with the digit, the number of keys of the digits before it, and its own
+/// number of keys. `counts` holds the number of keys of each digit.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call; `OWN` is [`own_digits_capacity`] of them.
+/// All `NT` threads of the block make this call. `OWN` is [`own_digits_capacity`] of `NT`. Nothing else uses `scan`, of
+/// [`BLOCK_WORDS`] words, between the barriers before and after the call.
 #[inline(always)]
 pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
     counts: GlobalMut<u32>,
@@ -189,7 +192,8 @@ pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
             sum += own[at as usize];
         }
     }
-    // SAFETY: all `NT` threads of the block are here, and nothing uses `scan` before the next barrier.
+    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it. Nothing uses `scan` before
+    // the next barrier, as the caller ensures.
     let (mut begin, _) = unsafe { sum_before(sum, scan) };
     for at in 0..OWN as u32 {
         if first + at < end {
@@ -199,7 +203,7 @@ pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
     }
 }
 
-/// Which of `count` digits of `len` keys begin a bucket of up to `most` keys.
+/// Marks the digits that begin a bucket of up to `most` keys, among `count` digits of `len` keys.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
@@ -215,13 +219,14 @@ unsafe fn mark_heads<const NT: usize, const OWN: usize>(
     if len / count.max(1) > most / 2 {
         mark_most::<NT>(most, count, begins, is_head);
     } else {
-        // SAFETY: all threads of the block are here, after a barrier: `len`, `count` and `most` are the same for all.
+        // SAFETY: `len`, `count` and `most` are the same for all threads, so that all of them make the call, after the
+        // caller's barrier.
         unsafe { mark_full::<NT, OWN>(most, count, begins, next, is_head) };
     }
 }
 
-/// Marks nearly all digits, where most have more keys than half a bucket. Those with fewer are one bucket if they begin
-/// in the same half of `most` keys.
+/// Marks nearly all digits, if digits have more than half a bucket of keys on average. Shorter digits share a bucket if
+/// they begin in the same half of `most` keys.
 ///
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
@@ -241,10 +246,10 @@ fn mark_most<const NT: usize>(most: u32, count: u32, begins: Shared<u32>, is_hea
     thread::sync_threads();
 }
 
-/// Marks digits so that a bucket is as many as have up to `most` keys together, or one digit.
+/// Marks digits so that each bucket takes digits while they have up to `most` keys together, or one digit.
 ///
-/// The last digit of a bucket is followed by the first one of the next. That is found for all digits, and then those
-/// that are first are marked from the first one on, in steps that double.
+/// The last digit of a bucket is followed by the first digit of the next bucket. Threads find that successor for all
+/// digits. Then the marks spread from the first digit, in steps that double.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
@@ -296,10 +301,10 @@ unsafe fn mark_full<const NT: usize, const OWN: usize>(
     }
 }
 
-/// Lists the digits that begin a bucket, and `count` in the end. Gives how many there are.
+/// Lists the digits that begin a bucket, followed by `count`. Returns their number.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier. Ends with another one.
+/// All threads of the block make this call, after a barrier. Nothing else uses `scan`. Ends with a barrier.
 #[inline(always)]
 unsafe fn list_heads<const NT: usize, const OWN: usize>(
     count: u32,
@@ -314,7 +319,8 @@ unsafe fn list_heads<const NT: usize, const OWN: usize>(
             own += u32::from(is_head.get(first + at) != 0);
         }
     }
-    // SAFETY: all threads of the block are here, and nothing uses `scan` before the barrier at the end.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. Nothing uses `scan` before the
+    // barrier at the end.
     let (mut head, all) = unsafe { sum_before(own, scan) };
     for at in 0..OWN as u32 {
         if first + at < end && is_head.get(first + at) != 0 {
@@ -329,8 +335,8 @@ unsafe fn list_heads<const NT: usize, const OWN: usize>(
     all
 }
 
-/// Adds the bucket whose first digit is `digit`, from index `begin` of its segment to `end`, to the list of what is
-/// done with it next. If there is one level only, none [`is_too_long`].
+/// Adds the bucket from index `begin` of its segment to `end` to the list of its next step. `digit` is its first digit.
+/// If there is only one level, no bucket [`is_too_long`].
 #[inline(always)]
 #[track_caller]
 #[allow(clippy::too_many_arguments)]
@@ -345,7 +351,7 @@ fn add_bucket<B: Bits>(
     skip: &impl Fn(),
 ) {
     let plan = &job.plan;
-    // Where this level's keys go.
+    // The array that this level's keys go to.
     let to_scratch = level.is_multiple_of(2);
     let (at, length) = (segment.start + begin, end - begin);
     if length == 0 {
@@ -356,13 +362,14 @@ fn add_bucket<B: Bits>(
         return;
     }
     if segment.digits.is_one_key(digit, segment.exact) {
-        // They stay where they are if that is all of the segment. But values may come to be in the first division only.
+        // Keys stay where they are if they are the whole segment. Values are not in the array before the first
+        // division, so that this division moves them.
         let stays = length == segment.len && (level > 0 || plan.in_order == 0);
         let in_scratch = to_scratch != stays;
         if stays {
             skip();
         }
-        // Before the first division they are not encoded either.
+        // Before the first division, keys are not encoded either.
         if (in_scratch || decodes) && !(stays && level == 0) {
             let pieces = length.div_ceil(plan.bucket);
             let (room, mut piece) = (workspace.add_buckets(pieces), 0);

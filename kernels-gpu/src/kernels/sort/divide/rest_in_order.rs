@@ -1,5 +1,5 @@
-//! What is left after all divisions of keys with values: tiles are sorted by each half of their keys, and runs are
-//! merged by the rank of each element.
+//! Keys with values that remain after all divisions: tiles are sorted by each half of their keys, and runs are merged
+//! by the rank of each element.
 
 use crate::block::sort_tile::{KeyTile, sort_tile};
 use crate::elements::Arrays;
@@ -15,11 +15,11 @@ pub(super) fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
     decode: Coding<B>,
 ) {
     let (thread, len) = (thread::thread_idx_x(), from.keys.len() as u32);
-    // SAFETY: the launch has `shared_bytes`. `sort_tile` ends with a barrier, and another one comes between reading its
-    // result and the next round.
+    // SAFETY: the launch has `sort_rest::shared_bytes`, a number of 8 bytes for each of `NT * VT` slots. `sort_tile`
+    // ends with a barrier, and another one comes between reading its result and the next round.
     let tile = unsafe { KeyTile::<u64>::at_start(NT * VT) }.keys;
     let slot = |i: usize| thread + (i * NT) as u32;
-    // Which element is in a slot.
+    // The element of each slot.
     let mut elements = [0; VT];
     for i in 0..VT {
         elements[i] = slot(i);
@@ -48,7 +48,7 @@ pub(super) fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
             own[i] = from.get(elements[i]);
         }
     }
-    // What has been read may be overwritten.
+    // All elements have been read, and may be overwritten.
     thread::sync_threads();
     for i in 0..VT {
         if slot(i) < len {
@@ -58,8 +58,7 @@ pub(super) fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
     thread::sync_threads();
 }
 
-/// Merges runs of `run` elements in pairs: each element finds its rank in the other run, where equal keys of the first
-/// run come first.
+/// Merges runs of `run` elements in pairs, stably: each element finds its rank in the other run by a binary search.
 #[inline(always)]
 #[track_caller]
 pub(super) fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arrays<B, V>, run: u32, decode: Coding<B>) {
@@ -75,7 +74,7 @@ pub(super) fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arra
             let middle = (low + high) / 2;
             if is_before(from.keys.get(middle as usize)) { low = middle + 1 } else { high = middle }
         }
-        // As many of the other run come before it.
+        // Number of elements of the other run that come before this one.
         let rank = low - other.min(len);
         to.set((own & !1) * run + i % run + rank, (decode.decode(key), value));
         i += thread::block_dim_x();

@@ -1,8 +1,9 @@
-//! The end of the sort: each bucket is sorted by one block, by bins [of its keys](super::by_keys) or, if they have
-//! values or 8 bytes, [of numbers](super::by_numbers). Buckets that bins do not sort are left to `sort_rest`.
+//! The end of the sort: one block sorts each bucket, by bins [of its keys](super::by_keys), or [of
+//! numbers](super::by_numbers) for keys of 8 bytes or with values. Buckets that bins do not sort are left to
+//! `sort_rest`.
 //!
-//! There are two instances for keys of 4 bytes alone, one for long buckets. Where such keys may be uneven, a bucket
-//! that is half full or less is sorted with fewer keys a thread.
+//! Keys of 4 bytes without values have two instances, one of them for long buckets. If such keys may be skewed, a
+//! bucket that is half full or less is sorted with fewer keys for each thread.
 
 use super::bins::{BucketMemory, MOST_FINER};
 use super::by_keys::sort_by_keys;
@@ -15,19 +16,19 @@ use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// Whether bins are of the keys themselves, and not of numbers: of keys of 4 bytes alone.
+/// Whether bins are of the keys themselves and not of numbers: for keys of 4 bytes without values.
 pub const fn is_by_keys(key_bytes: usize, value_bytes: usize) -> bool {
     key_bytes == 4 && value_bytes == 0
 }
 
-/// `count` if bins of keys of type `B` with values of type `V` are of the keys, and 0 if they are of numbers.
+/// `count` if buckets of keys of type `B` with values of type `V` are sorted by keys, and 0 if by numbers.
 const fn if_by_keys<B, V>(count: usize) -> usize {
     if is_by_keys(size_of::<B>(), size_of::<V>()) { count } else { 0 }
 }
 
 shared_memory! {
-    /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each. One part is used,
-    /// and the other one has no room for keys.
+    /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each. Only one part is
+    /// used, and the other part has no room for keys.
     pub(in crate::kernels::sort) union Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         keys: BucketMemory<B> { if_by_keys::<B, V>(threads), if_by_keys::<B, V>(items_per_thread) },
         numbers: Slots<B, V> {
@@ -38,7 +39,7 @@ shared_memory! {
 }
 
 impl<B: Bits, V: Word> Memory<B, V> {
-    /// A word for how many buckets there are.
+    /// A word for the number of buckets.
     #[inline(always)]
     fn count(self) -> Shared<u32> {
         if const { is_by_keys(size_of::<B>(), size_of::<V>()) } { self.keys.buckets } else { self.numbers.buckets }
@@ -64,13 +65,13 @@ const fn items(key_bytes: usize, value_bytes: usize) -> usize {
 /// The shape for long buckets.
 const LONG_SHAPE: Tile = ROW.sort_long_buckets.of(4, 0);
 
-/// Kernel: sorts all buckets, or all long ones if they are `LONG`, from where they are to the same indices of `at`,
-/// keys as `coding` decodes them.
+/// Kernel: sorts all buckets, or all long buckets if `LONG`, to the same indices of `at`. Keys in `at` are as `coding`
+/// decodes them.
 ///
 /// # Safety
-/// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other side of
-/// theirs; such buckets are of up to `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`]; `FEW` is what
-/// [`few`] says. The launch for long buckets need not wait for the other one.
+/// The requirements of [`divide`](super::divide::divide) hold, and that kernel has run for all levels. `scratch` is the
+/// other side of the divisions. Buckets have up to `NT * VT` keys, and blocks `NT` threads with [`shared_bytes`]. `FEW`
+/// is [`few`] of `VT`. The launch for long buckets need not wait for the other one.
 #[kernel(
     u32 = <u32, (), { threads(4, 0) }, { items(4, 0) }, { few(items(4, 0)) }, false>
         within (threads(4, 0), 3),
@@ -94,12 +95,12 @@ pub unsafe fn sort_buckets<B: Bits, V: Word, const NT: usize, const VT: usize, c
     coding: Coding<B>,
 ) {
     const { assert!(LONG || VT <= MOST_ITEMS, "more keys of a thread are sorted by keys, in long buckets") };
-    // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap; the lists have `job.at.words`
-    // words, as `Job` says. Buckets do not overlap, and each is of one block.
+    // SAFETY: all arrays have `plan.n` elements, and both sides do not overlap. The lists have `job.at.words` words, as
+    // `Job` says. Buckets do not overlap, and one block uses each.
     let (workspace, sides) = unsafe { job.open([at, scratch]) };
     let fail = |bucket| fail(workspace, bucket);
-    // SAFETY: all `NT` threads of the block are here, with `shared_bytes`; buckets are of up to `NT * VT` keys, as the
-    // caller promises. Whether digits have been counted twice is the same for all.
+    // SAFETY: `is_counted_twice` reads words of earlier launches, so that all `NT` threads of the block make the same
+    // call. The launch has `shared_bytes`. Buckets have up to `NT * VT` keys, as this kernel requires.
     unsafe {
         if LONG {
             let (buckets, number) = (workspace.long_buckets(), |i| workspace.long_bucket(i));
@@ -112,13 +113,13 @@ pub unsafe fn sort_buckets<B: Bits, V: Word, const NT: usize, const VT: usize, c
     };
 }
 
-/// How many keys a thread has, at most, in the form of the sort for buckets that are about half full or less, where it
-/// has `items_per_thread` in others: an odd number, so that the windows of a warp's threads use different banks.
+/// Keys of a thread in the form of the sort for buckets that are about half full or less; `items_per_thread` are the
+/// keys in the other form. The number is odd, so that the windows of a warp's threads use different banks.
 pub const fn few(items_per_thread: usize) -> usize {
     (items_per_thread / 2) | 1
 }
 
-/// Notes that a bucket is left to `sort_rest`. All threads of its block make this call.
+/// Stores that a bucket is left to `sort_rest`. All threads of its block make this call.
 #[inline(always)]
 pub(super) fn fail(workspace: Workspace, bucket: u32) {
     if thread::thread_idx_x() == 0 {
@@ -126,11 +127,11 @@ pub(super) fn fail(workspace: Workspace, bucket: u32) {
     }
 }
 
-/// Sorts all buckets from where they are on both `sides` to the first one, but for those that it calls `fail` for with
-/// their numbers, with all threads, which stay as they are.
+/// Sorts all buckets from both `sides` to the first side. A bucket that cannot be sorted stays as it is; all threads
+/// call `fail` with its number.
 ///
 /// # Safety
-/// As for [`sort_buckets`].
+/// The requirements of [`sort_buckets`] hold.
 #[inline(always)]
 pub(super) unsafe fn sort_all<
     B: Bits,
@@ -146,14 +147,15 @@ pub(super) unsafe fn sort_all<
     fail: impl Fn(u32),
 ) {
     let (buckets, number) = (workspace.buckets(), |bucket| bucket);
-    // SAFETY: the contract is the same; `number` gives each bucket its own number.
+    // SAFETY: the requirements of `sort_listed` are this function's own. `number` is the identity, so that each bucket
+    // belongs to one block.
     unsafe { sort_listed::<B, V, NT, VT, FEW, UNEVEN>(workspace, sides, coding, buckets, number, fail) };
 }
 
-/// Does what [`sort_all`] does for `buckets` buckets, of which `number` tells the numbers. Keys may be `UNEVEN`.
+/// Sorts `buckets` buckets as [`sort_all`] does; `number` maps each to its number in the list. Keys may be `UNEVEN`.
 ///
 /// # Safety
-/// As for [`sort_buckets`].
+/// The requirements of [`sort_buckets`] hold. `number` is injective.
 #[inline(always)]
 unsafe fn sort_listed<B: Bits, V: Word, const NT: usize, const VT: usize, const FEW: usize, const UNEVEN: bool>(
     workspace: Workspace,
@@ -166,7 +168,7 @@ unsafe fn sort_listed<B: Bits, V: Word, const NT: usize, const VT: usize, const 
     const { assert!(FEW <= VT, "the memory is that of a full bucket") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Barriers of `sort_bucket` come between
-    // writing and reading, and another one before the next bucket; `count` is written before a barrier, once.
+    // writing and reading, and another barrier before the next bucket. `count` is written once, before a barrier.
     let memory = unsafe { Memory::<B, V>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
         memory.count().set(0, buckets);
@@ -176,14 +178,15 @@ unsafe fn sort_listed<B: Bits, V: Word, const NT: usize, const VT: usize, const 
     while b < memory.count().get(0) {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(number(b));
         let from = if in_scratch { scratch } else { at }.slice(start as usize, len as usize);
-        // Where the bucket goes, computed anew wherever it is asked.
+        // Destination of the bucket, computed again at each call.
         let to = || at.slice(recomputed(start) as usize, len as usize);
         if work == Work::Copy {
             copy::<B, V, NT>(from, to(), coding);
             b += thread::grid_dim_x();
             continue;
         }
-        // SAFETY: all threads of the block are here.
+        // SAFETY: `b` and `work` are the same for all threads, so that all `NT` threads of the block make the call.
+        // Buckets do not overlap, and a barrier comes before the next use of `memory`.
         let is_sorted =
             unsafe { sort_bucket::<B, V, NT, VT, FEW, UNEVEN, MOST_FINER>(from, to, (Coding::NONE, coding), memory) };
         if !is_sorted {
@@ -194,12 +197,12 @@ unsafe fn sort_listed<B: Bits, V: Word, const NT: usize, const VT: usize, const 
     }
 }
 
-/// Copies a bucket whose keys are all equal, and its values, to where it goes. All threads of the block make this call.
+/// Copies a bucket of equal keys, and its values, to its destination. All threads of the block make this call.
 #[inline(always)]
 #[track_caller]
 fn copy<B: Bits, V: Word, const NT: usize>(from: Arrays<B, V>, to: Arrays<B, V>, coding: Coding<B>) {
     let (key, mut i) = (coding.decode(from.keys.get(0)), thread::thread_idx_x() as usize);
-    // The first one may be in its place already.
+    // The first key may be in its place already.
     thread::sync_threads();
     while i < to.len() {
         to.keys.set(i, key);
@@ -210,14 +213,13 @@ fn copy<B: Bits, V: Word, const NT: usize>(from: Arrays<B, V>, to: Arrays<B, V>,
     }
 }
 
-/// Sorts a bucket of up to `NT * VT` elements from `from`, whose keys it encodes, to as many of `to`, which may be the
-/// same and whose keys it decodes; or leaves it as it is, and gives false. Up to `NT * FEW` keys of 4 bytes alone are
-/// sorted with `FEW` of a thread. Such keys may be `UNEVEN`, and others always may. Bins are made finer up to `FINER`
-/// times.
+/// Sorts a bucket of up to `NT * VT` elements from `from` to `to`, which may be the same array, and returns whether it
+/// did. `from` has keys as the first coding encodes them, and `to` gets keys as the second decodes them. A bucket that
+/// cannot be sorted is left as it is. Up to `NT * FEW` keys of 4 bytes without values are sorted with `FEW` keys for
+/// each thread. Such keys may be `UNEVEN`, and others always may. Bins are made finer up to `FINER` times.
 ///
 /// # Safety
-/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the elements are and
-/// go.
+/// All `NT` threads of the block make this call. Nothing else uses `memory`, or the elements of `from` and `to`.
 #[inline(always)]
 pub(in crate::kernels::sort) unsafe fn sort_bucket<
     B: Bits,
@@ -233,7 +235,9 @@ pub(in crate::kernels::sort) unsafe fn sort_bucket<
     codings: (Coding<B>, Coding<B>),
     memory: Memory<B, V>,
 ) -> bool {
-    // SAFETY: the contract is the same.
+    // SAFETY: all conditions are constants or the length of `from`, so that all `NT` threads of the block make the same
+    // call. The caller ensures that nothing else uses `memory`, `from` or `to`. The part of the union that is used has
+    // room for `NT * VT` keys, and `FEW` is at most `VT`.
     unsafe {
         if const { !is_by_keys(size_of::<B>(), size_of::<V>()) } {
             sort_by_numbers::<B, V, NT, VT, FINER>(from, to, codings, memory.numbers)

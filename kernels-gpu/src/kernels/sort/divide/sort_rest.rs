@@ -1,5 +1,5 @@
-//! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins
-//! were too full. One block sorts each, slowly; there is none of them unless keys are made for it.
+//! Keys that remain after all divisions: rests, which have too many keys for a block, and buckets whose bins were too
+//! full. One block sorts each, slowly. Only adversarial inputs have any.
 //!
 //! Tiles are sorted, and then runs are merged. Keys with values [stay in order](super::rest_in_order).
 
@@ -15,18 +15,18 @@ use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values or without: a key for
-/// each slot, or a number of 8 bytes if there are values.
+/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes: a key for each slot, or a number of 8
+/// bytes if there are values.
 pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 8 || has_values { KeyTile::<u64>::bytes(slots) } else { KeyTile::<u32>::bytes(slots) }
 }
 
-/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `at`, keys as
-/// `coding` decodes them. Rests are where the last level has put them.
+/// Kernel: sorts the rests, and the buckets that `sort_buckets` has given up, to the same indices of `at`. Keys in `at`
+/// are as `coding` decodes them. Rests are in the array that the last level has written.
 ///
 /// # Safety
-/// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT`
-/// threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
+/// The requirements of [`sort_buckets`](super::sort_buckets::sort_buckets) hold, and that kernel has run before. Blocks
+/// have `NT` threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
     u32 = <u32, (), { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
         within (ROW.sort_buckets.of(4, 0).threads, 2),
@@ -46,17 +46,18 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
     const { assert!(NT * VT <= 1 << 16, "a slot and an element have 16 bits each") };
     const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>(), has_values::<V>())) };
-    // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap; the lists, which are only
-    // read, have `job.at.words` words, as `Job` says.
+    // SAFETY: all arrays have `plan.n` elements, and both sides do not overlap. The lists have `job.at.words` words, as
+    // `Job` says, and are only read.
     let (workspace, sides) = unsafe { job.open([at, scratch]) };
     each_left(workspace, job.plan.levels, |start, len, in_scratch| {
-        // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
+        // SAFETY: the lists are the same for all threads, so that all threads of the block make the call. Neither
+        // buckets nor rests overlap, and one block takes each.
         unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
     });
 }
 
-/// Calls `sort` for this block's share of what is left after `levels` levels: where it begins, how many keys it has,
-/// and whether these are in the scratch array.
+/// Calls `sort` for this block's share of the keys that remain after `levels` levels: with their start, their number,
+/// and whether they are in the scratch array.
 #[inline(always)]
 #[track_caller]
 fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
@@ -83,7 +84,7 @@ fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, b
     }
 }
 
-/// Sorts `len` elements from `start` on to the first of two sides: tiles, and passes of merges of two runs.
+/// Sorts `len` elements from `start` on to the first side: tiles, and then passes that merge pairs of runs.
 ///
 /// # Safety
 /// All threads of the block make this call. Nothing else uses these elements.
@@ -96,11 +97,11 @@ unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
 ) {
     let slots = (NT * VT) as u32;
     let side = |in_scratch: bool| if in_scratch { scratch } else { at }.slice(start as usize, len as usize);
-    // The passes that are left: each goes from one side to the other, the last one to the first.
+    // Number of passes left. Each goes from one side to the other, and the last pass to the first side.
     let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
     let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
-    // SAFETY: the launch has `shared_bytes`, of which keys with values use none of this. Each way to fill the tile ends
-    // with a barrier before it is stored, and another one follows.
+    // SAFETY: the launch has `shared_bytes`. Keys with values use none of this view. Each way to fill the tile ends
+    // with a barrier before the tile is stored, and another one follows.
     let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
     if const { has_values::<V>() } {
         let mut at = 0;
@@ -145,7 +146,7 @@ fn load_and_sort<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, 
     sort_tile(keys, thread::block_dim_x(), tile);
 }
 
-/// Fills the tile by `fill`, which gets where it begins and how many keys it has, and stores it, for all tiles of `to`.
+/// Fills and stores each tile of `to`. `fill` receives the tile's start and number of keys.
 #[inline(always)]
 #[track_caller]
 fn each_tile<B: Bits, const NT: usize>(
@@ -169,7 +170,7 @@ fn each_tile<B: Bits, const NT: usize>(
 #[track_caller]
 fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at: u32, run: u32, tile: Shared<B>) {
     let (len, slots, thread) = (from.len() as u32, tile.len(), thread::thread_idx_x());
-    // A run has a tile's keys, or twice, four times as many and so on.
+    // A run is one tile, two tiles, four tiles and so on.
     let begin = at - at % (2 * run).max(1);
     let a = from.slice(begin as usize, run.min(len - begin) as usize);
     let b_begin = begin + a.len() as u32;
@@ -178,7 +179,7 @@ fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at:
     let (first, end) = (at - begin, (at - begin + slots).min(total));
     let [a_first, a_end] = [first, end].map(|rank| diagonal_search(rank as usize, a, b) as u32);
     let (b_first, b_end) = (first - a_first, end - a_end);
-    // A upwards and B downwards, with the greatest key between them where they do not fill the tile.
+    // A ascends from the first slot, and B descends from the last. Slots between them hold the greatest key.
     for i in 0..VT {
         let slot = thread + (i * NT) as u32;
         let key = if slot < a_end - a_first {

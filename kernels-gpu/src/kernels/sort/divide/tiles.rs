@@ -1,4 +1,4 @@
-//! The tiles of the segments of a level, of which each block moves some.
+//! The tiles of the segments of a level, and their assignment to blocks.
 
 use super::digits::{Curve, Digits};
 use super::offsets::Offsets;
@@ -14,13 +14,13 @@ use cuda_std::prelude::*;
 pub(super) struct Tile {
     plan: Plan,
     workspace: Workspace,
-    /// Its number, of the tiles of all parts.
+    /// Its number among the tiles of all parts.
     number: u32,
-    /// The index of its first key.
+    /// Index of its first key.
     pub begin: u32,
-    /// How many keys it has.
+    /// Number of its keys.
     pub len: u32,
-    /// What their digits are linear in.
+    /// Curve along which the digits of the keys are linear.
     pub curve: Curve,
 }
 
@@ -31,7 +31,7 @@ impl Tile {
         self.number / self.plan.tiles.max(1)
     }
 
-    /// The number of the segment. Read anew at each call, as all that is below: to keep it takes registers.
+    /// The number of the segment. This and the results below are read again at each call: to keep them takes registers.
     #[inline(always)]
     fn segment(self) -> u32 {
         self.workspace.segment_of_part(self.part())
@@ -43,31 +43,31 @@ impl Tile {
         self.workspace.segment(self.segment()).digits
     }
 
-    /// Where the segment's keys go.
+    /// Places of the segment's keys.
     #[inline(always)]
     pub fn offsets(self) -> Offsets {
         self.workspace.offsets(self.plan, self.segment())
     }
 
-    /// The tiles of its part before it, by their numbers in the segment.
+    /// The tiles before it in its part, by their numbers in the segment.
     #[inline(always)]
     pub fn before<B: Bits>(self) -> Range<u32> {
         let first = self.part_of_segment::<B>() * self.plan.tiles;
         first..first + self.number % self.plan.tiles.max(1)
     }
 
-    /// Which part of the segment it is in.
+    /// Number of its part within the segment.
     #[inline(always)]
     pub fn part_of_segment<B: Bits>(self) -> u32 {
         self.part() - self.workspace.segment::<B>(self.segment()).first_part
     }
 }
 
-/// The level from which on blocks take all tiles of a part, one after the other. As a rule there is nothing left to do,
-/// and there are few blocks, of which each looks at several parts.
+/// From this level on, a block takes all tiles of a part, one after another. As a rule nothing is left to divide. The
+/// launch has few blocks, and each of them looks at several parts.
 pub const FEW_LEFT: u32 = 2;
 
-/// The tiles of a level that are this block's, of keys with values of type `V`.
+/// This block's tiles of a level, of keys with values of type `V`.
 pub(super) struct Tiles<B, V> {
     plan: Plan,
     workspace: Workspace,
@@ -77,20 +77,20 @@ pub(super) struct Tiles<B, V> {
 }
 
 impl<B: Bits, V: Word> Tiles<B, V> {
-    /// Those of `level`.
+    /// This block's tiles of `level`.
     #[inline(always)]
     pub fn of(plan: Plan, workspace: Workspace, level: u32) -> Self {
         let next = thread::block_idx_x() * if level < FEW_LEFT { 1 } else { Self::of_part(plan) };
         Self { plan, workspace, level, next, of: PhantomData }
     }
 
-    /// Tiles of a part. Keys alone have parts of one.
+    /// Tiles of a part. Without values, a part is one tile.
     #[inline(always)]
     fn of_part(plan: Plan) -> u32 {
         if has_values::<V>() { plan.tiles.max(1) } else { 1 }
     }
 
-    /// The next one, which stays the next one until it has been passed.
+    /// The next tile. It stays the next one until [`pass`](Self::pass).
     #[inline(always)]
     pub fn next(&mut self) -> Option<Tile> {
         let Self { plan, workspace, level, .. } = *self;
@@ -105,13 +105,13 @@ impl<B: Bits, V: Word> Tiles<B, V> {
                 let (tile_len, curve) = (plan.tile.min(len - begin), digits.curve);
                 return Some(Tile { plan, workspace, number, begin: start + begin, len: tile_len, curve });
             }
-            // That was the last one of its part.
+            // That was the last tile of its part.
             self.next = if level < FEW_LEFT { number + thread::grid_dim_x() } else { Self::next_part(part, tiles) };
         }
         None
     }
 
-    /// Passes the next one.
+    /// Passes the next tile.
     #[inline(always)]
     pub fn pass(&mut self) {
         let tiles = Self::of_part(self.plan);

@@ -1,11 +1,11 @@
-//! What the kernels of the divisions tell each other, in words of global memory.
+//! Workspace of the kernels of the divisions, in words of global memory.
 //!
 //! ```text
 //!   segment    keys that are divided next: where they are, and by which digits
 //!   part       one or several tiles of a segment, which one block counts
 //!   counter    how many keys of a segment have a digit; then where they go
-//!   bucket     neighbouring keys, in their final place as a whole, that one block sorts; a long one takes a larger block
-//!   rest       keys that all divisions have left too many for a block
+//!   bucket     neighbouring keys, final as a whole, that one block sorts; a long bucket takes a larger block
+//!   rest       keys that no division has spread, too many for a block
 //! ```
 
 use super::digits::{Curve, Digits, FINER, Scale};
@@ -15,7 +15,7 @@ use crate::elements::{Arrays, Elements};
 use crate::key::Bits;
 use cuda_std::prelude::*;
 
-/// Where the lists are, in words, and how many words there are in all.
+/// Offsets of the lists, in words, and the number of words in all.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
@@ -28,18 +28,18 @@ pub struct Layout {
     pub words: u32,
 }
 
-/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and
-/// rests, and what else is counted.
+/// Words of the heads of the lists: the numbers of segments, parts and counters of each level, the numbers of buckets
+/// and rests, and other counts.
 pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 6;
 
 /// Words of a pending segment, or of a rest.
 const PENDING: usize = 4;
 /// Words of a segment.
 const SEGMENT: usize = 11;
-/// Words after the heads, if the digits of two levels may be counted at once: the first segment, a counter for each
-/// digit, and one for each finer digit.
+/// Words after the heads if the digits of two levels may be counted at once: the first segment, a counter for each
+/// digit, and a counter for each finer digit.
 const TWICE: usize = SEGMENT + (MOST_TWICE * (1 + FINER)) as usize;
-/// The most digits whose finer ones are counted at once.
+/// Upper limit on the digits whose finer digits are counted at once.
 pub const MOST_TWICE: u32 = 256;
 /// Words of a bucket.
 const BUCKET: usize = 2;
@@ -48,26 +48,26 @@ const BUCKET: usize = 2;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How many keys there are: at most [`MOST_KEYS`](super::MOST_KEYS).
+    /// Number of keys: at most [`MOST_KEYS`](super::MOST_KEYS).
     pub n: u32,
-    /// How often they are divided, at most.
+    /// Upper limit on the levels of divisions.
     pub levels: u32,
     /// Keys of a tile.
     pub tile: u32,
     /// Tiles of a part.
     pub tiles: u32,
-    /// Keys of a bucket, at most.
+    /// Upper limit on the keys of a bucket.
     pub bucket: u32,
-    /// Keys of a long bucket, at most: more than those of another one, or 0 if there are no long ones.
+    /// Upper limit on the keys of a long bucket: above `bucket`, or 0 if there are no long buckets.
     pub long: u32,
-    /// Whether equal keys stay in their order, as those with values do: 1, or else 0.
+    /// 1 if the division is stable, as for keys with values, and 0 otherwise.
     pub in_order: u32,
-    /// Whether the digits of two levels may be counted at once: 1, or else 0.
+    /// 1 if the digits of two levels may be counted at once, and 0 otherwise.
     pub twice: u32,
 }
 
 impl Plan {
-    /// Whether one division is to be enough, in which keys need not stay in order.
+    /// Whether there is only one division, and keys may change order.
     #[inline(always)]
     pub const fn is_once(&self) -> bool {
         self.levels == 1 && self.in_order == 0
@@ -79,21 +79,22 @@ impl Plan {
         at_least_one(self.tile * self.tiles)
     }
 
-    /// How many parts so many keys have.
+    /// Number of parts of a segment of `len` keys.
     #[inline(always)]
     pub const fn parts(&self, len: u32) -> u32 {
         len.div_ceil(self.part())
     }
 
-    /// As many keys as this have one counter, or more of them have.
+    /// Lower limit on the keys for each counter: `n` keys have at most `n / keys_per_counter()` counters.
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
-        // In order a tile has 128 words for its counts of 256 digits, two in a word, and some for its share of those of
-        // its part of 16 tiles. Else a segment, which has more keys than a bucket, has room for nine digits at least.
+        // In order, a tile has 128 words of counters for 256 digits, two in a word, and a share of the counters of its
+        // part of 16 tiles. In any order, a segment, which has more keys than a bucket, has room for at least nine
+        // digits.
         at_least_one(if self.in_order != 0 { self.tile / 147 } else { self.bucket / 9 })
     }
 
-    /// How many counters a segment of `len` keys has for each of its digits, times two.
+    /// Twice the number of counters that a segment of `len` keys has for each of its digits.
     #[inline(always)]
     const fn half_counters(&self, len: u32) -> u32 {
         if self.in_order == 0 {
@@ -102,56 +103,56 @@ impl Plan {
         2 + 2 * self.parts(len) + if self.tiles > 1 { len.div_ceil(at_least_one(self.tile)) } else { 0 }
     }
 
-    /// How many counters a segment of `len` keys has that is divided by `digits` digits.
+    /// Number of counters of a segment of `len` keys that is divided by `digits` digits.
     #[inline(always)]
     pub(super) const fn counters(&self, len: u32, digits: u32) -> u32 {
-        // Those of tiles are two in a word.
+        // The counters of tiles are two in a word.
         digits.next_multiple_of(2) * self.half_counters(len) / 2
     }
 
-    /// The most digits by which a segment of `len` keys is divided, so that there is room for its counters, where all
-    /// segments have so many `parts`.
+    /// Upper limit on the digits of a segment of `len` keys, so that its counters fit into the workspace. The segments
+    /// of its level have `parts` parts in all.
     #[inline(always)]
     pub(super) fn most_digits(&self, len: u32, parts: u32) -> u32 {
         let most = if self.in_order != 0 { MOST_DIGITS_IN_ORDER } else { MOST_DIGITS + 2 };
         let room = 2 * (len / self.keys_per_counter()) / at_least_one(self.half_counters(len));
-        // Where fewer keys are left there is more room for each. With values, where there may be more, counters of
-        // parts take most of it.
+        // A level that has fewer keys left has more room for each key. With values, the counters of parts take most of
+        // that room.
         let (all, parts) = (self.parts(self.n), at_least_one(parts));
         let room = if self.in_order != 0 || parts >= all { room } else { room.saturating_mul(all) / parts };
         (room & !1).clamp(8, most)
     }
 
-    /// The most digits by which all keys are divided.
+    /// Upper limit on the digits of the first division.
     #[inline(always)]
     pub fn most_first_digits(&self) -> u32 {
         self.most_digits(self.n, self.parts(self.n))
     }
 }
 
-/// `number`, or 1 if that is 0: what is divided by it cannot fail.
+/// `number`, or 1 if `number` is 0: a divisor.
 #[inline(always)]
 const fn at_least_one(number: u32) -> u32 {
     if number > 1 { number } else { 1 }
 }
 
 impl Layout {
-    /// How many words after the heads are 0 before the first kernel.
+    /// Number of words after the heads that must be 0 before the first kernel.
     pub const fn cleared(plan: &Plan) -> usize {
         if plan.twice != 0 { TWICE } else { 0 }
     }
 
-    /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only,
-    /// and how many they are: for each digit one that counts its keys, and one that counts those which have been moved.
+    /// The first word that must be 0 before [`count_once`](super::once::count_once), if there is only one division, and
+    /// the number of such words. Each digit has a counter of its keys, and a counter of its keys that have been moved.
     #[inline(always)]
     pub fn once(&self, plan: &Plan) -> (usize, usize) {
         (self.counters as usize, 2 * plan.most_first_digits() as usize)
     }
 
-    /// For keys that are divided so.
+    /// Layout for `plan`.
     pub const fn of(plan: &Plan) -> Self {
         let (n, bucket) = (plan.n as usize, plan.bucket as usize);
-        // Segments have more keys than a bucket, but for the first one.
+        // All segments have more keys than a bucket, except possibly the first.
         let segments = match n.checked_div(bucket) {
             Some(full) => full + 1,
             None => 1,
@@ -160,16 +161,17 @@ impl Layout {
         let parts = all + segments * SEGMENT;
         let counters = parts + n / plan.part() as usize + segments;
         let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
-        // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more
-        // than one bucket's keys together, or there are half as many keys to a digit as to a bucket; and of those of
-        // equal keys all but one are full. So there are two buckets at most for each full one, and one more for each
-        // segment and each digit with too many keys. At each level there are no more of either than full buckets; at
-        // the first one there is one segment, and its digits are the segments of the second.
+        // Any two neighbouring buckets hold more than `bucket` keys together, unless one of them is next to a digit
+        // that is too long for a block. Or else digits hold half of `bucket` keys on average. Pieces of equal keys are
+        // full, except the last. So there are at most two buckets for each full bucket of keys, one more for each
+        // segment, and one more for each digit that is too long. A level has at most as many segments, and at most as
+        // many such digits, as there are full buckets. The first level has one segment, whose long digits are the
+        // segments of the second level.
         let first = if segments < DIGITS_CAPACITY as usize { segments } else { DIGITS_CAPACITY as usize };
         let of_later = if plan.levels > 1 { first + (2 * plan.levels as usize - 3) * segments } else { 0 };
         let most_buckets = 2 * segments + first + of_later;
-        // Pending segments are listed from the beginning of their words on, and long buckets from the end: these have
-        // other keys, and more of them than a bucket, too, so that there are as many words as both need.
+        // Pending segments grow from the start of their words, and long buckets from the end. Both have more than
+        // `bucket` keys and no key is in both, so that the words suffice for both.
         let pending = buckets + most_buckets * BUCKET;
         let words = pending + segments * PENDING;
         assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
@@ -184,25 +186,25 @@ impl Layout {
     }
 }
 
-/// What all kernels of the divisions of an array are told.
+/// Parameters of all kernels that divide an array.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The lists, of which [`Layout::cleared`] words after the heads are 0 before the first kernel. Nothing but these
-    /// kernels writes any, or the heads alone where keys are not divided.
+    /// The lists, of which [`Layout::cleared`] words after the heads are 0 before the first kernel. Only these kernels
+    /// write the lists; if keys are not divided, they write only the heads.
     pub words: *mut u32,
-    /// What is known of the keys.
+    /// The words of `detect_runs`: what is known of the order of the keys.
     pub order: *mut u32,
-    /// Where the lists are: [`Layout::of`] the plan.
+    /// Offsets of the lists: [`Layout::of`] the plan.
     pub at: Layout,
     /// How keys are divided.
     pub plan: Plan,
-    /// Keys of a bucket where they are spread evenly.
+    /// Usual number of keys in a bucket if keys are spread evenly.
     pub usual: u32,
 }
 
 impl Job {
-    /// For keys that are divided by `plan`, and `words` of its [`Layout`].
+    /// A job for keys that are divided by `plan`, with `words` of the plan's [`Layout`].
     pub const fn new(words: *mut u32, order: *mut u32, plan: Plan) -> Self {
         Self { words, order, at: Layout::of(&plan), plan, usual: usual_len(plan.bucket as usize) as u32 }
     }
@@ -212,12 +214,12 @@ impl Job {
     /// The lists, and both sides of the elements.
     ///
     /// # Safety
-    /// What [`Job`] says holds. There are as many elements on each side as the plan says, and no other thread uses one
-    /// while one writes it.
+    /// The requirements of [`Job`] hold. Each side has `plan.n` elements, and no other thread uses an element while one
+    /// writes it.
     #[inline(always)]
     pub(super) unsafe fn open<B: Bits, V: Word>(&self, sides: [Elements<B, V>; 2]) -> (Workspace, [Arrays<B, V>; 2]) {
-        // SAFETY: `Job` says that there are `at.words` words of lists, and the caller promises `plan.n` elements on
-        // each side.
+        // SAFETY: `Job` says that the lists have `at.words` words, and the caller ensures `plan.n` elements on each
+        // side.
         unsafe { (Workspace::new(self), sides.map(|side| side.arrays(self.plan.n as usize))) }
     }
 }
@@ -228,7 +230,7 @@ pub(super) struct Pending {
     pub start: u32,
     pub len: u32,
     pub first_part: u32,
-    /// Which digit of the level before its keys have.
+    /// Digit of its keys at the level before.
     pub digit: u32,
 }
 
@@ -243,12 +245,12 @@ pub(super) struct Segment<B> {
     pub counters: u32,
     /// Whether the keys of a digit are all equal.
     pub exact: bool,
-    /// Whether all keys are equal, so that they stay where they are.
+    /// Whether all keys are equal, so that they stay in their place.
     pub skipped: bool,
     pub digits: Digits<B>,
 }
 
-/// What becomes of a bucket.
+/// What is done with a bucket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// To be sorted.
@@ -257,7 +259,7 @@ pub(super) enum Work {
     Copy,
 }
 
-/// Keys that one block puts to their places.
+/// Keys that one block puts into their places.
 #[derive(Clone, Copy)]
 pub(super) struct Bucket {
     pub start: u32,
@@ -265,14 +267,14 @@ pub(super) struct Bucket {
     /// Whether they are in the scratch array.
     pub in_scratch: bool,
     pub work: Work,
-    /// Whether sorting them by their digits has failed.
+    /// Whether the bin sort has given up the bucket.
     pub failed: bool,
 }
 
-/// Flags of a segment, between the bits of a shift and those of a number of digits.
+/// Flags of a segment, between the bits of the shift and the bits of the number of digits.
 const EXACT: u32 = 1 << 8;
 const SKIPPED: u32 = 1 << 9;
-/// Where the number of the curve is, of three bits.
+/// Position of the curve's number, which has three bits.
 const CURVE: u32 = 10;
 const SHIFT: u32 = 0xff;
 const DIGITS: u32 = 16;
@@ -289,28 +291,28 @@ pub(super) struct Workspace {
     at: Layout,
 }
 
-/// Which of the words is the number of …
+/// Index of the word that holds the number of …
 const SEGMENTS: usize = 0;
 const PARTS: usize = 1;
 const COUNTERS: usize = 2;
 const BUCKETS: usize = MOST_LEVELS * 3;
-/// The same of rests, and the next one of buckets that are left to `sort_rest`.
+/// Index of the number of rests. The next word counts the buckets that are left to `sort_rest`.
 pub const RESTS: usize = MOST_LEVELS * 3 + 1;
 const FAILURES: usize = MOST_LEVELS * 3 + 2;
 const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
 const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
 const LONG: usize = MOST_LEVELS * 3 + 5;
 
-/// Stands for the first segment if the digits of two levels are to be counted at once.
+/// Number of the segment that stands for the first one if the digits of two levels are counted at once.
 pub(super) const COUNTED_TWICE: u32 = u32::MAX;
 
 impl Workspace {
     /// # Safety
-    /// What [`Job`] says holds.
+    /// The requirements of [`Job`] hold.
     #[inline(always)]
     pub unsafe fn new(job: &Job) -> Self {
-        // SAFETY: `Job` says that there are `at.words` words, where `Layout::of` puts all lists; heads that several
-        // threads change are changed by `fetch_add`.
+        // SAFETY: `Job` says that there are `at.words` words, the end of the last list of `Layout::of`. Threads change
+        // shared heads by `fetch_add`.
         Self { words: unsafe { GlobalMut::new(job.words, job.at.words as usize) }, at: job.at }
     }
 
@@ -352,7 +354,7 @@ impl Workspace {
         }
     }
 
-    /// Notes that the first level is one segment, and its parts.
+    /// Stores that the first level is one segment, and the number of its parts.
     #[inline(always)]
     pub fn begin(self, parts: u32) {
         self.words.set(SEGMENTS, 1);
@@ -370,7 +372,7 @@ impl Workspace {
         Pending { start: words.get(0), len: words.get(1), first_part: words.get(2), digit: words.get(3) }
     }
 
-    /// Adds a segment of `level`, which has `parts` parts, of the keys that have `digit` at the level before.
+    /// Adds a segment of `level` with `parts` parts. Its keys have `digit` at the level before.
     #[inline(always)]
     pub fn add_pending(self, level: u32, (start, len): (u32, u32), parts: u32, digit: u32) {
         let words = self.at_pending(self.words.fetch_add(level as usize * 3 + SEGMENTS, 1));
@@ -381,34 +383,33 @@ impl Workspace {
         words.set(3, digit);
     }
 
-    /// Room for `count` counters of `level`: the word of the first.
+    /// Reserves `count` counters of `level`, and returns the word of the first.
     #[inline(always)]
     pub fn add_counters(self, level: u32, count: u32) -> u32 {
         self.at.counters + self.words.fetch_add(level as usize * 3 + COUNTERS, count)
     }
 
-    /// The counters of `count` digits, if there is one division only: of their keys, and of those which have been
-    /// moved.
+    /// The counters of `count` digits if there is only one division: of all keys, and of the keys that have been moved.
     #[inline(always)]
     pub fn once(self, plan: Plan, count: u32) -> [GlobalMut<u32>; 2] {
         let (first, both) = self.at.once(&plan);
         [0, both / 2].map(|before| self.counters((first + before) as u32, count))
     }
 
-    /// The words of segment `i`, or of the first one if the digits of two levels are to be counted at once.
+    /// The words of segment `i`, or of the first segment if the digits of two levels are counted at once.
     #[inline(always)]
     fn at_segment(self, i: u32) -> GlobalMut<u32> {
         let first = if i == COUNTED_TWICE { HEAD_WORDS } else { self.at.segments as usize + i as usize * SEGMENT };
         self.words.slice(first, SEGMENT)
     }
 
-    /// Notes that the digits of the first two levels are to be counted at once, with the [`COUNTED_TWICE`] segment.
+    /// Stores that the digits of the first two levels are counted at once, by the [`COUNTED_TWICE`] segment.
     #[inline(always)]
     pub fn count_twice(self) {
         self.words.set(IS_TWICE, 1);
     }
 
-    /// Notes that a counter has overflowed, so that digits are to be counted again.
+    /// Stores that a counter has overflowed, so that digits must be counted again.
     #[inline(always)]
     pub fn count_once_more(self) {
         self.words.fetch_add(IS_ONCE_MORE, 1);
@@ -420,19 +421,19 @@ impl Workspace {
         self.words.get(IS_TWICE) != 0
     }
 
-    /// Whether they have been.
+    /// Whether the digits of two levels have been counted at once, without overflow.
     #[inline(always)]
     pub fn is_counted_twice(self) -> bool {
         self.is_twice() && self.words.get(IS_ONCE_MORE) == 0
     }
 
-    /// How many keys have each of the `count` digits of the first level.
+    /// Number of keys of each of the `count` digits of the first level.
     #[inline(always)]
     pub fn first_counters(self, count: u32) -> GlobalMut<u32> {
         self.words.slice(HEAD_WORDS + SEGMENT, count as usize)
     }
 
-    /// The word of how many keys have the first of the finer digits within `digit`.
+    /// The word of the counter of the first finer digit within `digit`.
     #[inline(always)]
     pub fn finer_counters(self, digit: u32) -> u32 {
         (HEAD_WORDS + SEGMENT) as u32 + MOST_TWICE + digit * FINER
@@ -476,14 +477,14 @@ impl Workspace {
         words.set(10, within);
     }
 
-    /// Where the keys of segment `i` go.
+    /// Places of the keys of segment `i`.
     #[inline(always)]
     pub fn offsets(self, plan: Plan, i: u32) -> Offsets {
         let words = self.at_segment(i);
         Offsets::new(self, plan, words.get(3), words.get(4) >> DIGITS, words.get(1))
     }
 
-    /// Notes that the keys of segment `i` are all equal. One thread does.
+    /// Stores that the keys of segment `i` are all equal. One thread makes this call.
     #[inline(always)]
     pub fn skip(self, i: u32) {
         let words = self.at_segment(i);
@@ -496,7 +497,7 @@ impl Workspace {
         self.words.slice(first as usize, count as usize)
     }
 
-    /// The number of the segment of each part.
+    /// The number of the segment that part `part` belongs to.
     #[inline(always)]
     pub fn segment_of_part(self, part: u32) -> u32 {
         self.words.get(self.at.parts as usize + part as usize)
@@ -507,19 +508,19 @@ impl Workspace {
         self.words.set(self.at.parts as usize + part as usize, segment);
     }
 
-    /// Room for `count` buckets: the number of the first.
+    /// Reserves `count` buckets, and returns the number of the first.
     #[inline(always)]
     pub fn add_buckets(self, count: u32) -> u32 {
         self.words.fetch_add(BUCKETS, count)
     }
 
-    /// The number of long bucket `i`: they are listed from the end of all words on.
+    /// The number of long bucket `i`. Long buckets are listed from the end of the words.
     #[inline(always)]
     pub fn long_bucket(self, i: u32) -> u32 {
         (self.at.words - self.at.buckets) / BUCKET as u32 - 1 - i
     }
 
-    /// Adds a long bucket, which is to be sorted.
+    /// Adds a long bucket, to be sorted.
     #[inline(always)]
     pub fn add_long_bucket(self, start: u32, len: u32, in_scratch: bool) {
         let bucket = self.long_bucket(self.words.fetch_add(LONG, 1));
@@ -548,7 +549,7 @@ impl Workspace {
         words.set(1, len | copy | if in_scratch { IN_SCRATCH } else { 0 });
     }
 
-    /// Notes that bucket `i` is yet to be sorted, in another way.
+    /// Stores that bucket `i` is left to `sort_rest`.
     #[inline(always)]
     pub fn fail(self, i: u32) {
         let words = self.at_bucket(i);
@@ -556,14 +557,14 @@ impl Workspace {
         self.words.fetch_add(FAILURES, 1);
     }
 
-    /// A rest: where it begins, and how long it is.
+    /// Start and length of a rest.
     #[inline(always)]
     pub fn rest(self, i: u32) -> (u32, u32) {
         let words = self.at_pending(i);
         (words.get(0), words.get(1))
     }
 
-    /// Adds a rest, at the last level: no segment is pending then.
+    /// Adds a rest, at the last level, where no segment is pending.
     #[inline(always)]
     pub fn add_rest(self, start: u32, len: u32) {
         let words = self.at_pending(self.words.fetch_add(RESTS, 1));

@@ -1,12 +1,12 @@
-//! The segments of a tile from global memory to the slots that the [plan](Plan) gives them.
+//! Moves the segments of a tile from global memory to the slots that the [plan](Plan) assigns.
 //!
 //! ```text
 //!   from       … ░░░ …  … ░░ …
-//!   shared     │░░░→ MAX ←░░│          upwards from the first slot of a pair, downwards from the last; the gap is filled
+//!   shared     │░░░→ MAX ←░░│     ascending from a pair's first slot, descending from its last; the gap is filled
 //! ```
 //!
-//! Keys come as they are, by asynchronous copies ([`Plan::each_segment`]), or through registers, to be packed with
-//! their index in the tile ([`Plan::each_loaded_key`]).
+//! Keys without packing come by asynchronous copies ([`Plan::each_segment`]). Other keys come through registers and are
+//! packed with their index in the tile ([`Plan::each_loaded_key`]).
 
 use super::plan::Plan;
 use crate::block::LINE;
@@ -14,13 +14,13 @@ use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// Keys that a thread has in registers on their way from global to shared memory.
+/// Keys that a thread holds in registers between global and shared memory.
 const AT_ONCE: usize = 16;
 
 impl Plan {
-    /// For each segment calls `source` with the segment, and what that returns for each of its keys, with the key's
-    /// index in it and its slot in the tile. A warp takes a segment; where there are few, all warps take one after the
-    /// other.
+    /// Calls `source` for each segment, and calls the function that it returns for each key of the segment, with the
+    /// key's index in the segment and its slot in the tile. A warp takes a segment. If there are at most two segments,
+    /// all warps take one after the other.
     #[inline(always)]
     pub(in crate::kernels::sort) fn each_segment<const NT: usize, F: Fn(u32, u32)>(self, source: impl Fn(u32) -> F) {
         let (thread, segments) = (thread::thread_idx_x(), self.segments.get(0));
@@ -39,8 +39,8 @@ impl Plan {
         }
     }
 
-    /// Encodes the keys in `tile` that this thread has copied there by [`each_segment`](Self::each_segment). There is
-    /// nothing to do where bits are in order already. The thread has waited for its copies.
+    /// Encodes the keys in `tile` that this thread has copied there by [`each_segment`](Self::each_segment). Does
+    /// nothing if the bits are in order already. The thread has waited for its copies.
     #[inline(always)]
     #[track_caller]
     pub(in crate::kernels::sort) fn encode_own<const NT: usize, B: Bits>(self, tile: Shared<B>, encode: Coding<B>) {
@@ -49,9 +49,9 @@ impl Plan {
         }
     }
 
-    /// Reads the keys of all segments, many at once, and stores each in its slot of `tile` as `pack` makes it, which is
-    /// passed the key and how many come before it in all segments. `packing` returns `pack`; all threads call it, once,
-    /// while the first keys are on their way.
+    /// Reads the keys of all segments, many at once, and stores each in its slot of `tile`, as `pack` returns it. The
+    /// arguments of `pack` are the key and the number of keys before it in all segments. `packing` returns `pack`. All
+    /// threads call `packing` once, while the first keys are in flight.
     ///
     /// A warp takes [`AT_ONCE`] rows of a segment at a time.
     #[inline(always)]
@@ -63,7 +63,8 @@ impl Plan {
     ) {
         const AT_ONCE_OF_WARP: u32 = AT_ONCE as u32 * WARP_SIZE;
         let (lane, segments) = (thread::thread_idx_x() % WARP_SIZE, self.segments());
-        // Further on by `keys` keys, counting as if all segments were filled up to a multiple of what a warp takes.
+        // Moves on by `keys` keys, as if every segment were filled up to a multiple of the keys that a warp takes at
+        // once.
         let advance = |(mut segment, begin): (u32, u32), keys: u32| {
             let mut begin = begin + keys;
             while segment < segments {
@@ -119,7 +120,7 @@ impl Plan {
         }
     }
 
-    /// Has all lines of the values of all segments brought to the cache.
+    /// Prefetches all lines of the values of all segments into the cache.
     #[inline(always)]
     pub(in crate::kernels::sort) fn prefetch<const NT: usize, T: Word>(self, values: Global<T>) {
         let line = LINE / size_of::<T>();

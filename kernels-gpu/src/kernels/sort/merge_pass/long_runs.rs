@@ -1,4 +1,4 @@
-//! A pass that merges the runs which [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if they
+//! A pass that merges the runs that [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if there
 //! are few.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!   to       │ tile 0 │ tile 1 │ tile 2 │ …                │     persistent blocks take tile after tile
 //! ```
 //!
-//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The
-//! kernels are launched before it is known whether there are long runs, and do nothing if there are none.
+//! Splits and tiles are made as in [`split_runs`](super::split_runs) and [`merge_runs`](super::merge_runs). The kernels
+//! are launched before it is known whether there are long runs, and do nothing if there are none.
 
 use super::merge_runs::merge_tile;
 use super::split_runs::find_splits;
@@ -24,12 +24,13 @@ use crate::keys::Keys;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: as [`split_runs`](super::split_runs::split_runs), for the runs that
-/// [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if they are few. There are [`MAX_RUNS`]
-/// splits for each tile.
+/// Kernel: [`split_runs`](super::split_runs::split_runs) for the runs that
+/// [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found, if there are few. Each tile has
+/// [`MAX_RUNS`] splits.
 ///
 /// # Safety
-/// As for `split_runs`; `starts` are those that `copy_runs` wrote, `order` is what `detect_runs` wrote.
+/// `from` has `n` keys, and `splits` has capacity for [`MAX_RUNS`] words for each tile. Blocks are whole warps, with a
+/// warp for `per_warp` tiles. `copy_runs` has written `starts`, and `detect_runs` has written `order`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn split_long_runs<B: Bits>(
     from: *const B,
@@ -43,23 +44,22 @@ pub unsafe fn split_long_runs<B: Bits>(
     // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and is read at `i` and `i + 1` for a
     // lane `i < MAX_RUNS`.
     let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
-    // SAFETY: `from` has `n` keys, and `splits` capacity for `MAX_RUNS` words for each tile, as the caller promises. A
-    // lane of the warp that has tile `t` alone writes `splits[t * MAX_RUNS + lane]`; warps have different tiles.
+    // SAFETY: `from` has `n` keys, and `splits` has capacity for `MAX_RUNS` words for each tile. Only one lane of the
+    // warp of tile `t` writes `splits[t * MAX_RUNS + lane]`, and warps have different tiles.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * MAX_RUNS as usize)) };
     // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if unsafe { Detection::new(order) }.is_of_long_runs() {
-        // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
+        // SAFETY: blocks are whole warps, and `order` is the same for all lanes, so that whole warps make the call.
         unsafe { find_splits(runs, Keys::at(from, Coding::NONE), splits, per_warp as usize, |_, _| ()) };
     }
 }
 
-/// Kernel: as [`merge_runs`](super::merge_runs::merge_runs), for the runs of which [`split_long_runs`] has found the
-/// splits. Blocks are persistent, and take one tile after the other, so that there are few of them where there is
-/// nothing to do.
+/// Kernel: [`merge_runs`](super::merge_runs::merge_runs) for runs whose splits [`split_long_runs`] has found. Blocks
+/// are persistent, and take one tile after another. So only a few blocks start if there is nothing to do.
 ///
 /// # Safety
-/// As for `merge_runs`, but for the number of blocks, with `n` keys; `starts` and `order` are as for
-/// [`split_long_runs`].
+/// The requirements of `merge_runs` hold for `n` keys, with any number of blocks. `starts` and `order` meet the
+/// requirements of [`split_long_runs`].
 #[kernel(
     u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }>
         within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
@@ -92,13 +92,13 @@ pub unsafe fn merge_long_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     let starts = unsafe { Global::new(starts, MAX_RUNS as usize + 1) };
     let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS, 0) };
     // SAFETY: `splits` has `MAX_RUNS` words for each tile, as `split_long_runs` has written. All arrays have `n`
-    // elements, and those of `to` overlap no others. A block writes its tiles' parts of them, and tiles do not overlap.
+    // elements, and `to` overlaps no other. A block writes only its own tiles, and tiles do not overlap.
     let (splits, from, to) =
         unsafe { (Global::new(splits, runs.tiles() * MAX_RUNS as usize), from.source(n), to.arrays(n)) };
     let mut t = thread::block_idx_x();
     while t < runs.tiles() as u32 {
-        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
-        // `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
+        // SAFETY: `t` is the same for all threads, so that all threads of the block make the call. `t` is below the
+        // number of tiles, and the launch has `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
         unsafe { merge_tile::<B, V, P, NT, VT>(runs, t as usize, from, to, splits, Coding::NONE, decode) };
         thread::sync_threads();
         t += thread::grid_dim_x();

@@ -1,4 +1,4 @@
-//! A pass over runs of any lengths, which a user has in an array, with their offsets.
+//! A pass over runs of any lengths, given by a user as an array and offsets.
 //!
 //! ```text
 //!   offsets  0            5       8                 14
@@ -6,9 +6,9 @@
 //!   to       │ tile 0 │ tile 1 │ tile 2 │ tile 3 │  …       a block merges a tile
 //! ```
 //!
-//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The first
-//! pass reads keys as the user has them, and encodes them on the way: nothing is copied before. When a block is done
-//! with a tile, it has the keys of one further on brought to the L2 cache, which the next block in its place finds
+//! Splits and tiles are made as in [`split_runs`](super::split_runs) and [`merge_runs`](super::merge_runs). The first
+//! pass reads keys as the user has them, and encodes them when it loads them: nothing is copied before. A block that
+//! has merged its tile prefetches the keys of a later tile into the L2 cache. The next block in its place finds them
 //! there.
 
 use super::merge_runs::merge_tile;
@@ -35,16 +35,16 @@ pub const fn tile_shape(key_bytes: usize, value_bytes: usize) -> Tile {
     ROW.merge_runs.of(key_bytes, value_bytes)
 }
 
-/// How many keys earlier or later than at its rank a tile may begin. Those of keys with values begin at whole lines of
-/// memory.
+/// Number of keys by which a tile may begin earlier or later than its rank. Tiles of keys with values begin at whole
+/// lines of memory.
 ///
-/// As many as in a sort of few keys: there is one group as a rule, and a tile more or less does not matter, but the
-/// searches do.
+/// The tolerance is that of a sort of few keys. There is usually one group, so that a tile more or less does not
+/// matter, but the searches do.
 pub const fn rank_tolerance(value_bytes: usize) -> u32 {
     if value_bytes == 0 { ROW.small_rank_tolerance } else { 0 }
 }
 
-/// Keys of such a tile where `k` runs are merged.
+/// Keys of a tile if `k` runs are merged.
 pub const fn keys_of_tile(key_bytes: usize, value_bytes: usize, k: u32) -> u32 {
     let shape = tile_shape(key_bytes, value_bytes);
     tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance(value_bytes))
@@ -58,18 +58,18 @@ const _: () = {
     );
 };
 
-/// Words for each tile in the array of splits: one for each run of a group, and the number of the group, which is
-/// behind all splits.
+/// Words for each tile in the array of splits: one for each run of a group, and the number of the tile's group. The
+/// groups are behind all splits.
 pub const fn words_of_tile(k: u32) -> usize {
     k as usize + 1
 }
 
-/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, and
-/// behind all splits which group each tile is in. Keys are in the order of `encode`.
+/// Kernel: writes to `splits[t * k + i]` the number of keys of run `i` of its group that the merge takes before tile
+/// `t`. Behind all splits, it writes the group of each tile. Keys are in the order of `encode`.
 ///
 /// # Safety
-/// `from` has `runs.n` keys, and `runs` is as its fields are described. `splits` has capacity for [`words_of_tile`]
-/// words for each tile. Blocks are of whole warps, a warp for `per_warp` tiles.
+/// `from` has `runs.n` keys, and the fields of `runs` meet their descriptions. `splits` has capacity for
+/// [`words_of_tile`] words for each tile. Blocks are whole warps, with a warp for `per_warp` tiles.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn split_many_runs<B: Bits>(
     from: *const B,
@@ -79,9 +79,9 @@ pub unsafe fn split_many_runs<B: Bits>(
     per_warp: u32,
 ) {
     let (tiles, k) = (runs.tile_count(), runs.k as usize);
-    // SAFETY: `from` has `n` keys, and `splits` has `k` words for each tile and one more, as the caller promises. Lanes
-    // of the warp that has tile `t` alone write `splits[t * k + i]`, lane `i < k`, and word `t` behind them, lane 0.
-    // The groups of tiles are not known yet.
+    // SAFETY: `from` has `n` keys, and `splits` has `k + 1` words for each tile. Only the warp of tile `t` writes its
+    // words: lane `i < k` writes `splits[t * k + i]`, and lane 0 writes word `tiles * k + t`. `groups_of_tiles` is
+    // empty.
     let (from, splits, runs) = unsafe {
         let groups_of_tiles = Global::new(core::ptr::null(), 0);
         (
@@ -91,7 +91,7 @@ pub unsafe fn split_many_runs<B: Bits>(
         )
     };
     let groups = splits.slice(tiles * k, tiles);
-    // SAFETY: blocks are of whole warps.
+    // SAFETY: blocks are whole warps, and no branch surrounds the call, so that whole warps make it.
     unsafe {
         find_splits(runs, from, splits, per_warp as usize, |t, tile| {
             if warp::lane_id() == 0 {
@@ -101,13 +101,13 @@ pub unsafe fn split_many_runs<B: Bits>(
     }
 }
 
-/// Kernel: merges each group of `runs` of `from`, as `encode` orders their keys, to the same indices of `to`, with what
-/// moves with the keys, one block a tile. Keys are stored as `decode` decodes them.
+/// Kernel: merges each group of `runs` of `from`, with the keys' payload, to the same indices of `to`. A block merges a
+/// tile. Keys are in the order of `encode`, and stored as `decode` decodes them.
 ///
 /// # Safety
-/// All arrays have `runs.n` elements, in global memory; those of `to` do not overlap others. `runs` is as its fields
-/// are described, for tiles of `NT * VT` slots; `splits` are those of [`split_many_runs`]. Blocks are of `NT` threads,
-/// one for each tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
+/// All arrays have `runs.n` elements, in global memory, and `to` overlaps no other. The fields of `runs` meet their
+/// descriptions, for tiles of `NT * VT` slots. [`split_many_runs`] has written `splits`. Blocks have `NT` threads, one
+/// block for each tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
 #[kernel(
     u32 = <u32, (), Nothing, { tile_shape(4, 0).threads }, { tile_shape(4, 0).items_per_thread }>
         within (tile_shape(4, 0).threads, MIN_BLOCKS_PER_SM),
@@ -131,8 +131,8 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     decode: Coding<B>,
 ) {
     let (n, tiles, k) = (runs.n, runs.tile_count(), runs.k as usize);
-    // SAFETY: `split_many_runs` has written `k` splits for each tile, and its group behind them. All arrays have `n`
-    // elements, and those of `to` overlap no others. A block writes its tile's part of them, and tiles do not overlap.
+    // SAFETY: `split_many_runs` has written `k` splits for each tile, and the groups of tiles behind them. All arrays
+    // have `n` elements, and `to` overlaps no other. A block writes only its own tile, and tiles do not overlap.
     let (splits, from, to, runs) = unsafe {
         let words = Global::new(splits, tiles * words_of_tile(runs.k));
         (words.slice(0, tiles * k), from.source(n), to.arrays(n), runs.division(words.slice(tiles * k, tiles)))
@@ -140,28 +140,28 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     let t = thread::block_idx_x() as usize;
     let tile = runs.tile(t);
     if tile.rank < tile.length {
-        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
-        // `shared_bytes` for `NT * VT` slots.
+        // SAFETY: `t` is `block_idx_x`, so that all threads of the block make the call. `t` is below the number of
+        // tiles, and the launch has `shared_bytes` for `NT * VT` slots.
         unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, encode, decode) };
         if size_of::<B>() == 4 && size_of::<V>() == 0 {
-            // SAFETY: all threads of the block are here.
+            // SAFETY: `tile` depends on the block only, so that all threads of the block make the call. `NT` is a power
+            // of two from 64 on, which is whole warps.
             unsafe { prefetch_ahead(runs, t, tile, from.keys, splits) };
         }
     }
 }
 
-/// How many tiles further on a block has keys brought to the L2 cache: a few more than there are blocks on the GPU at
-/// once. The block that takes the place of this one merges about that tile. Keys that come much earlier are gone again
-/// when they are read.
+/// Prefetch distance, in tiles: a few more than the GPU has blocks at once. The block that takes this block's place
+/// merges about that tile. Keys that come much earlier are evicted before they are read.
 const AHEAD: usize = 400;
 
-/// The most runs of a group that are brought to the cache: rounds take longer than memory for more.
+/// Upper limit on the runs of a group whose keys are prefetched: with more runs, the rounds take longer than memory.
 const MOST_AHEAD: u32 = 8;
 
-/// Has the keys of the tile [`AHEAD`] tiles further on brought to the L2 cache, if it is a whole one of the same group.
+/// Prefetches the keys of the tile [`AHEAD`] tiles later into the L2 cache, if it is a whole tile of the same group.
 ///
 /// # Safety
-/// All threads of the block make this call, which are whole warps.
+/// All threads of the block, whole warps, make this call.
 #[inline(always)]
 unsafe fn prefetch_ahead<B: Bits>(
     runs: impl Division,
@@ -183,7 +183,8 @@ unsafe fn prefetch_ahead<B: Bits>(
     }
     let mut run = thread::thread_idx_x() / WARP_SIZE;
     while run < k {
-        // SAFETY: blocks are whole warps, and the lanes of a warp have the same `run`.
+        // SAFETY: blocks are whole warps, and `run` is the same for the lanes of a warp, so that the 32 lanes make both
+        // calls. `run` is below `k`, at most 8, a lane.
         let (first, end) = unsafe { (shuffle_idx(FULL_MASK, first, run), shuffle_idx(FULL_MASK, end, run)) };
         let mut i = first as usize + lane as usize * const { LINE / size_of::<B>() };
         while i < end as usize {

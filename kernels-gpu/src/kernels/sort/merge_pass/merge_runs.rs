@@ -25,18 +25,18 @@ use cuda_std::prelude::*;
 
 pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 
-/// Kernel: merges each group of `runs` of `from` to the same indices of `to`, with what moves with the keys, one block
-/// a tile, or several one after the other if there are fewer blocks and `SEVERAL` is true, which takes more registers.
-/// The splits are those that [`split_runs`](super::split_runs::split_runs) found, or that it finds itself if `splits`
-/// is null: that takes longer, but no launch. Keys are stored as `decode` decodes them. `order` is that of
-/// `block_sort`. Runs whose payload [keeps equal keys in their order](Payload::KEEPS_ORDER) are not shuffled, whatever
-/// `runs` says.
+/// Kernel: merges each group of `runs` of `from`, with the keys' payload, to the same indices of `to`. A block merges a
+/// tile. If `SEVERAL`, which takes more registers, there may be fewer blocks, and a block merges one tile after
+/// another. [`split_runs`](super::split_runs::split_runs) has found the splits; if `splits` is null, blocks find them,
+/// which takes longer but saves a launch. Keys are stored as `decode` decodes them. `order` is the argument of
+/// `block_sort`. If the payload [keeps equal keys in their order](Payload::KEEPS_ORDER), runs are not shuffled,
+/// whatever `runs` says.
 ///
 /// # Safety
-/// All arrays have as many elements as `runs`, in global memory, which are ascending runs in `from`; those of `to` do
-/// not overlap others. `runs` are for tiles of `NT * VT` slots, as [`runs_in_tiles`](super::runs_in_tiles) makes them;
-/// `splits` is null or those of `split_runs`. Blocks are of `NT` threads, a power of two from 64 to 1024, one for each
-/// tile unless `SEVERAL`, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
+/// All arrays have `runs.keys()` elements, in global memory. `from` has ascending runs, and `to` overlaps no other
+/// array. `runs` are for tiles of `NT * VT` slots, as [`runs_in_tiles`](super::runs_in_tiles) makes them. `splits` is
+/// null, or `split_runs` has written it. Blocks have `NT` threads, a power of two from 64 to 1024, with
+/// [`shared_bytes`] of dynamic shared memory for `NT * VT` slots. There is a block for each tile, unless `SEVERAL`.
 #[kernel(
     u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }, true>
         within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
@@ -76,13 +76,12 @@ pub unsafe fn merge_runs<
     let (n, tiles) = (runs.keys(), runs.tiles());
     let split_words = if splits.is_null() { 0 } else { tiles * runs.k() as usize };
     // SAFETY: `splits` is null, or has `k` words for each of `tiles` tiles, as `split_runs` has written. All arrays
-    // have `n` elements, and those of `to` overlap no others. A block writes its tiles' parts of them, and tiles do not
-    // overlap.
+    // have `n` elements, and `to` overlaps no other. A block writes only its own tiles, and tiles do not overlap.
     let (splits, from, to) = unsafe { (Global::new(splits, split_words), from.source(n), to.arrays(n)) };
     let mut t = thread::block_idx_x() as usize;
     while t < tiles {
-        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
-        // `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
+        // SAFETY: `t` is the same for all threads, so that all threads of the block make the call. `t` is below the
+        // number of tiles, and the launch has `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
         unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, Coding::NONE, decode) };
         if !SEVERAL {
             break;
@@ -94,12 +93,12 @@ pub unsafe fn merge_runs<
     }
 }
 
-/// Merges tile `t`, at splits that the block finds itself if `splits` is empty. Keys are loaded as `encode` encodes
-/// them and stored as `decode` decodes them.
+/// Merges tile `t`. If `splits` is empty, the block finds the splits itself. Keys are loaded as `encode` encodes them
+/// and stored as `decode` decodes them.
 ///
 /// # Safety
-/// As for [`merge_runs`]. All threads of the block make this call, after a barrier if shared memory has been used
-/// before.
+/// The requirements of [`merge_runs`] hold. All threads of the block make this call, after a barrier if shared memory
+/// has been used before.
 #[inline(always)]
 pub(in crate::kernels::sort) unsafe fn merge_tile<
     B: Bits,
@@ -125,11 +124,11 @@ pub(in crate::kernels::sort) unsafe fn merge_tile<
     const { assert!(tile_keys(NT * VT, VT, MAX_RUNS, 0) > 0, "a tile has slots for the most runs") };
     const { assert!(is_of_host::<B, V, P, NT, VT>(), "the host launches with memory for another payload") };
     const { shared_memory::check(Plan::end(P::TILE_BYTES)) };
-    // SAFETY: what is behind the `TILE_BYTES` of the tile is the end of the `shared_bytes` of the launch. The plan has
-    // a barrier between writing and reading, and one comes before the next tile.
+    // SAFETY: the plan lies behind the `TILE_BYTES` of the tile and ends with the `shared_bytes` of the launch. A
+    // barrier comes between writing and reading the plan, and another one before the next tile.
     let plan = unsafe { Plan::at(P::TILE_BYTES) };
-    // SAFETY: all threads of the block are here, two warps or more; `splits` is empty or has `k` words for each tile,
-    // those of `split_runs`. The plan is behind the tile, and ends with a barrier.
+    // SAFETY: all `NT >= 64` threads of the block make both calls. `splits` is empty, or has `k` words for each tile,
+    // as `split_runs` has written. `divide` ends with a barrier, and the plan does not overlap the tile.
     unsafe {
         plan.divide(runs, t, runs.tile(t), Keys::at(from.keys, encode), splits, VT as u32);
         P::merge(plan, from, to, encode, decode);

@@ -9,18 +9,18 @@
 //!   to       │ … tile … │
 //! ```
 //!
-//! So K runs become one for the price of one pass over memory; the rounds are in shared memory.
+//! So K runs become one for the price of one pass over global memory; the rounds are in shared memory.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`split_runs`] | where the segments of each tile begin |
+//! | [`split_runs`] | the splits of each tile |
 //! | [`merge_runs`] | one block merges the segments of one tile |
-//! | `plan` | which slots of shared memory each segment takes |
+//! | `plan` | the layout of the segments in shared memory |
 //! | `load` | segments from global to shared memory |
 //! | `rounds` | segments merged in shared memory |
-//! | [`long_runs`] | the same for runs that were detected, of any lengths |
-//! | [`many_runs`] | the same for runs of a user, of any lengths and in any number |
-//! | [`pad_runs`] | where the runs of a pass are if each group of a user's runs is merged by itself |
+//! | [`long_runs`] | a pass over detected runs, of any lengths |
+//! | [`many_runs`] | a pass over a user's runs, of any lengths and in any number |
+//! | [`pad_runs`] | the runs of a pass that merges each group of a user's runs by itself |
 //!
 //! How segments are loaded, merged and stored depends on their [payload](crate::kernels::sort::payload).
 
@@ -36,12 +36,12 @@ pub mod split_runs;
 use crate::kernels::sort::runs::{MAX_RUNS, Runs};
 use crate::tuning::{ROW, Tile};
 
-/// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
+/// Blocks on a multiprocessor, limited by shared memory. More registers for each thread would leave fewer blocks.
 pub const MIN_BLOCKS_PER_SM: usize = 3;
 
-/// Keys that a tile of that many slots in shared memory takes: `k / 2` pairs of siblings may each leave up to
-/// `items_per_thread - 1` slots empty, and there may be `rank_tolerance` keys more at both ends. A multiple of 32, so
-/// that tiles without tolerance begin at whole lines of memory.
+/// Keys of a tile with `slots` slots in shared memory. Each of `k / 2` pairs of siblings may leave up to
+/// `items_per_thread - 1` slots empty. There may be `rank_tolerance` more keys at both ends. The result is a multiple
+/// of 32, so that tiles without tolerance begin at whole lines of memory.
 pub const fn tile_keys(slots: usize, items_per_thread: usize, k: u32, rank_tolerance: u32) -> u32 {
     ((slots - k as usize / 2 * (items_per_thread - 1) - 2 * rank_tolerance as usize) / 32 * 32) as u32
 }
@@ -49,12 +49,12 @@ pub const fn tile_keys(slots: usize, items_per_thread: usize, k: u32, rank_toler
 /// The runs of `n` keys in tiles of shape `shape`, `k` of them merged at a time.
 ///
 /// # Panics
-/// As [`Runs::new`] does, which includes tiles of that shape being too small for `k` runs and `rank_tolerance`.
+/// If [`Runs::new`] panics, for example because tiles of that shape are too small for `k` runs and `rank_tolerance`.
 pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile, rank_tolerance: u32) -> Runs {
     Runs::new(n, run, k, tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance), rank_tolerance)
 }
 
-/// Whether tiles of that shape, in which a pass may merge the most runs, have more keys than tolerance at both ends.
+/// Whether tiles of that shape have more keys than the tolerance at both ends, even in a pass that merges [`MAX_RUNS`].
 const fn has_slots(shape: Tile, rank_tolerance: u32) -> bool {
     tile_keys(shape.keys(), shape.items_per_thread, MAX_RUNS, rank_tolerance) > 2 * rank_tolerance
 }

@@ -1,4 +1,4 @@
-//! Where the segments of a tile go, in shared memory.
+//! Layout of the segments of a tile in shared memory.
 //!
 //! ```text
 //!   segments   0 ░░░   1 ░░   2 ░░░░   3 ░░         one of each run that has keys in the tile
@@ -6,7 +6,7 @@
 //!              └ begin   └ begin      └ end         multiples of VT: a pair takes a whole number of threads
 //! ```
 //!
-//! Where two segments do not fill their slots, the greatest key does, which merges to the end.
+//! If two segments do not fill their slots, the greatest key fills the rest and merges to the end.
 
 use crate::block::scan::sum_up_to;
 use crate::block::shared_memory::shared_memory;
@@ -20,39 +20,40 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 const _: () = assert!(MAX_RUNS == WARP_SIZE, "a lane has a run");
 
 shared_memory! {
-    /// Where the segments of a tile go, in shared memory. Segments of no keys are left out: a tile whose keys are all
-    /// of one run needs no rounds, and is copied.
+    /// Layout of the segments of a tile in shared memory. Empty segments are left out. If all keys of a tile come from
+    /// one run, the tile needs no rounds and is copied.
     ///
-    /// The first two warps write it in [`divide`](Self::divide), with a barrier before others read it.
+    /// The first two warps write the layout in [`divide`](Self::divide), and a barrier comes before other warps read
+    /// it.
     pub struct Plan() {
-        /// Where segments begin in the array.
+        /// Start of each segment in the array.
         starts: [usize; MAX_RUNS],
         pub(super) lengths: [u32; MAX_RUNS],
-        /// The slot of a segment's first key; sibling segments lie upwards from the first slot and downwards from the
-        /// last.
+        /// Slot of each segment's first key. Of two siblings, the first ascends from its first slot, and the second
+        /// descends from its last.
         pub(super) first_slots: [u32; MAX_RUNS],
-        /// Keys of the segments before.
+        /// Number of keys of the segments before.
         pub(in crate::kernels::sort) before: [u32; MAX_RUNS],
-        /// Where pairs begin, and after the last one the end.
+        /// First slot of each pair, and the end.
         pub(super) siblings: [u32; MAX_RUNS / 2 + 1],
         pub(super) segments: [u32; 1],
         keys: [u32; 1],
-        /// Where the tile begins, in two words.
+        /// Start of the tile, in two words.
         begin: [u32; 2],
     }
 }
 
 impl Plan {
-    /// Lays out segments, the lane's own from `start` of the array on and `length` long, in pairs of whole
-    /// multiples of `items_per_thread`.
+    /// Lays out the segments in pairs of whole multiples of `items_per_thread` slots. This lane's segment begins at
+    /// `start` in the array and has `length` keys.
     ///
     /// # Safety
     /// The lanes of one whole warp make this call.
     #[inline(always)]
     unsafe fn lay_out(self, start: usize, length: u32, items_per_thread: u32) {
         let lane = warp::lane_id();
-        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call; none of the votes, shuffles and sums
-        // below is in a branch.
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call. No branch surrounds the votes,
+        // shuffles and sums below.
         let present = unsafe { warp::ballot(FULL_MASK, length > 0) };
         if length > 0 {
             let segment = (present & ((1 << lane) - 1)).count_ones();
@@ -63,14 +64,14 @@ impl Plan {
         if lane >= segments {
             self.lengths.set(lane, 0);
         }
-        // SAFETY: as above. It comes between writing lengths of any lanes' segments and reading the lane's own.
+        // SAFETY: the 32 lanes of the warp make the call, outside any branch. It separates the writes of lengths from
+        // the reads.
         unsafe { warp::sync_warp(FULL_MASK) };
         let length = self.lengths.get(lane);
-        // SAFETY: as above; lane `lane ^ 1` is one of the 32.
+        // SAFETY: the 32 lanes of the warp make the call, outside any branch. Lane `lane ^ 1` is one of the 32.
         let both = length + unsafe { warp::shuffle_xor(FULL_MASK, length, 1) };
         let slots = both.div_ceil(items_per_thread) * items_per_thread;
-        // Each pair is counted at its first lane.
-        // SAFETY: as above.
+        // Each pair is counted at its first lane. SAFETY: the 32 lanes of the warp make both calls, outside any branch.
         let (end, sum) = unsafe { (sum_up_to(if lane.is_multiple_of(2) { slots } else { 0 }), sum_up_to(length)) };
         self.before.set(lane, sum - length);
         let begin = end - slots;
@@ -85,12 +86,12 @@ impl Plan {
         }
     }
 
-    /// Divides the group's runs for `tile`, which is tile `t`, at its splits and those of the next, or at those that
-    /// two warps search now if `splits` is empty. Ends with a barrier.
+    /// Divides the group's runs for `tile`, which is tile `t`, at its splits and the next tile's splits. If `splits` is
+    /// empty, two warps search these splits now. Ends with a barrier.
     ///
     /// # Safety
-    /// All threads of the block make this call, two warps or more; `splits` are those of
-    /// [`split_runs`](super::split_runs::split_runs).
+    /// All threads of the block make this call, two warps or more. `splits` is empty, or
+    /// [`split_runs`](super::split_runs::split_runs) has written it.
     #[inline(always)]
     pub(in crate::kernels::sort) unsafe fn divide<B: Bits, D: Division>(
         self,
@@ -105,7 +106,7 @@ impl Plan {
         let lane = thread % WARP_SIZE;
         let (mut begin, mut split) = (0, 0);
         if thread < 2 * WARP_SIZE {
-            // The first warp has the indices at which the tile begins, the second those where it ends.
+            // The first warp has the splits at the tile's start, and the second the splits at its end.
             let at_end = thread >= WARP_SIZE;
             let (start, length) = runs.extent_of(tile, lane);
             let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
@@ -114,7 +115,7 @@ impl Plan {
             if rank > 0 && rank < tile.length {
                 if splits.is_empty() {
                     let run = from.slice(start, length as usize);
-                    // SAFETY: the lanes of a warp have the same rank.
+                    // SAFETY: `rank` is the same for all lanes of a warp, so that the 32 lanes make the call.
                     split = unsafe {
                         multiway_co_rank(Range { run, low: 0, high: length }, rank as u64, runs.rank_tolerance())
                     };
@@ -126,7 +127,7 @@ impl Plan {
             if at_end {
                 self.first_slots.set(lane, split);
             } else {
-                // SAFETY: this is the first warp.
+                // SAFETY: `at_end` is false for the first warp, so that its 32 lanes make the call.
                 let begin = tile.group as u64 + unsafe { sum(split) };
                 if lane == 0 {
                     self.begin.set(0, begin as u32);
@@ -137,7 +138,7 @@ impl Plan {
         thread::sync_threads();
         if thread < WARP_SIZE {
             let end = self.first_slots.get(lane);
-            // SAFETY: this is the first warp.
+            // SAFETY: this is the first warp, so that its 32 lanes make the calls.
             unsafe {
                 warp::sync_warp(FULL_MASK);
                 let length = if D::MAY_DESCEND { clamp_lengths(split, end) } else { end - split };
@@ -147,44 +148,44 @@ impl Plan {
         thread::sync_threads();
     }
 
-    /// How many keys the tile has.
+    /// Number of keys of the tile.
     #[inline(always)]
     #[track_caller]
     pub(in crate::kernels::sort) fn keys(self) -> usize {
         self.keys.get(0) as usize
     }
 
-    /// The tile's part of an array that is written.
+    /// The tile's part of an output array.
     #[inline(always)]
     #[track_caller]
     pub(in crate::kernels::sort) fn part_of<T: Word>(self, array: GlobalMut<T>) -> GlobalMut<T> {
         array.slice(self.begin(), self.keys())
     }
 
-    /// Where the tile begins in such an array.
+    /// Start of the tile in an output array.
     #[inline(always)]
     #[track_caller]
     pub(in crate::kernels::sort) fn begin(self) -> usize {
         self.begin.get(0) as usize | (self.begin.get(1) as usize) << 32
     }
 
-    /// A segment of the array of the keys, or of that of their values.
+    /// A segment of the array of the keys, or of the array of their values.
     #[inline(always)]
     #[track_caller]
     pub(in crate::kernels::sort) fn segment_of<T: Word>(self, segment: u32, array: Global<T>) -> Global<T> {
         array.slice(self.starts.get(segment), self.lengths.get(segment) as usize)
     }
 
-    /// How many segments there are.
+    /// Number of segments.
     #[inline(always)]
     pub(in crate::kernels::sort) fn segments(self) -> u32 {
         self.segments.get(0)
     }
 }
 
-/// How many keys the lane's run has between two splits that sum up to no less at the end than at the beginning. If it
-/// has fewer before the second than before the first, none, and other runs have as many less in their stead: together
-/// they have what the sums tell.
+/// Number of keys of the lane's run between two splits. The sum of the second splits is no less than the sum of the
+/// first. If the lane's second split is below its first, the lane takes no keys, and other runs take fewer instead. So
+/// the lengths add up to the difference of the sums.
 ///
 /// # Safety
 /// The lanes of one whole warp make this call.
@@ -192,15 +193,15 @@ impl Plan {
 #[track_caller]
 unsafe fn clamp_lengths(begin: u32, end: u32) -> u32 {
     let length = end.saturating_sub(begin);
-    // SAFETY: the lanes of a whole warp are here.
+    // SAFETY: the 32 lanes of the warp make both calls, as the caller ensures.
     let all = unsafe { sum(end) - sum(begin) };
-    // SAFETY: as above.
+    // SAFETY: the 32 lanes of the warp make the call, outside any branch.
     if all == unsafe { sum(length) } {
         return length;
     }
     let length = length.min(all as u32);
-    // SAFETY: as above, since all lanes have the same sums. No lane has more than `all`, which is at most the keys of a
-    // tile, so that 32 of them sum up to less than 2^32.
+    // SAFETY: the sums are the same for all lanes, so that the 32 lanes make the call. No lane has more than `all`,
+    // which is at most the keys of a tile. So 32 lengths sum up to less than 2^32.
     let before = unsafe { sum_up_to(length) } - length;
     length.min((all as u32).saturating_sub(before))
 }

@@ -1,4 +1,4 @@
-//! The splits of a pass: how many keys of each run every tile takes.
+//! The splits of a pass: the number of keys of each run before every tile.
 //!
 //! ```text
 //!   group      │ run 0      │ run 1      │ run 2      │      three of K runs, each ascending
@@ -6,7 +6,7 @@
 //!   tile 1         ░          ░░░░          ░              splits 3, 1, 2: as many keys before it as a tile has
 //! ```
 //!
-//! A warp finds the splits of a tile, a lane for each run, by a [co-rank of many runs](crate::warp::multiway_co_rank).
+//! A warp finds the splits of a tile, with a lane for each run, by a [multiway co-rank](crate::warp::multiway_co_rank).
 
 use crate::kernels::sort::detect_runs::Detection;
 use crate::kernels::sort::runs::{Division, Runs, TileOfRuns};
@@ -17,8 +17,8 @@ use crate::warp::multiway_co_rank::{Range, multiway_co_rank};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// How many boundaries a warp of [`split_runs`] finds, one after the other: each is close to the one before, but it is
-/// faster to find many at once, as many as there can be warps on the GPU.
+/// Number of boundaries that a warp of [`split_runs`] finds, one after another. Each is close to the one before. It is
+/// still faster to use all warps that the GPU holds at once.
 pub const fn boundaries_per_warp(tiles: usize) -> u32 {
     tiles.div_ceil(ROW.split_warps) as u32
 }
@@ -31,29 +31,29 @@ pub const fn split_blocks(tiles: usize) -> usize {
     tiles.div_ceil((boundaries_per_warp(tiles) * SPLIT_THREADS / WARP_SIZE) as usize)
 }
 
-/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, where
-/// `k` runs form a group.
+/// Kernel: writes to `splits[t * k + i]` the number of keys of run `i` of its group that the merge takes before tile
+/// `t`. `k` runs form a group.
 ///
 /// # Safety
-/// `from` has as many keys as `runs`, which are ascending runs; `splits` has capacity for `k` numbers for each of their
-/// tiles. Blocks are of whole warps, a warp for `per_warp` tiles. `order` is that of `block_sort`.
+/// `from` has `runs.keys()` keys in ascending runs. `splits` has capacity for `k` numbers for each tile. Blocks are
+/// whole warps, with a warp for `per_warp` tiles. `order` is the argument of `block_sort`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn split_runs<B: Bits>(from: *const B, runs: Runs, splits: *mut u32, per_warp: u32, order: *mut u32) {
-    // SAFETY: `from` has `runs.keys()` keys, and `splits` capacity for `k` words for each tile, as the caller promises.
-    // Lane `lane < k` of the warp that has tile `t` alone writes `splits[t * k + lane]`; warps have different tiles.
+    // SAFETY: `from` has `runs.keys()` keys, and `splits` has capacity for `k` words for each tile. Only lane `lane <
+    // k` of the warp of tile `t` writes `splits[t * k + lane]`, and warps have different tiles.
     let (from, splits) =
         unsafe { (Global::new(from, runs.keys()), GlobalMut::new(splits, runs.tiles() * runs.k() as usize)) };
     // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if !unsafe { Detection::new(order) }.is_done() {
-        // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
+        // SAFETY: blocks are whole warps, and `order` is the same for all lanes, so that whole warps make the call.
         unsafe { find_splits(runs, Keys::at(from, Coding::NONE), splits, per_warp as usize, |_, _| ()) };
     }
 }
 
-/// Finds the splits of `per_warp` tiles, one warp. Calls `found` with each tile and its index.
+/// Finds the splits of `per_warp` tiles with one warp. Calls `found` with each tile and its number.
 ///
 /// # Safety
-/// The lanes of whole warps make this call.
+/// Whole warps make this call.
 #[inline(always)]
 pub(super) unsafe fn find_splits<B: Bits>(
     runs: impl Division,
@@ -73,13 +73,13 @@ pub(super) unsafe fn find_splits<B: Bits>(
         let split = if tile.rank == 0 {
             0
         } else {
-            // A tile takes from no run more than its own length; with more keys it would exceed the length of a tile.
+            // A tile takes from a run at most its own length: with more keys it would exceed the length of a tile.
             let too_many = runs.tile_keys() + 2 * runs.rank_tolerance() + 1;
             let (low, high) = match known {
                 None => (0, length),
                 Some(low) => (low, low.saturating_add(too_many).min(length)),
             };
-            // SAFETY: the lanes of a warp have the same tile, and so the same path through here.
+            // SAFETY: the tiles of a warp are the same for all its lanes, so that the 32 lanes make the call.
             unsafe { multiway_co_rank(Range { run: own, low, high }, tile.rank as u64, runs.rank_tolerance()) }
         };
         known = Some(split);

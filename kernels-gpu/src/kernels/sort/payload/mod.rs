@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A [`Payload`] defines how a block sorts and merges a tile of such keys. The kernels
-//! [`block_sort`](super::block_sort), [`merge_runs`](super::merge_pass::merge_runs) and
-//! [`merge_long_runs`](super::merge_pass::long_runs) are generic over it.
+//! [`block_sort`](super::block_sort), [`merge_runs`](super::merge_pass::merge_runs),
+//! [`merge_long_runs`](super::merge_pass::long_runs), [`merge_many_runs`](super::merge_pass::many_runs) and
+//! [`merge_segments`](super::segments::merge_segments) are generic over it.
 //!
 //! | file | idea |
 //! | --- | --- |

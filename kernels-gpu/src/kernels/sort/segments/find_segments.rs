@@ -1,4 +1,4 @@
-//! Which segments begin in each tile, and lists of the middle segments and of the units of long ones.
+//! The first segment of each tile, and the lists of middle segments and of the units of long segments.
 
 use super::middle::MiddleSegments;
 use super::{Segments, Tiles, UNIT_WORDS, Unit, most_units};
@@ -11,7 +11,7 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
 /// Threads of a block.
 pub const FIND_THREADS: u32 = 128;
 
-/// Tiles of a warp: a lane finds where the next one begins.
+/// Tiles of a warp. One lane finds only the start of the next tile.
 const WARP_TILES: usize = WARP_SIZE as usize - 1;
 
 /// Blocks for `tiles` tiles and the end.
@@ -19,17 +19,17 @@ pub const fn blocks(tiles: usize) -> usize {
     (tiles + 1).div_ceil(FIND_THREADS as usize / WARP_SIZE as usize * WARP_TILES)
 }
 
-/// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end,
-/// and appends a unit to `list` for each tile of a long segment, which it counts in `units`, unless `middle` takes the
-/// segment. Tiles are [those](Tiles::of) of blocks that hold `SLOTS` keys.
+/// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end.
+/// Middle segments are appended to `middle`, if it takes them. For each tile of another long segment, a unit is
+/// appended to `list` and counted in `units`. Tiles are [`Tiles::of`] `SLOTS`.
 ///
 /// O(log `segments.count`) for each tile, however many segments there are.
 ///
 /// # Safety
-/// `segments` are those of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for
-/// [`most_units`] of `t` units. `density` is about the number of segments for each key: the nearer, the faster. `units`
-/// is 0 before the launch, and `middle` is what [`MiddleSegments`] says. There are as many [`blocks`] of
-/// [`FIND_THREADS`] threads.
+/// `segments` are the segments of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for
+/// [`most_units`] of `t` units. `density` is the approximate number of segments for each key; a better guess is faster.
+/// `units` is 0 before the launch, and `middle` meets the requirements of [`MiddleSegments`]. There are [`blocks`] of
+/// `t` blocks of [`FIND_THREADS`] threads.
 #[kernel(
     u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,
@@ -49,8 +49,8 @@ pub unsafe fn find_segments<const SLOTS: usize>(
 ) {
     let Tiles { keys: tile_keys, overhang } = const { Tiles::of(SLOTS) };
     let tiles = n.div_ceil(tile_keys);
-    // SAFETY: the caller promises the offsets and the capacities. Thread `t <= tiles` alone writes `firsts[t]`, and
-    // units get indices of their own from the counter.
+    // SAFETY: `segments` and `middle` meet the requirements of `of` and `open`, which are this kernel's own, and so are
+    // the capacities. Only thread `t <= tiles` writes `firsts[t]`. Each unit gets its own index from the counter.
     let (bounds, middle, firsts, list, units) = unsafe {
         (
             segments.of(n),
@@ -65,7 +65,8 @@ pub unsafe fn find_segments<const SLOTS: usize>(
     let t = warp * WARP_TILES + lane as usize;
     let (begin, end) = (t * tile_keys, (t + 1) * tile_keys);
     let first = bounds.first_near(begin.min(n), density);
-    // SAFETY: all lanes of the warp are here, here and below: no thread has returned. The next one is a lane.
+    // SAFETY: no thread has returned, so that the 32 lanes of the warp make the call. The source `(lane + 1) % 32` is a
+    // lane.
     let next = unsafe { shuffle_bits(first as u64, (lane + 1) % WARP_SIZE) } as usize;
     let (mut continued, mut begun) = (None, None);
     if t <= tiles && lane < WARP_TILES as u32 {
@@ -90,8 +91,8 @@ pub unsafe fn find_segments<const SLOTS: usize>(
         }
     }
     let own = u32::from(continued.is_some()) + u32::from(begun.is_some());
-    // One addition for a warp.
-    // SAFETY: as above; `FULL_MASK` names the warp's 32 lanes.
+    // One atomic addition for a warp. SAFETY: no thread has returned, so that the 32 lanes of the warp, which
+    // `FULL_MASK` names, make both calls.
     let slot = unsafe {
         let up_to = sum_up_to(own);
         let last = WARP_SIZE - 1;

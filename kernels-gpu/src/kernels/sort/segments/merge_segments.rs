@@ -5,8 +5,8 @@
 //!   units      │ 0  │ 1  │ 2  │ 3  │ 4  │ …              each merges a tile, if the pass has so many
 //! ```
 //!
-//! A segment has as many passes as it needs, and is in the array after the last one. In the first pass of a segment it
-//! is where the sort of its runs has left it: in the array if the number of passes is even, else in the scratch.
+//! A segment has only the passes that it needs, and is in the array after its last pass. Its first pass reads the
+//! output of `sort_segments`: in the array if the number of passes is even, and otherwise in the scratch array.
 
 use super::{Units, passes};
 use crate::elements::Elements;
@@ -24,14 +24,14 @@ use cuda_std::prelude::*;
 
 pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 
-/// Kernel: pass `pass` of each long segment that has so many, whose runs had `first_run` keys before the first one.
-/// Persistent blocks take one unit of `list` after the other.
+/// Kernel: makes pass `pass` of each long segment that has such a pass. Before the first pass, runs had `first_run`
+/// keys. Persistent blocks take one unit of `list` after another.
 ///
 /// # Safety
-/// `keys` and `scratch` have `n` elements, in global memory, and do not overlap. `list` and `units` are what
-/// `find_segments` wrote. Of each unit's segment, the runs of `first_run` keys were sorted by `sort_segments`, and all
-/// passes before have been made. `first_run` is not 0, and segments have at most 2^35 keys. Blocks are of `NT` threads,
-/// with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
+/// `keys` and `scratch` have `n` elements, in global memory, and do not overlap. `find_segments` has written `list` and
+/// `units`. `sort_segments` has sorted the runs of `first_run` keys of each unit's segment, and all earlier passes have
+/// been made. `first_run` is not 0, and segments have at most 2^35 keys. Blocks have `NT` threads with [`shared_bytes`]
+/// of dynamic shared memory for `NT * VT` slots.
 #[kernel(
     u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }>
         within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
@@ -57,17 +57,19 @@ pub unsafe fn merge_segments<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const N
     coding: Coding<B>,
 ) {
     let tolerance = if P::KEEPS_ORDER { 0 } else { ROW.small_rank_tolerance };
-    // SAFETY: `find_segments` has written one number, which is of so many units. This launch only reads it.
+    // SAFETY: `units` is the number that `find_segments` has written, and `list` has that number of units. This launch
+    // only reads both.
     let (units, list) = unsafe {
         let units = GlobalMut::new(units.cast_mut(), 1);
         (units, Units::new(list, units.load(0) as usize))
     };
     let mut i = thread::block_idx_x() as usize;
-    // Read again for each unit, instead of a register that would be kept for it.
+    // Read again for each unit: to keep it takes a register.
     while i < units.load(0) as usize {
         let unit = list.get(i);
         let n = unit.segment_keys();
-        // SAFETY: the caller promises that. A division by 0 would bring in the code of a panic.
+        // SAFETY: `first_run` is not 0, as this kernel requires. The assumption removes the code of a panic for a
+        // division by 0.
         unsafe { assert_unchecked(first_run != 0) };
         let (mut passes, mut run) = (passes(n, first_run), first_run);
         for _ in 0..pass {
@@ -75,17 +77,17 @@ pub unsafe fn merge_segments<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const N
         }
         let left = passes.left();
         if let Some(k) = passes.next() {
-            // SAFETY: `run` is not 0 and below 2^32, as a segment of up to 2^35 keys that has passes left has at least
-            // two runs, and 32 of them if that is more than 2^31. `k` is a power of two from 2 to 32, and tiles have
-            // more than twice the tolerance for all of these: `has_slots` has checked that.
+            // SAFETY: `run` is not 0. It is below 2^32: a segment of up to 2^35 keys with passes left has at least two
+            // runs, and 32 runs if `run` is above 2^31. `k` is a power of two from 2 to 32. For all of these, tiles
+            // have more than twice the tolerance, as `has_slots` has checked.
             let runs = unsafe { Runs::new_unchecked(n, run, k, tile_keys(NT * VT, VT, k, tolerance), tolerance) };
             if unit.number < runs.tiles() {
                 let (from, to) = if left.is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
                 let decode = if left == 1 { coding } else { Coding::NONE };
-                // SAFETY: the segment is `n` elements from `unit.start` on of both arrays. In this pass it is only read
-                // in one of them, and in the other one each tile is written by the block that has its unit. No splits
-                // are given. All threads of the block are here with the same unit, and the launch has `shared_bytes`. A
-                // barrier comes before the next tile.
+                // SAFETY: the segment is the `n` elements from `unit.start` on of both arrays. This pass reads one
+                // array and writes the other, and each tile is written by the block of its unit. `no_splits` is empty.
+                // `unit` is the same for all threads, so that all threads of the block make the call, with
+                // `shared_bytes`. A barrier comes before the next tile.
                 unsafe {
                     let (from, to) = (from.from(unit.start).source(n), to.from(unit.start).arrays(n));
                     let no_splits = Global::new(core::ptr::null(), 0);

@@ -1,28 +1,27 @@
-//! Lists of the middle segments: those that one block sorts alone. They are segments of more than 1024 keys, or parts
-//! of long segments.
+//! Lists of the middle segments. One block sorts each: a segment of more than 1024 keys, or a part of a long segment.
 //!
-//! There is a list for each class of lengths, and one of those that are [sorted by bins](super::sort_middle_by_bins)
-//! first. What bins do not sort is appended to the list of its class.
+//! There is a list for each class of lengths, and a list of segments that are first [sorted by
+//! bins](super::sort_middle_by_bins). Segments that bins do not sort are appended to the list of their class.
 
 use super::long::MOST_LEVELS;
 use super::middle_runs::MAX_MIDDLE;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// The most keys of the segments of each class. Digits that divide keys evenly leave about a power of two, or some
-/// more.
+/// Upper limit on the keys of a segment of each class. Digits that divide keys evenly leave about a power of two keys,
+/// or a few more.
 const CLASS_KEYS: [usize; CLASSES] = [2048, 4096, 5120, 6144, 8192, MAX_MIDDLE];
 
 /// Classes of middle segments.
 pub const CLASSES: usize = 6;
 
-/// Which list is of those that are sorted by bins. Lists before are of classes.
+/// Number of the list of segments that are sorted by bins. The lists before are the classes.
 pub const BINNED: usize = CLASSES;
 
-/// How many lists there are.
+/// Number of lists.
 pub const LISTS: usize = BINNED + 1;
 
-/// The most keys of a segment of `class`.
+/// Upper limit on the keys of a segment of `class`.
 pub const fn class_keys(class: usize) -> usize {
     CLASS_KEYS[class]
 }
@@ -38,21 +37,21 @@ const fn class_of(len: u32) -> u32 {
     class
 }
 
-/// The most keys of a digit of a long segment that may be sorted together with others.
+/// Upper limit on the keys of a light digit of a long segment, which may be sorted together with others.
 pub const MAX_LIGHT: usize = 2048;
 
-/// The fewest keys of a segment that is listed to be sorted by bins. Merges of two runs take no longer for fewer.
+/// Lower limit on the keys of a segment that is sorted by bins. For shorter ones, merges of two runs take no longer.
 pub const MIN_BINNED: usize = class_keys(0) + 1;
 
-/// The most keys of such a segment, and of digits that are sorted together.
+/// Upper limit on the keys of a segment that is sorted by bins, and of a group of digits.
 pub const MAX_BINNED: usize = ROW.sort_buckets.of(4, 0).keys();
 
-/// The most segments of a list of an array of `n` keys, at all levels of the division of long segments.
+/// Upper limit on the segments of a list for an array of `n` keys, at all levels of the division of long segments.
 ///
-/// No list has a key twice: only those of segments that bins leave are in two. A segment of the first class may have
-/// few keys if it is what is left between digits that are alone: of a long segment, which has more than `MAX_MIDDLE`
-/// keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more.
-/// Only those digits are divided again that have more than `MAX_MIDDLE` keys, at each level but the last one.
+/// A key is in one list, except the keys of segments that bins give up, which are in two. A segment of the first class
+/// may have few keys if it is a group between heavy digits. A long segment has more than `MAX_MIDDLE` keys. It has one
+/// such group for each `MAX_LIGHT` keys, two for each heavy digit, and one more. Only digits with more than
+/// `MAX_MIDDLE` keys are divided again, at each level except the last.
 const fn most(list: usize, n: usize) -> usize {
     match list {
         0 => 2 * (n / MAX_LIGHT) + (2 * (MOST_LEVELS - 1) + MOST_LEVELS) * (n / MAX_MIDDLE) + 2,
@@ -61,11 +60,11 @@ const fn most(list: usize, n: usize) -> usize {
     }
 }
 
-/// The entries of all lists before `list`.
+/// Number of entries of all lists before `list`.
 #[inline(always)]
 const fn entries_before(list: usize, n: usize) -> usize {
     let (mut entries, mut l) = (0, 0);
-    // Always over all lists, so that the loop is unrolled and a kernel has their numbers of keys as constants.
+    // The loop always covers all lists, so that it is unrolled and a kernel has their sizes as constants.
     while l < LISTS {
         entries += if l < list { most(l, n) } else { 0 };
         l += 1;
@@ -73,7 +72,7 @@ const fn entries_before(list: usize, n: usize) -> usize {
     entries
 }
 
-/// Words of an entry: the first key, and how many there are, with the level above [`LEVEL`].
+/// Words of an entry: the first key, and the number of keys, with the level from bit [`LEVEL`] on.
 pub(super) const ENTRY_WORDS: u32 = 2;
 const LEVEL: u32 = 16;
 const _: () = assert!(MAX_MIDDLE < 1 << LEVEL, "both are in one word");
@@ -87,9 +86,9 @@ pub const fn list_words(n: usize) -> usize {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MiddleSegments {
-    /// How many segments each of [`LISTS`] has, at first 0; or null, where there are no lists.
+    /// Number of segments of each of the [`LISTS`], 0 at first; or null if there are no lists.
     pub counts: *mut u32,
-    /// As many words as [`list_words`] says.
+    /// The entries, in [`list_words`] words.
     pub list: *mut u32,
     /// Keys of the array.
     pub n: u32,
@@ -100,8 +99,8 @@ impl MiddleSegments {
     pub const NONE: Self = Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0 };
 
     /// # Safety
-    /// The pointers are null, or of as many words as they are described to have. Launches of one sort use them, those
-    /// that list segments before those that read the lists.
+    /// The pointers are null, or have the documented numbers of words. Only launches of one sort use the words. The
+    /// launches that list segments come before the launches that read the lists.
     #[inline(always)]
     pub(super) unsafe fn open(self) -> Lists {
         Lists(self)
@@ -115,7 +114,7 @@ pub(super) struct Lists(MiddleSegments);
 impl Lists {
     #[inline(always)]
     fn counts(self) -> GlobalMut<u32> {
-        // SAFETY: `open` has promised the words.
+        // SAFETY: the caller of `open` ensures that `counts` has `LISTS` words. Callers look for null by `takes` first.
         unsafe { GlobalMut::new(self.0.counts, LISTS) }
     }
 
@@ -123,7 +122,8 @@ impl Lists {
     #[inline(always)]
     fn entries(self, list: usize) -> GlobalMut<u32> {
         let n = self.0.n as usize;
-        // SAFETY: as above: `list_words` are those of all lists.
+        // SAFETY: the caller of `open` ensures that `list` has `list_words(n)` words. `entries_before(list + 1, n)` is
+        // at most the number of all entries.
         let all = unsafe { GlobalMut::new(self.0.list, list_words(n)) };
         let (begin, end) = (entries_before(list, n), entries_before(list + 1, n));
         let words = |entries: usize| ENTRY_WORDS as usize * entries;
@@ -136,8 +136,8 @@ impl Lists {
         !self.0.counts.is_null() && len <= MAX_MIDDLE
     }
 
-    /// Appends the segment of `len` keys from key `start` on, one of those that [are listed](Self::takes) and not 0,
-    /// which has been divided by `level` digits.
+    /// Appends the segment of `len` keys from key `start` on, after `level` digits have divided it. `len` is not 0, and
+    /// segments of that length [are listed](Self::takes).
     #[inline(always)]
     #[track_caller]
     pub fn append(self, start: usize, len: usize, level: u32) {
@@ -146,7 +146,7 @@ impl Lists {
         self.append_to(list, Listed { start, len: len as u32, level });
     }
 
-    /// Appends a segment to the list of its class, which bins have not sorted.
+    /// Appends a segment that bins have not sorted to the list of its class.
     #[inline(always)]
     #[track_caller]
     pub fn append_to_class(self, segment: Listed) {
@@ -162,14 +162,14 @@ impl Lists {
         entries.set(at + 1, level << LEVEL | len);
     }
 
-    /// How many segments a list has.
+    /// Number of segments of a list.
     #[inline(always)]
     #[track_caller]
     pub fn count(self, list: usize) -> usize {
         self.counts().get(list) as usize
     }
 
-    /// Brings the entry of segment `i` of a list on its way to `entry`.
+    /// Starts the load of the entry of segment `i` of a list to `entry`.
     #[inline(always)]
     #[track_caller]
     pub fn fetch(self, entry: Shared<u32>, list: usize, i: usize) {
@@ -185,9 +185,9 @@ impl Lists {
 pub(super) struct Listed {
     /// The first key.
     pub start: usize,
-    /// How many there are.
+    /// Number of keys.
     pub len: u32,
-    /// By how many digits it has been divided: after none, keys are as the user has them; after an odd number, they are
+    /// Number of digits that have divided it. After none, keys are as the user has them. After an odd number, they are
     /// in the scratch array.
     pub level: u32,
 }

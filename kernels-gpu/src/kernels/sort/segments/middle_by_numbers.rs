@@ -1,5 +1,4 @@
-//! The sort of a middle segment of keys of 4 bytes with values, by [runs](super::middle_runs) as keys alone are, of
-//! numbers of 4 bytes.
+//! The sort of a middle segment of 4-byte keys with values, by 4-byte numbers and [runs](super::middle_runs).
 //!
 //! ```text
 //!   numbers    │ key - least │ index │     all different: the sort is stable
@@ -7,8 +6,8 @@
 //!   values     │ …                         the same
 //! ```
 //!
-//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be
-//! sorted twice more (`numbers`).
+//! If a number has too few bits for both, some keys are put in order after the sort, or the sort runs twice more
+//! (`numbers`).
 
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
 use super::numbers::{MOST_ALIKE, Numbers, Pass};
@@ -23,7 +22,7 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max, sync_warp};
 use cuda_std::{recomputed, shared};
 
 shared_memory! {
-    /// What is sorted, and keys as they have been loaded.
+    /// Numbers in the order of the sort, and keys in their original order.
     struct Sorted<B: Word>(threads: usize) {
         numbers: [u32; LANE_KEYS * threads],
         keys: [B; LANE_KEYS * threads],
@@ -31,7 +30,7 @@ shared_memory! {
 }
 
 shared_memory! {
-    /// Values are where numbers have been, and keys if values have 8 bytes.
+    /// Values overwrite the numbers, and keys, too, if values have 8 bytes.
     union Slots<B: Word, V: Word>(threads: usize) {
         sorted: Sorted<B> { threads },
         values: [V; LANE_KEYS * threads],
@@ -45,31 +44,31 @@ shared_memory! {
         pub segment: SegmentWords {},
         /// How keys become numbers.
         coding: [u32; Numbers::WORDS],
-        /// The greatest key of each warp, and that of the complements.
+        /// Maximum of each warp's keys, and maximum of the keys' complements.
         greatest: [u32; MOST_WARPS],
         greatest_complement: [u32; MOST_WARPS],
-        /// How many groups of numbers have to be put in order, or more than `MOST_GROUPS`; and the first and the last
-        /// number of each, the latter in the upper half of the word.
+        /// Number of groups that must be put in order, or more than `MOST_GROUPS`. Then the first number of each group,
+        /// with the last number in the upper half of the word.
         group_count: [u32; 1],
         groups: [u32; MOST_GROUPS],
     }
 }
 
-/// The most warps of a block.
+/// Upper limit on the warps of a block.
 const MOST_WARPS: u32 = MOST_THREADS as u32 / WARP_SIZE;
 
-/// The most groups of numbers that are put in order, instead of sorting by the lower bits first.
+/// With more groups than this, the lower bits are sorted first instead.
 const MOST_GROUPS: u32 = 256;
 
-/// Keys of a thread that are on their way from slots at once.
+/// Keys that a thread loads from slots at once.
 const MOVED: usize = 8;
 
-/// The sort of a segment. What is known of it is found anew at each call: to keep that takes registers.
+/// The sort of a segment. The segment's properties are read again at each call: to keep them takes registers.
 ///
 /// # Safety
-/// All threads of the block make each of the unsafe calls, in the order of [`sort`](Self::sort) and behind a barrier,
-/// and nothing else uses the memory nor the part of both sides that is the segment, for which the kernel's promises
-/// hold.
+/// Requirements of each unsafe function: all threads of the block make the call, after a barrier, in the order of
+/// [`sort`](Self::sort). Nothing else uses the memory, or the segment on both sides. The requirements of the kernel
+/// hold for the segment.
 #[derive(Clone, Copy)]
 pub(super) struct Sort<B, V> {
     pub at: Elements<B, V>,
@@ -83,11 +82,12 @@ impl<B: Bits, V: Word> Sort<B, V> {
     /// Sorts the segment, stably. Ends with a barrier.
     ///
     /// # Safety
-    /// As for all of these calls.
+    /// The requirements of [`Sort`] hold.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn sort(&self, minus_one: u32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the three calls are in the required order, and `load` and `sort_numbers` end with barriers. The other
+        // requirements of `Sort` are this function's own.
         unsafe {
             self.load();
             let pass = self.sort_numbers(minus_one);
@@ -95,40 +95,40 @@ impl<B: Bits, V: Word> Sort<B, V> {
         }
     }
 
-    /// Where the segment is before.
+    /// The segment before the sort.
     #[inline(always)]
     #[track_caller]
     fn from(&self) -> Arrays<B, V> {
         self.part(if self.memory.segment.level().is_multiple_of(2) { self.at } else { self.scratch })
     }
 
-    /// Where the segment is in the end.
+    /// The segment after the sort.
     #[inline(always)]
     #[track_caller]
     fn to(&self) -> Arrays<B, V> {
         self.part(self.at)
     }
 
-    /// How keys are encoded that have been loaded.
+    /// Encoding of keys that have been loaded.
     #[inline(always)]
     #[track_caller]
     fn encode(&self) -> Coding<B> {
         if self.memory.segment.level() == 0 { self.coding } else { Coding::NONE }
     }
 
-    /// How these are decoded, which have not been encoded where they are.
+    /// Decoding of keys for the output. Keys of level 0 are kept as they are loaded, not encoded.
     #[inline(always)]
     #[track_caller]
     fn decode(&self) -> Coding<B> {
         if self.memory.segment.level() == 0 { Coding::NONE } else { self.coding }
     }
 
-    /// The part of `side` that is the segment.
+    /// The segment on `side`.
     #[inline(always)]
     #[track_caller]
     fn part(&self, side: Elements<B, V>) -> Arrays<B, V> {
-        // SAFETY: both sides have `n` elements, or nothing is asked for of the other: of segments of one length none is
-        // of an odd level.
+        // SAFETY: both sides have `n` elements; `scratch` may lack them if all segments have one length, but these have
+        // level 0 and never use it.
         unsafe { side.arrays(self.n) }.slice(self.memory.segment.start(), self.memory.segment.len())
     }
 
@@ -138,7 +138,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         self.memory.segment.len() as u32
     }
 
-    /// Where the last run ends.
+    /// End of the last run.
     #[inline(always)]
     #[track_caller]
     fn end(&self) -> u32 {
@@ -155,7 +155,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         Swizzled::new(self.memory.slots.sorted.numbers)
     }
 
-    /// The keys of this thread's row, of which there are `own_len`, and a first one.
+    /// This thread's row of keys, encoded. There are `own_len` keys, and behind them the first key again.
     #[inline(always)]
     #[track_caller]
     fn row(&self, own: u32, own_len: u32) -> [B; LANE_KEYS] {
@@ -172,10 +172,10 @@ impl<B: Bits, V: Word> Sort<B, V> {
         Numbers::of_words([words.get(0), words.get(1), words.get(2)])
     }
 
-    /// Global to shared: the keys, and how they become numbers. Ends with a barrier.
+    /// Global to shared: loads the keys, and chooses how they become numbers. Ends with a barrier.
     ///
     /// # Safety
-    /// As for all of these calls.
+    /// The requirements of [`Sort`] hold.
     #[inline(always)]
     #[track_caller]
     unsafe fn load(&self) {
@@ -192,7 +192,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
                 }
             }
             shared::wait_for_copies();
-            // SAFETY: all lanes are here.
+            // SAFETY: `own_row()` and `end()` are on the same side for all lanes of a warp, since `end()` is a multiple
+            // of `RUN`. So the 32 lanes make the call.
             unsafe { sync_warp(FULL_MASK) };
             if own < len {
                 let row = self.row(own, len - own);
@@ -204,7 +205,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
             }
         }
         let Memory { greatest: of_warps, greatest_complement: complements, group_count, .. } = self.memory;
-        // SAFETY: all lanes of the warp are here, and below.
+        // SAFETY: no branch surrounds the calls, so that the 32 lanes of the warp make both.
         let both = unsafe { (reduce_max(FULL_MASK, greatest), reduce_max(FULL_MASK, greatest_complement)) };
         if lane == 0 {
             of_warps.set(warp, both.0);
@@ -213,7 +214,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         thread::sync_threads();
         let is_warp = lane < thread::block_dim_x() / WARP_SIZE;
         let word = |words: Shared<u32>| if is_warp { words.get(lane) } else { 0 };
-        // SAFETY: as above.
+        // SAFETY: no branch surrounds the calls, so that the 32 lanes of the warp make both.
         let (greatest, complement) =
             unsafe { (reduce_max(FULL_MASK, word(of_warps)), reduce_max(FULL_MASK, word(complements))) };
         if thread::thread_idx_x() == 0 {
@@ -226,10 +227,10 @@ impl<B: Bits, V: Word> Sort<B, V> {
         thread::sync_threads();
     }
 
-    /// Sorts the numbers, in one pass or in three. Gives the last one. Ends with a barrier.
+    /// Sorts the numbers, in one pass or in three, and returns the last pass. Ends with a barrier.
     ///
     /// # Safety
-    /// As for all of these calls.
+    /// The requirements of [`Sort`] hold.
     #[inline(always)]
     #[track_caller]
     unsafe fn sort_numbers(&self, minus_one: u32) -> Pass {
@@ -237,25 +238,29 @@ impl<B: Bits, V: Word> Sort<B, V> {
         loop {
             if own_row() < self.end() {
                 let (row, left) = (self.row_of_numbers(pass), self.len() - own_row() / RUN * RUN);
-                // SAFETY: all lanes of the warp are here, which have the rows of a run.
+                // SAFETY: `end()` is a multiple of `RUN`, the keys of a warp's rows, so that the 32 lanes of the warp
+                // make the call. Their rows are one run, and no other warp uses its slots.
                 unsafe { sort_run(row, left, self.numbers(), || self.end(), minus_one) };
             }
             thread::sync_threads();
-            // SAFETY: all threads of the block are here, after a barrier.
+            // SAFETY: all threads of the block make the call: `pass` is the same for all. A barrier comes before, and
+            // nothing else uses the slots.
             unsafe { merge_runs(self.numbers(), || self.end()) };
-            // SAFETY: as above.
+            // SAFETY: `pass` and `coding_of_numbers` are the same for all threads, so that all of the block make the
+            // call. `merge_runs` ends with a barrier.
             let put_in_order = || unsafe { self.put_in_order() };
             let are_in_order = pass == Pass::Upper && (self.coding_of_numbers().have_all_bits() || put_in_order());
             let Some(next) = pass.next(are_in_order) else { return pass };
             pass = next;
             if pass == Pass::UpperOfLower {
-                // SAFETY: as above.
+                // SAFETY: `pass` is the same for all threads, so that all of the block make the call. `merge_runs` ends
+                // with a barrier.
                 unsafe { self.keep_order() };
             }
         }
     }
 
-    /// The numbers of this thread's row, and the greatest ones behind the last key.
+    /// This thread's row of numbers, followed by the greatest numbers.
     #[inline(always)]
     #[track_caller]
     fn row_of_numbers(&self, pass: Pass) -> [u32; LANE_KEYS] {
@@ -283,11 +288,11 @@ impl<B: Bits, V: Word> Sort<B, V> {
         row
     }
 
-    /// Puts keys in order that differ only in what is left out of their numbers, which are sorted; gives whether all
-    /// are in order then. Ends with a barrier.
+    /// Puts keys in order that differ only in the bits that their numbers leave out. The numbers are sorted. Returns
+    /// whether all keys are in order. Ends with a barrier, unless the result is false.
     ///
     /// # Safety
-    /// As for all of these calls.
+    /// The requirements of [`Sort`] hold.
     #[inline(always)]
     #[track_caller]
     unsafe fn put_in_order(&self) -> bool {
@@ -304,8 +309,8 @@ impl<B: Bits, V: Word> Sort<B, V> {
             if key(rank) <= key(rank + 1) {
                 continue;
             }
-            // The group that both are of, unless two before them are not in order: then it is listed by the thread that
-            // finds these.
+            // The group of both keys. If an earlier pair of the group is out of order, the thread that finds that pair
+            // lists the group.
             let (mut first, mut last, mut is_listed) = (rank, rank + 1, false);
             while first > 0 && rank - first < MOST_ALIKE && !is_listed && is_like_next(first - 1) {
                 first -= 1;
@@ -341,7 +346,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         true
     }
 
-    /// Which numbers of this thread's row are like the next one, as bits. All are sorted.
+    /// The numbers of this thread's row that are like the next number, as bits. All numbers are sorted.
     #[inline(always)]
     #[track_caller]
     fn alike(&self, numbers: Numbers) -> u32 {
@@ -357,15 +362,15 @@ impl<B: Bits, V: Word> Sort<B, V> {
         if next < len {
             return alike | u32::from(numbers.are_alike(row[LANE_KEYS - 1], slots.get(next))) << last;
         }
-        // Greatest numbers are behind the last key.
+        // The greatest numbers are behind the last key.
         alike & ((1 << (len - 1 - own)) - 1)
     }
 
-    /// Keeps the indices of the sorted numbers where keys have come from, which are in shared memory. Ends with a
-    /// barrier.
+    /// Stores the indices of the sorted numbers over the segment's original keys, which are in shared memory. Ends with
+    /// a barrier.
     ///
     /// # Safety
-    /// As for all of these calls.
+    /// The requirements of [`Sort`] hold.
     #[inline(always)]
     #[track_caller]
     unsafe fn keep_order(&self) {
@@ -378,15 +383,15 @@ impl<B: Bits, V: Word> Sort<B, V> {
         thread::sync_threads();
     }
 
-    /// Shared to global: keys by the indices of their numbers, and their values. Ends with a barrier.
+    /// Shared to global: stores keys by the indices of their numbers, and their values. Ends with a barrier.
     ///
     /// # Safety
-    /// As for all of these calls.
+    /// The requirements of [`Sort`] hold.
     #[inline(always)]
     #[track_caller]
     unsafe fn store(&self, pass: Pass) {
         let numbers = self.coding_of_numbers();
-        // Anew in each of these loops: to keep ranks takes registers.
+        // Computed again in each loop: to keep ranks takes registers.
         let first = || recomputed(thread::thread_idx_x());
         let rank = |first: u32, i: usize| first + i as u32 * thread::block_dim_x();
         let mut indices = [0; LANE_KEYS];
@@ -414,7 +419,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
                 }
             }
         };
-        // These are where numbers have been, and longer ones where keys are.
+        // Values of 4 bytes overwrite the numbers, and longer values the keys, too.
         if const { size_of::<V>() <= 4 } {
             copy_values();
         }

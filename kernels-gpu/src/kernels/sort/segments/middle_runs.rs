@@ -1,10 +1,10 @@
-//! What sorts of middle segments have in common: which segment a block sorts, and the runs that its warps sort and it
-//! merges.
+//! Common parts of the sorts of middle segments: the assignment of segments to blocks, the runs that warps sort, and
+//! the merges of these runs by a block.
 //!
 //! ```text
 //!   registers   │ 32 keys of a lane, 1024 of a warp │ 1024 │ 1024 │ 1024 │     sorted across lanes
-//!   shared      │ run 0 →                 ← run 1 │ run 2 →    ← run 3 │     every other one downwards
-//!   shared      │ run 0 →                                  ← run 1     │     each two are merged, a row of 32 keys by a thread
+//!   shared      │ run 0 →                 ← run 1 │ run 2 →    ← run 3 │     every other run descends
+//!   shared      │ run 0 →                                  ← run 1     │     merged in pairs, 32 keys a thread
 //! ```
 
 use super::middle::{ENTRY_WORDS, Listed, MiddleSegments};
@@ -22,39 +22,40 @@ const _: () = assert!(ROW_KEYS == LANE_KEYS, "a lane sorts a row");
 /// Keys of a run that a warp sorts.
 pub(super) const RUN: u32 = WARP_SIZE * LANE_KEYS as u32;
 
-/// The most keys of a segment: some more than 8192, since digits that divide keys evenly have about a power of two.
+/// Upper limit on the keys of a segment: a few more than 8192, since digits that divide keys evenly have about a power
+/// of two keys.
 pub const MAX_MIDDLE: usize = 9 * RUN as usize;
 
-/// Threads of a block for segments of up to `keys` keys: of whole runs.
+/// Threads of a block for segments of up to `keys` keys: 32 for each run.
 pub const fn threads(keys: usize) -> usize {
     keys.div_ceil(RUN as usize) * WARP_SIZE as usize
 }
 
-/// The most threads of a block.
+/// Upper limit on the threads of a block.
 pub const MOST_THREADS: usize = threads(MAX_MIDDLE);
 
-/// Which segments of an array a launch sorts.
+/// The segments of an array that a launch sorts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct WhichSegments {
     /// Keys of the array.
     pub n: usize,
-    /// The length of all segments, of which the last one may have fewer keys; or 0 for those of a list.
+    /// Length of all segments, if they have one length; the last segment may be shorter. Otherwise 0, and the segments
+    /// are listed.
     pub length: u32,
-    /// The list of `middle`.
+    /// Number of the list in `middle`.
     pub list: u32,
     /// The lists.
     pub middle: MiddleSegments,
 }
 
 shared_memory! {
-    /// Which part of the keys the segment of a block is. Each thread reads this again and again instead of keeping it
-    /// in registers.
+    /// The segment of a block. Threads read these words again and again instead of keeping them in registers.
     pub(super) struct SegmentWords() {
-        /// The number of the next one, its own first key, how many it has, and its level; and how many segments the
-        /// list has.
+        /// The number of the next segment; the first key, the number of keys and the level of the current one; and the
+        /// number of segments in the list.
         words: [u64; SEGMENT_WORDS],
-        /// The entry of the next one, which is on its way.
+        /// The entry of the next segment, whose load is in flight.
         entry: [u32; ENTRY_WORDS],
     }
 }
@@ -67,40 +68,42 @@ const LEVEL: u32 = 3;
 const COUNT: u32 = 4;
 
 impl SegmentWords {
-    /// Begins before the first segment of a block, of those that [`next`](Self::next) is told of.
+    /// Begins before the first segment of a block. [`next`](Self::next) then has the same argument.
     ///
     /// # Safety
-    /// As for the first call of that, before which thread 0 makes this one.
+    /// Thread 0 makes this call, before its first call of [`next`](Self::next). The lists meet the requirements of
+    /// [`MiddleSegments`], and nothing is appended to the list `which.list` any more.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn begin(self, which: WhichSegments) {
         if which.length == 0 {
-            // SAFETY: the caller promises the lists.
+            // SAFETY: the caller ensures the requirements of `MiddleSegments`.
             self.words.set(COUNT, unsafe { which.middle.open() }.count(which.list as usize) as u64);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: this is thread 0, as the caller ensures, with the same lists.
         unsafe { self.fetch(thread::block_idx_x() as u64, which) };
     }
 
-    /// Makes segment `i` the next one, and brings its entry on its way, if there is one.
+    /// Makes segment `i` the next one, and starts the load of its entry, if there is one.
     ///
     /// # Safety
-    /// As for [`next`](Self::next).
+    /// Thread 0 makes this call. The lists meet the requirements of [`MiddleSegments`], and nothing is appended to the
+    /// list `list` any more.
     #[inline(always)]
     #[track_caller]
     unsafe fn fetch(self, i: u64, WhichSegments { length, list, middle, .. }: WhichSegments) {
         self.words.set(NUMBER, i);
         if length == 0 && i < self.words.get(COUNT) {
-            // SAFETY: the caller promises the lists.
+            // SAFETY: the caller ensures the requirements of `MiddleSegments`.
             unsafe { middle.open() }.fetch(self.entry, list as usize, i as usize);
         }
     }
 
-    /// Makes the segment the next one of the block. It has no keys if there are no more.
+    /// Makes the next segment the current one. It has no keys if there are no more segments.
     ///
     /// # Safety
-    /// The lists are what [`MiddleSegments`] says, and nothing is appended to this one any more. Thread 0 makes this
-    /// call, between two barriers.
+    /// Thread 0 makes this call, between two barriers. The lists meet the requirements of [`MiddleSegments`], and
+    /// nothing is appended to the list `which.list` any more.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn next(self, which: WhichSegments) {
@@ -114,7 +117,8 @@ impl SegmentWords {
         } else {
             Listed { start: 0, len: 0, level: 0 }
         };
-        // SAFETY: the caller's promise. The entry has been read.
+        // SAFETY: this is thread 0, as the caller ensures, with the same lists. The entry that the load overwrites has
+        // been read.
         unsafe { self.fetch(i + thread::grid_dim_x() as u64, which) };
         self.words.set(START, start as u64);
         self.words.set(LEN, len as u64);
@@ -128,21 +132,21 @@ impl SegmentWords {
         self.words.get(START) as usize
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     #[inline(always)]
     #[track_caller]
     pub fn len(self) -> usize {
         self.words.get(LEN) as usize
     }
 
-    /// By how many digits it has been divided.
+    /// Number of digits that have divided it.
     #[inline(always)]
     #[track_caller]
     pub fn level(self) -> u64 {
         self.words.get(LEVEL)
     }
 
-    /// The segment as lists have it.
+    /// The segment as an entry of a list.
     #[inline(always)]
     #[track_caller]
     pub fn listed(self) -> Listed {
@@ -150,23 +154,23 @@ impl SegmentWords {
     }
 }
 
-/// The number of the first key of this thread's row.
+/// Number of the first key of this thread's row.
 #[inline(always)]
 pub(super) fn own_row() -> u32 {
     recomputed(thread::thread_idx_x()) * LANE_KEYS as u32
 }
 
-/// Where the last run of `len` keys ends.
+/// End of the last run of `len` keys.
 #[inline(always)]
 pub(super) fn end_of_runs(len: usize) -> u32 {
     (len as u32).next_multiple_of(RUN)
 }
 
-/// Sorts the run that this thread's row is of, of a segment of which `left` keys are from the first one of the run on.
-/// Stores it in `slots`, where the last run ends at `end`.
+/// Sorts the run of this thread's row. `left` is the number of keys of the segment from the run's first key on. Stores
+/// the run in `slots`, where the last run ends at `end`.
 ///
 /// # Safety
-/// All lanes of a warp make this call. Nothing else uses the slots of their rows.
+/// All lanes of a warp make this call, and `left` is the same for all. Nothing else uses the slots of their rows.
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn sort_run<T: Bits>(
@@ -176,10 +180,11 @@ pub(super) unsafe fn sort_run<T: Bits>(
     end: impl Fn() -> u32,
     minus_one: u32,
 ) {
-    // Lanes that have nothing but the greatest keys are groups of their own.
+    // Lanes with only the greatest keys are groups of their own.
     let (lane, lanes) = (warp::lane_id(), left.div_ceil(LANE_KEYS as u32).min(WARP_SIZE));
     let group = if lane < lanes { Group { first: 0, lanes } } else { Group { first: lane, lanes: 1 } };
-    // SAFETY: all lanes are here; those of a group have the same one.
+    // SAFETY: no branch separates the lanes, so that the 32 lanes of the warp make both calls. Lanes below `lanes` have
+    // the group of lanes `0 .. lanes`, and `lanes` is at most 32. Each other lane is a group of its own.
     unsafe {
         sort_lanes(&mut row, group, minus_one);
         sync_warp(FULL_MASK);
@@ -187,11 +192,10 @@ pub(super) unsafe fn sort_run<T: Bits>(
     put(&row, RUN, end(), slots);
 }
 
-/// Merges the runs in `slots`, which end at `end`, until one is left. Ends with a barrier.
+/// Merges the runs in `slots`, which end at `end`, until one run is left. Ends with a barrier.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, and nothing else uses the slots, of which each thread has
-/// a row.
+/// All threads of the block make this call, after a barrier. Nothing else uses the slots, and each thread has a row.
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn merge_runs<T: Bits>(slots: Swizzled<T>, end: impl Fn() -> u32) {
@@ -213,7 +217,7 @@ pub(super) unsafe fn merge_runs<T: Bits>(slots: Swizzled<T>, end: impl Fn() -> u
     }
 }
 
-/// Stores this thread's row of runs of `run` keys, of which the last one ends at `end`: every other run downwards.
+/// Stores this thread's row of runs of `run` keys, of which the last one ends at `end`. Every other run descends.
 #[inline(always)]
 #[track_caller]
 fn put<T: Bits>(row: &[T; LANE_KEYS], run: u32, end: u32, slots: Swizzled<T>) {

@@ -4,33 +4,32 @@
 //!   segments   │0│1│2 │3│4                           │5 │6│…     from an offset to the next, or of one length
 //!   tiles      │ tile 0  │ tile 1  │ tile 2  │ tile 3  │ …       of most of the keys that a block can hold
 //!              └─ 0 to 3 ┘                   └─ 5, 6 … ─         short: a block sorts those that begin in its tile
-//!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs of a block and merged
+//!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs and merged
 //! ```
 //!
-//! A segment is long if it ends so far behind the tile that it begins in that the tile's block cannot hold it. So no
-//! short segment is ever divided, and what a segment costs depends on its own keys only. Which segments are long is
-//! found out on the device: nothing of this is known on the host, so that the launches are the same for all offsets and
-//! can be captured.
+//! A segment is long if it ends too far behind its first tile for the tile's block to hold it. So no short segment is
+//! ever divided, and the cost of a segment depends only on its own keys. The device finds the long segments. The host
+//! knows nothing of this, so that the launches are the same for all offsets and can be captured.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`find_segments`] | which segments begin in each tile, and a list of the units of long ones |
-//! | [`sort_short_segments`] | one block sorts those of a tile of up to 1024 keys, by how long they are |
+//! | [`find_segments`] | the first segment of each tile, and a list of the units of long segments |
+//! | [`sort_short_segments`] | one block sorts the segments of a tile of up to 1024 keys, by classes of length |
 //! | [`sort_segments`] | one block sorts the short segments of a tile, or a run of a long one |
-//! | `segment_tile` | the sort of a tile whose merges end where segments do |
+//! | `segment_tile` | the sort of a tile whose merges end at the ends of segments |
 //! | [`sort_rows`] | segments of one length up to 32 keys, each by one thread |
 //! | [`sort_wide_rows`] | segments of one length up to 1024 keys, each by some lanes of a warp |
-//! | `row_slots` | the slots of keys that lanes sort, which are moved, or get an order in which values follow |
+//! | `row_slots` | the slots of keys that lanes sort: keys move, or get an order for keys and values |
 //! | `numbers` | numbers of keys with their indices, of 4 bytes for both |
 //! | `numbered_lanes` | the sort of such numbers by lanes |
-//! | `padded` | keys in shared memory that lanes read without conflicts of banks |
+//! | `padded` | keys in shared memory that lanes read without bank conflicts |
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
-//! | [`middle_runs`] | the merges of runs that warps sort, by which a block does that |
-//! | [`sort_middle_segments`] | their sort |
-//! | `middle_by_numbers` | the sort of one with values, by numbers |
+//! | [`middle_runs`] | the block's merges of runs that warps have sorted |
+//! | [`sort_middle_segments`] | the sort of these segments |
+//! | `middle_by_numbers` | the sort of a segment with values, by numbers |
 //! | [`sort_middle_by_bins`] | the sort of segments, and of parts of long ones, by bins |
-//! | [`merge_segments`] | a pass of merges over the long segments alone |
-//! | [`long`] | long segments of keys alone, or of 4 bytes with values, divided digit by digit instead |
+//! | [`merge_segments`] | a merge pass over the long segments only |
+//! | [`long`] | the division of long segments digit by digit, for keys without values or of 4 bytes |
 
 pub mod find_segments;
 pub mod long;
@@ -59,16 +58,16 @@ use crate::tuning::{ROW, Tile};
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
 
-/// Where segments begin and end.
+/// Bounds of the segments of an array.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Segments {
     /// `count + 1` offsets that never decrease, the first 0 and the last the number of keys; or null for segments of
     /// one length.
     pub offsets: *const usize,
-    /// How many segments there are.
+    /// Number of segments.
     pub count: usize,
-    /// The length of each if there are no offsets, but for the last one, which may be shorter. Not 0 then.
+    /// Length of each segment if there are no offsets, and then not 0. The last segment may be shorter.
     pub length: usize,
 }
 
@@ -76,11 +75,11 @@ impl Segments {
     /// The segments of an array of `n` keys.
     ///
     /// # Safety
-    /// The offsets are as the fields describe, and nothing writes them during the launch.
+    /// If `offsets` is not null, it meets the description of the field. Nothing writes the offsets during the launch.
     #[inline(always)]
     unsafe fn of(self, n: usize) -> Bounds {
         let offsets = if self.offsets.is_null() { 0 } else { self.count + 1 };
-        // SAFETY: the caller promises `count + 1` offsets, or none where there are none to be read.
+        // SAFETY: the view has `count + 1` offsets, which the caller ensures, or 0 if the pointer is null.
         Bounds { offsets: unsafe { Global::new(self.offsets, offsets) }, count: self.count, length: self.length, n }
     }
 }
@@ -95,19 +94,19 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Where segment `q` begins, which is where the one before it ends. `q` is at most the number of segments.
+    /// Start of segment `q`, which is the end of segment `q - 1`. `q` is at most the number of segments.
     #[inline(always)]
     #[track_caller]
     fn start(self, q: usize) -> usize {
         if self.offsets.is_empty() { (q * self.length).min(self.n) } else { self.offsets.get(q) }
     }
 
-    /// The first segment that begins at key `key` or behind it, or their number. The search begins where that would be
-    /// if `density` segments began at each key, and goes on in steps that grow.
+    /// The first segment that begins at key `key` or behind it, or the number of segments. The search starts at the
+    /// guess `key * density`, with `density` segments for each key. It continues in growing steps.
     #[inline(always)]
     #[track_caller]
     fn first_near(self, key: usize, density: f32) -> usize {
-        /// The first step, and how many times as long as one the next one is.
+        /// The first step, and the factor by which steps grow.
         const STEP: usize = 64;
         const GROWTH: usize = 8;
         let (mut low, mut high, mut step) = (0, self.count, STEP);
@@ -133,12 +132,13 @@ impl Bounds {
         self.first_from(key, low, high)
     }
 
-    /// The first segment from `low` to `high` that begins at key `key` or behind it: `high` if none before it does.
+    /// The first segment from `low` to `high` that begins at key `key` or behind it, or `high` if none does.
     #[inline(always)]
     #[track_caller]
     fn first_from(self, key: usize, mut low: usize, mut high: usize) -> usize {
         if self.offsets.is_empty() {
-            // SAFETY: without offsets there is a length. A division by 0 would bring in the code of a panic.
+            // SAFETY: `Segments` says that `length` is not 0 without offsets. The assumption removes the code of a
+            // panic for a division by 0.
             unsafe { assert_unchecked(self.length != 0) };
             return key.div_ceil(self.length).max(low).min(high);
         }
@@ -154,8 +154,8 @@ impl Bounds {
     }
 }
 
-/// How an array is divided into tiles: `keys` from one to the next, and `overhang` more that the last segment of a tile
-/// may have behind it.
+/// Division of an array into tiles: a tile every `keys` keys. The last segment of a tile may have up to `overhang` keys
+/// behind the tile.
 ///
 /// ```text
 ///   │ keys of a tile              │          │
@@ -164,43 +164,44 @@ impl Bounds {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
-    /// Keys from where a tile begins to where the next one does.
+    /// Keys from the start of a tile to the start of the next one.
     pub keys: usize,
-    /// Keys behind the tile that its block can hold as well.
+    /// Keys behind the tile that its block can hold, too.
     pub overhang: usize,
 }
 
 impl Tiles {
-    /// For blocks that hold `slots` keys. No segment of [`MAX_SHORT`] keys is too long for a block of many slots.
+    /// Tiles for blocks that hold `slots` keys. If blocks have many slots, no segment of up to [`MAX_SHORT`] keys is
+    /// long.
     pub const fn of(slots: usize) -> Self {
         let overhang = if slots / 4 > MAX_SHORT { MAX_SHORT } else { slots / 4 };
         Self { keys: slots - overhang, overhang }
     }
 
-    /// The segment behind the short ones among `first .. next`, which begin in tile `t`.
+    /// End of the short segments among `first .. next`, which begin in tile `t`.
     #[inline(always)]
     #[track_caller]
     fn end_of_short(self, bounds: Bounds, t: usize, first: usize, next: usize) -> usize {
-        // Only the last one ends behind the tile.
+        // Only the last segment ends behind the tile.
         let is_long = next > first && bounds.start(next) > (t + 1) * self.keys + self.overhang;
         next - usize::from(is_long)
     }
 
-    /// How many tiles an array of `n` keys has.
+    /// Number of tiles of an array of `n` keys.
     pub const fn count(self, n: usize) -> usize {
         n.div_ceil(self.keys)
     }
 }
 
-/// Words of a unit in the list: where its segment begins and ends, and its number among those of the segment.
+/// Words of a unit in the list: start and end of its segment, and its number among the segment's units.
 pub const UNIT_WORDS: usize = 3;
 
-/// The most units of `tiles` tiles: in each of them one long segment may begin, and one go on.
+/// Upper limit on the units of `tiles` tiles: in each tile, one long segment may begin and one may continue.
 pub const fn most_units(tiles: usize) -> usize {
     2 * tiles
 }
 
-/// A unit of a long segment: a run to be sorted, or a tile to be merged, if the segment has so many.
+/// A unit of a long segment: a run to be sorted, or a tile to be merged, if the pass has a tile of that number.
 #[derive(Clone, Copy)]
 struct Unit {
     start: usize,
@@ -216,10 +217,10 @@ impl Units {
     /// The first `count` units at `list`.
     ///
     /// # Safety
-    /// `find_segments` has written them, and nothing writes them during the launch.
+    /// `find_segments` has written the units, and nothing writes them during the launch.
     #[inline(always)]
     unsafe fn new(list: *const usize, count: usize) -> Self {
-        // SAFETY: a unit has `UNIT_WORDS` words.
+        // SAFETY: the caller ensures `count` units, of `UNIT_WORDS` words each.
         Self(unsafe { Global::new(list, UNIT_WORDS * count) })
     }
 
@@ -240,17 +241,17 @@ impl Unit {
     }
 }
 
-/// The passes that make one run of a segment of `keys` keys, in runs of `run`.
+/// The passes that merge the runs of a segment of `keys` keys, `run` keys each, to one run.
 #[inline(always)]
 pub const fn passes(keys: usize, run: usize) -> Passes {
     Passes::of(keys.div_ceil(run))
 }
 
-/// Whether the units of a long segment are enough for the tiles of each pass: there is one for each `Tiles::keys` keys,
-/// or part of as many.
+/// Whether the units of a long segment suffice for the tiles of each pass. A segment has a unit for each `Tiles::keys`
+/// keys, rounded up.
 const fn has_units(block: Tile, merge: Tile, rank_tolerance: u32) -> bool {
     let (run, tiles) = (block.keys(), Tiles::of(block.keys()));
-    // Of longer groups, tiles are so many fewer than units that rounding them up does not matter.
+    // In longer groups, units outnumber tiles by so much that rounding does not matter.
     let mut group = 2 * run;
     while group <= 1024 * run {
         let mut k = 2;

@@ -1,4 +1,4 @@
-//! Keys in shared memory with a slot left out after each 32, so that lanes that read 32 neighbouring keys each use
+//! Keys in shared memory with one padding slot after each 32, so that lanes that each read 32 neighbouring keys use
 //! different banks.
 //!
 //! ```text
@@ -26,8 +26,8 @@ pub(super) struct LaneRow {
 }
 
 impl LaneRow {
-    /// Whether all lanes of the warp have rows without a slot left out among them, of all keys that a lane can have, or
-    /// none.
+    /// Whether each lane of the warp has either no keys or a whole row of [`LANE_KEYS`] keys without a padding slot
+    /// inside.
     ///
     /// # Safety
     /// All lanes of the warp make this call.
@@ -38,11 +38,11 @@ impl LaneRow {
         unsafe { ballot(FULL_MASK, is_whole) == FULL_MASK }
     }
 
-    /// Calls `access` for each key of the row, with its index in the row and its address. The row is `whole` if [all
-    /// are](Self::are_whole).
+    /// Calls `access` for each key of the row, with its index in the row and its address. `whole` is the result of
+    /// [`are_whole`](Self::are_whole).
     #[inline(always)]
     fn for_each<B: Word, const N: usize>(self, slots: Shared<B>, whole: bool, mut access: impl FnMut(usize, u32)) {
-        // Addresses are computed for each call, instead of registers that would be kept for them from one to the next.
+        // Addresses are computed for each call: to keep them takes registers.
         let Self { first, len } = Self { first: recomputed(self.first), len: recomputed(self.len) };
         let at = |index: u32| slots.address(slot(first) + index);
         let bytes = |j: usize| (j * size_of::<B>()) as u32;
@@ -66,7 +66,7 @@ impl LaneRow {
     /// Calls `access` for each key of the row, of up to [`LANE_KEYS`], with its index in the row.
     #[inline(always)]
     pub(super) fn for_each_key(self, whole: bool, mut access: impl FnMut(usize)) {
-        // As in `for_each`.
+        // Recomputed as in `for_each`: to keep the comparisons takes registers.
         let len = recomputed(self.len);
         if whole {
             if len > 0 {
@@ -83,7 +83,7 @@ impl LaneRow {
         }
     }
 
-    /// The keys, and the greatest one where there are none.
+    /// The keys, and the greatest key where there are none.
     #[inline(always)]
     #[track_caller]
     pub(super) fn read<B: Word, const N: usize>(self, slots: Shared<B>, whole: bool) -> [B; N] {

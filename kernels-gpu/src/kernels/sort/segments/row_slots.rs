@@ -1,5 +1,5 @@
-//! Slots of keys that lanes sort: the keys are moved, or those of 4 bytes stay and their order is written beside them,
-//! in which values follow in the end.
+//! Slots of keys that lanes sort. Without values the keys move. With values, keys of 4 bytes stay, and their order is
+//! written beside them; keys and values are stored in that order in the end.
 //!
 //! ```text
 //!   keys      │ d a c b │            │ a b c d │         moved, if there are no values
@@ -17,7 +17,7 @@ use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
 use cuda_std::prelude::*;
 
 shared_memory! {
-    /// Slots of keys, and of their order: indices of type `u16`, or `()` if keys are moved.
+    /// Slots of keys, and of their order: indices of type `u16`, or `()` if keys move.
     pub(super) struct RowSlots<B: Word, O: Word>(slots: usize) {
         pub(super) keys: [B; slots],
         pub(super) order: [O; slots],
@@ -29,13 +29,13 @@ const fn has_order<O>() -> bool {
     size_of::<O>() > 0
 }
 
-/// Sorts `N` keys. They become their indices, of which `first` is the first, if there is an order of type `O`.
+/// Sorts `N` keys. If there is an order of type `O`, keys are replaced by their indices, which begin with `first`.
 #[inline(always)]
 pub(super) fn sort_row<B: Bits, O: Word, const N: usize>(row: &mut [B; N], first: u32) {
     if const { !has_order::<O>() } {
         return sort_registers(row);
     }
-    // All different, so that the sort is stable.
+    // All numbers differ, so that the sort is stable.
     let mut tagged = [u64::MAX; N];
     for i in 0..N {
         tagged[i] = row[i].to_register() << 32 | first.wrapping_add(i as u32) as u64;
@@ -47,7 +47,7 @@ pub(super) fn sort_row<B: Bits, O: Word, const N: usize>(row: &mut [B; N], first
 }
 
 impl<B: Bits, O: Word> RowSlots<B, O> {
-    /// Makes a key be that of `slot`, with index `index`. The key of that index comes there if it is not sorted.
+    /// Stores a key in `slot`, with index `index`. The order initially holds that index.
     #[inline(always)]
     #[track_caller]
     pub(super) fn set(self, slot: u32, key: B, index: u32) {
@@ -57,11 +57,12 @@ impl<B: Bits, O: Word> RowSlots<B, O> {
         }
     }
 
-    /// Sorts the keys of each group of the warp, of which `row` has those of this lane's `part`: as [`sort_lanes`]
-    /// does, or stable if there is an order. Then they become their indices.
+    /// Sorts the keys of each group of the warp as [`sort_lanes`] does. `row` holds the keys of this lane's `part`. If
+    /// there is an order, the sort is stable, and keys are replaced by their indices.
     ///
     /// # Safety
-    /// As for [`NumberedLanes::sort`] if there is an order, or else for [`sort_lanes`].
+    /// The requirements of [`NumberedLanes::sort`] hold if there is an order, and otherwise the requirements of
+    /// [`sort_lanes`].
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn sort_lanes(
@@ -72,15 +73,15 @@ impl<B: Bits, O: Word> RowSlots<B, O> {
         minus_one: u32,
     ) {
         if const { has_order::<O>() } {
-            // SAFETY: the same contract.
+            // SAFETY: there is an order, so that the caller ensures the requirements of `NumberedLanes::sort`.
             unsafe { NumberedLanes::new(self, (part, whole), group).sort(row, minus_one) }
         } else {
-            // SAFETY: as above.
+            // SAFETY: there is no order, so that the caller ensures the requirements of `sort_lanes`.
             unsafe { sort_lanes(row, group, minus_one) }
         }
     }
 
-    /// Writes what has been sorted: keys, or indices if there is an order.
+    /// Writes sorted keys, or sorted indices if there is an order.
     #[inline(always)]
     #[track_caller]
     pub(super) fn write<const N: usize>(self, part: LaneRow, row: &[B; N], whole: bool) {
@@ -94,14 +95,14 @@ impl<B: Bits, O: Word> RowSlots<B, O> {
         part.write(&indices, self.order, whole);
     }
 
-    /// The index of the sorted key that `slot` is for, or 0 if there is no order.
+    /// Index of the key that is stored at `slot` in the end, or 0 if there is no order.
     #[inline(always)]
     #[track_caller]
     pub(super) fn index_at(self, slot: u32) -> u32 {
         if const { has_order::<O>() } { self.order.get(slot).to_register() as u32 } else { 0 }
     }
 
-    /// The sorted key that `slot` is for, which has index `index`.
+    /// The key that is stored at slot `at` in the end, whose index is `index`.
     #[inline(always)]
     #[track_caller]
     pub(super) fn key_at(self, at: u32, index: u32) -> B {

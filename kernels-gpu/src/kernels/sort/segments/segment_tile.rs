@@ -7,11 +7,11 @@
 //!                         c … c                            part is merged which is of the segment that lies across
 //! ```
 //!
-//! Two neighbouring runs have one segment in common at most, so that a round has one merge for each two runs, and none
-//! where a segment begins between them. A tile of short segments has hardly anything to merge in its later rounds.
+//! Two neighbouring runs share at most one segment. So a round has at most one merge for each two runs, and none if a
+//! segment begins between them. A tile of short segments has hardly any merges in its later rounds.
 //!
-//! All of it is stable. The keys' indices in the tile, in a second array of 16 bits, are moved with the keys if there
-//! are values.
+//! The sort is stable. If there are values, the keys' indices in the tile, in an array of 16-bit numbers, move with the
+//! keys.
 
 use super::Bounds;
 use crate::block::indexed_merge::Cursors;
@@ -28,15 +28,15 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max, shuffle_up};
 shared_memory! {
     /// Shared memory of a tile of `slots` keys of `threads` threads, with values of `value_bytes` bytes or 0.
     struct Memory<B: Word>(threads: usize, slots: usize, value_bytes: usize) {
-        /// A slot more, as a merge reads the key behind the last that it takes.
+        /// One slot more: a merge reads the key behind the last key that it takes.
         keys: [B; slots + 1],
-        /// For each thread, the last head up to its first slot.
+        /// The last head at or before each thread's first slot.
         befores: [u32; threads],
-        /// For each thread, the first head behind its last one, if it has any.
+        /// The first head behind each thread's last head, if the thread has a head.
         nexts: [u32; threads],
-        /// The heads, and a word more, as two are read at once.
+        /// The heads, and one word more, as two words are read at once.
         heads: [u32; slots.div_ceil(32) + 1],
-        /// For each warp, its last head and 1, or 0.
+        /// The last head of each warp plus 1, or 0.
         of_warps: [u32; WARP_SIZE],
         /// Indices of keys in the tile.
         indices: [u16; if value_bytes > 0 { slots } else { 0 }],
@@ -52,16 +52,15 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize, 
     }
 }
 
-/// A key with its segment and its index among the keys of a thread, which compares by segment, then by key, then by
-/// index.
+/// A key with its segment and its index among a thread's keys. It compares by segment, then by key, then by index.
 pub trait Tagged<B>: Wire {
-    /// The three together. The index is below 32, and the segment at most 32.
+    /// Packs the three. The index is below 32, and the segment at most 32.
     fn new(segment: u32, key: B, index: u32) -> Self;
     /// The key and its index.
     fn key_and_index(self) -> (B, u32);
 }
 
-/// A number of 58 bits, in the bits of a positive float, which compares as the number does.
+/// A number of 58 bits as the bits of a positive float. Such floats compare as the numbers do.
 impl Tagged<u32> for f64 {
     #[inline(always)]
     fn new(segment: u32, key: u32, index: u32) -> f64 {
@@ -73,7 +72,7 @@ impl Tagged<u32> for f64 {
     }
 }
 
-/// A key of 8 bytes and, in one number, its segment and its index.
+/// A key of 8 bytes, and a number that packs its segment and its index.
 #[derive(Clone, Copy)]
 pub struct Wide {
     key: u64,
@@ -110,8 +109,8 @@ impl Tagged<u64> for Wide {
     }
 }
 
-/// The segments of a tile: `first .. last` of the array's, or one alone that the whole tile is a part of, if these are
-/// none.
+/// The segments of a tile: segments `first .. last` of the array. If `first == last`, the whole tile is part of one
+/// segment.
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
     pub(super) bounds: Bounds,
@@ -119,16 +118,18 @@ pub(super) struct Heads {
     pub(super) last: usize,
 }
 
-/// So many segments for each slot, most of them empty, are searched instead of looked at one by one.
+/// With more segments than this for each slot, most of the segments are empty, and threads search instead of looking at
+/// each.
 const MOST_LISTED: usize = 4;
 
 impl Heads {
-    /// Sets the bits of the heads among the `count` keys of a tile whose first one is key `base` of the array.
+    /// Sets the bits of the heads among the `count` keys of a tile. The first key of the tile is key `base` of the
+    /// array.
     #[inline(always)]
     #[track_caller]
     fn mark<const NT: usize, const VT: usize>(self, base: usize, count: u32, heads: Shared<u32>) {
         let thread = thread::thread_idx_x();
-        // Segments that are not empty begin at different keys, so that to add is to set.
+        // Nonempty segments begin at different keys, so that adding a bit sets it.
         let set = |slot: u32| heads.fetch_add(slot / 32, 1 << (slot % 32));
         if thread == 0 && count < (NT * VT) as u32 {
             set(count);
@@ -164,7 +165,7 @@ impl Heads {
     }
 }
 
-/// The heads of a thread's slots, the first one at the lowest bit.
+/// The heads of a thread's slots as bits; the lowest bit is the first slot.
 #[inline(always)]
 #[track_caller]
 fn own_heads<const VT: usize>(heads: Shared<u32>, slot: u32) -> u32 {
@@ -173,19 +174,18 @@ fn own_heads<const VT: usize>(heads: Shared<u32>, slot: u32) -> u32 {
     (both >> (slot % 32)) as u32 & (u32::MAX >> (32 - VT))
 }
 
-/// The last of the heads of the threads before this one, each given with 1 added, or 0; and 0 for the first thread.
+/// The last head of the threads before this one. A thread passes its last head plus 1, or 0. The first thread gets 0.
 ///
 /// # Safety
-/// All threads of the block make this call, which are whole warps. `of_warps` has a word for each lane, which nothing
-/// else uses.
+/// All threads of the block, whole warps, make this call. `of_warps` has a word for each lane, which nothing else uses.
 #[inline(always)]
 #[track_caller]
 unsafe fn last_before(own: u32, of_warps: Shared<u32>) -> u32 {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
     let (mut greatest, mut distance) = (own, 1);
     while distance < WARP_SIZE {
-        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together, and the loop has the same
-        // five rounds for each.
+        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together. The loop has the same five
+        // rounds in each lane. A lane without a lane `distance` below gets its own value.
         let before = unsafe { shuffle_up(FULL_MASK, greatest, distance) };
         if lane >= distance {
             greatest = greatest.max(before);
@@ -196,7 +196,8 @@ unsafe fn last_before(own: u32, of_warps: Shared<u32>) -> u32 {
         of_warps.set(warp, greatest);
     }
     thread::sync_threads();
-    // SAFETY: as above.
+    // SAFETY: no branch surrounds the two calls, so that the 32 lanes of the warp make both. Each lane reads one of 32
+    // words.
     let (of_lanes, of_warps) = unsafe {
         let earlier = if lane < warp { of_warps.get(lane) } else { 0 };
         (shuffle_up(FULL_MASK, greatest, 1), reduce_max(FULL_MASK, earlier))
@@ -212,13 +213,13 @@ struct Across {
     end: u32,
 }
 
-/// Sorts the segments of `from`, a tile whose first key is key `base` of the array, to `to`, which is the same arrays
-/// or others. Keys are loaded as `encode` encodes them and stored as `decode` decodes them. Stable.
+/// Sorts the segments of `from`, a tile whose first key is key `base` of the array. `to` is the same arrays or others.
+/// Keys are loaded as `encode` encodes them and stored as `decode` decodes them. Stable.
 ///
 /// # Safety
 /// All `NT` threads of the block make this call, with [`shared_bytes`] of dynamic shared memory that nothing else uses.
-/// `from` and `to` are of the same length, from 1 to `NT * VT`, and nothing else uses them; they are the same arrays or
-/// do not overlap.
+/// `from` and `to` have the same length, from 1 to `NT * VT`, and nothing else uses their elements. They are the same
+/// arrays or do not overlap.
 #[inline(always)]
 pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const NT: usize, const VT: usize>(
     segments: Heads,
@@ -228,8 +229,8 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
 ) {
     const { assert!(NT * VT < 1 << 16, "indices in a tile have 16 bits") };
     let slots = (NT * VT) as u32;
-    // SAFETY: the caller promises `shared_bytes`. Barriers come between the accesses of different threads to one
-    // element: after loading, around each round, and before keys are stored.
+    // SAFETY: the caller ensures `shared_bytes`. Barriers come between accesses of different threads to one element:
+    // after loading, around each round, and before keys are stored.
     let memory = unsafe { Memory::<B>::at_start(NT, NT * VT, size_of::<V>()) };
     let (thread, count) = (thread::thread_idx_x(), from.keys.len() as u32);
     let slot = thread * VT as u32;
@@ -251,16 +252,17 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
 
     let heads = own_heads::<VT>(memory.heads, slot);
     let last = if heads == 0 { 0 } else { slot + u32::BITS - heads.leading_zeros() };
-    // SAFETY: all threads of the block are here.
+    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it. `of_warps` has `WARP_SIZE`
+    // words and is used once.
     let before = unsafe { last_before(last, memory.of_warps) };
     let starts_segment = heads & 1 == 1;
-    // The first slot of the tile is a head: only the first thread has none before.
+    // The first slot of the tile is a head, so that only the first thread has no head before.
     memory.befores.set(thread, if starts_segment { slot } else { before - 1 });
     if heads != 0 && before > 0 {
         memory.nexts.set((before - 1) / VT as u32, slot + heads.trailing_zeros());
     }
 
-    // Registers. What a thread reads is where it writes.
+    // In registers: each thread writes the slots that it has read.
     if slot < count {
         let mut tagged = [T::new(0, B::MAX, 0); VT];
         for i in 0..VT as u32 {
@@ -277,22 +279,22 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
         }
     }
     if const { has_values::<V>() } && slot >= count {
-        // Merges read on here, and use nothing of it.
+        // Merges may read these indices, but do not use them.
         for i in 0..VT as u32 {
             memory.indices.set(slot + i, 0);
         }
     }
     thread::sync_threads();
 
-    // A loop that stays one: it is as long as the launch says.
+    // Not unrolled: the block size is a variable.
     let mut threads = 1;
     while threads < thread::block_dim_x() {
         let first = thread & !(2 * threads - 1);
         let [begin, middle, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
         let head = memory.befores.get(first + threads);
         let across = Across { a: head.max(begin), middle, end: memory.nexts.get(head / VT as u32).min(end) };
-        // SAFETY: all threads of the block are here; the part is of one segment, whose keys are in order on both sides.
-        // What is behind the keys is left as it is.
+        // SAFETY: all threads of the block make the call: the loop depends on the block size only. `across` lies in the
+        // tile and in one segment, whose keys are in order on both sides. Slots behind the `count` keys are not merged.
         unsafe { merge_across::<B, V, VT>(memory, across, slot, head < middle.min(count)) };
         threads *= 2;
     }
@@ -317,12 +319,12 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
     }
 }
 
-/// A thread's share of a round: those of its slots, from `slot` on, that are in the part that is merged. The part
-/// `is_there` unless a segment begins in the middle.
+/// A thread's part of a round: its slots, from `slot` on, that lie in the merged range. The range `is_there` unless a
+/// segment begins in the middle.
 ///
 /// # Safety
-/// All threads of the block make this call. `across` is inside the tile, with its keys in order on both sides, and the
-/// threads whose slots are in it have the same.
+/// All threads of the block make this call. `across` lies in the tile, with its keys in order on both sides. Threads
+/// whose slots lie in `across` have the same `across`.
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_across<B: Bits, V: Word, const VT: usize>(
@@ -339,8 +341,8 @@ unsafe fn merge_across<B: Bits, V: Word, const VT: usize>(
         let run = Cursors { a, b: middle, a_end: middle, b_end: end };
         let Cursors { mut a, mut b, a_end, b_end } = run.after(low - a, memory.keys);
         let (mut a_key, mut b_key) = (memory.keys.get(a), memory.keys.get(b));
-        // As many steps for every thread, so that what they fill stays in registers. Those behind the end read on in A,
-        // which is at least a thread's slots before the end of the tile.
+        // Each thread makes the same number of steps, so that the arrays stay in registers. Steps beyond the thread's
+        // share read on in A, whose end is at least a thread's slots before the end of the tile.
         for i in 0..VT {
             let take_a = b >= b_end || (a < a_end && a_key <= b_key);
             let source = select_unpredictable(take_a, a, b);

@@ -1,14 +1,14 @@
-//! The sort of middle segments by bins: each is sorted as a [bucket](crate::kernels::sort::divide::sort_buckets) of the
-//! sort of an array.
+//! The sort of middle segments by bins: each is sorted like a [bucket](crate::kernels::sort::divide::sort_buckets) of
+//! the sort of an array.
 //!
 //! ```text
 //!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each segment by one block
-//!   classes     │ … │ 4300 │ …                those that bins do not put in order, for merges of runs
+//!   classes     │ … │ 4300 │ …                segments that bins do not sort, for merges of runs
 //! ```
 //!
-//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are.
-//! They do if keys are spread evenly, have few different values, or are spread evenly within each bin, as bins are made
-//! finer once. Merges sort all others, which then take up to half as long again.
+//! Whether bins put keys in order depends on the keys' distribution, not on their order or number. Bins succeed if keys
+//! are spread evenly, or have few different values. They also succeed if keys are spread evenly within each bin, as
+//! bins are made finer once. Merges sort all other segments, which then take up to half as long again.
 
 use super::middle::{BINNED, MAX_BINNED};
 use super::middle_runs::{SegmentWords, WhichSegments};
@@ -27,7 +27,7 @@ const fn shape(key_bytes: usize, value_bytes: usize) -> Tile {
 /// Threads of a block.
 pub const BINS_THREADS: usize = shape(4, 0).threads;
 
-/// How often bins are made finer: merges take less time than twice.
+/// Number of times that bins are made finer. Merges are faster than a second time.
 const FINER: u32 = 1;
 
 shared_memory! {
@@ -44,15 +44,15 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads, items_per_thread))
 }
 
-/// Kernel: sorts each segment that `which` lists to be sorted by bins, or appends it to the list of its class and
-/// leaves it as it is; or each of the segments of one length that `which` has. Elements of an odd level are in
-/// `scratch` before.
+/// Kernel: sorts each segment in the list of `which` for bins, or each segment of one length that `which` describes. A
+/// segment that bins cannot sort stays as it is and is appended to the list of its class. Elements of an odd level come
+/// from `scratch`.
 ///
 /// # Safety
-/// There are as many elements as `which` says, in global memory, and as many in `scratch` if there are segments of odd
-/// levels, which do not overlap. Segments are of at most `NT * VT` keys. The lists are what
-/// [`MiddleSegments`](super::middle::MiddleSegments) says, after all other launches that list segments. Blocks are of
-/// `NT` threads, with [`shared_bytes`] of dynamic shared memory; `FEW` is what [`few`] says.
+/// `at` has `which.n` elements, in global memory. So has `scratch` if segments have odd levels, and the two do not
+/// overlap. Segments have at most `NT * VT` keys. The lists meet the requirements of
+/// [`MiddleSegments`](super::middle::MiddleSegments), and all other launches that list segments have run before. Blocks
+/// have `NT` threads with [`shared_bytes`] of dynamic shared memory. `FEW` is [`few`] of `VT`.
 #[kernel(
     u32 = <u32, (), { shape(4, 0).threads }, { shape(4, 0).items_per_thread }, { few(shape(4, 0).items_per_thread) }>
         within (BINS_THREADS, 3),
@@ -73,15 +73,17 @@ pub unsafe fn sort_middle_by_bins<B: Bits, V: Word, const NT: usize, const VT: u
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let which = WhichSegments { list: BINNED as u32, ..which };
     // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a
-    // segment, between barriers; those for the rest are where `sort_bucket` says.
+    // segment, between barriers. Barriers of `sort_bucket` order the accesses to `bucket`.
     let Memory { bucket, segment } = unsafe { Memory::<B, V>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
-        // SAFETY: the caller promises the lists.
+        // SAFETY: this is thread 0, before its first call of `next`. The lists meet the requirements of
+        // `MiddleSegments`.
         unsafe { segment.begin(which) };
     }
     loop {
         if thread::thread_idx_x() == 0 {
-            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
+            // SAFETY: this is thread 0. A barrier comes before, at the end of the loop, except for the first call, and
+            // another one follows. The kernel appends only to lists of classes, not to the list that it reads.
             unsafe { segment.next(which) };
         }
         thread::sync_threads();
@@ -89,14 +91,16 @@ pub unsafe fn sort_middle_by_bins<B: Bits, V: Word, const NT: usize, const VT: u
             return;
         }
         let level = segment.level();
-        // SAFETY: the caller promises the elements, of which a segment is used by one block.
+        // SAFETY: `at` has `which.n` elements, and `scratch` has, too, if a level is odd. One block uses each segment.
         let part = |side: Elements<B, V>| unsafe { side.arrays(which.n) }.slice(segment.start(), segment.len());
         let from = part(if level % 2 == 0 { at } else { scratch });
         let codings = (if level == 0 { coding } else { Coding::NONE }, coding);
-        // SAFETY: all threads of the block are here, with the same segment, of up to `NT * VT` keys.
+        // SAFETY: `segment` is the same for all threads, so that all `NT` threads of the block make the call. The
+        // segment has up to `NT * VT` keys. A barrier comes before the next use of `bucket`.
         let is_sorted = unsafe { sort_bucket::<B, V, NT, VT, FEW, true, FINER>(from, || part(at), codings, bucket) };
         if !is_sorted && thread::thread_idx_x() == 0 {
-            // SAFETY: the caller promises the lists.
+            // SAFETY: the lists meet the requirements of `MiddleSegments`, and later launches read the list of the
+            // class.
             unsafe { which.middle.open() }.append_to_class(segment.listed());
         }
         thread::sync_threads();

@@ -1,7 +1,7 @@
-//! Segments of more than 1024 keys that one block holds: each by [runs](super::middle_runs) of 1024 that a warp sorts
-//! in registers, and merges of them. Keys with values are sorted [as numbers](super::middle_by_numbers), stably.
+//! Segments of more than 1024 keys that one block holds. Warps sort [runs](super::middle_runs) of 1024 keys in
+//! registers, and the block merges them. Keys with values are sorted [as numbers](super::middle_by_numbers), stably.
 //!
-//! The last run has the greatest keys behind its own, up to whole runs of 1024.
+//! The last run is filled up with the greatest keys, to a whole run of 1024.
 
 use super::middle_by_numbers::{Memory, Sort};
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, WhichSegments, end_of_runs, merge_runs, own_row, sort_run};
@@ -15,7 +15,7 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, sync_warp};
 use cuda_std::{recomputed, shared};
 
 shared_memory! {
-    /// Shared memory of a block of `threads` threads, for keys alone.
+    /// Shared memory of a block of `threads` threads, for keys without values.
     struct KeyMemory<B: Word>(threads: usize) {
         slots: [B; LANE_KEYS * threads],
         segment: SegmentWords {},
@@ -32,14 +32,14 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
     }
 }
 
-/// Kernel: sorts each segment of `which`. Blocks take one after the other. Elements of an odd level are in `scratch`
-/// before.
+/// Kernel: sorts each segment of `which`. A block takes one segment after another. Elements of an odd level come from
+/// `scratch`.
 ///
 /// # Safety
-/// There are as many elements as `which` says, in global memory, and as many in `scratch` if there are segments of odd
-/// levels, which do not overlap. The lists are what [`MiddleSegments`](super::middle::MiddleSegments) says, after all
-/// launches that list segments. Blocks have as many [`threads`](super::middle_runs::threads) as the longest segment
-/// asks for, or more, and [`shared_bytes`] of dynamic shared memory. `minus_one` is
+/// `at` has `which.n` elements, in global memory. So has `scratch` if segments have odd levels, and the two do not
+/// overlap. The lists meet the requirements of [`MiddleSegments`](super::middle::MiddleSegments), and all launches that
+/// list segments have run before. Blocks have at least the [`threads`](super::middle_runs::threads) that the longest
+/// segment needs, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
 /// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, ()> within (MOST_THREADS, 2),
@@ -70,22 +70,25 @@ pub unsafe fn sort_middle_segments<B: Bits, V: Word>(
         }
     };
     if thread::thread_idx_x() == 0 {
-        // SAFETY: the caller promises the lists.
+        // SAFETY: this is thread 0, before its first call of `next`. The lists meet the requirements of
+        // `MiddleSegments`.
         unsafe { segment.begin(which) };
     }
     loop {
         if thread::thread_idx_x() == 0 {
-            // To keep where the list is takes registers.
+            // To keep the address of the list takes registers.
             let which = WhichSegments { list: recomputed(which.list), ..which };
-            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
+            // SAFETY: this is thread 0. A barrier comes before, at the end of the sort, except for the first call, and
+            // another one follows. This launch appends nothing.
             unsafe { segment.next(which) };
         }
         thread::sync_threads();
         if segment.len() == 0 {
             return;
         }
-        // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the launch has
-        // `shared_bytes`, and the caller promises the elements. The last barrier comes before the next segment's words.
+        // SAFETY: `segment` is the same for all threads, so that all threads of the block make one call, after a
+        // barrier. No other block uses the segment. The launch has `shared_bytes`, and each side has `which.n`
+        // elements. Each sort ends with a barrier, before thread 0 writes the words of the next segment.
         unsafe {
             if const { has_values::<V>() } {
                 let memory = Memory::<B, V>::at_start(threads);
@@ -102,11 +105,12 @@ pub unsafe fn sort_middle_segments<B: Bits, V: Word>(
     }
 }
 
-/// Sorts the keys of `from`, in `slots`, to `to`, which has as many and may be the same. Ends with a barrier.
+/// Sorts the keys of `from` to `to`, in `slots`. Both have the same length and may be the same array. Ends with a
+/// barrier.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which
-/// each thread has a row. There are as many as keys or more.
+/// All threads of the block make this call, after a barrier. Nothing else uses the keys or the slots. Each thread has a
+/// row of slots, and there is a slot for each key.
 #[inline(always)]
 unsafe fn sort_keys<B: Bits>(
     from: impl Fn() -> GlobalMut<B>,
@@ -118,11 +122,13 @@ unsafe fn sort_keys<B: Bits>(
     let end = || end_of_runs(to().len());
     // The same for all lanes of a warp.
     if own_row() < end() {
-        // SAFETY: all lanes of the warp are here, which have the rows of a run, and there is a key at least.
+        // SAFETY: `end()` is a multiple of `RUN`, so that the 32 lanes of the warp make the call. Their rows are one
+        // run, which begins before the last key.
         unsafe { load_and_sort_run(&from, slots, encode, minus_one) };
     }
     thread::sync_threads();
-    // SAFETY: all threads of the block are here, after a barrier.
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it, after a barrier. Nothing else
+    // uses the slots.
     unsafe { merge_runs(slots, end) };
     let (keys, mut i) = (to(), recomputed(thread::thread_idx_x()));
     while i < keys.len() as u32 {
@@ -132,10 +138,10 @@ unsafe fn sort_keys<B: Bits>(
     thread::sync_threads();
 }
 
-/// Sorts the run that this thread's row is of.
+/// Loads and sorts the run of this thread's row.
 ///
 /// # Safety
-/// All lanes of a warp make this call. Nothing else uses the keys and slots of their rows.
+/// All lanes of a warp make this call. The run has at least one key. Nothing else uses the keys and slots of its rows.
 #[inline(always)]
 unsafe fn load_and_sort_run<B: Bits>(
     keys: &impl Fn() -> GlobalMut<B>,
@@ -153,12 +159,13 @@ unsafe fn load_and_sort_run<B: Bits>(
         }
     }
     shared::wait_for_copies();
-    // SAFETY: all lanes are here, for the other call, too.
+    // SAFETY: no branch surrounds the call, so that the 32 lanes of the warp make it.
     unsafe { sync_warp(FULL_MASK) };
     let own_len = (from.len() as u32).saturating_sub(own);
     let other = coding.decode(B::MAX);
     let mut row = if left >= RUN { slots.row(own) } else { slots.part_of_row(own, own_len, other) };
     coding.encode_all(&mut row);
-    // SAFETY: as above.
+    // SAFETY: no branch surrounds the call, so that the 32 lanes of the warp make it. Nothing else uses the slots of
+    // their rows, as the caller ensures.
     unsafe { sort_run(row, left, slots, || end_of_runs(keys().len()), minus_one) };
 }

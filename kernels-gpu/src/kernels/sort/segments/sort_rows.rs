@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   global      │a a a b b b c c c d d d│     key i of the tile by thread i modulo the number of threads
-//!   shared      │a a a b b b c c░c d d d│     a slot is left out after 32, so that threads read rows from different banks
+//!   shared      │a a a b b b c c░c d d d│     a padding slot after 32, so that threads use different banks
 //!   registers    a a a → thread 0, b b b → thread 1, …     a network of the next power of two from 4 on
 //! ```
 
@@ -10,13 +10,13 @@ use crate::key::{Bits, Coding};
 use crate::thread::network::sort_registers;
 use cuda_std::prelude::*;
 
-/// The most keys of a segment.
+/// Upper limit on the keys of a segment.
 pub const MAX_ROW: usize = 32;
 
 /// Threads of a block.
 pub const ROW_THREADS: usize = 128;
 
-/// Segments of a thread: more of those of few keys, so that each thread has as many keys on their way.
+/// Segments of a thread: more if they are short, so that each thread loads enough keys at once.
 const fn rows_per_thread(length: usize) -> usize {
     match length {
         0..=4 => MAX_ROW / 4,
@@ -42,18 +42,18 @@ pub const fn shared_bytes(key_bytes: usize, length: usize) -> u32 {
     slot((rows_per_block(length) * length) as u32) * key_bytes as u32
 }
 
-/// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them.
+/// Kernel: sorts each segment of `length` keys, as `coding` orders them. The last segment may be shorter.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory. `length` is 1 to [`MAX_ROW`]. Blocks are of [`ROW_THREADS`] threads, one for
-/// each [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory.
+/// `keys` has `n` keys, in global memory. `length` is 1 to [`MAX_ROW`]. Blocks have [`ROW_THREADS`] threads with
+/// [`shared_bytes`] of dynamic shared memory, and there is one for each [`rows_per_block`] segments or fewer.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn sort_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Coding<B>) {
     let tile = rows_per_block(length as usize) * length as usize;
     let start = thread::block_idx_x() as usize * tile;
-    // SAFETY: the array has `n` keys, and `start` is below `n`, as there is a block only for segments that there are.
-    // Blocks use different keys. The slots are the `shared_bytes` of the launch; barriers come between the accesses of
-    // different threads to one.
+    // SAFETY: the array has `n` keys, and `start` is below `n`, as there is a block only for existing segments. Blocks
+    // use disjoint keys. The slots are the `shared_bytes` of the launch. Barriers come between accesses of different
+    // threads to one slot.
     let (keys, rows) =
         unsafe { (GlobalMut::new(keys, n).slice(start, tile.min(n - start)), Shared::dynamic(0, slot(tile as u32))) };
     match length {
@@ -69,7 +69,7 @@ pub unsafe fn sort_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Co
 #[track_caller]
 fn sort_rows_of<B: Bits, const N: usize>(keys: GlobalMut<B>, rows: Shared<B>, length: u32, coding: Coding<B>) {
     let (thread, keys_of_thread) = (thread::thread_idx_x(), (MAX_ROW / N) as u32 * length);
-    // Sums of what differs between threads and what the compiler knows.
+    // Sums of a part that differs between threads and a part that the compiler knows.
     let strided = |i: usize| thread as usize + i * ROW_THREADS;
     let strided_slot = |i: usize| slot(thread) + i as u32 * slot(ROW_THREADS as u32);
     let is_there = |i: usize| (i as u32) < keys_of_thread;
@@ -87,7 +87,7 @@ fn sort_rows_of<B: Bits, const N: usize>(keys: GlobalMut<B>, rows: Shared<B>, le
         }
     }
     thread::sync_threads();
-    // A loop that stays one: it is as long as the launch says.
+    // Not unrolled: the block size is a variable.
     let (block, mut r) = (thread::block_dim_x(), thread);
     while r < block * (MAX_ROW / N) as u32 {
         let first = r * length;

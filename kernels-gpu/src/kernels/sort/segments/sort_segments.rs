@@ -1,4 +1,4 @@
-//! The sort of short segments, and of the runs of long ones.
+//! The sort of short segments, and of the runs of long segments.
 
 use super::segment_tile::{Heads, Tagged, Wide, shared_bytes, sort_segments_of_tile};
 use super::{Bounds, Segments, Tiles, Unit, Units, passes};
@@ -9,20 +9,20 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts each short segment to where it is, one block the segments of one tile; or, if `firsts` is null, the
-/// runs of `NT * VT` keys of long segments, which are units of `list`, to `keys` or to `scratch`, from which an even
-/// number of passes is left.
+/// Kernel: sorts each short segment in place. A block takes the segments of one tile. If `longer` is not null, only the
+/// tiles in that list are sorted.
 ///
-/// If `longer` is not null, of tiles only those are sorted that it lists.
+/// If `firsts` is null, the kernel sorts the runs of long segments instead: `NT * VT` keys for each unit of `list`. A
+/// run goes to `keys` or to `scratch`, so that the passes that follow end in `keys`.
 ///
-/// Keys are encoded by `coding` where they are loaded, and decoded where no passes follow. Blocks take one tile or unit
-/// after the other.
+/// Keys are encoded by `coding` when they are loaded, and decoded if no passes follow. A block takes one tile or unit
+/// after another.
 ///
 /// # Safety
-/// `segments` are those of the `n` elements of `keys`; `scratch` has capacity for as many and does not overlap them.
-/// `firsts`, `list` and `units` are what `find_segments` wrote for [`Tiles::of`] of `NT * VT`; `longer` is null, or
-/// what `sort_short_segments` wrote for these. Blocks are of `NT` threads, a power of two from 32 to 1024, with
-/// [`shared_bytes`] of dynamic shared memory.
+/// `segments` are the segments of the `n` elements of `keys`. `scratch` has capacity for `n` elements and does not
+/// overlap `keys`. `find_segments` has written `firsts`, `list` and `units`, for [`Tiles::of`] of `NT * VT`. `longer`
+/// is null, or `sort_short_segments` has written it for the same tiles. Blocks have `NT` threads, a power of two from
+/// 32 to 1024, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), f64, { ROW.sort_segments.of(4, 0).threads }, { ROW.sort_segments.of(4, 0).items_per_thread }>
         within (ROW.sort_segments.of(4, 0).threads, 2),
@@ -52,10 +52,10 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a block has a power of two threads, and whole warps") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), NT, NT * VT)) };
     let tiles = const { Tiles::of(NT * VT) };
-    // SAFETY: the caller promises the offsets and `n` elements of both. A block uses a tile's segments or a unit's run,
-    // which no other one does.
+    // SAFETY: `segments` meets the requirements of `of`, and both sides have `n` elements. No two blocks use the same
+    // segments of a tile, or the same run of a unit.
     let (bounds, keys, scratch) = unsafe { (segments.of(n), keys.arrays(n), scratch.arrays(n)) };
-    // SAFETY: `find_segments` has written one number, which is of so many units.
+    // SAFETY: `units` is the number that `find_segments` has written, and `list` has that number of units.
     let (count, list) = unsafe {
         let count = Global::new(units, 1).get(0) as usize;
         (count, Units::new(list, count))
@@ -63,7 +63,7 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     let firsts_len = if firsts.is_null() { 0 } else { tiles.count(n) + 1 };
     // SAFETY: `firsts` is null, or has a number for each tile and for the end.
     let firsts = unsafe { Global::new(firsts, firsts_len) };
-    // SAFETY: `longer` is null, or its first number is of those that follow.
+    // SAFETY: `longer` is null, or its first number counts the numbers that follow.
     let longer = unsafe {
         let listed = if longer.is_null() { 0 } else { Global::new(longer, 1).get(0) as usize + 1 };
         Global::new(longer, listed)
@@ -88,9 +88,9 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
             let to = if in_place { from } else { scratch.slice(base, len) };
             let decode = if passes == 0 { coding } else { Coding::NONE };
             let heads = Heads { bounds, first, last };
-            // SAFETY: all threads of the block are here with the same part, and the launch has `shared_bytes`. The
-            // arrays are of 1 to `NT * VT` elements: short segments of a tile end within the overhang, and a run is cut
-            // to that. A barrier comes before the next one.
+            // SAFETY: the part is the same for all threads, so that all `NT` threads of the block make the call. The
+            // launch has `shared_bytes`. The arrays have 1 to `NT * VT` elements: short segments of a tile end within
+            // the overhang, and a run is cut to `NT * VT`. A barrier comes before the next item.
             unsafe { sort_segments_of_tile::<B, V, T, NT, VT>(heads, base, (from, to), (coding, decode)) };
             thread::sync_threads();
         }
@@ -98,15 +98,15 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     }
 }
 
-/// What a block sorts at once: `len` keys from `base` on, which are segments `first .. last`, or of one segment if
-/// these are none.
+/// Work of a block: `len` keys from `base` on, which are segments `first .. last`. If `first == last`, the keys are
+/// part of one segment.
 #[derive(Clone, Copy)]
 struct Part {
     first: usize,
     last: usize,
     base: usize,
     len: usize,
-    /// Passes that follow.
+    /// Number of passes that follow.
     passes: u32,
 }
 
@@ -119,7 +119,7 @@ fn short_segments(bounds: Bounds, t: usize, tiles: Tiles, first: usize, next: us
     Part { first, last, base, len: bounds.start(last) - base, passes: 0 }
 }
 
-/// The run of a unit, which is empty if its segment has not so many.
+/// The run of a unit. It is empty if the segment has no run of that number.
 #[inline(always)]
 fn run_of_unit(unit: Unit, run: usize) -> Part {
     let base = (unit.start + unit.number * run).min(unit.end);

@@ -1,17 +1,17 @@
-//! Segments of up to 1024 keys, of any lengths: those of a tile by how long they are.
+//! Segments of up to 1024 keys, of any lengths: the segments of a tile, by classes of length.
 //!
 //! ```text
 //!   shared      │ a a a a b b b c c d d d d d d d d │     keys, as they are in the array
-//!   list        │ b c … │ a … │ d … │                    where segments begin and how long they are, a class after the other
-//!   rows        │ d   │ d   │ … │ a │ …                  a lane each: long classes first, each on a multiple of its lanes
+//!   list        │ b c … │ a … │ d … │                    starts and lengths of segments, class by class
+//!   rows        │ d   │ d   │ … │ a │ …                  one lane each, long classes first, aligned to their lanes
 //! ```
 //!
-//! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many
-//! rows of 32 keys as they need and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of
-//! those that need up to 1, 2, 4, … 32.
+//! A thread sorts a segment of up to 16 keys, with a network of 4, 8 or 16. A longer segment is cut into rows of 32
+//! keys. [Neighbouring lanes sort it](crate::warp::sort_lanes), one for each row. A class holds the segments of up to
+//! 1, 2, 4, … 32 rows.
 //!
-//! Keys with values stay where they are, and both are stored in their order in the end (`row_slots`). Values are loaded
-//! to where keys and lists have been, so that they are read from global memory in its order.
+//! Keys with values stay where they are, and keys and values are stored in sorted order in the end (`row_slots`).
+//! Values are loaded over the keys and lists, so that they are read from global memory in its order.
 
 use super::middle::{Lists, MiddleSegments};
 use super::padded::{LaneRow, slot};
@@ -26,11 +26,11 @@ use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, lanes_alike, shuffle_idx};
 use cuda_std::{recomputed, shared};
 
-/// The most keys of a segment that this kernel sorts.
+/// Upper limit on the keys of a segment that this kernel sorts.
 pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
 
-/// Threads of a block. Few, so that a multiprocessor has several blocks, and while some wait at a barrier or for memory
-/// others sort.
+/// Threads of a block. Small blocks: a multiprocessor then has several, and some sort while others wait for memory or
+/// at a barrier.
 pub const SHORT_THREADS: usize = 128;
 
 /// Classes of segments: of 2 to 4 keys, of up to 8, 16, 32, … and 1024.
@@ -46,12 +46,12 @@ const fn class_of(len: u32) -> u32 {
     bits.saturating_sub(2)
 }
 
-/// The least keys of a segment of `class`.
+/// Lower limit on the keys of a segment of `class`.
 const fn least_keys(class: u32) -> u32 {
     if class == 0 { 2 } else { (2 << class) + 1 }
 }
 
-/// Entries of the list before those of `class`, for tiles of `slots` keys.
+/// Number of list entries before the entries of `class`, for tiles of `slots` keys.
 const fn entries_before(class: u32, slots: usize) -> u32 {
     let (mut entries, mut c) = (0, 0);
     while c < class {
@@ -65,13 +65,13 @@ shared_memory! {
     /// Segments of a tile of up to `slots` keys.
     struct Sorted<B: Word, O: Word>(slots: usize) {
         rows: RowSlots<B, O> { slot(slots as u32) as usize },
-        /// Where a segment begins in the tile, and its length in the upper half.
+        /// Start of each segment in the tile, with its length in the upper half.
         list: [u32; entries_before(CLASSES, slots)],
     }
 }
 
 shared_memory! {
-    /// Values are loaded once the order of all is known.
+    /// Values are loaded once the order of all keys is known.
     union Slots<B: Word, O: Word, V: Word>(slots: usize) {
         sorted: Sorted<B, O> { slots },
         values: [V; slots],
@@ -82,11 +82,11 @@ shared_memory! {
     /// Shared memory of a tile of up to `slots` keys.
     struct Memory<B: Word, O: Word, V: Word>(slots: usize) {
         slots: Slots<B, O, V> { slots },
-        /// Where the entries of each class end.
+        /// End of the entries of each class.
         ends: [u32; CLASSES],
-        /// Whether there are segments of more keys.
+        /// Whether there are longer segments.
         has_longer: [u32; 1],
-        /// Keys of the tile, which a register would be kept for.
+        /// Keys of the tile, kept here to save a register.
         len: [u32; 1],
     }
 }
@@ -106,8 +106,7 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) ->
 const BLOCKS_WITH_VALUES: usize = 5;
 
 const _: () = {
-    /// Bytes that a multiprocessor of compute capability 9.0 or 10.0 has, and of which a block takes some besides its
-    /// own.
+    /// Bytes of shared memory of a multiprocessor of compute capability 9.0 or 10.0, and bytes reserved for each block.
     const SHARED_BYTES: usize = 228 << 10;
     const RESERVED: usize = 1 << 10;
     let mut value_bytes = 4;
@@ -118,16 +117,16 @@ const _: () = {
     }
 };
 
-/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile, with
-/// their values. Stable. Others are left as they are: those of a tile are appended to `middle`, if that takes them, or
-/// else the tile is to `longer`, whose first number counts them.
+/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, with its values. One block takes
+/// the segments of a tile. Stable. Longer segments of the tile are appended to `middle` if it takes them. Otherwise the
+/// tile is appended to `longer`, whose first number counts the tiles.
 ///
 /// # Safety
-/// `segments` are those of the `n` elements of `at`, in global memory, and `firsts` what `find_segments` wrote for
-/// [`Tiles::of`] of `SLOTS`. `longer` has capacity for a number more than there are tiles, and the first is 0 before
-/// the launch; `middle` is what [`MiddleSegments`] says. There is a block for each tile from `first_tile` on, before
-/// which none has a short segment. Blocks are of [`SHORT_THREADS`] threads, with [`shared_bytes`] of dynamic shared
-/// memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// `segments` are the segments of the `n` elements of `at`, in global memory. `find_segments` has written `firsts`, for
+/// [`Tiles::of`] of `SLOTS`. `longer` has capacity for one number more than there are tiles, and its first number is 0
+/// before the launch. `middle` meets the requirements of [`MiddleSegments`]. There is a block for each tile from
+/// `first_tile` on, and no tile before has a short segment. Blocks have [`SHORT_THREADS`] threads with [`shared_bytes`]
+/// of dynamic shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, (), (), { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 6),
     u64 = <u64, (), (), { ROW.sort_segments.of(8, 0).keys() }> within (SHORT_THREADS, 3),
@@ -150,9 +149,10 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), SLOTS)) };
     let (tiles, thread) = (const { Tiles::of(SLOTS) }, thread::thread_idx_x());
     let t = first_tile + thread::block_idx_x() as usize;
-    // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers
-    // come between the accesses of different threads to one element of the latter: after loading and listing, before
-    // keys are stored, and before and after values are loaded.
+    // SAFETY: `segments` and `middle` meet the requirements of `of` and `open`, which are this kernel's own. `firsts`
+    // and `longer` have `tiles.count(n) + 1` numbers. The launch has `shared_bytes`. Barriers come between accesses of
+    // different threads to one element of shared memory: after loading and listing, before keys are stored, and before
+    // and after values are loaded.
     let (bounds, middle, firsts, longer, memory) = unsafe {
         (
             segments.of(n),
@@ -169,7 +169,7 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     }
     let base = bounds.start(first);
     let len = bounds.start(last) - base;
-    // SAFETY: the arrays have `n` elements, of which blocks use different ones.
+    // SAFETY: the arrays have `n` elements, and blocks use disjoint segments.
     let Arrays { keys, values } = unsafe { at.arrays(n).slice(base, len) };
     if thread < CLASSES {
         memory.ends.set(thread, entries_before_class::<SLOTS>(thread));
@@ -178,13 +178,14 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
         memory.has_longer.set(0, 0);
         memory.len.set(0, len as u32);
     }
-    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are on their way while
-    // segments are listed.
+    // If there are only a few segments, all may be too long to be sorted here. Then keys are not loaded. Otherwise,
+    // keys are in flight while segments are listed.
     let is_few = last - first <= FEW;
     let load = || load::<B, SLOTS>(keys, memory.len.get(0), coding);
     thread::sync_threads();
     let mut held = if is_few { [B::MAX; MOST_STRIDED] } else { load() };
-    // SAFETY: all threads of the block are here with the same segments.
+    // SAFETY: `first` and `last` depend on the block only, so that all `SHORT_THREADS` threads, whole warps, make the
+    // call with the same segments.
     unsafe { memory.list_segments::<SLOTS>(bounds, middle, base, first, last) };
     if is_few {
         thread::sync_threads();
@@ -202,7 +203,8 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     if thread == 0 && memory.has_longer.get(0) > 0 {
         longer.set(1 + longer.fetch_add(0, 1) as usize, t as u32);
     }
-    // SAFETY: as above; each segment is of one row or group of rows.
+    // SAFETY: `is_listed` is the same for all threads, so that all threads of the block, whole warps, make the call.
+    // Each segment belongs to one row or one group of rows.
     unsafe { memory.sort_rows::<SLOTS>(minus_one) };
     memory.sort_small::<4, SLOTS>(0);
     memory.sort_small::<8, SLOTS>(1);
@@ -211,11 +213,11 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     memory.store::<SLOTS>(Arrays { keys, values }, coding);
 }
 
-/// So many segments of a tile are few.
+/// Upper limit on "a few" segments of a tile.
 const FEW: usize = 8;
 
-/// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the
-/// thread, its index and its slot.
+/// Calls `access` for each of `count` keys that this thread loads and stores: with the key's number in the thread, its
+/// index and its slot.
 #[inline(always)]
 fn for_each_strided<const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
     let thread = recomputed(thread::thread_idx_x());
@@ -227,10 +229,10 @@ fn for_each_strided<const SLOTS: usize>(count: u32, mut access: impl FnMut(usize
     }
 }
 
-/// The most keys of a thread that loads and stores.
+/// Upper limit on the keys that a thread loads and stores.
 const MOST_STRIDED: usize = 36;
 
-/// Loads the keys of this thread, of `count` keys of a tile.
+/// Loads this thread's keys of a tile of `count` keys.
 #[inline(always)]
 #[track_caller]
 fn load<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, coding: Coding<B>) -> [B; MOST_STRIDED] {
@@ -240,7 +242,7 @@ fn load<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, coding: Cod
     held
 }
 
-/// Puts these keys to their slots. Their order is that of the array, of those that are not sorted.
+/// Puts keys into their slots. Their order is initially the order of the array.
 #[inline(always)]
 #[track_caller]
 fn put<B: Bits, O: Word, const SLOTS: usize>(
@@ -253,15 +255,16 @@ fn put<B: Bits, O: Word, const SLOTS: usize>(
     for_each_strided::<SLOTS>(count, |i, index, slot| rows.set(slot, held[i], index as u32));
 }
 
-/// So many segments for each slot, most of them empty, are searched instead of looked at one by one.
+/// With more segments than this for each slot, most of the segments are empty, and threads search instead of looking at
+/// each.
 const MOST_LISTED: usize = 4;
 
 impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
-    /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones, which `middle` may
-    /// take. The tile begins with key `base`.
+    /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and reports longer ones, which `middle` may take.
+    /// The tile begins with key `base`.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are whole warps, with the same segments.
+    /// All threads of the block, whole warps, make this call with the same segments.
     #[inline(always)]
     #[track_caller]
     unsafe fn list_segments<const SLOTS: usize>(
@@ -282,7 +285,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
                 if q == last || bounds.start(q) >= end {
                     break;
                 }
-                // The last one that begins there, as only that is not empty.
+                // The last segment that begins there, since the others are empty.
                 let start = bounds.start(q);
                 let stop = bounds.start(bounds.first_from(start + 1, q, last));
                 let len = (stop - start) as u32;
@@ -290,7 +293,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
                     self.enter(self.ends.fetch_add(class_of(len), 1), (start - base) as u32, len);
                 }
                 self.note_longer(middle, start, len);
-                // Behind `start` in any case: nothing is left if empty ones alone begin there.
+                // Behind `start` in any case: if only empty segments begin there, nothing is left.
                 key = stop.max(start + 1);
             }
             return;
@@ -298,17 +301,18 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
         let (lane, mut from) = (warp::lane_id(), (thread - warp::lane_id()) as usize + first);
         while from < last {
             let q = from + lane as usize;
-            // Both are in the tile or at its end.
+            // Both indices are in the tile or at its end.
             let index = |q: usize| (bounds.start(q) - base) as u32;
             let (start, stop) = if q < last { (index(q), index(q + 1)) } else { (0, 0) };
             let len = stop - start;
             let class = if is_listed(len) { class_of(len) } else { CLASSES };
-            // One addition for those of a class.
-            // SAFETY: the 32 lanes of the warp are here, as `from` is the same for all of them.
+            // One atomic addition for all lanes of a class. SAFETY: `from` is the same for all lanes of the warp, so
+            // that all 32 make the call.
             let alike = unsafe { lanes_alike::<4>(class) };
             let leader = alike.trailing_zeros();
             let at = if lane == leader && class < CLASSES { self.ends.fetch_add(class, alike.count_ones()) } else { 0 };
-            // SAFETY: as above; the leader is one of the lanes.
+            // SAFETY: `from` is the same for all lanes, so that all 32 make the call. `leader` is the lowest lane in
+            // `alike`, which contains this lane.
             let at = unsafe { shuffle_idx(FULL_MASK, at, leader) };
             if class < CLASSES {
                 self.enter(at + (alike & ((1 << lane) - 1)).count_ones(), start, len);
@@ -318,14 +322,14 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
         }
     }
 
-    /// Makes entry `at` of the list be the segment of `len` keys from key `start` of the tile on.
+    /// Stores the segment of `len` keys from key `start` of the tile on as entry `at` of the list.
     #[inline(always)]
     #[track_caller]
     fn enter(self, at: u32, start: u32, len: u32) {
         self.slots.sorted.list.set(at, start | len << 16);
     }
 
-    /// Tells of a segment of `len` keys from key `start` of the array on, if it is not sorted here.
+    /// Reports a segment of `len` keys from key `start` of the array on, if it is too long to be sorted here.
     #[inline(always)]
     #[track_caller]
     fn note_longer(self, middle: Lists, start: usize, len: u32) {
@@ -338,7 +342,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
         }
     }
 
-    /// Entry `at` of the list: where the segment begins in the tile, and its length.
+    /// Entry `at` of the list: the start of the segment in the tile, and its length.
     #[inline(always)]
     #[track_caller]
     fn entry(self, at: u32) -> (u32, u32) {
@@ -349,15 +353,15 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
     /// Sorts the segments of more than 16 keys.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are whole warps.
+    /// All threads of the block, whole warps, make this call.
     #[inline(always)]
     #[track_caller]
     unsafe fn sort_rows<const SLOTS: usize>(self, minus_one: u32) {
         let mut row = thread::thread_idx_x();
         loop {
-            // Read again for each row, instead of a register that would be kept for it.
+            // Read again for each row: to keep it takes a register.
             let lane = recomputed(warp::lane_id());
-            // Classes are few: whose the row is takes less time to count than to look up.
+            // There are few classes: to count rows up to this one is faster than to look its segment up.
             let mut begin = 0;
             let (mut shift, mut own_begin, mut entries) = (0, u32::MAX, 0);
             for class in (FIRST_OF_ROWS..CLASSES).rev() {
@@ -375,7 +379,8 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
             let (mut part, mut group) = (LaneRow { first: 0, len: 0 }, Group { first: lane, lanes: 1 });
             if own_begin <= row {
                 let (start, len) = self.entry(entries + ((row - own_begin) >> shift));
-                // Classes of more lanes come first: each begins at a multiple of its own.
+                // Classes with more lanes come first, so that each class begins at a multiple of its own number of
+                // lanes.
                 let number = lane & ((1 << shift) - 1);
                 let (offset, lanes) = (number * LANE_KEYS as u32, len.div_ceil(LANE_KEYS as u32));
                 if number < lanes {
@@ -383,8 +388,9 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
                     group = Group { first: lane - number, lanes };
                 }
             }
-            // SAFETY: all lanes are here, as the loop ends for all of them at once, and lanes of a group have the same
-            // one, which are a part of the warp.
+            // SAFETY: the loop ends for all lanes of a warp at once, so that all 32 make the calls. Lanes of one
+            // segment have the same group, from `lane - number` on. Each class starts at a multiple of `1 << shift`
+            // lanes, so that the group lies in the warp.
             unsafe {
                 let whole = part.are_whole();
                 let rows = self.slots.sorted.rows;
@@ -400,7 +406,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
     #[inline(always)]
     #[track_caller]
     fn sort_small<const N: usize, const SLOTS: usize>(self, class: u32) {
-        // The last threads first: those that have no rows, if any.
+        // The last threads come first: they are the threads without rows, if there are any.
         let first_entry = entries_before(class, SLOTS) + SHORT_THREADS as u32 - 1;
         let (end, mut at) = (self.ends.get(class), first_entry - thread::thread_idx_x());
         while at < end {
@@ -421,14 +427,14 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
     #[track_caller]
     fn store<const SLOTS: usize>(self, Arrays { keys, values }: Arrays<B, V>, coding: Coding<B>) {
         let (count, Slots { sorted: Sorted { rows, .. }, values: values_of_tile }) = (self.len.get(0), self.slots);
-        // Two in a register, and read from it anew for each use.
+        // Two indices in a register, unpacked again for each use.
         let (mut held, mut indices) = ([B::MAX; MOST_STRIDED], [0; MOST_STRIDED.div_ceil(2)]);
         for_each_strided::<SLOTS>(count, |i, _, slot| indices[i / 2] |= rows.index_at(slot) << (i % 2 * 16));
         let index = |i: usize| recomputed(indices[i / 2]) >> (i % 2 * 16) & 0xffff;
         for_each_strided::<SLOTS>(count, |i, _, slot| held[i] = rows.key_at(slot, index(i)));
         if const { has_values::<V>() } {
             thread::sync_threads();
-            // A loop that stays one: unrolled, it would have addresses in registers.
+            // Not unrolled: an unrolled loop would keep addresses in registers.
             let mut index = recomputed(thread::thread_idx_x());
             while index < count {
                 values_of_tile.copy_async_mut(index, values, index as usize);
@@ -447,7 +453,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
     }
 }
 
-/// [`entries_before`] of a class that is known at run time only.
+/// [`entries_before`] of a class that is only known at run time.
 #[inline(always)]
 fn entries_before_class<const SLOTS: usize>(class: u32) -> u32 {
     let mut entries = 0;

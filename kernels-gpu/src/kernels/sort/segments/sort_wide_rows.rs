@@ -1,14 +1,14 @@
-//! Segments of one length, up to 1024 keys: some lanes of a warp sort each in their registers, or one lane sorts some
-//! of up to 16 keys.
+//! Segments of one length, up to 1024 keys: some lanes of a warp sort each in their registers. One lane sorts several
+//! segments of up to 16 keys.
 //!
 //! ```text
 //!   global      │a a a a a a a a│b b b b b b b b│     key i of a warp's segments by lane i modulo 32
-//!   shared      │a a a a░a a a a│b b b b░b b b b│     a slot is left out after 32, so that lanes read from different banks
+//!   shared      │a a a a░a a a a│b b b b░b b b b│     a padding slot after 32, so that lanes use different banks
 //!   registers    a a a a → lane 0, a a a a → lane 1, …      32 keys of a segment, or what is left of it
 //! ```
 //!
-//! Each warp works on its own, with barriers for its lanes alone. Keys with values stay where they are, and both are
-//! stored in their order in the end (`row_slots`).
+//! Each warp works on its own, with barriers for its lanes only. Keys with values stay where they are, and keys and
+//! values are stored in sorted order in the end (`row_slots`).
 
 use super::padded::{LaneRow, slot};
 use super::row_slots::{RowSlots, sort_row};
@@ -23,7 +23,7 @@ use cuda_std::{recomputed, shared};
 /// Slots of a warp.
 const WARP_SLOTS: usize = WARP_SIZE as usize * (LANE_KEYS + 1);
 
-/// The most keys of a segment.
+/// Upper limit on the keys of a segment.
 pub const MAX_WIDE_ROW: usize = WARP_SIZE as usize * LANE_KEYS;
 
 /// Threads of a block.
@@ -32,10 +32,10 @@ pub const WIDE_ROW_THREADS: usize = 128;
 /// Warps of a block.
 const WARPS: usize = WIDE_ROW_THREADS / WARP_SIZE as usize;
 
-/// The most keys of segments of which a lane has several.
+/// Upper limit on the keys of a segment if a lane has several segments.
 const MAX_SHARED: usize = LANE_KEYS / 2;
 
-/// Whether segments of `length` keys can be sorted: if a lane has several, these must be all of its keys.
+/// Whether segments of `length` keys can be sorted. If a lane has several segments, these must fill all of its keys.
 pub const fn has_wide_rows(length: usize) -> bool {
     length <= MAX_WIDE_ROW && (length > MAX_SHARED || length.is_power_of_two())
 }
@@ -70,13 +70,13 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     WARPS as u32 * bytes
 }
 
-/// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them, with
-/// their values. Stable.
+/// Kernel: sorts each segment of `length` keys with their values, as `coding` orders them. The last segment may be
+/// shorter. Stable.
 ///
 /// # Safety
-/// `at` has `n` elements, in global memory. `length` is one of [those](has_wide_rows) that can be. Blocks are of
-/// [`WIDE_ROW_THREADS`] threads, one for each [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic
-/// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// `at` has `n` elements, in global memory. `length` is not 0, and [`has_wide_rows`] holds for it. Blocks have
+/// [`WIDE_ROW_THREADS`] threads with [`shared_bytes`] of dynamic shared memory, and there is one for each
+/// [`rows_per_block`] segments or fewer. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, (), ()> within (WIDE_ROW_THREADS, 6),
     u64 = <u64, (), ()> within (WIDE_ROW_THREADS, 3),
@@ -91,11 +91,12 @@ pub unsafe fn sort_wide_rows<B: Bits, O: Word, V: Word>(
     minus_one: u32,
 ) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
-    // Several segments of a lane are as one of all its keys.
+    // Several segments of a lane are loaded like one segment of all its keys.
     let segment = length;
     let length = if segment <= MAX_SHARED as u32 { LANE_KEYS as u32 } else { segment };
     let lanes = length.div_ceil(LANE_KEYS as u32);
-    // SAFETY: `length` is not 0. A division by 0 would bring in the code of a panic.
+    // SAFETY: `length` is not 0, so that `lanes` is at least 1. The assumption removes the code of a panic for a
+    // division by 0.
     unsafe { core::hint::assert_unchecked(lanes != 0) };
     let rows = WARP_SIZE / lanes;
     let tile = rows * length;
@@ -103,17 +104,18 @@ pub unsafe fn sort_wide_rows<B: Bits, O: Word, V: Word>(
     if start >= n {
         return;
     }
-    // SAFETY: the arrays have `n` elements, and `start` is below `n`. Warps use different ones.
+    // SAFETY: the arrays have `n` elements, and `start` is below `n`. Warps use disjoint elements.
     let elements = unsafe { at.arrays(n) }.slice(start, (tile as usize).min(n - start));
     let count = elements.keys.len() as u32;
     let (row, number) = (lane / lanes, lane % lanes);
     let offset = number * LANE_KEYS as u32;
     let first = (row * length + offset).min(count);
     let part = LaneRow { first, len: (length - offset).min(LANE_KEYS as u32).min(count - first) };
-    // Lanes that are left over have no keys, as `row` is behind the last.
+    // Surplus lanes have no keys, as their `row` is behind the last.
     let group = Group { first: lane - number, lanes: lanes.min(WARP_SIZE - (lane - number)) };
-    // SAFETY: all lanes are here, and the launch has `shared_bytes`. The length is the same for all. The lanes of a
-    // group have the parts of its row.
+    // SAFETY: `start` is the same for all lanes, so that the 32 lanes of the warp make the calls. The launch has
+    // `shared_bytes`. `segment` is the same for all lanes. The lanes of a group have the same `Group`, and parts of the
+    // same row.
     unsafe {
         let mut rows = WarpRows::<B, O, V>::load(elements, part, coding);
         let row = &mut rows.row;
@@ -128,42 +130,42 @@ pub unsafe fn sort_wide_rows<B: Bits, O: Word, V: Word>(
     }
 }
 
-/// Up to [`MAX_WIDE_ROW`] elements of which each lane of a warp has a part to be sorted.
+/// Up to [`MAX_WIDE_ROW`] elements. Each lane of a warp sorts a part.
 pub(super) struct WarpRows<B, O, V> {
     memory: Memory<B, O, V>,
     part: LaneRow,
-    /// Whether [all parts are](LaneRow::are_whole).
+    /// Whether [all parts are whole](LaneRow::are_whole).
     whole: bool,
-    /// The keys of the part. They become their indices if there is an order.
+    /// The keys of the part. If there is an order, they are replaced by their indices.
     pub(super) row: [B; LANE_KEYS],
 }
 
 impl<B: Bits, O: Word, V: Word> WarpRows<B, O, V> {
-    /// The elements of `from`, of which this lane has `part`.
+    /// Loads the elements of `from`. This lane has `part`.
     ///
     /// # Safety
-    /// All lanes of the warp make this call, for parts that do not overlap, in a block of [`WIDE_ROW_THREADS`] threads
-    /// that has [`shared_bytes`] of dynamic shared memory. Nothing else uses the elements. A barrier of the warp comes
+    /// All lanes of the warp make this call, for parts that do not overlap. The block has [`WIDE_ROW_THREADS`] threads
+    /// with [`shared_bytes`] of dynamic shared memory. Nothing else uses the elements. A barrier of the warp comes
     /// before the next call.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn load(from: Arrays<B, V>, part: LaneRow, coding: Coding<B>) -> Self {
         let (count, warp) = (from.keys.len(), thread::thread_idx_x() / WARP_SIZE);
-        // SAFETY: the memory is the warp's own of the `shared_bytes` of the launch; barriers of the warp come between
-        // the accesses of different lanes to an element.
+        // SAFETY: warp `w < WARPS` uses bytes `w * bytes()` to `(w + 1) * bytes()` of the `shared_bytes`, `WARPS *
+        // bytes()`. Barriers of the warp come between accesses of different lanes to an element.
         let memory = unsafe { Memory::<B, O, V>::at(warp * Memory::<B, O, V>::bytes()) };
         if const { has_values::<V>() } {
             for_each_strided::<false>(count, |_, index, _| {
                 memory.values.copy_async_mut(index as u32, from.values, index);
             });
         }
-        // The two have the same instructions for whole tiles but for tests of what is there.
+        // Both have the same instructions, except the tests for partial tiles.
         if count == MAX_WIDE_ROW {
             load::<B, true>(from.keys, memory.rows.keys, coding)
         } else {
             load::<B, false>(from.keys, memory.rows.keys, coding)
         }
-        // SAFETY: all lanes are here.
+        // SAFETY: no branch separates the lanes, so that the 32 lanes of the warp make both calls.
         let whole = unsafe {
             sync_warp(FULL_MASK);
             part.are_whole()
@@ -171,10 +173,10 @@ impl<B: Bits, O: Word, V: Word> WarpRows<B, O, V> {
         Self { memory, part, whole, row: part.read(memory.rows.keys, whole) }
     }
 
-    /// Stores all elements to `to`, which has as many: each part as it has been sorted.
+    /// Stores all elements to `to`, which has the same length, with each part sorted.
     ///
     /// # Safety
-    /// As for [`load`](Self::load). `to` is what they have been loaded from, or does not overlap with it.
+    /// The requirements of [`load`](Self::load) hold. `to` is the array that was loaded, or does not overlap it.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn store(&self, to: Arrays<B, V>, coding: Coding<B>) {
@@ -182,7 +184,7 @@ impl<B: Bits, O: Word, V: Word> WarpRows<B, O, V> {
         if const { has_values::<V>() } {
             shared::wait_for_copies();
         }
-        // SAFETY: all lanes are here.
+        // SAFETY: no branch separates the lanes, so that the 32 lanes of the warp make the call.
         unsafe { sync_warp(FULL_MASK) };
         if to.keys.len() == MAX_WIDE_ROW {
             store::<B, O, V, true>(self.memory, to, coding)
@@ -192,7 +194,7 @@ impl<B: Bits, O: Word, V: Word> WarpRows<B, O, V> {
     }
 }
 
-/// Sorts each `N` keys of a lane, a power of two, of which the first one has index `first`.
+/// Sorts each `N` keys of a lane. `N` is a power of two, and the first key has index `first`.
 #[inline(always)]
 fn sort_each<B: Bits, O: Word, const N: usize>(keys: &mut [B; LANE_KEYS], first: u32) {
     for segment in 0..LANE_KEYS / N {
@@ -207,12 +209,12 @@ fn sort_each<B: Bits, O: Word, const N: usize>(keys: &mut [B; LANE_KEYS], first:
     }
 }
 
-/// Calls `access` for each of `count` keys that this lane loads and stores: the key of its number among each 32. They
-/// are all there if `FULL`.
+/// Calls `access` for each of `count` keys that this lane loads and stores: in each row of 32 keys, the key of the
+/// lane's number. `FULL` rows have a key for each lane.
 #[inline(always)]
 fn for_each_strided<const FULL: bool>(count: usize, mut access: impl FnMut(usize, usize, u32)) {
     let lane = recomputed(warp::lane_id());
-    // Counted anew for each loop over the keys, instead of a predicate that would be kept for each key.
+    // Counted again for each loop over the keys: otherwise a predicate would be kept for each key.
     let left = (count as u32).saturating_sub(lane);
     for i in 0..LANE_KEYS {
         if FULL || i as u32 * WARP_SIZE < left {

@@ -1,4 +1,4 @@
-//! How many keys of each long segment have each digit.
+//! The histogram of the digits of each long segment.
 
 use super::{LongSegments, Unit};
 use crate::block::counters::Counters;
@@ -28,12 +28,11 @@ pub const fn shared_bytes() -> u32 {
 pub const COUNT_THREADS: usize = 512;
 
 /// Kernel: counts the digits of the keys of each long segment of `level`, as `coding` encodes them. A block has a share
-/// of the units, one after the other, so that it adds to the counts of a segment once. With values it counts each unit
-/// by itself.
+/// of neighbouring units, so that it adds to the counts of a segment once. With values it counts each unit separately.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after the launches that list the units of the level; `keys` are as many. Blocks
-/// are of `NT` threads, with [`shared_bytes`] of dynamic shared memory.
+/// The requirements of [`LongSegments`] hold, and the kernels that list the level's units have run before. `keys` has
+/// `long.n` keys. Blocks have `NT` threads with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), COUNT_THREADS>,
     u64 = <u64, (), COUNT_THREADS>,
@@ -48,8 +47,8 @@ pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
 ) {
     const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     const { shared_memory::check(shared_bytes()) };
-    // SAFETY: the caller promises the keys, which this launch only reads, the workspace and the memory. Barriers come
-    // between counting, adding and clearing.
+    // SAFETY: `keys` has `long.n` keys, which this launch only reads. The requirements of `LongSegments` are this
+    // kernel's own, and the launch has `shared_bytes`. Barriers come between clearing, counting and adding.
     let (keys, workspace, Memory { counters }) =
         unsafe { (GlobalMut::new(keys, long.n as usize), long.open::<B, V>(), Memory::at_start()) };
     let units = workspace.counters().get(level as usize) as usize;
@@ -62,7 +61,7 @@ pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
         let first = workspace.unit(level, i);
         counters.clear::<NT>(DIGITS);
         thread::sync_threads();
-        // The units of the share that are of this segment.
+        // The units of this segment in the block's share.
         let mut unit = first;
         while is_counted_with(unit, first) {
             let (begin, len) = unit.span::<B, V>();

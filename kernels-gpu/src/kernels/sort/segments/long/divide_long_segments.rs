@@ -1,10 +1,10 @@
-//! The keys of each unit of a long segment go to the places of their digits. Keys with values stay [in
-//! order](tile_in_order), and keys alone need not:
+//! The scatter of the keys of each unit of a long segment to the places of their digits. Keys with values stay [in
+//! order](tile_in_order), and keys without values need not:
 //!
 //! ```text
 //!   unit       │ 3 1 0 3 2 0 1 3 │     the keys of each digit are counted, by atomic additions
-//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to the next slot of its digit, by another one
-//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
+//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to a slot of its digit, by another addition
+//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to places that a third addition reserves
 //! ```
 
 use super::rounds::{RoundMemory, Rounds, UnitOfRound};
@@ -25,11 +25,11 @@ shared_memory! {
     struct KeyMemory<B: Word>(slots: usize) {
         keys: [B; slots],
         scan: [u32; BLOCK_WORDS],
-        /// For each digit how many keys have it, and then the slot of the first.
+        /// Number of keys of each digit, and later the slot of the digit's first key.
         begins: [u32; DIGITS],
-        /// For each digit how far its slots are from where the keys go.
+        /// Distance from the slots of each digit to the places of its keys.
         distances: [u32; DIGITS],
-        /// How many digits have more than a quarter of the keys.
+        /// Number of digits that have more than a quarter of the keys.
         uneven: [u32; 1],
         units: RoundMemory {},
     }
@@ -53,16 +53,16 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     }
 }
 
-/// Keys of a thread that are on their way to or from slots at once.
+/// Keys that a thread moves to or from slots at once.
 const MOVED: usize = 4;
 
 /// Kernel: moves the elements of all units of `level` to the places of their digits, from `at` to `scratch` or back.
 /// The first level encodes keys by `coding`, and the last one decodes them.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `place_long_segments` of the level. `at` and `scratch` have as many
-/// elements, and do not overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units
-/// of `NT * VT` keys.
+/// The requirements of [`LongSegments`] hold, and `place_long_segments` has run for the level. `at` and `scratch` have
+/// `long.n` elements each and do not overlap. Blocks have `NT` threads with [`shared_bytes`] of dynamic shared memory,
+/// for units of `NT * VT` keys.
 #[kernel(
     u32 = <u32, (), { long_tile(4, 0).threads }, { long_tile(4, 0).items_per_thread }>
         within (long_tile(4, 0).threads, long_tile(4, 0).blocks),
@@ -83,8 +83,9 @@ pub unsafe fn divide_long_segments<B: Bits, V: Word, const NT: usize, const VT: 
     const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     const { assert!(NT * VT == super::unit_keys(size_of::<B>(), size_of::<V>()), "a unit is a tile") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>())) };
-    // SAFETY: the caller promises the workspace and the memory, whose words of units nothing else uses. All threads of
-    // the block are here.
+    // SAFETY: the requirements of `LongSegments` are this kernel's own, and the launch has `shared_bytes`. Only
+    // `rounds` uses the words of units, which lie behind the tile. No branch surrounds `begin` that differs between
+    // threads.
     let (workspace, mut rounds) = unsafe {
         let units = if const { has_values::<V>() } {
             Memory::<B, V>::at_start(NT, VT).units
@@ -96,9 +97,10 @@ pub unsafe fn divide_long_segments<B: Bits, V: Word, const NT: usize, const VT: 
     };
     let sides = [at, scratch];
     while let Some(unit) = rounds.unit() {
-        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both sides, of
-        // which this launch reads one and writes the other, each element to an index of its own: tiles reserve those of
-        // their keys, or all have been counted.
+        // SAFETY: `rounds.unit()` is the same for all threads, so that all `NT` threads of the block make one call.
+        // Barriers of `rounds` come before and after. This launch reads one side and writes the other, each element to
+        // its own index. A tile without values reserves its indices by `fetch_add`; for a tile with values, all units
+        // have been counted.
         unsafe {
             if const { has_values::<V>() } {
                 divide_in_order::<B, V, NT, VT>(sides, unit, workspace, level, coding);
@@ -116,12 +118,12 @@ pub unsafe fn divide_long_segments<B: Bits, V: Word, const NT: usize, const VT: 
     }
 }
 
-/// Moves the elements of a unit, of which those of one digit stay in their order.
+/// Moves the elements of a unit stably.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory
-/// but for the units. Both sides have all elements that the workspace is for and do not overlap; in this launch, one is
-/// read and the other written, by calls for different units.
+/// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory,
+/// except the words of units. Both sides have `long.n` elements and do not overlap. This launch reads one side and
+/// writes the other, and each unit belongs to one call.
 #[inline(always)]
 unsafe fn divide_in_order<B: Bits, V: Word, const NT: usize, const VT: usize>(
     sides: [Elements<B, V>; 2],
@@ -134,13 +136,13 @@ unsafe fn divide_in_order<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let [from, to] = if level.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
     let (begin, len) = unit.get().span::<B, V>();
     let places = Counted::<B, V, NT> { workspace, level, unit };
-    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local
-    // memory.
+    // Read again at each call, after a barrier: otherwise the assembler keeps the digits of all keys in local memory.
     let digits = || unit.get().digit;
     let decode = if unit.get().digit.shift == 0 { coding } else { Coding::NONE };
     let codings = (if level == 0 { coding } else { Coding::NONE }, |key| decode.decode(key));
-    // SAFETY: the caller promises the memory and the elements. Barriers of `move_tile` come between writing and reading
-    // the memory. All threads of the block are here. Tiles that are not full are filled up; a unit has a key at least.
+    // SAFETY: the caller ensures that all `NT` threads of the block make this call, and the memory and the elements.
+    // Barriers of `move_tile` come between writing and reading. The tile is filled up to `NT * VT` keys, since
+    // `Digit::FILLS_UP`; a unit has at least one key.
     unsafe {
         let (from, to, memory): (Arrays<B, V>, _, _) =
             (from.arrays(n), to.arrays(n), Memory::<B, V>::at_start(NT, VT).tile);
@@ -148,7 +150,7 @@ unsafe fn divide_in_order<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// The places of a unit's keys: where those of its part begin, and after those of the units before it there.
+/// The places of a unit's keys: the start of the digit in the part, plus the counts of the part's earlier units.
 struct Counted<B, V, const NT: usize> {
     workspace: Workspace<B, V>,
     level: u32,
@@ -178,9 +180,10 @@ impl<B: Bits, V: Word, const NT: usize> Places for Counted<B, V, NT> {
     }
 }
 
-/// A unit of keys alone. What is known of it is read and computed anew at each call: to keep it takes registers.
+/// A unit of keys without values. Its properties are read and computed again at each call: to keep them takes
+/// registers.
 struct Tile<B, V> {
-    /// The arrays of all keys, one for levels of either parity.
+    /// The arrays of all keys: the first is read by even levels, and the second by odd levels.
     sides: [*mut B; 2],
     unit: UnitOfRound,
     workspace: Workspace<B, V>,
@@ -189,14 +192,14 @@ struct Tile<B, V> {
 }
 
 impl<B: Bits, V: Word> Tile<B, V> {
-    /// The array from which the keys of `level` are moved.
+    /// The array from which `level` moves keys.
     ///
     /// # Safety
-    /// As for [`divide`](Self::divide).
+    /// Both `sides` have `long.n` keys.
     #[inline(always)]
     unsafe fn side(&self, level: u32) -> GlobalMut<B> {
         let side = if recomputed(level).is_multiple_of(2) { self.sides[0] } else { self.sides[1] };
-        // SAFETY: the caller promises both sides.
+        // SAFETY: the caller ensures that both sides have `long.n` keys.
         unsafe { GlobalMut::new(side, self.workspace.long.n as usize) }
     }
 
@@ -205,29 +208,29 @@ impl<B: Bits, V: Word> Tile<B, V> {
     #[track_caller]
     fn keys(&self) -> GlobalMut<B> {
         let (begin, len) = self.unit.get().span::<B, V>();
-        // SAFETY: whoever makes a tile promises both sides.
+        // SAFETY: `divide_long_segments` makes tiles only of sides with `long.n` keys.
         unsafe { self.side(self.level) }.slice(begin as usize, len as usize)
     }
 
-    /// Keys to digits, which are computed anew by each of these.
+    /// Function from keys to digits, which computes each digit again.
     #[inline(always)]
     fn digits(&self) -> impl Fn(B) -> u32 {
         let digits = self.unit.get().digit;
         move |key| digits.of(key)
     }
 
-    /// Whether this thread has a key of row `i` of `len` keys. All rows have one for each if they are `FULL`.
+    /// Whether this thread has a key in row `i` of `len` keys. `FULL` rows have a key for each thread.
     #[inline(always)]
     fn is_here<const NT: usize, const FULL: bool>(len: u32, i: usize) -> bool {
         FULL || thread::thread_idx_x() + ((i * NT) as u32) < len
     }
 
-    /// Moves the keys to the places of their digits. The tile is `FULL`, or it is not known that it is.
+    /// Moves the keys to the places of their digits. A `FULL` tile has `NT * VT` keys; otherwise the length is tested.
     ///
     /// # Safety
     /// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the
-    /// memory but for the units. Both sides have all keys that the workspace is for and do not overlap; in this launch,
-    /// one is read and the other written, by calls for different units.
+    /// memory, except the words of units. Both sides have `long.n` keys and do not overlap. This launch reads one side
+    /// and writes the other, and each unit belongs to one call.
     #[inline(always)]
     unsafe fn divide<const NT: usize, const VT: usize, const FULL: bool>(&self, memory: KeyMemory<B>) {
         const { assert!(has_values::<V>() || NT >= DIGITS as usize, "a thread has one digit at most") };
@@ -240,7 +243,7 @@ impl<B: Bits, V: Word> Tile<B, V> {
                 own[i] = from.get(thread::thread_idx_x() as usize + i * NT);
             }
         }
-        // While the keys are on their way.
+        // The loads are in flight meanwhile.
         clear::<NT>(begins, DIGITS);
         if thread::thread_idx_x() == 0 {
             uneven.set(0, 0);
@@ -259,13 +262,14 @@ impl<B: Bits, V: Word> Tile<B, V> {
         let digit = recomputed(thread::thread_idx_x());
         let is_digit = digit < DIGITS;
         let count = if is_digit { begins.get(digit) } else { 0 };
-        // Where the keys of the digit go, which takes long to arrive.
+        // Place of the digit's keys. The atomic addition has a long latency.
         let room = if count > 0 {
             self.workspace.counts(self.level, self.unit.get().start, 0).fetch_add(digit as usize, count)
         } else {
             0
         };
-        // SAFETY: all threads of the block are here, which are whole warps, with a barrier before and one behind.
+        // SAFETY: no branch surrounds the call, so that all threads of the block make it. `NT` is a multiple of 32.
+        // Barriers come before and after this use of `scan`.
         let (begin, _) = unsafe { sum_before(count, scan) };
         if is_digit {
             begins.set(digit, begin);
@@ -277,7 +281,8 @@ impl<B: Bits, V: Word> Tile<B, V> {
         let (len, digit_of) = (self.unit.get().span::<B, V>().1, self.digits());
         if FULL && uneven.get(0) > 0 {
             for i in 0..VT {
-                // SAFETY: all lanes of the warp are here, with keys of all rows.
+                // SAFETY: `uneven` is the same for all threads, so that the 32 lanes of the warp make the call. A
+                // `FULL` tile has a key for each lane in each row.
                 keys.set(unsafe { next_slot_of_warp(digit_of(own[i]), begins) }, own[i]);
             }
         } else {
@@ -299,7 +304,7 @@ impl<B: Bits, V: Word> Tile<B, V> {
             distances.set(digit, room.wrapping_sub(begin));
         }
         thread::sync_threads();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller ensures that both sides have `long.n` keys.
         let to = unsafe { self.side(self.level + 1) };
         let (len, digit_of) = (self.unit.get().span::<B, V>().1, self.digits());
         let is_last = self.unit.get().digit.shift == 0;
@@ -325,8 +330,8 @@ impl<B: Bits, V: Word> Tile<B, V> {
     }
 }
 
-/// The next slot of a digit, for each lane. One lane adds for all of the warp that have the same digit: they would wait
-/// for each other.
+/// The next slot of a digit, for each lane. One lane adds for all lanes of the warp that have the same digit. Separate
+/// additions would wait for each other.
 ///
 /// # Safety
 /// All lanes of the warp make this call.
@@ -334,8 +339,8 @@ impl<B: Bits, V: Word> Tile<B, V> {
 #[track_caller]
 unsafe fn next_slot_of_warp(digit: u32, begins: Shared<u32>) -> u32 {
     let lane = recomputed(warp::lane_id());
-    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together; the first of those alike is
-    // one of them.
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together. `leader` is the lowest lane
+    // in `alike`, which contains this lane, so that it is below 32.
     unsafe {
         let alike = lanes_alike::<DIGIT_BITS>(digit);
         let leader = alike.trailing_zeros();

@@ -1,4 +1,4 @@
-//! A list of the units of long segments.
+//! The list of the units of long segments.
 
 use super::{Digit, LongSegments, Unit, unit_keys};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
@@ -17,7 +17,7 @@ shared_memory! {
     /// Shared memory of a block.
     struct Memory() {
         scan: [u32; BLOCK_WORDS],
-        /// The first entry of the list that is of this block.
+        /// The block's first entry of the list.
         first: [u32; 1],
     }
 }
@@ -27,14 +27,14 @@ pub const fn shared_bytes() -> u32 {
     Memory::bytes()
 }
 
-/// Kernel: lists the units of long segments, and sets the counts of these to 0.
+/// Kernel: lists the units of long segments, and clears their counts.
 ///
-/// A unit is listed by the thread of the tile that it begins in, of blocks that hold `SLOTS` keys: units are longer
-/// than tiles, so that of one segment no more than one does.
+/// A thread has a tile of `Tiles::of(SLOTS)` and lists the units that begin in it. A unit is at least as long as a
+/// tile, so that at most one unit of a segment begins in a tile.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, for [`Tiles::of`] of `SLOTS`; `segments` are those of as many keys, and `firsts`
-/// is what `find_segments` has written. Blocks are of [`FIND_THREADS`] threads, with a thread for each tile, and have
+/// The requirements of [`LongSegments`] hold, for [`Tiles::of`] of `SLOTS`. `segments` are the segments of `long.n`
+/// keys, and `find_segments` has written `firsts`. Blocks have [`FIND_THREADS`] threads, one for each tile, with
 /// [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), { ROW.sort_segments.of(4, 0).keys() }>,
@@ -54,8 +54,9 @@ pub unsafe fn find_long_segments<B: Bits, V: Word, const SLOTS: usize>(
         assert!(Tiles::of(SLOTS).keys <= unit_keys, "a tile has no unit but its first")
     };
     let (n, tiles) = (long.n as usize, long.tiles as usize);
-    // SAFETY: the caller promises the offsets, `firsts` for each tile and for the end, and the workspace; the launch
-    // has `shared_bytes`, and a barrier comes between what writes a part of the memory and what reads it.
+    // SAFETY: `segments` and the workspace meet the requirements of `of` and `open`, which are this kernel's own.
+    // `firsts` has an index for each of `tiles` tiles and one for the end. The launch has `shared_bytes`. A barrier
+    // comes between writing and reading each part of the memory.
     let (bounds, firsts, workspace, Memory { scan, first: first_of_block }) =
         unsafe { (segments.of(n), Global::new(firsts, tiles + 1), long.open::<B, V>(), Memory::at_start()) };
     let thread = thread::thread_idx_x();
@@ -82,7 +83,8 @@ pub unsafe fn find_long_segments<B: Bits, V: Word, const SLOTS: usize>(
         }
     }
     let own = u32::from(continued.is_some()) + u32::from(begun.is_some());
-    // SAFETY: all threads of the block are here, which are whole warps, and nothing else uses `scan`.
+    // SAFETY: no branch surrounds the call, so that all threads of the block, `FIND_THREADS` = 4 warps, make it. `scan`
+    // is used once.
     let (before, of_block) = unsafe { sum_before(own, scan) };
     if thread == 0 && of_block > 0 {
         first_of_block.set(0, workspace.counters().fetch_add(0, of_block));
@@ -99,7 +101,7 @@ pub unsafe fn find_long_segments<B: Bits, V: Word, const SLOTS: usize>(
         workspace.set_unit(0, first + before + u32::from(continued.is_some()), unit);
     }
     thread::sync_threads();
-    // A warp for each unit.
+    // A warp clears the counts of each unit.
     let mut i = thread / WARP_SIZE;
     while i < of_block {
         let unit = workspace.unit(0, first + i);

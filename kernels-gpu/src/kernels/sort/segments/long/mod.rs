@@ -1,36 +1,35 @@
-//! The division of long segments, digit by digit from the first one on, until one block can sort what is left.
+//! The division of long segments, digit by digit from the most significant one, until one block can sort each part.
 //!
 //! ```text
 //!   segment     │ unit 0      │ unit 1      │ unit 2   │      more keys than one block sorts
-//!   counts      │ a a │ b b b b b b b b b │ c │ d d d │      how many keys have each digit: where these begin
-//!   divided     │ a a │ b b b b b b b b b │ c │ d d d │      a block moves the keys of a unit, wherever others are
+//!   counts      │ a a │ b b b b b b b b b │ c │ d d d │      the histogram of digits: the starts of their keys
+//!   divided     │ a a │ b b b b b b b b b │ c │ d d d │      a block moves the keys of a unit, independent of others
 //!                       └─ long: by the next digit └─ middle: listed with its neighbours
 //! ```
 //!
-//! A level is a division by one digit of 8 bits, from one of two arrays to the other, of all segments that are long
-//! still. So a key takes as many levels as it needs, and at most those of all of its bits: then it is where it belongs,
-//! whatever the keys are. Where keys have been divided evenly, a digit may have fewer bits: as many as leave parts that
-//! one block sorts. The fewer there are, the more keys go to neighbouring places.
+//! A level divides all segments that are still long by one digit of up to 8 bits. It reads one of two arrays and writes
+//! the other. A key takes only the levels that it needs. After all of its bits it is in its place, whatever the
+//! distribution. Where keys have been divided evenly, a digit may have fewer bits: enough to leave parts that one block
+//! sorts. With fewer digits, more keys go to neighbouring places.
 //!
-//! The kernels of a level are launched whether there is something left for it or not. As much as each does is in a
-//! list, which those before have made.
+//! The kernels of a level are always launched. Each reads its work from a list that earlier kernels have made, and the
+//! list may be empty.
 //!
-//! Keys alone of a unit go behind those of the units that have come before it, in no order. Keys with values stay in
-//! their order:
+//! Keys without values go behind the keys of the units before, in any order. Keys with values are divided stably:
 //!
 //! ```text
-//!   units       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │      each has counts of its own
+//!   units       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │      each unit has its own counts
 //!   parts       │ 0             │ 1         │      and so has each part of several units
-//!   a digit     │ of part 0     │ of part 1 │      which begin where those before them end: the sums of few counts are left for a unit
+//!   a digit     │ of part 0     │ of part 1 │      each part begins where the one before ends; a unit sums few counts
 //! ```
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | [`find_long_segments`] | a list of the units of long segments |
-//! | [`count_long_segments`] | how many keys of each segment have each digit |
-//! | [`place_long_segments`] | where the keys of each digit go, and who sorts them |
-//! | `rounds` | which units a block moves |
-//! | [`divide_long_segments`] | the keys of each unit go there, and their values in order |
+//! | [`count_long_segments`] | the histogram of the digits of each segment |
+//! | [`place_long_segments`] | the places of the keys of each digit, and the work that is left |
+//! | `rounds` | the assignment of units to blocks |
+//! | [`divide_long_segments`] | the scatter of the keys of each unit, stable with values |
 
 pub mod count_long_segments;
 pub mod divide_long_segments;
@@ -61,44 +60,45 @@ const fn unit_keys(key_bytes: usize, value_bytes: usize) -> usize {
 /// Units of a part of a segment of keys with values. Keys alone of a segment are one part.
 const PART_UNITS: usize = 8;
 
-/// Levels of keys of `key_bytes` bytes. An even number: the last one ends where the first one begins.
+/// Levels of keys of `key_bytes` bytes. The number is even: the last level ends in the array where the first one
+/// begins.
 ///
-/// A part of a segment that is about as long as its neighbours is divided by fewer bits than a digit has, so that
-/// [bins](super::sort_middle_by_bins) sort what is left; two levels more have the bits that are left over.
+/// A part of a segment that is about as long as its neighbours is divided by fewer bits than [`DIGIT_BITS`], so that
+/// [bins](super::sort_middle_by_bins) sort the parts. Two more levels take the bits that remain.
 pub const fn levels(key_bytes: usize) -> u32 {
     8 * key_bytes as u32 / DIGIT_BITS + 2
 }
 
-/// The most levels.
+/// Upper limit on the levels.
 pub(super) const MOST_LEVELS: usize = levels(8) as usize;
 
-/// By which bits of its keys a level divides a segment.
+/// The bits of a key by which a level divides a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Digit {
-    /// The first one: so many are left for other levels.
+    /// Position of the lowest bit. The bits below are left to other levels.
     shift: u32,
-    /// How many these are, at most [`DIGIT_BITS`].
+    /// Number of bits, at most [`DIGIT_BITS`].
     bits: u32,
 }
 
 impl Digit {
-    /// The first one of keys of type `B`.
+    /// The first digit of keys of type `B`.
     const fn first<B>() -> Self {
         Self { shift: 8 * size_of::<B>() as u32 - DIGIT_BITS, bits: DIGIT_BITS }
     }
 
-    /// That of `level`, for a segment of `keys` keys that has been divided by this one. If it `is_even`, keys are
-    /// divided as evenly as others, as far as that is known.
+    /// The digit of `level`, for a segment of `keys` keys that this digit has separated. It `is_even` if the segment is
+    /// about as long as its neighbours.
     #[inline(always)]
     fn next<B>(self, keys: u32, level: u32, is_even: bool) -> Self {
         let mut bits = DIGIT_BITS;
         if is_even {
             bits = bits.min(u32::BITS - (keys / const { usual_len(MAX_BINNED) as u32 }).leading_zeros());
         }
-        // As many as those of all levels behind this one cannot have.
+        // Later levels cannot take more bits than this; the digit takes the others.
         let behind = DIGIT_BITS * (const { levels(size_of::<B>()) - 1 } - level);
         bits = bits.max(self.shift.saturating_sub(behind));
-        // The last bits are those of a level that ends where the first one begins.
+        // The last bits go to an odd level, which ends in the array where the first level begins.
         bits = bits.min(if level.is_multiple_of(2) { self.shift - 1 } else { self.shift });
         Self { shift: self.shift - bits, bits }
     }
@@ -118,14 +118,14 @@ impl<B: Bits> ToDigit<B> for Digit {
     }
 }
 
-/// How many counters there are: of the units of each level.
+/// Number of counters: one for each level, of its units.
 pub const COUNTERS: usize = MOST_LEVELS;
 
-/// Words of a unit in a list: where its segment begins and ends; and its number among those of the segment, with the
-/// digit by which that is divided.
+/// Words of a unit in a list: the start and the end of its segment, and a word with the unit's number in the segment
+/// and the digit that divides the segment.
 const UNIT_WORDS: usize = 3;
 
-/// Where the parts of the last word are.
+/// Positions of the digit's shift and bits in the last word.
 const SHIFT_AT: u32 = 20;
 const BITS_AT: u32 = 26;
 const _: () = {
@@ -139,43 +139,42 @@ const _: () = {
     );
 };
 
-/// What the kernels are told of the long segments: the parts of a workspace, and of how many keys it is.
+/// Parameters of the kernels for long segments: the parts of a workspace, and the number of keys.
 ///
-/// There are two lists of units, and two sets of counts: of levels of even number, and behind these of odd number.
+/// There are two lists of units and two sets of counts: for even levels, and behind these for odd levels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LongSegments {
-    /// [`COUNTERS`], which are 0 before. Nothing else uses these, nor what the other pointers are of.
+    /// [`COUNTERS`] words, 0 before the sort. Nothing else uses these words, or the words of the other pointers.
     pub counters: *mut u32,
-    /// Counts of digits, and then where their next keys go; and with values those of each unit: as many words as
-    /// [`count_words`] says.
+    /// Counts of digits, and later the places of their next keys, in [`count_words`] words. With values, also the
+    /// counts of each unit.
     pub counts: *mut u32,
-    /// The lists of units: as many words as [`unit_words`] says.
+    /// The lists of units, in [`unit_words`] words.
     pub units: *mut u32,
-    /// How many keys there are, of all segments: fewer than 2^32.
+    /// Number of keys of all segments: fewer than 2^32.
     pub n: u32,
-    /// Tiles of the sort of short segments, in each of which at most one longer segment begins.
+    /// Number of tiles of the sort of short segments. At most one longer segment begins in each tile.
     pub tiles: u32,
 }
 
-/// The most long segments of `n` keys, at one time.
+/// Upper limit on the long segments of `n` keys, at one level.
 const fn most_segments(n: usize) -> usize {
     n / (MAX_MIDDLE + 1) + 1
 }
 
-/// The most units of long segments of `n` keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+/// Upper limit on the units of long segments of `n` keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
 pub const fn most_units(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
     n / unit_keys(key_bytes, value_bytes) + most_segments(n)
 }
 
-/// The most parts of them.
+/// Upper limit on the parts of these segments.
 const fn most_parts(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
     let more = if value_bytes == 0 { 0 } else { n / (PART_UNITS * unit_keys(key_bytes, value_bytes)) };
     more + most_segments(n)
 }
 
-/// Words of all counts of the segments of `n` keys: those of parts, of levels of even and of odd number, and with
-/// values those of units.
+/// Words of the counts for `n` keys: counts of parts for even and for odd levels, and with values the counts of units.
 pub const fn count_words(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
     let units = if value_bytes == 0 { 0 } else { most_units(n, key_bytes, value_bytes) };
     (2 * most_parts(n, key_bytes, value_bytes) + units) * DIGITS as usize
@@ -189,12 +188,12 @@ pub const fn unit_words(n: usize, key_bytes: usize, value_bytes: usize) -> usize
 /// A unit of a long segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Unit {
-    /// Where its segment begins and ends.
+    /// Start and end of its segment.
     start: u32,
     end: u32,
     /// Its number among the units of the segment.
     number: u32,
-    /// By what the segment is divided.
+    /// The digit that divides the segment.
     digit: Digit,
 }
 
@@ -212,13 +211,13 @@ impl Unit {
         [self.start, self.end, self.number | self.digit.shift << SHIFT_AT | self.digit.bits << BITS_AT]
     }
 
-    /// How many units a segment of `keys` keys has.
+    /// Number of units of a segment of `keys` keys.
     #[inline(always)]
     fn count<B, V>(keys: u32) -> u32 {
         keys.div_ceil(const { unit_keys(size_of::<B>(), size_of::<V>()) as u32 })
     }
 
-    /// Where the unit begins, and how many keys it has.
+    /// Start of the unit, and its number of keys.
     #[inline(always)]
     fn span<B, V>(self) -> (u32, u32) {
         let keys = const { unit_keys(size_of::<B>(), size_of::<V>()) as u32 };
@@ -226,19 +225,19 @@ impl Unit {
         (begin, (self.end - begin).min(keys))
     }
 
-    /// The number of its part, among those of the segment.
+    /// Number of its part in the segment.
     #[inline(always)]
     fn part<V>(self) -> u32 {
         if has_values::<V>() { self.number / PART_UNITS as u32 } else { 0 }
     }
 
-    /// Whether it is the first one of its part.
+    /// Whether it is the first unit of its part.
     #[inline(always)]
     fn begins_part<V>(self) -> bool {
         if has_values::<V>() { self.number.is_multiple_of(PART_UNITS as u32) } else { self.number == 0 }
     }
 
-    /// How many parts its segment has.
+    /// Number of parts of its segment.
     #[inline(always)]
     fn parts<B, V>(self) -> u32 {
         if has_values::<V>() { Self::count::<B, V>(self.end - self.start).div_ceil(PART_UNITS as u32) } else { 1 }
@@ -254,8 +253,8 @@ struct Workspace<B, V> {
 
 impl LongSegments {
     /// # Safety
-    /// The parts have as many words as they are described to have, for keys of type `B` with values of type `V`, and
-    /// only the kernels of one sort use them, one after another.
+    /// The pointers have the documented numbers of words, for keys of type `B` with values of type `V`. Only the
+    /// kernels of one sort use them, one after another.
     #[inline(always)]
     unsafe fn open<B: Bits, V: Word>(self) -> Workspace<B, V> {
         Workspace { long: self, of: core::marker::PhantomData }
@@ -263,10 +262,11 @@ impl LongSegments {
 }
 
 impl<B: Bits, V: Word> Workspace<B, V> {
-    /// How many units each level has.
+    /// Number of units of each level.
     #[inline(always)]
     fn counters(self) -> GlobalMut<u32> {
-        // SAFETY: `open` has promised the words, here and below.
+        // SAFETY: the caller of `open` ensures that `counters` has `COUNTERS` words, which only kernels of this sort
+        // use.
         unsafe { GlobalMut::new(self.long.counters, COUNTERS) }
     }
 
@@ -276,7 +276,8 @@ impl<B: Bits, V: Word> Workspace<B, V> {
     fn units(self, level: u32) -> GlobalMut<u32> {
         let (n, parity) = (self.long.n as usize, level as usize % 2);
         let words = unit_words(n, size_of::<B>(), size_of::<V>());
-        // SAFETY: as above.
+        // SAFETY: the caller of `open` ensures that `units` has `unit_words` words, which only kernels of this sort
+        // use.
         let all = unsafe { GlobalMut::new(self.long.units, words) };
         all.slice(parity * words / 2, words / 2)
     }
@@ -303,14 +304,15 @@ impl<B: Bits, V: Word> Workspace<B, V> {
     /// All counts.
     #[inline(always)]
     fn all_counts(self) -> GlobalMut<u32> {
-        // SAFETY: as above.
+        // SAFETY: the caller of `open` ensures that `counts` has `count_words` words, which only kernels of this sort
+        // use.
         unsafe { GlobalMut::new(self.long.counts, count_words(self.long.n as usize, size_of::<B>(), size_of::<V>())) }
     }
 
-    /// How many keys of part `part` of the segment that begins with key `start` have each digit of `level`, and then
-    /// where the next one of each goes. No other long segment begins so near behind it that a part of it would have the
-    /// same number: a segment has more than `MAX_MIDDLE` keys, and at most one part more than it has keys of whole
-    /// parts.
+    /// Number of keys of each digit of `level` in part `part` of the segment that begins with key `start`, and later
+    /// the places of the next keys. No two parts share a number. The next long segment begins more than `MAX_MIDDLE`
+    /// keys later, so that its first quotient is greater by 1 at least. Its second quotient grows by the number of
+    /// whole parts of this segment, and this segment has at most one more part.
     #[inline(always)]
     #[track_caller]
     fn counts(self, level: u32, start: u32, part: u32) -> GlobalMut<u32> {
@@ -324,8 +326,9 @@ impl<B: Bits, V: Word> Workspace<B, V> {
         self.all_counts().slice(number * DIGITS as usize, DIGITS as usize)
     }
 
-    /// How many keys of unit `number` of the segment that begins with key `start` have each digit of the level that is
-    /// counted. There are such counts with values only. No two units have the same, as for [`counts`](Self::counts).
+    /// Number of keys of each digit in unit `number` of the segment that begins with key `start`, for the level that is
+    /// being counted. Only keys with values have such counts. No two units share a number, by the argument in
+    /// [`counts`](Self::counts).
     #[inline(always)]
     #[track_caller]
     fn unit_counts(self, start: u32, number: u32) -> GlobalMut<u32> {
@@ -335,8 +338,8 @@ impl<B: Bits, V: Word> Workspace<B, V> {
         self.all_counts().slice((of_parts + before + number as usize) * DIGITS as usize, DIGITS as usize)
     }
 
-    /// Sets the counts of a part to 0. The `lanes` threads that make this call, of which `lane` is this one, are to
-    /// count none of these yet.
+    /// Clears the counts of a part. `lanes` threads make this call, of which this one is number `lane`. No thread
+    /// counts in this part yet.
     #[inline(always)]
     #[track_caller]
     fn clear_counts(self, level: u32, (start, part): (u32, u32), lane: u32, lanes: u32) {

@@ -1,5 +1,5 @@
-//! Which units of a level each block moves: in each round another one, of which it has the words before the round
-//! begins.
+//! Assignment of a level's units to blocks: one unit a round. The words of the next unit are loaded during the round
+//! before.
 
 use super::{UNIT_WORDS, Unit, Workspace};
 use crate::block::shared_memory::shared_memory;
@@ -9,14 +9,14 @@ use cuda_std::prelude::*;
 use cuda_std::shared;
 
 shared_memory! {
-    /// Shared memory of a block for that.
+    /// Shared memory of a block for its units.
     pub(super) struct RoundMemory() {
-        /// The words of a unit, and of the next one.
+        /// The words of the current unit and of the next one.
         words: [u32; 2 * UNIT_WORDS],
     }
 }
 
-/// By how much the number of a block's unit among those of a round grows from one round to the next.
+/// Step of the block's unit number, among the units of a round, from one round to the next.
 const STEP: u32 = 7;
 
 /// The unit of a round.
@@ -24,7 +24,7 @@ const STEP: u32 = 7;
 pub(super) struct UnitOfRound(Shared<u32>);
 
 impl UnitOfRound {
-    /// The unit, which is read anew at each call: to keep it takes registers.
+    /// The unit, read again at each call: to keep it takes registers.
     #[inline(always)]
     #[track_caller]
     pub fn get(self) -> Unit {
@@ -32,7 +32,7 @@ impl UnitOfRound {
     }
 }
 
-/// The units of a level that are this block's, in rounds.
+/// This block's units of a level, in rounds.
 pub(super) struct Rounds<B, V> {
     workspace: Workspace<B, V>,
     level: u32,
@@ -41,7 +41,7 @@ pub(super) struct Rounds<B, V> {
 }
 
 impl<B: Bits, V: Word> Rounds<B, V> {
-    /// Begins with the first one. Ends with a barrier.
+    /// Begins with the block's first unit. Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, and nothing else uses the memory.
@@ -55,7 +55,7 @@ impl<B: Bits, V: Word> Rounds<B, V> {
         rounds
     }
 
-    /// The unit of this round, if there is one. The words of the next one are on their way then.
+    /// The unit of this round, if there is one. Starts the load of the next unit's words.
     #[inline(always)]
     #[track_caller]
     pub fn unit(&self) -> Option<UnitOfRound> {
@@ -78,24 +78,24 @@ impl<B: Bits, V: Word> Rounds<B, V> {
         self.round += 1;
     }
 
-    /// How many units the level has.
+    /// Number of units of the level.
     #[inline(always)]
     #[track_caller]
     fn count(&self) -> u32 {
         self.workspace.counters().get(self.level as usize)
     }
 
-    /// The number of the unit of a round. In each a block has another one of those, or some would have all that are not
-    /// full.
+    /// The number of the block's unit in a round. The order of the blocks rotates from round to round. Otherwise some
+    /// blocks could get all units that are not full.
     #[inline(always)]
     fn number(&self, round: u32) -> u32 {
         let blocks = thread::grid_dim_x();
-        // SAFETY: a grid has a block. A division by 0 would bring in the code of a panic.
+        // SAFETY: a grid has at least one block. The assumption removes the code of a panic for a division by 0.
         unsafe { assert_unchecked(blocks != 0) };
         round * blocks + (thread::block_idx_x() + round * STEP) % blocks
     }
 
-    /// Brings the words of the unit of a round on their way.
+    /// Starts the load of the words of a round's unit.
     #[inline(always)]
     #[track_caller]
     fn fetch(&self, round: u32) {
