@@ -81,8 +81,8 @@ impl<K, V> sealed::Elements for (&mut DeviceArray<K>, &mut DeviceArray<V>) {
 /// with one array for each member, and no other type.
 pub trait GroupElements<K, V>: sealed::Group {}
 
-/// Distributed elements that a call writes: `&mut [DeviceArray<K>]` or `(&mut [DeviceArray<K>], &mut
-/// [DeviceArray<V>])`.
+/// Distributed elements that a call writes: `&mut [DeviceArray<K>]` or
+/// `(&mut [DeviceArray<K>], &mut [DeviceArray<V>])`.
 pub trait GroupElementsMut<K, V>: sealed::Group {}
 
 impl<K: Pod> GroupElements<K, ()> for &[DeviceArray<K>] {}

@@ -185,7 +185,7 @@ impl Kernels {
     /// Loads a kernel and its module, if no call has done so yet. Without machine code for the GPU the driver compiles
     /// the module, which takes a while.
     ///
-    /// The context of these kernels has to be current, here and at launches.
+    /// The context of the kernels has to be current, here and at launches.
     pub(crate) fn load(&self, kernel: &str, key: &str) -> Result<(), Error> {
         self.kernel(kernel, key, 0).map(|_| ())
     }

@@ -17,8 +17,8 @@ pub(super) fn bytes_of_mut<V: Copy>(values: &mut [V]) -> Option<&mut [u8]> {
     is_number::<V>().then(|| unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), bytes) })
 }
 
-/// Whether `V` is an integer or a float of 4 or 8 bytes. Other types of the same size may have padding, whose bytes
-/// must not be read.
+/// Whether `V` is an integer or a float of 4 or 8 bytes. Other types of the same size may have padding, which must not
+/// be read.
 fn is_number<V>() -> bool {
     let id = type_id::<V>();
     let four = [TypeId::of::<u32>(), TypeId::of::<i32>(), TypeId::of::<f32>()];

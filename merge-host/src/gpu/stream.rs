@@ -140,7 +140,7 @@ const _: () = {
 };
 
 impl Gpu {
-    /// A new stream, whose arrays are in the memory of this GPU.
+    /// A new stream. Its arrays are in the memory of this GPU.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
