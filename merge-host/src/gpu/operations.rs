@@ -239,8 +239,8 @@ impl Stream {
     /// problem begins at `a_offsets[p] + b_offsets[p]`. O(n log n).
     ///
     /// # Errors
-    /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys
-    /// than both sides, [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `out` has another number of keys
+    /// than both sides. [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and
     /// [`Error::LastOffset`] if the last offset of a side is not its number of keys.
     pub fn merge_ragged<K: GpuKey, V: Pod>(
         &self,
@@ -336,9 +336,9 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
-    /// [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::LastGroup`] if the last of
-    /// `groups` is not the number of runs.
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `out` has another number of
+    /// keys. [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::LastGroup`] if the last
+    /// of `groups` is not the number of runs.
     pub fn merge_many_ragged<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,

@@ -160,9 +160,9 @@ impl Stream {
     /// [`merge_ragged`](Self::merge_ragged). Stable. O(n log n).
     ///
     /// # Errors
-    /// The errors of [`sort_by`](Self::sort_by), [`Error::LengthMismatch`] if `out` has another number of items than
-    /// both sides, [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and [`Error::LastOffset`]
-    /// if the last offset of a side is not its number of items.
+    /// The errors of [`sort_by`](Self::sort_by), and [`Error::LengthMismatch`] if `out` has another number of items
+    /// than both sides. [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and
+    /// [`Error::LastOffset`] if the last offset of a side is not its number of items.
     pub fn merge_ragged_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         a: (impl DeviceElements<C::Item, V>, &DeviceOffsets),

@@ -32,8 +32,7 @@ use std::time::Duration;
 /// # Threads
 ///
 /// Several threads may use one stream. If two threads call it at the same time, their work is put on it in an
-/// unspecified order. The two calls share no array that either of them writes, because such an array is borrowed
-/// mutably.
+/// unspecified order. The two calls share no array that either one writes, because such an array is borrowed mutably.
 ///
 /// # Misuse that is an error, or harmless
 ///
@@ -84,7 +83,7 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// Two threads cannot use one array at the same time if one of them writes it:
+/// Two threads cannot use one array at the same time if either one writes it:
 ///
 /// ```compile_fail,E0499
 /// # use merge_host::SortOrder;
