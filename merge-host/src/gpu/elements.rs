@@ -10,8 +10,9 @@ use bytemuck::Pod;
 /// Keys of type `K` in a GPU's memory that a call reads, with values of type `V`, or `()` for keys alone.
 /// `&DeviceArray<K>` and `(&DeviceArray<K>, &DeviceArray<V>)` implement it, and no other type.
 ///
-/// Value `i` belongs to key `i`. A value is plain data of 4 or 8 bytes, aligned to its size, which is checked at
-/// compile time.
+/// Value `i` belongs to key `i`. In calls for numbers, a value is plain data of 4 or 8 bytes, aligned to its size,
+/// which is checked at compile time. Calls in a user's own order take values of the types that the order has kernels
+/// for.
 ///
 /// ```no_run
 /// use merge_host::{Gpu, MergeKernel, workspace};

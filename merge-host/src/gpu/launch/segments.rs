@@ -171,7 +171,7 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize
     }
 }
 
-/// Where the number of units is in such a workspace; behind it are the numbers of middle segments of each list, if
+/// The offset of the number of units in such a workspace. Behind it are the numbers of middle segments of each list, if
 /// there are lists.
 #[cfg(test)]
 pub(in crate::gpu) fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
