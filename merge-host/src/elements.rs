@@ -28,7 +28,7 @@ use crate::engine::check_values;
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not keys that can be read: expected `&keys` or `(&keys, &values)`, of slices, arrays or vectors",
+    message = "`{Self}` cannot be read as elements: expected `&keys` or `(&keys, &values)`",
     label = "expected `&keys` or `(&keys, &values)`"
 )]
 pub trait Elements<K, V>: sealed::Read<K, V> {}
@@ -50,7 +50,7 @@ pub trait Elements<K, V>: sealed::Read<K, V> {}
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not keys that can be written: expected `&mut keys` or `(&mut keys, &mut values)`, of slices, arrays or vectors",
+    message = "`{Self}` cannot be written as elements: expected `&mut keys` or `(&mut keys, &mut values)`",
     label = "expected `&mut keys` or `(&mut keys, &mut values)`"
 )]
 pub trait ElementsMut<K, V>: sealed::Write<K, V> {}

@@ -10,15 +10,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-/// An array in a GPU's memory, which belongs to one [`Stream`].
+/// An array in a GPU's memory that belongs to one [`Stream`].
 ///
-/// All work on the array is put on its stream and done in that order. The array keeps its stream and its GPU. When it
-/// is dropped, its memory is freed after the work on the stream, which the drop waits for.
+/// All work on the array is put on its stream and done in that order. The array keeps its stream and its GPU alive.
+/// Dropping the array waits for the work on the stream and then frees the memory.
 ///
-/// The elements are plain data, such as numbers. Their bytes are copied as they are.
+/// The elements are plain data, such as numbers. Their bytes are copied unchanged.
 pub struct DeviceArray<T> {
     memory: ManuallyDrop<DeviceBuffer<u8>>,
-    /// Whether the memory is another library's, which frees it.
+    /// Whether another library owns the memory and frees it.
     is_borrowed: bool,
     len: usize,
     stream: Stream,
@@ -26,7 +26,7 @@ pub struct DeviceArray<T> {
 }
 
 impl Stream {
-    /// Makes an array of zeros. Does not wait for them to be written.
+    /// Makes an array of zeros. Does not wait until they are written.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`] if there is not enough memory, [`Error::Device`] where the driver fails.
@@ -34,7 +34,8 @@ impl Stream {
         let array = self.unspecified::<T>(len)?;
         if !array.memory.is_empty() {
             let _entered = self.gpu().enter()?;
-            // SAFETY: the memory is that of the array, which is freed after the work on its stream.
+            // SAFETY: `memory` is the array's own allocation, and the array's drop waits for this stream before it
+            // frees the memory.
             unsafe { array.memory.index(..).set_8_async(0, self.inner()) }.or_failure("cuMemsetD8Async")?;
         }
         Ok(array)
@@ -50,7 +51,7 @@ impl Stream {
         Ok(array)
     }
 
-    /// An array of whatever is in the memory, which is written next.
+    /// An array with unspecified contents, which the caller writes next.
     pub(super) fn unspecified<T: Pod>(&self, len: usize) -> Result<DeviceArray<T>, Error> {
         let _entered = self.gpu().enter()?;
         let bytes = len.checked_mul(size_of::<T>());
@@ -84,18 +85,18 @@ impl<T> DeviceArray<T> {
         &self.stream
     }
 
-    /// The address of the first element (a `CUdeviceptr`), for other libraries. It is valid as long as the array lives,
-    /// and 0 if the array has no bytes. An array that this library has allocated begins at a multiple of 256.
+    /// The address of the first element (a `CUdeviceptr`), for other libraries. It is valid while the array lives, and
+    /// 0 if the array has no bytes. An array that this library has allocated begins at a multiple of 256.
     pub fn address(&self) -> u64 {
         self.memory.as_device_ptr().as_raw()
     }
 
-    /// Moves the array to another stream of the same GPU. Later work of that stream waits for what is on the array's
-    /// stream now. Does not wait on the host.
+    /// Moves the array to another stream of the same GPU. Later work of that stream waits for the work that is on the
+    /// array's stream now. Does not wait on the host.
     ///
     /// # Errors
-    /// [`Error::OtherGpu`] if `stream` is of another GPU, [`Error::Device`] where the driver fails. The array stays
-    /// where it is then.
+    /// [`Error::OtherGpu`] if `stream` is of another GPU, [`Error::Device`] where the driver fails. After an error the
+    /// array stays on its stream.
     pub fn move_to(&mut self, stream: &Stream) -> Result<(), Error> {
         self.stream.check_gpu("the array", stream)?;
         if !self.stream.is(stream) {
@@ -107,10 +108,10 @@ impl<T> DeviceArray<T> {
 }
 
 impl<T: Pod> DeviceArray<T> {
-    /// An array of another library, by the address of its first element and its number of elements. The address of an
-    /// empty array may be 0.
+    /// An array of another library, given by the address of its first element and its length. The address of an empty
+    /// array may be 0.
     ///
-    /// The memory is not freed when the result is dropped, and the drop waits for nothing.
+    /// Dropping the result frees no memory and waits for nothing.
     ///
     /// | library | address |
     /// | --- | --- |
@@ -120,30 +121,30 @@ impl<T: Pod> DeviceArray<T> {
     /// | RAPIDS | `column.head()` (C++) |
     ///
     /// # Errors
-    /// [`Error::BadAddress`] if there are elements and the address is 0 or not aligned to them.
+    /// [`Error::BadAddress`] if there are elements and the address is 0 or not aligned for `T`.
     ///
     /// # Safety
-    /// - **Memory**: the GPU of `stream` can access it, it holds `len` elements, and it is not freed before `stream` has
-    ///   completed the work on the array. PyTorch gives the memory of a tensor to later work on the tensor's stream:
-    ///   call `tensor.record_stream` for another one. All this holds for a stream that the array is [moved](Self::move_to)
-    ///   to, too.
-    /// - **Accesses**: from a call that takes the array until `stream` has completed the work of that call, nothing else
-    ///   writes the elements, and nothing else reads them if the call writes them. Work that is put on the same stream
-    ///   before the call or after its return is in order with it. Other work needs an event or a wait.
-    /// - **Graphs**: of a call that is captured, all of this holds for each launch of the graph.
+    /// - **Memory**: the GPU of `stream` can access it, it holds `len` elements, and it is freed only after `stream`
+    ///   has completed the work on the array. PyTorch reuses a tensor's memory for later work on the tensor's stream:
+    ///   call `tensor.record_stream` for any other stream. All this also holds for a stream that the array is
+    ///   [moved](Self::move_to) to.
+    /// - **Accesses**: from a call that takes the array until `stream` has completed the work of that call, nothing
+    ///   else writes the elements. If the call writes them, nothing else reads them either. Work that is put on the
+    ///   same stream before the call or after its return is in order with it. Other work needs an event or a wait.
+    /// - **Graphs**: if a call is captured, these conditions hold for each launch of the graph.
     pub unsafe fn from_address(stream: &Stream, address: u64, len: usize) -> Result<Self, Error> {
         if len > 0 && (address == 0 || !address.is_multiple_of(align_of::<T>() as u64)) {
             return Err(Error::BadAddress { what: "the array", address, align: align_of::<T>() });
         }
         let bytes = len.saturating_mul(size_of::<T>());
-        // SAFETY: the caller has `len` elements at `address`. The buffer is never dropped, so it frees nothing.
+        // SAFETY: `len` elements, `bytes` bytes in all, are at `address`, as `# Safety` requires. The buffer is in a
+        // `ManuallyDrop` that `drop` skips if `is_borrowed`, so it frees nothing.
         let memory = unsafe { DeviceBuffer::from_raw_parts(DevicePointer::from_raw(address), bytes) };
         let memory = ManuallyDrop::new(memory);
         Ok(Self { memory, is_borrowed: true, len, stream: stream.clone(), elements: PhantomData })
     }
 
-    /// Copies `from`, an array of the same stream with as many elements, into this one. Does not wait for the copy.
-    /// O(n).
+    /// Copies `from`, an array of the same stream and length, into this one. Does not wait for the copy. O(n).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if the lengths differ, [`Error::OtherStream`] or [`Error::OtherGpu`] if `from` is of
@@ -152,11 +153,12 @@ impl<T: Pod> DeviceArray<T> {
         check_length("from", self.len, from.len, "the length of the array")?;
         self.stream.check_owns("from", &from.stream)?;
         let _entered = self.stream.gpu().enter()?;
-        // SAFETY: both arrays are freed after the work on their stream, which is the same.
+        // SAFETY: `check_length` and `check_owns` have checked that both arrays have one length and one stream. An
+        // array's memory is freed after the work on its stream.
         unsafe { from.memory.async_copy_to(&mut **self.memory, self.stream.inner()) }.or_failure("cuMemcpyDtoDAsync")
     }
 
-    /// Copies `from` into the array, which has as many elements. Waits for the work on the stream, and for the copy.
+    /// Copies `from`, a slice of the same length, into the array. Waits for the work on the stream, and for the copy.
     /// O(n).
     ///
     /// # Errors
@@ -177,7 +179,7 @@ impl<T: Pod> DeviceArray<T> {
         Ok(to.into_vec())
     }
 
-    /// [`download`](Self::download) into a slice of as many elements.
+    /// [`download`](Self::download) into a slice of the same length.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if the lengths differ, [`Error::Device`] where the driver or the work fails.
@@ -188,7 +190,7 @@ impl<T: Pod> DeviceArray<T> {
         self.stream.gpu().copy_from_gpu(&self.memory, to)
     }
 
-    /// Copies `from`, of as many elements, while no work uses the array.
+    /// Copies `from`, a slice of the same length. No work uses the array meanwhile.
     fn copy_from_host(&mut self, from: &[T]) -> Result<(), Error> {
         let _entered = self.stream.gpu().enter()?;
         self.stream.gpu().copy_to_gpu(cast_slice(from), &self.memory)
@@ -211,17 +213,18 @@ impl<T> Drop for DeviceArray<T> {
             return;
         }
         let freed = self.stream.gpu().enter();
-        // All work on the array is on its stream. Where it is not known to have ended, for instance in a capture, the
-        // memory is not freed.
+        // All work on the array is on its stream. If that work is not known to have ended, for instance in a capture,
+        // the memory is not freed.
         if freed.is_ok() && (self.memory.is_empty() || self.stream.synchronize().is_ok()) {
-            // SAFETY: this is the only call, and the memory is not used afterwards: the work that uses it has ended.
+            // SAFETY: `drop` runs once and this is its only call. The memory is not used afterwards: it has no bytes,
+            // or the work that uses it has ended.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
         }
     }
 }
 
 /// Offsets in a GPU's memory: of the runs of an array or of a ragged batch, of groups of runs, or of segments. They
-/// begin with 0 and never decrease. The GPU reads them without checks, so they do not change.
+/// begin with 0 and never decrease. Immutable: kernels index with them unchecked.
 #[derive(Debug)]
 pub struct DeviceOffsets {
     offsets: DeviceArray<u64>,
@@ -233,8 +236,8 @@ impl DeviceOffsets {
     /// Checks offsets and uploads them. Waits for the copy. O(n).
     ///
     /// # Errors
-    /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0,
-    /// [`Error::DescendingOffsets`] if one is less than the one before it, and those of [`Stream::upload`].
+    /// [`Error::NoOffsets`] if there are no offsets, [`Error::FirstOffset`] if the first is not 0,
+    /// [`Error::DescendingOffsets`] if an offset is less than its predecessor, and the errors of [`Stream::upload`].
     pub fn new(stream: &Stream, offsets: &[usize]) -> Result<Self, Error> {
         let end = *offsets.last().ok_or(Error::NoOffsets)?;
         check_offsets("the array", offsets, end)?;
@@ -242,15 +245,15 @@ impl DeviceOffsets {
         Ok(Self { offsets: stream.upload::<u64>(cast_slice(offsets))?, end, longest })
     }
 
-    /// Offsets that are in a GPU's memory already, of which the last is `end`. No two neighbours differ by more than
-    /// `longest`, which may be `usize::MAX`: where it is small, launches that only long runs need are left out.
+    /// Offsets that are in a GPU's memory already and end with `end`. No two neighbours differ by more than `longest`,
+    /// which may be `usize::MAX`. A small `longest` leaves out launches that only long runs need.
     ///
-    /// A caller that knows only how many runs there are at most, for instance when a graph is captured, has further
-    /// ones begin and end with the last key.
+    /// A caller may know only an upper bound for the number of runs, for instance when a graph is captured. It then
+    /// sets the offsets of the unused runs to `end`, so that these runs are empty.
     ///
     /// # Errors
-    /// [`Error::NoOffsets`] if there are none, [`Error::LastOffset`] if there is one only, which is 0, and `end` is
-    /// not.
+    /// [`Error::NoOffsets`] if there are no offsets, [`Error::LastOffset`] if there is a single offset, which is 0, and
+    /// `end` is not 0.
     ///
     /// # Safety
     /// Whenever the GPU reads the offsets, they begin with 0, never decrease, end with `end`, and no two neighbours
@@ -265,7 +268,7 @@ impl DeviceOffsets {
         Ok(Self { offsets, end, longest: longest.min(end) })
     }
 
-    /// The number of offsets, which is one more than that of the runs, groups or segments.
+    /// The number of offsets: one more than the number of runs, groups or segments.
     #[allow(clippy::len_without_is_empty, reason = "there is always an offset")]
     pub fn len(&self) -> usize {
         self.offsets.len()
@@ -276,7 +279,8 @@ impl DeviceOffsets {
         self.end
     }
 
-    /// The number of keys of the longest run or segment, or of runs of the group that has most.
+    /// An upper bound for the keys of a run or segment, or for the runs of a group. It is exact for offsets from
+    /// [`new`](Self::new).
     pub fn longest(&self) -> usize {
         self.longest
     }
@@ -284,7 +288,7 @@ impl DeviceOffsets {
     /// Moves the offsets to another stream, as [`DeviceArray::move_to`] does.
     ///
     /// # Errors
-    /// Those of [`DeviceArray::move_to`].
+    /// The errors of [`DeviceArray::move_to`].
     pub fn move_to(&mut self, stream: &Stream) -> Result<(), Error> {
         self.offsets.move_to(stream)
     }

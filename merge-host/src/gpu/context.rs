@@ -7,12 +7,12 @@ use cust::context::legacy::{CurrentContext, UnownedContext};
 use cust::context::{Context, ContextHandle};
 use std::marker::PhantomData;
 
-/// A context that is current on the calling thread. When this is dropped, the one before it is current again: a program
-/// that uses another GPU through another library finds its own context as it left it.
+/// A context that is current on the calling thread until this value is dropped. The drop restores the previous context:
+/// a program that uses another GPU through another library finds its own context current.
 pub(super) struct Entered {
-    /// The context to return to, if it is another one.
+    /// The context to restore, if it differs from the entered one.
     before: Option<UnownedContext>,
-    /// The current context belongs to a thread, so this value stays on it.
+    /// The current context belongs to a thread, so this value stays on that thread.
     _of_this_thread: PhantomData<*const ()>,
 }
 
@@ -20,7 +20,8 @@ impl Entered {
     /// Makes `context` current.
     pub(super) fn new(context: &Context) -> Result<Self, Error> {
         let before = CurrentContext::get_current().or_failure("cuCtxGetCurrent")?;
-        // Also where it is current already: a context of the same handle may have been released and retained meanwhile.
+        // Set even if it is current already: another context with the same handle may have been released and retained
+        // meanwhile.
         CurrentContext::set_current(context).or_failure("cuCtxSetCurrent")?;
         let is_other = before.get_inner() != context.as_raw();
         Ok(Self { before: is_other.then_some(before), _of_this_thread: PhantomData })

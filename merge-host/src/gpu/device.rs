@@ -1,4 +1,4 @@
-//! One GPU: its context, what it has loaded, and the sizes of workspaces.
+//! One GPU: its context, its loaded kernels and its staging buffers.
 
 use super::context::Entered;
 use super::failure::{OrFailure, initialise};
@@ -18,11 +18,13 @@ use std::{fmt, mem};
 ///
 /// A clone is the same GPU. Its context and its kernels are kept until the last clone, stream and array are dropped.
 ///
-/// A [`Stream`](crate::Stream) of the GPU makes arrays in its memory, which belong to it, and has the methods that sort
-/// and merge them. None of these allocates memory or waits. [`Stream`](crate::Stream) says why no use of it is
-/// undefined behaviour. Streams and arrays of other libraries, such as cudarc, PyTorch or cuDF, enter through
+/// A [`Stream`](crate::Stream) of the GPU makes arrays in its memory, which belong to the stream, and has the methods
+/// that sort and merge them. These methods do not allocate memory and do not wait. [`Stream`](crate::Stream) says why
+/// no use of it is undefined behaviour.
+///
+/// Streams and arrays of other libraries, such as cudarc, PyTorch or cuDF, enter through the unsafe functions
 /// [`stream_from_handle`](Self::stream_from_handle) and
-/// [`DeviceArray::from_address`](crate::DeviceArray::from_address), which are unsafe; then the same methods serve.
+/// [`DeviceArray::from_address`](crate::DeviceArray::from_address). The same methods then work on them.
 ///
 /// ```no_run
 /// use merge_host::{Gpu, SortOrder, workspace};
@@ -40,7 +42,7 @@ pub struct Gpu {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What the clones of a [`Gpu`] share.
+/// State shared by the clones of a [`Gpu`].
 pub(super) struct Shared {
     pub(super) kernels: Kernels,
     pub(super) staging: Staging,
@@ -50,11 +52,11 @@ pub(super) struct Shared {
 }
 
 impl Gpu {
-    /// The GPU of that ordinal, counted from 0.
+    /// Opens the GPU with this ordinal, counted from 0.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where there is no driver or no GPU, [`Error::DeviceOrdinal`] where there are not that many,
-    /// and [`Error::Device`] where the driver fails.
+    /// [`Error::NoDevice`] if there is no driver or no GPU, [`Error::DeviceOrdinal`] if there is no GPU with this
+    /// ordinal, and [`Error::Device`] where the driver fails.
     pub fn new(ordinal: usize) -> Result<Self, Error> {
         initialise()?;
         let count = Device::num_devices().or_failure("cuDeviceGetCount")? as usize;
@@ -73,14 +75,13 @@ impl Gpu {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The number of this GPU among those of the machine, counted from 0.
+    /// The ordinal of this GPU on the machine, counted from 0.
     pub fn ordinal(&self) -> usize {
         self.shared.ordinal
     }
 
-    /// Makes the GPU's context, which is its primary context, the calling thread's current one, as the driver's
-    /// functions need it. The functions of this library do that by themselves. Streams and arrays restore the context
-    /// that was current before.
+    /// Makes the GPU's primary context current on the calling thread, as functions of the driver require. Functions of
+    /// this library do so by themselves. Streams and arrays restore the context that was current before.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -88,9 +89,9 @@ impl Gpu {
         CurrentContext::set_current(&self.shared.context).or_failure("cuCtxSetCurrent")
     }
 
-    /// Loads all kernels for keys of type `K`, alone or with values, of arrays of any size. The driver compiles them
-    /// now, so that later calls only launch. Without this a kernel is loaded by the first call that needs it, which
-    /// must not happen while a stream is captured.
+    /// Loads all kernels for keys of type `K`, with and without values, for arrays of any size. The driver compiles
+    /// them now, so later calls only launch. Otherwise the first call that needs a kernel loads it, which must not
+    /// happen while a stream is captured.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -107,7 +108,7 @@ impl Gpu {
         entries.into_iter().try_for_each(|(kernel, suffix)| self.shared.kernels.load(kernel, &suffix))
     }
 
-    /// Bytes of the GPU's memory: free, and in all.
+    /// Free and total bytes of the GPU's memory.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -117,12 +118,12 @@ impl Gpu {
         Ok((free as u64, total as u64))
     }
 
-    /// Allocates an array of `len` elements, of unspecified values.
+    /// Allocates an array of `len` elements with unspecified values.
     pub(super) fn buffer<T: DeviceCopy + bytemuck::Pod>(&self, len: usize) -> Result<DeviceBuffer<T>, Error> {
         self.make_current()?;
         // SAFETY: every bit pattern is a value of a `Pod` type.
         match unsafe { DeviceBuffer::uninitialized(len) } {
-            // The second is what `cust` makes of more bytes than 64 bits count.
+            // `cust` returns `InvalidMemoryAllocation` if the number of bytes exceeds 64 bits.
             Err(CudaError::OutOfMemory | CudaError::InvalidMemoryAllocation) => {
                 let needed = len.saturating_mul(size_of::<T>()) as u64;
                 Err(Error::OutOfDeviceMemory { needed, free: self.memory()?.0 })

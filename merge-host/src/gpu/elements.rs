@@ -1,4 +1,4 @@
-//! The arguments of a stream's calls: keys in a GPU's memory, alone or with a value for each.
+//! The arguments of a stream's calls: keys in a GPU's memory, alone or with values.
 
 use super::launch::{Arrays, OnStream, align};
 use super::operation::Operation;
@@ -7,11 +7,12 @@ use crate::Error;
 use crate::engine::{check_last_group, check_length, check_values};
 use bytemuck::Pod;
 
-/// Keys of type `K` in a GPU's memory that a call reads, with values of type `V`, which is `()` where there are none:
-/// `&DeviceArray<K>` or `(&DeviceArray<K>, &DeviceArray<V>)`, and no other type.
+/// Keys of type `K` in a GPU's memory that a call reads, with values of type `V`, or `()` for keys alone.
+/// `&DeviceArray<K>` and `(&DeviceArray<K>, &DeviceArray<V>)` implement it, and no other type.
 ///
-/// Value `i` belongs to key `i`. A value is plain data of 4 or 8 bytes, aligned to its size, which is checked at
-/// compile time.
+/// Value `i` belongs to key `i`. In calls for numbers, a value is plain data of 4 or 8 bytes, aligned to its size,
+/// which is checked at compile time. Calls in a user's own order take values of the types that the order has kernels
+/// for.
 ///
 /// ```no_run
 /// use merge_host::{Gpu, MergeKernel, workspace};
@@ -27,30 +28,30 @@ use bytemuck::Pod;
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not arrays that can be read: expected `&keys` or `(&keys, &values)`, of `DeviceArray`s",
+    message = "`{Self}` cannot be read as elements: expected `&keys` or `(&keys, &values)` of `DeviceArray`s",
     label = "expected `&keys` or `(&keys, &values)`"
 )]
 pub trait DeviceElements<K, V>: sealed::Elements {}
 
-/// The same that a call writes: `&mut DeviceArray<K>` or `(&mut DeviceArray<K>, &mut DeviceArray<V>)`.
+/// Elements that a call writes: `&mut DeviceArray<K>` or `(&mut DeviceArray<K>, &mut DeviceArray<V>)`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not arrays that can be written: expected `&mut keys` or `(&mut keys, &mut values)`, of `DeviceArray`s",
+    message = "`{Self}` cannot be written as elements: expected `&mut keys` or `(&mut keys, &mut values)` of `DeviceArray`s",
     label = "expected `&mut keys` or `(&mut keys, &mut values)`"
 )]
 pub trait DeviceElementsMut<K, V>: sealed::Elements {}
 
 pub(super) mod sealed {
-    /// Arrays of elements. Where there are no values, the second is empty.
+    /// The arrays of keys and values behind an argument.
     pub trait Elements {
-        /// Keys, and values if there are any.
+        /// The keys, and the values if there are any.
         fn parts(&self) -> (super::Part<'_>, Option<super::Part<'_>>);
     }
 
-    /// Such arrays for each member of a group.
+    /// The arrays of keys and values of each member of a group.
     pub trait Group {
-        /// The number of arrays of keys, and that of values.
+        /// The number of arrays of keys, and the number of arrays of values.
         fn members(&self) -> [usize; 2];
-        /// The arrays of one of them.
+        /// The arrays of member `i`.
         fn member(&self, i: usize) -> super::OfMember<'_>;
     }
 }
@@ -84,18 +85,19 @@ impl<K, V> sealed::Elements for (&mut DeviceArray<K>, &mut DeviceArray<V>) {
     }
 }
 
-/// Keys that are distributed over the GPUs of a [`GpuGroup`](crate::GpuGroup), which a call reads, with values of type
-/// `V` or `()`: `&[DeviceArray<K>]` or `(&[DeviceArray<K>], &[DeviceArray<V>])`, one array for each member, and no
-/// other type.
+/// Keys that are distributed over the GPUs of a [`GpuGroup`](crate::GpuGroup) and that a call reads, with values of
+/// type `V`, or `()` for keys alone. `&[DeviceArray<K>]` and `(&[DeviceArray<K>], &[DeviceArray<V>])` implement it,
+/// with one array for each member, and no other type.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not arrays of a group: expected `&keys[..]` or `(&keys[..], &values[..])`, slices of `DeviceArray`s",
+    message = "`{Self}` is no array of a group: expected `&keys[..]` or `(&keys[..], &values[..])`",
     label = "expected `&keys[..]` or `(&keys[..], &values[..])`"
 )]
 pub trait GroupElements<K, V>: sealed::Group {}
 
-/// The same that a call writes: `&mut [DeviceArray<K>]` or `(&mut [DeviceArray<K>], &mut [DeviceArray<V>])`.
+/// Distributed elements that a call writes: `&mut [DeviceArray<K>]` or
+/// `(&mut [DeviceArray<K>], &mut [DeviceArray<V>])`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not arrays of a group: expected `&mut keys[..]` or `(&mut keys[..], &mut values[..])`, slices of `DeviceArray`s",
+    message = "`{Self}` is no array of a group: expected `&mut keys[..]` or `(&mut keys[..], &mut values[..])`",
     label = "expected `&mut keys[..]` or `(&mut keys[..], &mut values[..])`"
 )]
 pub trait GroupElementsMut<K, V>: sealed::Group {}
@@ -105,7 +107,7 @@ impl<K: Pod, V: Pod> GroupElements<K, V> for (&[DeviceArray<K>], &[DeviceArray<V
 impl<K: Pod> GroupElementsMut<K, ()> for &mut [DeviceArray<K>] {}
 impl<K: Pod, V: Pod> GroupElementsMut<K, V> for (&mut [DeviceArray<K>], &mut [DeviceArray<V>]) {}
 
-/// One member's elements.
+/// The elements of one member.
 pub struct OfMember<'a>(Part<'a>, Option<Part<'a>>);
 
 impl sealed::Elements for OfMember<'_> {
@@ -142,7 +144,7 @@ macro_rules! group_of_pairs {
 }
 group_of_pairs!((&[DeviceArray<K>], &[DeviceArray<V>]) (&mut [DeviceArray<K>], &mut [DeviceArray<V>]));
 
-/// An array, whatever its elements are.
+/// An array, without the type of its elements.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
     address: Address,
@@ -158,25 +160,25 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Bytes of a value that kernels for numbers move: 4 or 8, or 0 where there are no values.
+/// Bytes of a value in calls for numbers: 4 or 8, or 0 if there are no values.
 pub(super) const fn value_bytes<V>() -> usize {
     assert!(matches!(size_of::<V>(), 0 | 4 | 8), "values have 4 or 8 bytes");
     assert!(size_of::<V>() == 0 || align_of::<V>() == size_of::<V>(), "values are aligned to their size");
     size_of::<V>()
 }
 
-/// What messages call keys and values.
+/// The names of keys and values in messages.
 type Names = (&'static str, &'static str);
 
-/// The bytes of an argument.
+/// The address range of an argument.
 struct Argument {
     name: &'static str,
     begin: Address,
     end: Address,
 }
 
-/// A call of a stream. Each argument is checked as it is added, and all of them against each other before anything is
-/// queued.
+/// A call of a stream. Each argument is checked when it is added. All arguments are checked against each other before
+/// anything is queued.
 pub(super) struct Call<'a> {
     stream: &'a Stream,
     written: Vec<Argument>,
@@ -201,7 +203,7 @@ impl<'a> Call<'a> {
     /// Adds elements that are written.
     ///
     /// # Errors
-    /// Those of [`reads`](Self::reads).
+    /// The errors of [`reads`](Self::reads).
     pub(super) fn writes(&mut self, names: Names, elements: &impl sealed::Elements) -> Result<Arrays, Error> {
         let (arrays, arguments) = self.checked(names, elements)?;
         self.written.extend(arguments.into_iter().flatten());
@@ -223,27 +225,27 @@ impl<'a> Call<'a> {
         Ok((arrays, [Some(of_keys), Some(of_values)]))
     }
 
-    /// The bytes of the argument `name`, if it belongs to this stream.
+    /// The address range of the argument `name`, if it belongs to this stream.
     fn argument(&self, name: &'static str, part: Part<'_>) -> Result<Argument, Error> {
         self.stream.check_owns(name, part.stream)?;
         let bytes = part.len.saturating_mul(part.element_bytes) as u64;
         Ok(Argument { name, begin: part.address, end: part.address.saturating_add(bytes) })
     }
 
-    /// Adds the array that the number of results goes to.
+    /// Adds the array that receives the number of results.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if it has not one element, and those of [`reads`](Self::reads).
+    /// [`Error::LengthMismatch`] if its length is not 1, and the errors of [`reads`](Self::reads).
     pub(super) fn count(&mut self, count: &DeviceArray<u64>) -> Result<Address, Error> {
         let array = self.writes(("count", ""), &count)?;
         check_length("count", 1, array.len, "one number")?;
         Ok(array.keys)
     }
 
-    /// Adds the offsets of `keys` keys, which are the argument `of`.
+    /// Adds the offsets of the argument `of`, which has `keys` keys.
     ///
     /// # Errors
-    /// [`Error::LastOffset`] if they end with another number, and those of [`reads`](Self::reads).
+    /// [`Error::LastOffset`] if the last offset is not `keys`, and the errors of [`reads`](Self::reads).
     pub(super) fn offsets(
         &mut self,
         (name, of): Names,
@@ -259,13 +261,13 @@ impl<'a> Call<'a> {
     /// Adds the offsets of groups of `runs` runs.
     ///
     /// # Errors
-    /// [`Error::LastGroup`] if they end with another number, and those of [`reads`](Self::reads).
+    /// [`Error::LastGroup`] if the last offset is not `runs`, and the errors of [`reads`](Self::reads).
     pub(super) fn groups(&mut self, groups: &DeviceOffsets, runs: usize) -> Result<Address, Error> {
         check_last_group(groups.end(), runs)?;
         Ok(self.reads(("groups", ""), &groups.array())?.keys)
     }
 
-    /// Queues the operation, whose arrays are the arguments.
+    /// Queues the operation on the arguments of this call.
     ///
     /// # Errors
     /// [`Error::WorkspaceTooSmall`], [`Error::Overlap`], or [`Error::Device`] where the driver fails.
@@ -279,12 +281,12 @@ impl<'a> Call<'a> {
         self.queue(operation, begin)
     }
 
-    /// Checks that no argument that is written overlaps another one.
+    /// Checks that no written argument overlaps another argument.
     pub(super) fn check(&self) -> Result<(), Error> {
         check_apart(&self.written, &self.read)
     }
 
-    /// The same for an operation that needs no workspace.
+    /// [`run`](Self::run) for an operation that needs no workspace.
     pub(super) fn run_without_workspace<K>(self, operation: &impl Operation<K>) -> Result<(), Error> {
         self.queue(operation, 0)
     }
@@ -292,16 +294,17 @@ impl<'a> Call<'a> {
     fn queue<K>(self, operation: &impl Operation<K>, workspace: Address) -> Result<(), Error> {
         self.check()?;
         let _entered = self.stream.gpu().enter()?;
-        // SAFETY: every array belongs to this stream (`argument`), on which all work on it is, and is freed after that
-        // work. What is written is borrowed mutably and overlaps nothing else (`check_apart`). The methods of `Stream`
-        // have checked lengths, and `workspace` is followed by as many bytes as the operation needs.
+        // SAFETY: every array belongs to this stream (`argument`), which orders all work on it, and is freed after that
+        // work. Written arrays are borrowed mutably and overlap no other argument (`check`). The methods of `Stream`
+        // have checked lengths. `workspace` has the bytes that the operation needs (`workspace_begin`), or the
+        // operation needs none.
         unsafe { operation.launch(&OnStream::new(self.stream), workspace) }
     }
 }
 
-/// Checks that no argument that is written overlaps another one. Arrays that this library allocates never do.
+/// Checks that no written argument overlaps another argument. Arrays that this library allocates never do.
 fn check_apart(written: &[Argument], read: &[Argument]) -> Result<(), Error> {
-    // An empty range has no byte in common with another one, wherever it is.
+    // An empty range overlaps nothing, wherever it is.
     let overlap = |a: &Argument, b: &Argument| a.begin.max(b.begin) < a.end.min(b.end);
     for (i, one) in written.iter().enumerate() {
         if let Some(other) = written[i + 1..].iter().chain(read).find(|other| overlap(one, other)) {
@@ -311,7 +314,7 @@ fn check_apart(written: &[Argument], read: &[Argument]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first multiple of 16 in this workspace, if `needed` bytes follow it.
+/// The first multiple of 16 in the workspace, if at least `needed` bytes follow it.
 pub(super) fn workspace_begin(array: Arrays, needed: usize) -> Result<Address, Error> {
     let padding = (array.keys.wrapping_neg() % align(1) as u64) as usize;
     let found = array.len.saturating_sub(padding);
@@ -337,7 +340,7 @@ mod tests {
         assert_eq!(check([(0x100, 4), (0x10c, 4)], (0x120, 4)), overlap("out", "workspace"));
         assert_eq!(check([(0x100, 4), (0x110, 4)], (0xfc, 2)), overlap("out", "a"));
         assert_eq!(check([(0x100, 4), (0x110, 4)], (0x11c, 9)), overlap("workspace", "a"));
-        // An empty array is nowhere, and the end of memory is no overflow.
+        // An empty array overlaps nothing, and a range up to the end of memory does not overflow.
         assert_eq!(check([(0x100, 4), (0x104, 0)], (0x108, 0)), Ok(()));
         assert_eq!(check([(u64::MAX - 3, 4), (0, 0)], (0x100, 4)), Ok(()));
     }

@@ -1,8 +1,8 @@
-//! Sorts, merges and set operations in a user's own order by the emulator: the same kernels and the same launches,
+//! Sorts, merges and set operations in a user's own order, run by the emulator: the same kernels and the same launches,
 //! without a GPU.
 //!
-//! For tests of an order. The emulator checks every access to memory: bounds, memory that nothing has written, races.
-//! It is many thousand times as slow as a GPU.
+//! They are for tests of an order. The emulator checks every access to memory: bounds, uninitialised memory, races. It
+//! is many thousand times slower than a GPU.
 //!
 //! ```
 //! use kernels_gpu::own::{Compare, kernels};
@@ -27,11 +27,11 @@
 //! assert_eq!(numbers, [3, 1, 4, 2]);
 //! ```
 //!
-//! The seed decides in which order threads take turns.
+//! The seed decides the order of the threads' turns.
 //!
 //! # Panics
-//! All functions panic with the emulator's words if a kernel does what it must not, and if lengths do not fit: as many
-//! values as items, and an output as long as both inputs.
+//! All functions panic with the emulator's message if a kernel breaks a rule. They also panic if lengths do not match:
+//! there is a value for each item, and an output is as long as both inputs together.
 
 use super::launch::emulated::own;
 use crate::SetOperation;
@@ -39,23 +39,23 @@ use bytemuck::Pod;
 use kernels_gpu::own::Kernels;
 use kernels_gpu::own::merge_groups::Groups;
 
-/// As [`Stream::sort_by`](crate::Stream::sort_by).
+/// [`Stream::sort_by`](crate::Stream::sort_by) of items alone.
 pub fn sort_by<C: Kernels>(items: &mut [C::Item], seed: u64) {
     own::sort::<C, ()>(items, &mut [], false, seed);
 }
 
-/// As [`Stream::sort_by`](crate::Stream::sort_by), with values.
+/// [`Stream::sort_by`](crate::Stream::sort_by) of items with values.
 pub fn sort_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(items: &mut [C::Item], values: &mut [V], seed: u64) {
     own::sort::<C, V>(items, values, false, seed);
 }
 
-/// As [`Stream::merge_by`](crate::Stream::merge_by).
+/// [`Stream::merge_by`](crate::Stream::merge_by) of items alone.
 pub fn merge_by<C: Kernels>(a: &[C::Item], b: &[C::Item], out: &mut [C::Item], seed: u64) {
     assert_eq!(out.len(), a.len() + b.len(), "items of the output");
     own::merge::<C, ()>([(a, &[]), (b, &[])], (out, &mut []), Groups::of_two(a.len(), b.len()), seed);
 }
 
-/// As [`Stream::merge_by`](crate::Stream::merge_by), with values.
+/// [`Stream::merge_by`](crate::Stream::merge_by) of items with values.
 pub fn merge_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     a: (&[C::Item], &[V]),
     b: (&[C::Item], &[V]),
@@ -68,7 +68,8 @@ pub fn merge_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     own::merge::<C, V>([a, b], out, groups, seed);
 }
 
-/// As [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by): each side is its items and their offsets.
+/// [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by) of items alone. Each side is its items and their
+/// offsets.
 pub fn merge_ragged_by<C: Kernels>(
     a: (&[C::Item], &[usize]),
     b: (&[C::Item], &[usize]),
@@ -78,8 +79,8 @@ pub fn merge_ragged_by<C: Kernels>(
     merge_ragged_pairs_by::<C, ()>((a.0, &[], a.1), (b.0, &[], b.1), (out, &mut []), seed);
 }
 
-/// As [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by), with values: each side is its items, their values
-/// and their offsets.
+/// [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by) of items with values. Each side is its items, their
+/// values and their offsets.
 pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     a: (&[C::Item], &[V], &[usize]),
     b: (&[C::Item], &[V], &[usize]),
@@ -98,13 +99,13 @@ pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     own::merge_ragged::<C, V>([((a.0, a.1), a.2), ((b.0, b.1), b.2)], out, seed);
 }
 
-/// As [`Stream::set_operation_by`](crate::Stream::set_operation_by): the items that are kept.
+/// [`Stream::set_operation_by`](crate::Stream::set_operation_by) of items alone. Returns the items of the result.
 pub fn set_operation_by<C: Kernels>(operation: SetOperation, a: &[C::Item], b: &[C::Item], seed: u64) -> Vec<C::Item> {
     own::set_operation::<C, ()>(operation, [(a, &[]), (b, &[])], seed).0.0
 }
 
-/// As [`Stream::set_operation_by`](crate::Stream::set_operation_by), with values: the items that are kept, and their
-/// values.
+/// [`Stream::set_operation_by`](crate::Stream::set_operation_by) of items with values. Returns the items of the result,
+/// and their values.
 pub fn set_operation_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     operation: SetOperation,
     a: (&[C::Item], &[V]),

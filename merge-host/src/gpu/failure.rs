@@ -1,4 +1,4 @@
-//! The driver's errors in this library's words.
+//! Converts the driver's errors to this library's errors.
 
 use crate::Error;
 use cust::CudaFlags;
@@ -6,7 +6,7 @@ use cust::error::{CudaError, CudaResult};
 
 /// Names the call that failed.
 pub(crate) trait OrFailure<T> {
-    /// The value, or an error that says that `call` failed and how.
+    /// The value, or an error that names `call` and the cause.
     fn or_failure(self, call: &str) -> Result<T, Error>;
 }
 
@@ -21,7 +21,7 @@ impl<T> OrFailure<T> for CudaResult<T> {
     }
 }
 
-/// An error that names the call, unless the driver's function returned 0: for functions that `cust` has no call for.
+/// Turns a status of the driver into an error that names the call, for functions that `cust` does not wrap.
 pub(crate) fn succeeded(call: &str, code: cust::sys::CUresult) -> Result<(), Error> {
     match code as u32 {
         0 => Ok(()),
@@ -34,19 +34,19 @@ pub(crate) fn succeeded(call: &str, code: cust::sys::CUresult) -> Result<(), Err
     }
 }
 
-/// Opens the driver. Does nothing if it is open.
+/// Initialises the driver. Does nothing if that has been done before.
 pub(crate) fn initialise() -> Result<(), Error> {
     cust::init(CudaFlags::empty()).map_err(|error| Error::NoDevice { reason: format!("cuInit: {}", describe(error)) })
 }
 
-/// What the driver's function returned, unless the error is one of `cust`'s own, whose numbers are greater than the
-/// driver's.
+/// The driver's error code, or `None` for an error of `cust` itself. Codes of `cust` are greater than all codes of the
+/// driver.
 fn code_of(error: CudaError) -> Option<u32> {
     Some(error as u32).filter(|code| *code <= CudaError::UnknownError as u32)
 }
 
 fn describe(error: CudaError) -> String {
-    // The driver's text, and the error's name, by which it is documented.
+    // The driver's text, and the name under which the driver documents the error.
     format!("{error} ({error:?})")
 }
 

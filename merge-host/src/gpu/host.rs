@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Values that a thread of the CPU moves at once.
 const BLOCK: usize = 1 << 14;
 
-/// The bytes of values in host memory, `each` for a value, or none.
+/// The bytes of values in host memory: `each` bytes per value, or 0 if there are none.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
     bytes: &'a [u8],
@@ -38,7 +38,7 @@ pub(super) struct Values<'a> {
 impl<'a> Values<'a> {
     pub(super) const NONE: Self = Self { bytes: &[], each: 0 };
 
-    /// `values`, if they are numbers of 4 or 8 bytes, or of no bytes.
+    /// `values` as bytes, if they are numbers of 4 or 8 bytes or have no bytes.
     pub(super) fn of_numbers<V: Copy>(values: &'a [V]) -> Option<Self> {
         if size_of::<V>() == 0 {
             return Some(Self::NONE);
@@ -51,13 +51,13 @@ impl<'a> Values<'a> {
         Self { bytes: &self.bytes[range.start * self.each..range.end * self.each], ..self }
     }
 
-    /// Indices, which are moved in place of values of other types.
+    /// Indices, which the GPU moves in place of values of other types.
     fn of_indices<I: Index>(indices: &'a [I]) -> Self {
         Self { bytes: cast_slice(indices), each: size_of::<I>() }
     }
 }
 
-/// Elements that an operation takes: some to upload, or room for some.
+/// The elements of an operation: data to upload, or room for a result.
 #[derive(Clone, Copy)]
 pub(super) struct Slice<'a> {
     keys: &'a [u8],
@@ -67,12 +67,12 @@ pub(super) struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    /// Keys and values, of which there are as many.
+    /// Keys and their values, if there are any.
     fn of<T: Pod>(keys: &'a [T], values: Values<'a>) -> Self {
         Self { keys: cast_slice(keys), values, len: keys.len(), key_bytes: size_of::<T>() }
     }
 
-    /// Room for `len` keys with values of `value_bytes` bytes, or 0.
+    /// Room for `len` keys with values of `value_bytes` bytes; 0 for keys alone.
     pub(super) fn room<T>(len: usize, value_bytes: usize) -> Self {
         let values = Values { each: value_bytes, ..Values::NONE };
         Self { keys: &[], values, len, key_bytes: size_of::<T>() }
@@ -92,14 +92,14 @@ pub(super) struct OnGpu {
 }
 
 impl OnGpu {
-    /// Allocates arrays for these elements.
+    /// Allocates arrays for the elements of `slice`.
     pub(super) fn new(gpu: &Gpu, slice: Slice<'_>) -> Result<Self, Error> {
         let Slice { len, key_bytes, values: Values { each: value_bytes, .. }, .. } = slice;
         let (keys, values) = (len.saturating_mul(key_bytes), len.saturating_mul(value_bytes));
         Ok(Self { keys: gpu.buffer(keys)?, values: gpu.buffer(values)?, len, value_bytes })
     }
 
-    /// Uploads elements, unless there is only room for them.
+    /// Uploads the elements, unless the slice is only room.
     fn upload(&self, gpu: &Gpu, slice: Slice<'_>) -> Result<(), Error> {
         if !slice.keys.is_empty() {
             gpu.copy_to_gpu(slice.keys, &self.keys)?;
@@ -107,25 +107,25 @@ impl OnGpu {
         if slice.values.bytes.is_empty() { Ok(()) } else { gpu.copy_to_gpu(slice.values.bytes, &self.values) }
     }
 
-    /// Uploads keys and values, of which there are as many.
+    /// Uploads keys and their values.
     pub(super) fn fill<K: GpuKey>(&self, gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<(), Error> {
         self.upload(gpu, Slice::of(keys, values))
     }
 
-    /// Downloads the first elements, as many as `keys`, and the bytes of their values.
+    /// Downloads the first `keys.len()` keys and the first `values.len()` bytes of values.
     fn download<K: Pod>(&self, gpu: &Gpu, keys: &mut [K], values: &mut [u8]) -> Result<(), Error> {
         gpu.copy_from_gpu(&self.keys.index(..size_of_val(keys)), keys)?;
         gpu.copy_from_gpu(&self.values.index(..values.len()), values)
     }
 
-    /// The first `count` keys.
+    /// Downloads the first `count` keys.
     fn first_keys<K: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<K>, Error> {
         let mut keys = zeroed(count)?;
         self.download(gpu, &mut keys, &mut [])?;
         Ok(keys.into_vec())
     }
 
-    /// The first `count` values.
+    /// Downloads the first `count` values.
     fn first_values<V: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<V>, Error> {
         let mut values = zeroed(count)?;
         gpu.copy_from_gpu(&self.values.index(..count * size_of::<V>()), &mut values)?;
@@ -138,9 +138,9 @@ impl OnGpu {
     }
 }
 
-/// How operations on slices run.
+/// Running operations on slices.
 impl Gpu {
-    /// Uploads `slices`, and runs the operation that `make` makes of their arrays.
+    /// Uploads `slices` and runs the operation that `make` builds from their arrays.
     fn run<K, O: Operation<K>, const N: usize>(
         &self,
         slices: [Slice<'_>; N],
@@ -151,7 +151,7 @@ impl Gpu {
         self.run_with(slices, upload, make)
     }
 
-    /// Runs the operation that `make` makes of the arrays for `slices`, which `upload` fills.
+    /// Runs the operation that `make` builds from arrays for `slices`. `upload` fills the arrays.
     fn run_with<K, O: Operation<K>, E: From<Error> + Send, const N: usize>(
         &self,
         slices: [Slice<'_>; N],
@@ -169,7 +169,7 @@ impl Gpu {
         let arrays = slices.map(|slice| OnGpu::new(self, slice));
         let arrays = arrays.into_iter().collect::<Result<Vec<_>, Error>>()?;
         let Ok(arrays): Result<[OnGpu; N], _> = arrays.try_into() else { unreachable!("there is an array a slice") };
-        // The driver compiles the kernels meanwhile.
+        // The driver compiles the kernels during the upload.
         let (uploaded, loaded) = parallel::join(|| timed(|| upload(&arrays)), || self.load(record.entries()));
         loaded?;
         let ((), upload) = uploaded?;
@@ -178,26 +178,27 @@ impl Gpu {
         let ((), compute) = timed(|| {
             let _entered = self.enter()?;
             let operation = make(arrays.each_ref().map(OnGpu::arrays));
-            // SAFETY: the arrays have just been allocated for the lengths of the slices and live until after the wait,
-            // as does the workspace, which begins at a multiple of 256.
+            // SAFETY: the arrays have the lengths of the slices, and the workspace has `workspace_bytes` at a multiple
+            // of 256. All are new allocations that nothing else uses. They live until `synchronize` has returned, or,
+            // after an error, until the drop of `stream`, which comes first and waits as well.
             unsafe { operation.launch(&OnStream::new(&stream), address(&workspace))? };
             stream.synchronize()
         })?;
         Ok((arrays, Steps { upload, compute, ..Steps::default() }))
     }
 
-    /// Refuses work that does not fit, before anything is allocated.
+    /// Refuses work that does not fit free memory, before anything is allocated.
     pub(super) fn check_memory(&self, needed: usize) -> Result<(), Error> {
         let (free, _) = self.memory()?;
         let needed = needed as u64;
         if needed > free { Err(Error::OutOfDeviceMemory { needed, free }) } else { Ok(()) }
     }
 
-    /// Has `work` upload keys and values and put them in order, or some of them, and downloads these. Returns their
-    /// number.
+    /// Runs `work`, which uploads elements and puts all or some in order on the GPU, and downloads the result. Returns
+    /// the number of elements.
     ///
-    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves their indices, and the
-    /// values are gathered here.
+    /// Values that are numbers of 4 or 8 bytes move with the keys. For other values the GPU moves indices, and the host
+    /// gathers the values.
     fn in_place<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         RunMut { keys, values }: RunMut<'_, K, V>,
@@ -218,9 +219,10 @@ impl Gpu {
         Ok((count, timing))
     }
 
-    /// Runs the operation that `make` makes of the arrays of A, B, the output and offsets, and downloads the output.
+    /// Runs the operation that `make` builds from the arrays of A, B, the output and the offsets, and downloads the
+    /// output.
     ///
-    /// Values are as for [`in_place`](Self::in_place); the indices are those in A followed by B.
+    /// Values are handled as in [`in_place`](Self::in_place). Indices count through A and then through B.
     fn merged<K: GpuKey, V: Copy + Send + Sync, O: Operation<K>>(
         &self,
         [a, b]: [Run<'_, K, V>; 2],
@@ -256,7 +258,7 @@ impl Gpu {
     }
 }
 
-/// The operations. Lengths and offsets have been checked.
+/// The operations. The callers have checked lengths and offsets.
 impl Gpu {
     /// [`Engine::sort`](crate::Engine::sort).
     pub(crate) fn sort_host<K: GpuKey, V: Copy + Send + Sync>(
@@ -358,8 +360,8 @@ impl Gpu {
         Ok(timing)
     }
 
-    /// Uploads elements in runs of these lengths, and merges the runs: many at once, unless there are more keys than 32
-    /// bits count.
+    /// Uploads elements in runs of the given lengths and merges the runs: many at once, or two by two if there are more
+    /// keys than 32 bits count.
     fn merge_runs<K: GpuKey>(
         &self,
         lengths: &[usize],
@@ -506,7 +508,7 @@ impl Gpu {
         self.first(&out, &count, timing)
     }
 
-    /// Downloads as many of the first elements as `count` says.
+    /// Downloads the first elements, in the number that `count` holds.
     fn first<K: Pod, V: Pod>(
         &self,
         out: &OnGpu,
@@ -542,7 +544,7 @@ impl Gpu {
         Ok(timing)
     }
 
-    /// The first `k` of `keys`, or all if they are fewer, with their indices if it `indexes`. Stable.
+    /// The first `k` of `keys`, or all if there are fewer, with their indices if it `indexes`. Stable.
     pub(super) fn top_k_host<K: GpuKey>(
         &self,
         order: SortOrder,
@@ -552,7 +554,7 @@ impl Gpu {
     ) -> Result<(Vec<K>, Vec<u64>, Steps), Error> {
         let k = k.min(keys.len());
         let (value_bytes, indexed) = if indexes { (size_of::<u64>(), k) } else { (0, 0) };
-        // Indices take the place of values where there are none.
+        // A source without values makes the operation write indices.
         let make = |[from, out]: [Arrays; 2]| TopK { order, from: Arrays { values: 0, ..from }, out };
         let slices = [Slice::of(keys, Values::NONE), Slice::room::<K>(k, value_bytes)];
         let ([_, out], timing) = self.run::<K, _, 2>(slices, make)?;
@@ -562,12 +564,12 @@ impl Gpu {
     }
 }
 
-/// The greatest difference of two neighbours.
+/// The greatest difference between neighbours.
 fn widest(ends: &[usize]) -> usize {
     ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
 }
 
-/// Where runs of these lengths begin, one after the other, and the end.
+/// The offsets of consecutive runs of the given lengths: where each begins, and the end.
 fn ends_of(lengths: &[usize]) -> Vec<usize> {
     let ends = lengths.iter().scan(0, |end, length| {
         *end += length;
@@ -576,7 +578,7 @@ fn ends_of(lengths: &[usize]) -> Vec<usize> {
     [0].into_iter().chain(ends).collect()
 }
 
-/// Copies runs one after the other to `out`, which is as long as they are together.
+/// Copies runs one after the other to `out`, which has their total length.
 fn concatenate<K: Copy + Send + Sync, V: Copy + Send + Sync>(runs: &[Run<'_, K, V>], out: &mut RunMut<'_, K, V>) {
     let (mut keys, mut values, mut copies) = (&mut *out.keys, &mut *out.values, Vec::with_capacity(runs.len()));
     for run in runs {
@@ -591,7 +593,7 @@ fn concatenate<K: Copy + Send + Sync, V: Copy + Send + Sync>(runs: &[Run<'_, K, 
     });
 }
 
-/// The value of `work`, and how long it took.
+/// The value of `work`, and the time that it took.
 pub(super) fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration), E> {
     let start = Instant::now();
     let value = work()?;
@@ -602,15 +604,15 @@ pub(super) fn address(buffer: &DeviceBuffer<u8>) -> Address {
     buffer.as_device_ptr().as_raw()
 }
 
-/// The numbers from 0 to `len`, or an error where there is no memory for them.
+/// The numbers from 0 to `len`, or an error if the host has too little memory.
 fn identity(len: usize) -> Result<Box<[u64]>, Error> {
     let mut indices = zeroed::<u64>(len)?;
     fill_identity(&mut indices);
     Ok(indices)
 }
 
-/// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are
-/// there.
+/// Gathers `values` by `permutation`: value `i` becomes the value at index `permutation[i]`, for each index of
+/// `permutation`.
 pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
     let memory = allocation::handled(|| gathered.try_reserve_exact(permutation.len()));
@@ -619,7 +621,8 @@ pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64
     parallel::for_each(slots.chunks_mut(BLOCK).zip(permutation.chunks(BLOCK)), |(slots, indices)| {
         slots.iter_mut().zip(indices).for_each(|(slot, &index)| _ = slot.write(values[index as usize]));
     });
-    // SAFETY: there is an index for each slot, so that each slot has been written, or `for_each` has panicked.
+    // SAFETY: `slots` and `permutation` have one length and the same blocks, so each slot has been written, or
+    // `for_each` has panicked and this line is not reached.
     unsafe { gathered.set_len(permutation.len()) };
     values[..permutation.len()].copy_from_slice(&gathered);
     Ok(())

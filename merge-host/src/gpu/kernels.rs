@@ -14,19 +14,19 @@ use std::collections::HashMap;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A module as this build has it.
+/// A compiled module of this build.
 struct Compiled {
     /// `family_type`.
     name: &'static str,
-    /// Its PTX, compressed by DEFLATE.
+    /// PTX, compressed with DEFLATE.
     ptx: &'static [u8],
-    /// Compute capabilities, as `10 * major + minor`, and machine code for each, compressed in the same way.
+    /// Compute capabilities, as `10 * major + minor`, each with machine code that is compressed with DEFLATE.
     code: &'static [(u32, &'static [u8])],
 }
 
 static MODULES: &[Compiled] = &include!(concat!(env!("OUT_DIR"), "/modules.rs"));
 
-/// The names of the compiled kernel modules in this build, such as "sort_u32"; each is loaded when it is first used.
+/// The names of the compiled kernel modules in this build, such as "sort_u32". A module is loaded at its first use.
 pub fn kernel_modules() -> Vec<&'static str> {
     MODULES.iter().map(|module| module.name).collect()
 }
@@ -38,8 +38,8 @@ fn module_of(kernel: &str, key: &str) -> Option<usize> {
 }
 
 impl Compiled {
-    /// Loads it into the current context: as machine code, where this build has some for the GPU and the driver takes
-    /// it, and otherwise as PTX, which the driver compiles.
+    /// Loads the module into the current context. Takes machine code if this build has some for the GPU and the driver
+    /// accepts it. Otherwise the driver compiles the PTX.
     fn load(&self) -> Result<Module, Error> {
         if let Some(code) = self.code_for(capability()?)
             && let Ok(module) = Module::from_cubin(decompress(code)?, &[])
@@ -49,7 +49,8 @@ impl Compiled {
         Module::from_ptx(self.ptx()?, &[]).or_failure(&format!("cuModuleLoadData of {}", self.name))
     }
 
-    /// The machine code for a GPU of that compute capability: that of the same generation, and no later one.
+    /// The machine code for a GPU of this compute capability: the latest of the same generation that is not later than
+    /// the GPU.
     fn code_for(&self, capability: u32) -> Option<&'static [u8]> {
         let fits = |of: u32| of / 10 == capability / 10 && of <= capability;
         self.code.iter().filter(|(of, _)| fits(*of)).max_by_key(|(of, _)| *of).map(|(_, code)| *code)
@@ -88,10 +89,10 @@ pub(super) fn exists(kernel: &str, key: &str) -> bool {
     module_of(kernel, key).is_some_and(|i| MODULES[i].ptx().unwrap().contains(&format!(".entry {kernel}_{key}(")))
 }
 
-/// The kernels that have been loaded into one context. No lock is held while the driver compiles: a launch waits only
-/// for the module that it needs.
+/// The kernels that have been loaded into one context. No lock is held while the driver compiles, so a launch waits
+/// only for the module that it needs.
 pub(crate) struct Kernels {
-    /// By entry point, functions that have been launched: asking the driver again takes as long as a launch.
+    /// Launched functions by entry point. They are cached because asking the driver again takes as long as a launch.
     functions: Mutex<HashMap<String, Kernel>>,
     /// In the order of [`MODULES`].
     modules: Box<[OnceLock<Result<Module, Error>>]>,
@@ -106,25 +107,26 @@ impl Default for Kernels {
     }
 }
 
-/// A function of a module, and how much dynamic shared memory its blocks may have.
+/// A function of a module, and the bytes of dynamic shared memory that its blocks may have.
 #[derive(Clone, Copy)]
 struct Kernel {
     function: CUfunction,
     shared_bytes: u32,
 }
 
-// SAFETY: a function is a handle that every thread on which its context is current may use.
+// SAFETY: a `CUfunction` is a handle. The driver accepts it from every thread on which its context is current.
 unsafe impl Send for Kernel {}
 
 impl Kernels {
-    /// The function of `entry`, which is `kernel` for keys of type `key`. Loads its module, if no call has done so.
+    /// Finds the function of `entry`, which is `kernel` for keys of type `key`. Loads its module if no call has done
+    /// so.
     fn find(&self, entry: &str, kernel: &str, key: &str) -> Result<Kernel, Error> {
         let function = match module_of(kernel, key) {
             Some(i) => {
                 let module = self.modules[i].get_or_init(|| MODULES[i].load()).as_ref().map_err(Clone::clone)?;
                 module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?.to_raw()
             }
-            // Another module of a user's may have it.
+            // A user's module may have it.
             None => {
                 let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
                 let found = own.iter().find_map(|module| module.get_function(entry).ok());
@@ -134,7 +136,7 @@ impl Kernels {
         Ok(Kernel { function, shared_bytes: SHARED_BYTES_UNASKED })
     }
 
-    /// The function of `kernel` for keys of type `key`, with as much shared memory.
+    /// The function of `kernel` for keys of type `key`, which may use `shared_bytes` of dynamic shared memory.
     fn kernel(&self, kernel: &str, key: &str, shared_bytes: u32) -> Result<CUfunction, Error> {
         let entry = format!("{kernel}_{key}");
         let known = |functions: &Mutex<HashMap<String, Kernel>>| {
@@ -154,7 +156,7 @@ impl Kernels {
     }
 }
 
-/// That there is no entry point of that name and with such arguments.
+/// The error for an entry point that does not exist, or that takes other arguments.
 fn missing(entry: &str) -> Error {
     Error::Device {
         call: format!("loading kernel {entry}"),
@@ -164,7 +166,7 @@ fn missing(entry: &str) -> Error {
     }
 }
 
-/// The shape of a launch: blocks, threads of a block, and bytes of dynamic shared memory of a block.
+/// The shape of a launch: blocks, threads per block, and bytes of dynamic shared memory per block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) blocks: usize,
@@ -173,29 +175,28 @@ pub(crate) struct Shape {
 }
 
 impl Kernels {
-    /// Loads a module of a user's into the current context.
+    /// Loads a user's module into the current context.
     pub(crate) fn add(&self, ptx: &str) -> Result<(), Error> {
         let module = Module::from_ptx(ptx, &[]).or_failure("cuModuleLoadData of a user's module")?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).push(module);
         Ok(())
     }
 
-    /// Loads a kernel and its module, if no call has done so yet. Where there is no machine code for the GPU, the
-    /// driver then compiles the module, which takes a while.
+    /// Loads a kernel and its module, if no call has done so yet. Without machine code for the GPU the driver compiles
+    /// the module, which takes a while.
     ///
-    /// The context that these kernels belong to has to be current, here and at launches.
+    /// The context of the kernels has to be current, here and at launches.
     pub(crate) fn load(&self, kernel: &str, key: &str) -> Result<(), Error> {
         self.kernel(kernel, key, 0).map(|_| ())
     }
 
-    /// Puts a launch of the kernel's instance `key` on the stream. Nothing is launched for a shape of no blocks.
+    /// Puts a launch of the kernel's instance `key` on the stream. Launches nothing if the shape has no blocks.
     ///
     /// # Errors
-    /// [`Error::Device`] where there is no such instance, or none that takes these arguments, and where the driver
-    /// fails.
+    /// [`Error::Device`] if the instance does not exist or takes other arguments, and where the driver fails.
     ///
     /// # Safety
-    /// The arguments are what the kernel's documentation asks for until the launch has ended.
+    /// The arguments meet the requirements of the kernel's documentation until the launch has ended.
     pub(crate) unsafe fn launch<A: Arguments>(
         &self,
         key: &str,
@@ -215,20 +216,21 @@ impl Kernels {
         let (function, pointers, stream) =
             (self.kernel(kernel, key, shared_bytes)?, arguments.pointers(), stream.as_inner());
         let (parameters, extra) = (pointers.as_ref().as_ptr().cast_mut().cast(), ptr::null_mut());
-        // SAFETY: `instance` has checked that the function takes these arguments, to which the pointers are good during
-        // the call; the caller answers for what they say.
+        // SAFETY: `A::instance(key)` has confirmed that the function takes these arguments. `pointers` point at them
+        // during the call, and the driver copies them before it returns. `# Safety` covers the memory that the
+        // arguments name.
         succeeded("cuLaunchKernel", unsafe {
             sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters, extra)
         })
     }
 }
 
-/// Dynamic shared memory of a block that needs no permission.
+/// Bytes of dynamic shared memory that a block may have without permission.
 const SHARED_BYTES_UNASKED: u32 = 48 << 10;
 
-/// Lets blocks of `function` have so much dynamic shared memory.
+/// Allows blocks of `function` to have `bytes` bytes of dynamic shared memory.
 fn allow_shared_bytes(function: CUfunction, bytes: u32) -> Result<(), Error> {
     let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    // SAFETY: the function is loaded.
+    // SAFETY: `function` belongs to a module that `Kernels` keeps loaded, and the call sets one of its attributes.
     succeeded("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(function, attribute, bytes as i32) })
 }

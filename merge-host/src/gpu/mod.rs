@@ -8,7 +8,7 @@
 //! | `elements` | arguments of a stream's calls, and their checks |
 //! | `operations`, `own` | the calls of a stream, for numbers and in a user's own order |
 //! | `workspace` | the bytes of workspace that each call needs |
-//! | `emulated` | those in a user's own order, by the emulator |
+//! | `emulated` | calls in a user's own order, run by the emulator |
 //! | `host` | operations on slices in host memory: upload, compute, download |
 //! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
 //! | `operation` | operations as values, and the record of what they launch |
@@ -54,7 +54,7 @@ use libcuda_lazy as _;
 /// The address of an array in the GPU's memory.
 type Address = u64;
 
-/// `len` zeros, or an error where there is no memory for them.
+/// `len` zeros, or an error if the host has too little memory.
 fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
     allocation::handled(|| bytemuck::allocation::try_zeroed_slice_box(len))
         .map_err(|()| Error::OutOfHostMemory { needed: len.saturating_mul(size_of::<T>()) as u64 })
@@ -72,7 +72,7 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Error> {
                 ordinal,
                 name: device.name().or_failure("cuDeviceGetName")?,
                 memory_bytes: device.total_memory().or_failure("cuDeviceTotalMem")? as u64,
-                // Asking would mean to start a context on each device.
+                // The query needs a context on each device.
                 free_bytes: None,
                 compute_capability: (
                     attribute(DeviceAttribute::ComputeCapabilityMajor)?,

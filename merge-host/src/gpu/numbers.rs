@@ -1,23 +1,23 @@
-//! Values that are numbers, as their bytes.
+//! Slices of numbers as bytes.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::transmute;
 
-/// The bytes of `values` if these are numbers of 4 or 8 bytes.
+/// The bytes of `values`, if `V` is a number of 4 or 8 bytes.
 pub(super) fn bytes_of<V: Copy>(values: &[V]) -> Option<&[u8]> {
-    // SAFETY: the bytes of numbers are initialised.
+    // SAFETY: numbers have no padding, so all `size_of_val(values)` bytes are initialised. The result borrows `values`.
     is_number::<V>().then(|| unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) })
 }
 
-/// As [`bytes_of`], to be written.
+/// [`bytes_of`] for writing.
 pub(super) fn bytes_of_mut<V: Copy>(values: &mut [V]) -> Option<&mut [u8]> {
     let bytes = size_of_val(values);
-    // SAFETY: the bytes of numbers are initialised, and any bytes are numbers.
+    // SAFETY: numbers have no padding, and every bit pattern is a number. The result borrows `values` mutably.
     is_number::<V>().then(|| unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), bytes) })
 }
 
-/// Whether `V` is one of the numbers of 4 or 8 bytes. Other types of these sizes may have padding, whose bytes must not
+/// Whether `V` is an integer or a float of 4 or 8 bytes. Other types of the same size may have padding, which must not
 /// be read.
 fn is_number<V>() -> bool {
     let id = type_id::<V>();
@@ -27,7 +27,7 @@ fn is_number<V>() -> bool {
     four.contains(&id) || eight.contains(&id) || native.contains(&id)
 }
 
-/// The id of a type that may have lifetimes: that of the same type with all of them `'static`.
+/// The id of `T` with each of its lifetimes replaced by `'static`.
 fn type_id<T>() -> TypeId {
     trait Identified {
         fn id(&self) -> TypeId

@@ -1,4 +1,4 @@
-//! Operations as values: what a GPU is asked to do with arrays in its memory.
+//! Operations as values: the work of a GPU on arrays in its memory.
 //!
 //! ```text
 //!   Merge { a, b, out }  ──┬─ Call     arrays of a stream: checked, then queued
@@ -14,9 +14,9 @@ use cuda_std::launch::Arguments;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// An operation on keys of type `K`, or on a tuple of types where it depends on more than one.
+/// An operation on keys of type `K`, or on a tuple of types if it depends on several.
 pub(super) trait Operation<K> {
-    /// Bytes of workspace, which depend on lengths and options, and not on addresses.
+    /// Bytes of workspace. They depend on lengths and options, and not on addresses.
     fn workspace_bytes(&self) -> usize {
         0
     }
@@ -25,43 +25,44 @@ pub(super) trait Operation<K> {
     ///
     /// # Safety
     /// Every array is in the memory of the queue's GPU and has the length that the operation states. The workspace
-    /// begins at a multiple of 16 and has [`workspace_bytes`](Self::workspace_bytes). What is written overlaps nothing
-    /// else. Until the launches have ended, nothing else writes an array, or reads one that is written.
+    /// begins at a multiple of 16 and has [`workspace_bytes`](Self::workspace_bytes) bytes. An array that is written
+    /// overlaps no other array. Until the launches have ended, nothing else writes an array, and nothing else reads an
+    /// array that is written.
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error>;
 }
 
-/// A queue that lists the entry points that are launched, and launches nothing.
+/// A queue that records the entry points of launches, and launches nothing.
 pub(super) struct Record {
     entries: RefCell<HashSet<Entry>>,
     multiprocessors: usize,
 }
 
-/// The address of arrays that are only recorded.
+/// Placeholder for the addresses of recorded arrays.
 const NOWHERE: Address = 1 << 20;
 
 impl Record {
-    /// For a GPU of so many multiprocessors.
+    /// A record for a GPU with this number of multiprocessors.
     pub(super) fn new(multiprocessors: usize) -> Self {
         Self { entries: RefCell::default(), multiprocessors }
     }
 
-    /// Arrays of these lengths, for an operation that is only recorded.
+    /// Arrays of this length with values of `value_bytes` bytes, for an operation that is only recorded.
     pub(super) const fn arrays(len: usize, value_bytes: usize) -> Arrays {
         Arrays { keys: NOWHERE, values: NOWHERE, len, value_bytes }
     }
 
-    /// Adds what an operation launches.
+    /// Adds the entry points that an operation launches.
     pub(super) fn add<K>(&self, operation: &impl Operation<K>) -> Result<(), Error> {
-        // SAFETY: nothing is launched.
+        // SAFETY: a `Record` only notes entry points, so no array is accessed.
         unsafe { operation.launch(self, NOWHERE) }
     }
 
-    /// Adds what all operations on keys of type `K` launch, for all lengths and values.
+    /// Adds the entry points of all operations on keys of type `K`, for all lengths and widths of values.
     pub(super) fn add_all<K: GpuKey>(&self) -> Result<(), Error> {
         launch::all::record::<K>(self)
     }
 
-    /// The entry points so far.
+    /// The recorded entry points.
     pub(super) fn entries(self) -> HashSet<Entry> {
         self.entries.into_inner()
     }

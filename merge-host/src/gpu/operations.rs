@@ -31,33 +31,35 @@ const OUT: (&str, &str) = ("out", "values of out");
 pub enum Segments<'a> {
     /// Segments of any lengths, from an offset to the next. The last offset is the number of keys.
     Offsets(&'a DeviceOffsets),
-    /// Segments of so many keys, 1 or more. The last one is shorter if that does not divide the number of keys.
+    /// Segments of this many keys, at least 1. The last segment is shorter if the length does not divide the number of
+    /// keys.
     Length(usize),
 }
 
 /// # Sorts, merges and selections
 ///
-/// Each of these methods puts work on the stream and returns before it is done. None allocates memory or waits, except
-/// that a kernel is loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)), so that a CUDA
-/// graph can capture them.
+/// Each method puts work on the stream and returns before it is done. The methods do not allocate memory and do not
+/// wait, so a CUDA graph can capture them. There is one exception: the first call that needs a kernel loads it
+/// ([`Gpu::prepare`](crate::Gpu::prepare)).
 ///
 /// Arguments are keys alone or keys with values ([`DeviceElements`]). A workspace has at least the bytes that the
-/// function of the same name in [`workspace`](crate::workspace) returns; calls of one stream may share it, and its
-/// content is unspecified afterwards.
+/// function for the call in [`workspace`](crate::workspace) returns. Calls of one stream may share it, and its content
+/// is unspecified afterwards.
 ///
 /// # Errors of all of them
 /// - [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does not belong to this stream,
-/// - [`Error::ValuesMismatch`] if there are not as many values as keys,
-/// - [`Error::WorkspaceTooSmall`], and [`Error::Overlap`] if an array that is written overlaps another one, which is
-///   possible for [arrays of other libraries](DeviceArray::from_address) only,
-/// - [`Error::Device`] where the driver fails: arrays that are written then have unspecified elements. After any other
-///   error nothing has been put on the stream.
+/// - [`Error::ValuesMismatch`] if the numbers of keys and values differ,
+/// - [`Error::WorkspaceTooSmall`],
+/// - [`Error::Overlap`] if a written array overlaps another argument, which only [arrays of other
+///   libraries](DeviceArray::from_address) can do,
+/// - [`Error::Device`] where the driver fails: written arrays then have unspecified elements. After any other error
+///   nothing has been put on the stream.
 impl Stream {
-    /// Sorts `elements`, in the total order of the keys' type or descending. Stable: the values of equal keys stay in
-    /// their order. O(n log n).
+    /// Sorts `elements`, in the total order of the keys' type or descending. Stable: values of equal keys stay in their
+    /// order. O(n log n).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them).
+    /// [Errors of all calls](#errors-of-all-of-them).
     pub fn sort<K: GpuKey, V: Pod>(
         &self,
         options: impl Into<SortOptions>,
@@ -70,11 +72,11 @@ impl Stream {
         call.run::<K>(&Sort { kernel, order, at, indexes: false }, workspace)
     }
 
-    /// Sorts `keys` and sets `indices` to the index of each before the sort. Stable. The content of `indices` before is
-    /// not read. O(n log n).
+    /// Sorts `keys` and sets `indices` to the index of each key before the sort. Stable. The previous content of
+    /// `indices` is not read. O(n log n).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more than 2^32 keys and
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more than 2^32 keys and
     /// the indices are `u32`.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
@@ -91,8 +93,8 @@ impl Stream {
 
     /// Sorts each segment of `elements` on its own. Stable. O(n log l) for segments of l keys.
     ///
-    /// Lengths may be mixed in any way: the time of a segment depends on its own length, and an empty one takes next to
-    /// none. The offsets stay on the GPU, and the launches do not depend on them.
+    /// Lengths may be mixed in any way: the time of a segment depends on its own length, and an empty segment takes
+    /// almost none. The offsets stay on the GPU, and the launches do not depend on them.
     ///
     /// ```no_run
     /// use merge_host::{DeviceOffsets, Gpu, Segments, SortOrder, workspace};
@@ -107,8 +109,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::LastOffset`] if the last offset is not the number of
-    /// keys, and [`Error::SegmentLength`] if segments have a length of 0.
+    /// [Errors of all calls](#errors-of-all-of-them), [`Error::LastOffset`] if the last offset is not the number of
+    /// keys, and [`Error::SegmentLength`] if the segment length is 0.
     pub fn sort_segments<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -123,13 +125,13 @@ impl Stream {
         call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: false }, workspace)
     }
 
-    /// As [`sort_segments`](Self::sort_segments), and sets `indices` to the index of each key before the sort, counted
-    /// from the beginning of the array: one permutation, as that of [`argsort`](Self::argsort). The workspace is that
-    /// for values of type `I`.
+    /// [`sort_segments`](Self::sort_segments) that also sets `indices` to the index of each key before the sort,
+    /// counted from the beginning of the array. The indices are one permutation, like the result of
+    /// [`argsort`](Self::argsort). The workspace is the one for values of type `I`.
     ///
     /// # Errors
-    /// Those of [`sort_segments`](Self::sort_segments), and [`Error::TooManyKeys`] if there are more than 2^32 keys and
-    /// the indices are `u32`.
+    /// The errors of [`sort_segments`](Self::sort_segments), and [`Error::TooManyKeys`] if there are more than 2^32
+    /// keys and the indices are `u32`.
     pub fn argsort_segments<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
@@ -145,12 +147,12 @@ impl Stream {
         call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: true }, workspace)
     }
 
-    /// Sets `out` to its number of first elements of `from`, sorted in the total order of the keys' type or descending.
-    /// Stable: of equal keys the first ones are taken, and they stay in their order. Reads each key twice as a rule.
-    /// O(n + k log k).
+    /// Sets `out`, of k elements, to the first k elements of `from`, sorted in the total order of the keys' type or
+    /// descending. Stable: of equal keys the first ones are taken, and they stay in their order. Usually reads each key
+    /// twice. O(n + k log k).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooFewKeys`] if `out` is longer than `from`.
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::TooFewKeys`] if `out` is longer than `from`.
     pub fn top_k<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -165,12 +167,11 @@ impl Stream {
         call.run::<K>(&TopK { order, from, out }, workspace)
     }
 
-    /// As [`top_k`](Self::top_k), with the index of each key for a value. The content of the indices before is not
-    /// read.
+    /// [`top_k`](Self::top_k) with the index of each key as its value. The previous content of the indices is not read.
     ///
     /// # Errors
-    /// Those of [`top_k`](Self::top_k), and [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are
-    /// `u32`.
+    /// The errors of [`top_k`](Self::top_k), and [`Error::TooManyKeys`] if there are more than 2^32 keys and the
+    /// indices are `u32`.
     pub fn top_k_indices<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
@@ -185,14 +186,14 @@ impl Stream {
         call.run::<K>(&TopK { order, from, out }, workspace)
     }
 
-    /// Merges `a` and `b`, both ascending by key, into `out`, which has as many keys as both. Stable: of equal keys,
-    /// those of `a` go first. O(n).
+    /// Merges `a` and `b`, both ascending by key, into `out`, which has the length of both together. Stable: of equal
+    /// keys, keys of `a` go first. O(n).
     ///
     /// If `a` or `b` is not ascending, `out` gets elements of both in an unspecified order.
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys, and
-    /// [`Error::KeysAlone`] if there are values and the kernel is one of the textbook's.
+    /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
+    /// and [`Error::KeysAlone`] if there are values and the kernel is a textbook kernel.
     pub fn merge<K: GpuKey, V: Pod>(
         &self,
         kernel: MergeKernel,
@@ -214,8 +215,9 @@ impl Stream {
     /// and `a_len` are as in [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), those of [`Engine::merge_batch`](crate::Engine::merge_batch), and
-    /// [`Error::KeysAlone`] if there are values and the kernel is [`BatchKernel::Small`].
+    /// [Errors of all calls](#errors-of-all-of-them), the errors of
+    /// [`Engine::merge_batch`](crate::Engine::merge_batch), and [`Error::KeysAlone`] if there are values and the kernel
+    /// is [`BatchKernel::Small`].
     pub fn merge_batch<K: GpuKey, V: Pod>(
         &self,
         kernel: BatchKernel,
@@ -234,13 +236,13 @@ impl Stream {
     }
 
     /// Solves many merge problems of any lengths. Each side is elements and their offsets. The runs of problem `p` are
-    /// the keys `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at
-    /// `a_offsets[p] + b_offsets[p]`. O(n log n).
+    /// the keys `a_offsets[p] .. a_offsets[p + 1]` of `a` and `b_offsets[p] .. b_offsets[p + 1]` of `b`. In `out` the
+    /// problem begins at `a_offsets[p] + b_offsets[p]`. O(n log n).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys than
-    /// both sides, [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and [`Error::LastOffset`]
-    /// if the last one is not the number of keys.
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `out` has another number of keys
+    /// than both sides. [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and
+    /// [`Error::LastOffset`] if the last offset of a side is not its number of keys.
     pub fn merge_ragged<K: GpuKey, V: Pod>(
         &self,
         a: (impl DeviceElements<K, V>, &DeviceOffsets),
@@ -258,16 +260,16 @@ impl Stream {
         call.run::<K>(&Ragged { a, b, offsets, problems, out }, workspace)
     }
 
-    /// Merges the runs of `from` into `out`, which has as many keys. Run `i` is the keys `offsets[i] .. offsets[i +
-    /// 1]`, sorted in `order`, and so is `out` then. Runs have any lengths, and there may be any number of them.
-    /// Stable: of equal keys, those of an earlier run come first.
+    /// Merges the runs of `from` into `out`, which has the same number of keys. Run `i` is the keys
+    /// `offsets[i] .. offsets[i + 1]`, sorted in `order`. `out` is then sorted in `order`, too. Runs have any lengths,
+    /// and there may be any number of runs. Stable: of equal keys, keys of an earlier run come first.
     ///
     /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out`
     /// gets elements of all runs in an unspecified order.
     ///
     /// # Complexity
-    /// O(n log k) for n keys in k runs. Up to 32 runs are merged in one pass, which reads and writes each key once, up
-    /// to 32² in two passes, and so on.
+    /// O(n log k) for n keys in k runs. Up to 32 runs are merged in one pass, which reads and writes each key once. Up
+    /// to 32² runs take two passes, and so on.
     ///
     /// ```no_run
     /// use merge_host::{DeviceOffsets, Gpu, SortOrder, workspace};
@@ -283,7 +285,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
+    /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
     /// [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::TooManyKeys`] if there are 2^32
     /// keys or more.
     pub fn merge_many<K: GpuKey, V: Pod>(
@@ -306,9 +308,10 @@ impl Stream {
         call.run::<K>(&MergeMany { order, from, offsets, out }, workspace)
     }
 
-    /// Merges the runs of each group of `from` to the same indices of `out`, which has as many keys. Run `i` is the
-    /// keys `offsets[i] .. offsets[i + 1]`, sorted in `order`, and group `g` is the runs `groups[g] .. groups[g + 1]`.
-    /// Runs and groups have any lengths. Stable: of equal keys of a group, those of an earlier run come first.
+    /// Merges the runs of each group of `from` to the same indices of `out`, which has the same number of keys. Run `i`
+    /// is the keys `offsets[i] .. offsets[i + 1]`, sorted in `order`. Group `g` is the runs
+    /// `groups[g] .. groups[g + 1]`. Runs and groups have any lengths. Stable: of equal keys of a group, keys of an
+    /// earlier run come first.
     ///
     /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out`
     /// gets elements of `from` in an unspecified order.
@@ -334,9 +337,9 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
-    /// [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::LastGroup`] if the last of
-    /// `groups` is not the number of runs.
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `out` has another number of
+    /// keys. [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::LastGroup`] if the last
+    /// of `groups` is not the number of runs.
     pub fn merge_many_ragged<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -362,13 +365,13 @@ impl Stream {
         call.run::<K>(&MergeManyRagged { order, from, groups: described, out }, workspace)
     }
 
-    /// Writes the elements of `a` and `b`, both ascending by key, that `operation` keeps to `out`, in ascending order,
-    /// and their number to `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those
-    /// behind the kept ones are unspecified. O(n).
+    /// Writes the elements of `a` and `b` that `operation` keeps to `out`, and their number to `count`, which has one
+    /// element. `a` and `b` are ascending by key, and so is the result. `out` has at least [`SetOperation::most_keys`]
+    /// keys; keys after the result are unspecified. O(n).
     ///
-    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union`
-    /// and `std::set_intersection`. If `a` or `b` is not ascending, `out` gets elements of both in an unspecified
-    /// number and order.
+    /// A kept key keeps its value. Of two equal keys the key of `a` is kept, as in C++'s `std::set_union` and
+    /// `std::set_intersection`. If `a` or `b` is not ascending, `out` gets an unspecified number of elements of both,
+    /// in an unspecified order.
     ///
     /// ```no_run
     /// use merge_host::{Gpu, SetOperation, workspace};
@@ -384,8 +387,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer keys than the
-    /// result may have, and [`Error::LengthMismatch`] if `count` has not one element.
+    /// [Errors of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer keys than the
+    /// result may have, and [`Error::LengthMismatch`] if the length of `count` is not 1.
     pub fn set_operation<K: GpuKey, V: Pod>(
         &self,
         operation: SetOperation,
@@ -403,9 +406,9 @@ impl Stream {
         call.run::<K>(&Sets { operation, a, b, out, count }, workspace)
     }
 
-    /// Writes the first element of each group of equal neighbours of `from`, such as those of a sorted array, to `out`,
-    /// and the number of groups to `count`, which has one element. `out` has at least as many elements as `from`; those
-    /// behind the groups are unspecified. Two keys are equal if their bits are. O(n).
+    /// Writes the first element of each group of equal neighbours of `from` to `out`, and the number of groups to
+    /// `count`, which has one element. In a sorted array, all equal keys are one group. `out` has at least the length
+    /// of `from`; elements after the result are unspecified. Two keys are equal if their bits are. O(n).
     ///
     /// ```no_run
     /// use merge_host::{Gpu, workspace};
@@ -425,8 +428,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer elements than
-    /// `from`, and [`Error::LengthMismatch`] if `count` has not one element.
+    /// [Errors of all calls](#errors-of-all-of-them), [`Error::CapacityTooSmall`] if `out` has fewer elements than
+    /// `from`, and [`Error::LengthMismatch`] if the length of `count` is not 1.
     pub fn unique<K: GpuKey, V: Pod>(
         &self,
         from: impl DeviceElements<K, V>,
@@ -442,11 +445,11 @@ impl Stream {
         call.run::<K>(&Unique { at, out, count }, workspace)
     }
 
-    /// Writes the first key of each group of equal neighbours, and the group's length, to `out`, and the number of
-    /// groups to `count`. Otherwise as [`unique`](Self::unique).
+    /// Writes the first key and the length of each group of equal neighbours to `out`, and the number of groups to
+    /// `count`. All else is as for [`unique`](Self::unique).
     ///
     /// # Errors
-    /// Those of [`unique`](Self::unique).
+    /// The errors of [`unique`](Self::unique).
     pub fn run_lengths<K: GpuKey>(
         &self,
         keys: &DeviceArray<K>,
@@ -461,11 +464,11 @@ impl Stream {
         call.run::<K>(&RunLengths { at, out, count }, workspace)
     }
 
-    /// Writes the first key of each group of equal neighbours, and the reduction of the group's values, to `out`, and
-    /// the number of groups to `count`. Otherwise as [`unique`](Self::unique).
+    /// Writes the first key of each group of equal neighbours and the reduction of its values to `out`, and the number
+    /// of groups to `count`. All else is as for [`unique`](Self::unique).
     ///
-    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the
-    /// groups begin alone: it is the same each time. If the sum is a NaN, its bits are unspecified.
+    /// A sum of floats is rounded at each addition. The order of the additions depends only on the number of keys and
+    /// on where the groups begin, so the sum is the same each time. If it is a NaN, its bits are unspecified.
     ///
     /// ```no_run
     /// use merge_host::{Gpu, Reduction, workspace};
@@ -481,7 +484,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of [`unique`](Self::unique).
+    /// The errors of [`unique`](Self::unique).
     pub fn reduce_by_key<K: GpuKey, V: Summand>(
         &self,
         reduction: Reduction,
@@ -497,9 +500,9 @@ impl Stream {
         call.run::<(K, V)>(&ReduceByKey { reduction, at, out, count }, workspace)
     }
 
-    /// Writes to `bounds`, for each of the `needles`, how many of the `keys` are less than it
-    /// ([`Bound::Lower`]), or less than or equal to it ([`Bound::Upper`]), as `u32` or `u64`. Both are ascending. O(n),
-    /// or O(m log n) for m needles where these are few.
+    /// Writes to `bounds`, for each needle, the number of `keys` that are less than it ([`Bound::Lower`]), or less than
+    /// or equal to it ([`Bound::Upper`]), as `u32` or `u64`. `needles` and `keys` are ascending. O(n), or O(m log n)
+    /// for few needles, m of n keys.
     ///
     /// If `needles` or `keys` is not ascending, the bounds are unspecified.
     ///
@@ -518,8 +521,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if there are not as many bounds as
-    /// needles, and [`Error::TooManyKeys`] if there are 2^32 keys or more and the bounds are `u32`.
+    /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if the numbers of bounds and needles
+    /// differ, and [`Error::TooManyKeys`] if there are 2^32 keys or more and the bounds are `u32`.
     pub fn bounds<K: GpuKey, I: Index>(
         &self,
         bound: Bound,
@@ -532,7 +535,7 @@ impl Stream {
         let (needles, keys) = (call.reads(("needles", ""), &needles)?, call.reads(KEYS, &keys)?);
         let found = call.writes(("bounds", ""), &bounds)?;
         check_length("bounds", needles.len, found.len, "|needles|")?;
-        // A bound is at most the number of keys, which has to be a value of the type.
+        // A bound is at most the number of keys, which has to fit the type.
         check_index_range::<I>(keys.len.saturating_add(1))?;
         let (lower, bounds) = (bound == Bound::Lower, (found.keys, size_of::<I>()));
         call.run::<K>(&bounds::Bounds { lower, needles, keys, bounds }, workspace)
@@ -540,7 +543,7 @@ impl Stream {
 }
 
 impl Call<'_> {
-    /// Adds the offsets of segments of `keys` keys, if these have offsets.
+    /// Adds the offsets of the segments of `keys` keys, if the segments have offsets.
     fn segments(&mut self, segments: Segments<'_>, keys: usize) -> Result<segments::Bounds, Error> {
         match segments {
             Segments::Length(0) => Err(Error::SegmentLength),

@@ -1,4 +1,4 @@
-//! The calls of a stream in a user's own order.
+//! Calls of a stream in a user's own order.
 
 use super::elements::{Call, DeviceElements, DeviceElementsMut};
 use super::launch::own::{Merge, Ragged, Sets, Sort};
@@ -18,17 +18,17 @@ const OUT: (&str, &str) = ("out", "values of out");
 
 /// # Kernels for a user's own order
 ///
-/// A kernel crate of the user's names them: [`kernels_gpu::own`]. `examples/own-key` is a whole program.
+/// A kernel crate of the user declares them: see [`kernels_gpu::own`]. `examples/own-key` is a whole program.
 impl Gpu {
-    /// Loads the kernels of a module of the user's, as `cuda_builder` has compiled it from a crate that depends on
-    /// `kernels_gpu`. They stay loaded as long as this `Gpu` or a clone of it lives.
+    /// Loads the kernels of a user's module, which `cuda_builder` has compiled from a crate that depends on
+    /// `kernels_gpu`. They stay loaded while this `Gpu` or a clone of it lives.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver refuses the module.
     ///
     /// # Safety
-    /// The module was compiled from the crate that this program is compiled with: of two versions of a type or an
-    /// order, one would be launched with the arguments of the other.
+    /// The module was compiled from the same version of the crate as this program. Otherwise kernels for one version of
+    /// a type or an order would get arguments of another version.
     pub unsafe fn load_kernels(&self, ptx: &str) -> Result<(), Error> {
         let _entered = self.enter()?;
         self.shared.kernels.add(ptx)
@@ -37,18 +37,20 @@ impl Gpu {
 
 /// # Sorts, merges and set operations in a user's own order
 ///
-/// `C` is an order whose kernels a crate of the user's has, for items alone or with values of type `V`
-/// ([`kernels_gpu::own::kernels!`]), and which [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods
-/// [above](#sorts-merges-and-selections): keys are items, of any type, and their workspaces are those of
-/// [`workspace`](crate::workspace) whose names end in `_by`. To capture a sort by bits or an argsort needs kernels of
-/// the library's own, too: [`Gpu::prepare`] loads those for `u32` and `u64`.
+/// `C` is an order with kernels in a user's crate, for items alone or with values of type `V`
+/// ([`kernels_gpu::own::kernels!`]). [`Gpu::load_kernels`] has loaded these kernels. Keys are items of any type, and
+/// the functions of [`workspace`](crate::workspace) for these calls end in `_by`. All else is as for the methods
+/// [above](#sorts-merges-and-selections).
+///
+/// Capturing a sort by bits or an argsort also needs kernels of this library: [`Gpu::prepare`] loads them for `u32` and
+/// `u64`.
 impl Stream {
-    /// Sorts `elements`. Stable: items of which neither is before the other stay in their order. O(n log n).
+    /// Sorts `elements`. Stable: two items stay in their order if neither is before the other. O(n log n).
     ///
-    /// Between 2^15 and 2^32 [keys](kernels_gpu::own::Key) whose bits are 4 or 8 bytes are sorted by these, as numbers
-    /// are; all else by comparisons.
+    /// [Keys](kernels_gpu::own::Key) with bits of 4 or 8 bytes are sorted by their bits, like numbers, if there are
+    /// between 2^15 and 2^32. All other items are sorted by comparisons.
     ///
-    /// An order without kernels does not compile; the message says how they are named:
+    /// An order without kernels does not compile. The message says how to name them:
     ///
     /// ```compile_fail,E0277
     /// use kernels_gpu::own::Compare;
@@ -70,7 +72,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), [`Error::Device`] also if the kernels are not loaded.
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::Device`] if the kernels are not loaded.
     pub fn sort_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         elements: impl DeviceElementsMut<C::Item, V>,
@@ -81,11 +83,11 @@ impl Stream {
         call.run::<(C, V)>(&Sort { at, indexes: false }, workspace)
     }
 
-    /// Sorts `items`, and sets `indices` to the index of each before the sort. Stable. The content of `indices` before
-    /// is not read. O(n log n).
+    /// Sorts `items` and sets `indices` to the index of each item before the sort. Stable. The previous content of
+    /// `indices` is not read. O(n log n).
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), and [`Error::TooManyKeys`] if there are more than 2^32 items and the
+    /// The errors of [`sort_by`](Self::sort_by), and [`Error::TooManyKeys`] if there are more than 2^32 items and the
     /// indices are `u32`.
     pub fn argsort_by<C: Kernels<I>, I: Index>(
         &self,
@@ -99,13 +101,13 @@ impl Stream {
         call.run::<(C, I)>(&Sort { at, indexes: true }, workspace)
     }
 
-    /// Merges `a` and `b`, both sorted, into `out`, which has as many items as both. Stable: of items of which neither
-    /// is before the other, those of `a` go first. O(n).
+    /// Merges `a` and `b`, both sorted, into `out`, which has the length of both together. Stable: if neither of two
+    /// items is before the other, the item of `a` goes first. O(n).
     ///
-    /// If `a` or `b` is not sorted, `out` gets elements of both; which ones and in which order is unspecified.
+    /// If `a` or `b` is not sorted, `out` gets unspecified elements of both, in an unspecified order.
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), and [`Error::LengthMismatch`] if `out` has another length.
+    /// The errors of [`sort_by`](Self::sort_by), and [`Error::LengthMismatch`] if `out` has another length.
     pub fn merge_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         a: impl DeviceElements<C::Item, V>,
@@ -120,12 +122,12 @@ impl Stream {
         call.run::<(C, V)>(&Merge { runs: [a, b], out, groups }, workspace)
     }
 
-    /// Solves many merge problems of one length: merges run `p` of `a`, of `a_len` items, with run `p` of `b`, of `d -
-    /// a_len` items, into run `p` of `out`, of `d` items. Stable. O(n log d). A problem is a tile of its own, so that
-    /// short ones leave most of the GPU idle.
+    /// Solves many merge problems of one length. Problem `p` merges run `p` of `a`, of `a_len` items, with run `p` of
+    /// `b`, of `d - a_len` items, into run `p` of `out`, of `d` items. Stable. O(n log d). Each problem has tiles of
+    /// its own, so short problems leave most of the GPU idle.
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len`
+    /// The errors of [`sort_by`](Self::sort_by), [`Error::BadBatchLength`] if `d` is 0, [`Error::BadSplit`] if `a_len`
     /// exceeds `d`, [`Error::NotWholeRuns`] if `out` does not hold whole runs, and [`Error::LengthMismatch`] if `a` or
     /// `b` has another length.
     pub fn merge_batch_by<C: Kernels<V>, V: Pod + Send + Sync>(
@@ -159,9 +161,9 @@ impl Stream {
     /// [`merge_ragged`](Self::merge_ragged). Stable. O(n log n).
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), [`Error::LengthMismatch`] if `out` has another number of items than both
-    /// sides, [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and [`Error::LastOffset`] if
-    /// the last one is not the number of items.
+    /// The errors of [`sort_by`](Self::sort_by), and [`Error::LengthMismatch`] if `out` has another number of items
+    /// than both sides. [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and
+    /// [`Error::LastOffset`] if the last offset of a side is not its number of items.
     pub fn merge_ragged_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         a: (impl DeviceElements<C::Item, V>, &DeviceOffsets),
@@ -180,19 +182,20 @@ impl Stream {
         call.run::<(C, V)>(&Ragged { runs, problems, out }, workspace)
     }
 
-    /// Writes the elements of `a` and `b`, both sorted, that `operation` keeps to `out`, sorted, and their number to
-    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] items; those behind the kept ones
-    /// are unspecified. O(n).
+    /// Writes the elements of `a` and `b` that `operation` keeps to `out`, and their number to `count`, which has one
+    /// element. `a` and `b` are sorted, and so is the result. `out` has at least [`SetOperation::most_keys`] items;
+    /// items after the result are unspecified. O(n).
     ///
-    /// Items are equal if neither is before the other. Where equal items differ, those that C++'s `std::set_union` and
-    /// its siblings keep are kept: of m equal items of `a` and n of `b` a union has those of `a`, and then the last n −
-    /// m of `b`; an intersection the first min(m, n) of `a`; a difference the last m − n of `a`.
+    /// Items are equal if neither is before the other. Equal items may differ: the result then has the items that C++'s
+    /// `std::set_union` and its siblings keep. For m equal items of `a` and n of `b`, a union has the m items of `a`,
+    /// then the last n − m items of `b`. An intersection has the first min(m, n) items of `a`, and a difference the
+    /// last m − n items of `a`.
     ///
-    /// If `a` or `b` is not sorted, `out` gets elements of both in an unspecified number and order.
+    /// If `a` or `b` is not sorted, `out` gets an unspecified number of elements of both, in an unspecified order.
     ///
     /// # Errors
-    /// Those of [`sort_by`](Self::sort_by), [`Error::CapacityTooSmall`] if `out` has fewer items than the result may
-    /// have, and [`Error::LengthMismatch`] if `count` has not one element.
+    /// The errors of [`sort_by`](Self::sort_by), [`Error::CapacityTooSmall`] if `out` has fewer items than the result
+    /// may have, and [`Error::LengthMismatch`] if the length of `count` is not 1.
     pub fn set_operation_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         operation: SetOperation,

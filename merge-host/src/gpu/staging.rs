@@ -1,7 +1,7 @@
 //! Copies between the host and the GPU's memory, by several threads at once, through page-locked buffers.
 //!
-//! A GPU reads page-locked memory by itself, several times as fast as one thread can fill it. So several threads do,
-//! each with two buffers: while the GPU empties one, the thread fills the other.
+//! A GPU reads page-locked memory by itself, several times as fast as one thread can fill it. Several threads therefore
+//! fill staging buffers, two for each thread: while the GPU empties one buffer, the thread fills the other.
 //!
 //! ```text
 //!   thread 0   block 0 ─► buffer ─► GPU      block 2 ─► buffer ─► GPU
@@ -12,9 +12,9 @@
 //! The caller decides where a block comes from or goes to: a slice, or a file.
 //!
 //! All uploads go this way, small ones as well. `cuMemcpyHtoD` of pageable memory returns when the driver has read the
-//! memory, which may be before the data has arrived. Only the default stream, and streams that wait for it, are behind
-//! the rest of such a copy. A caller's stream may be another one, on which a kernel could read what was there before.
-//! Here each copy is put on a stream of its own, which is waited for, and the buffer that it reads is kept until then.
+//! memory, which may be before the data has arrived. Only the default stream, and streams that wait for it, are ordered
+//! after the rest of such a copy. A caller's stream may be another one, on which a kernel could read the old contents.
+//! Here each copy is on a stream that the thread waits for, and its buffer is kept until then.
 
 use super::Gpu;
 use super::failure::OrFailure;
@@ -28,20 +28,20 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a block and of a buffer.
+/// Bytes of a block, and of a staging buffer.
 pub(super) const BLOCK: usize = 2 << 20;
-/// Threads that copy, at most: enough to fill a bus.
+/// Most threads that copy: enough to saturate a bus.
 const MOST_THREADS: usize = 16;
-/// Blocks for each thread, at least: page-locking a thread's two buffers takes as long as copying four.
+/// Fewest blocks for each thread: page-locking a thread's two buffers takes as long as copying four blocks.
 const BLOCKS_PER_THREAD: usize = 4;
 
-/// A page-locked buffer, and the stream of the copies to and from it.
+/// A page-locked staging buffer, and the stream of its copies.
 struct Lane {
     buffer: LockedBuffer<u8>,
     stream: Stream,
 }
 
-/// The lanes that are not in use. Page-locking memory takes long, so they are kept.
+/// The idle lanes. They are kept because page-locking memory takes long.
 #[derive(Default)]
 pub(super) struct Staging(Mutex<Vec<Lane>>);
 
@@ -50,20 +50,20 @@ impl Staging {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frees all lanes. Their context has to be current.
+    /// Frees all idle lanes. Their context has to be current.
     pub(super) fn clear(&self) {
         self.idle().clear();
     }
 }
 
-/// One or two lanes in use. They go back when they are dropped.
+/// One or two lanes in use. Dropping them returns them to `home`.
 struct Lanes<'a> {
     in_use: Vec<Lane>,
     home: &'a Staging,
 }
 
 impl<'a> Lanes<'a> {
-    /// Takes two lanes, or one if it holds all of `bytes` bytes.
+    /// Takes two lanes, or one lane if its buffer holds all `bytes` bytes.
     fn take(gpu: &'a Gpu, bytes: usize) -> Result<Self, Error> {
         gpu.make_current()?;
         let count = if bytes <= BLOCK { 1 } else { 2 };
@@ -75,7 +75,7 @@ impl<'a> Lanes<'a> {
         Ok(lanes)
     }
 
-    /// The lane of a thread's block number `turn`.
+    /// The lane for the thread's block number `turn`. Lanes alternate.
     fn lane(&mut self, turn: usize) -> &mut Lane {
         let count = self.in_use.len();
         &mut self.in_use[turn % count]
@@ -84,7 +84,7 @@ impl<'a> Lanes<'a> {
 
 impl Drop for Lanes<'_> {
     fn drop(&mut self) {
-        // After an error, too, no copy may be under way when a buffer is used again.
+        // Also after an error: no copy may be under way when a buffer is used again.
         for lane in &self.in_use {
             let _ = lane.stream.synchronize();
         }
@@ -100,27 +100,27 @@ impl Lane {
         Ok(Self { buffer, stream })
     }
 
-    /// Waits until the GPU is done with the buffer.
+    /// Waits until the GPU has finished with the buffer.
     fn wait(&self) -> Result<(), Error> {
         self.stream.synchronize().or_failure("a copy to or from the GPU")
     }
 }
 
-/// The blocks of an array of bytes, which the threads take one after the other.
+/// The blocks of an array of bytes. Threads take them one after the other.
 struct Blocks {
     bytes: usize,
     next: AtomicUsize,
 }
 
 impl Blocks {
-    /// Where the next block is, if there is one and no thread has failed.
+    /// Takes the next block, unless all blocks are taken or a thread has failed.
     fn take(&self) -> Option<Range<usize>> {
         let begin = self.next.fetch_add(BLOCK, Ordering::Relaxed);
         (begin < self.bytes).then(|| begin..self.bytes.min(begin + BLOCK))
     }
 
-    /// Calls `work` on several of `threads`, which share the blocks of `bytes` bytes. Returns the first error, after
-    /// which no block is begun.
+    /// Calls `work` on several of `threads`, which share the blocks of `bytes` bytes. Returns the first error. After an
+    /// error no further block is begun.
     fn share<E: Send>(bytes: usize, threads: Threads, work: impl Fn(&Self) -> Result<(), E> + Sync) -> Result<(), E> {
         let blocks = Self { bytes, next: AtomicUsize::new(0) };
         let most = bytes.div_ceil(BLOCK * BLOCKS_PER_THREAD).min(processors()).min(MOST_THREADS);
@@ -135,8 +135,8 @@ impl Blocks {
 }
 
 impl Gpu {
-    /// Fills `to` with what `read` supplies: several of `threads` call it at once, with the index of a byte and a
-    /// buffer for the bytes from there on. Returns when all has arrived.
+    /// Fills `to` with the bytes that `read` supplies. Several of `threads` call `read` at once, with the index of a
+    /// byte and a buffer for the bytes from there on. Returns when all bytes have arrived.
     pub(super) fn fill<E: From<Error> + Send>(
         &self,
         to: &DeviceSlice<u8>,
@@ -151,16 +151,16 @@ impl Gpu {
                 lane.wait()?;
                 let part = &mut lane.buffer[..range.len()];
                 read(range.start, part)?;
-                // SAFETY: the buffer is left alone until the stream has been waited for; `to` lives until all threads
-                // are done, and no other one has this block of it.
+                // SAFETY: the buffer is not touched until `wait` or the drop of `Lanes` has waited for the lane's
+                // stream. `to` is borrowed until all threads are done, and no other thread has this block.
                 unsafe { to.index(range).async_copy_from(part, &lane.stream) }.or_failure("cuMemcpyHtoDAsync")?;
             }
             Ok(lanes.in_use.iter().try_for_each(Lane::wait)?)
         })
     }
 
-    /// Hands the contents of `from` to `write`: several of `threads` call it at once, with the index of a byte and the
-    /// bytes from there on.
+    /// Passes the contents of `from` to `write`. Several of `threads` call `write` at once, with the index of a byte
+    /// and the bytes from there on.
     pub(super) fn drain<E: From<Error> + Send>(
         &self,
         from: &DeviceSlice<u8>,
@@ -169,15 +169,15 @@ impl Gpu {
     ) -> Result<(), E> {
         Blocks::share(from.len(), threads, |blocks| {
             let mut lanes = Lanes::take(self, from.len())?;
-            // The block that is being copied, and its lane.
+            // The block under way, and its turn, which gives its lane.
             let mut under_way: Option<(Range<usize>, usize)> = None;
             for turn in 0.. {
                 let next = blocks.take();
                 if let Some(range) = next.clone() {
                     let lane = lanes.lane(turn);
                     let part = &mut lane.buffer[..range.len()];
-                    // SAFETY: the buffer is left alone until the stream has been waited for, and `from` is borrowed
-                    // until all threads are done.
+                    // SAFETY: the buffer is not touched until `wait` or the drop of `Lanes` has waited for the lane's
+                    // stream. `from` is borrowed until all threads are done.
                     unsafe { from.index(range).async_copy_to(part, &lane.stream) }.or_failure("cuMemcpyDtoHAsync")?;
                 }
                 if let Some((range, turn)) = under_way {
@@ -192,7 +192,7 @@ impl Gpu {
         })
     }
 
-    /// Copies `from` to `to`, which has as many bytes. Returns when all has arrived.
+    /// Copies `from` to `to`, which has the same number of bytes. Returns when all bytes have arrived.
     pub(super) fn copy_to_gpu<T: DeviceCopy>(&self, from: &[u8], to: &DeviceSlice<T>) -> Result<(), Error> {
         self.fill(&bytes_of(to), Threads::OfPool(usize::MAX), |begin, part| {
             part.copy_from_slice(&from[begin..][..part.len()]);
@@ -200,7 +200,7 @@ impl Gpu {
         })
     }
 
-    /// Copies `from` to `to`, which is as long.
+    /// Copies `from` to `to`, which has the same number of bytes.
     pub(super) fn copy_from_gpu<T: DeviceCopy, U: Pod>(
         &self,
         from: &DeviceSlice<T>,
@@ -216,6 +216,7 @@ impl Gpu {
 
 /// An array in the GPU's memory as bytes.
 fn bytes_of<T: DeviceCopy>(array: &DeviceSlice<T>) -> DeviceSlice<u8> {
-    // SAFETY: the same memory. What is copied to it are the bytes of values of `T`, by the callers above.
+    // SAFETY: the range is the memory of `array`, `len * size_of::<T>()` bytes. `copy_to_gpu`, the only caller that
+    // writes it, writes the bytes of values of `T`.
     unsafe { DeviceSlice::from_raw_parts(array.as_device_ptr().cast(), array.len() * size_of::<T>()) }
 }

@@ -11,26 +11,28 @@ use std::mem::{self, ManuallyDrop};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// A CUDA stream: work on one GPU, which is done in the order in which it is put there.
+/// A CUDA stream: a queue of work on one GPU, which is done in order.
 ///
-/// Arrays are made by a stream and belong to it. The methods that sort and merge put their work on the stream and
-/// return before it is done. Later work on the stream finds its result, and
+/// A stream makes arrays, which belong to it. The methods that sort and merge put their work on the stream and return
+/// before it is done. Later work on the stream sees the result, and
 /// [`DeviceArray::download`](crate::DeviceArray::download) waits for it.
 ///
-/// No use of this type, and of the arrays, is undefined behaviour:
+/// No use of this type and of its arrays is undefined behaviour:
 ///
-/// - An array of another stream is an error, [`Error::OtherStream`], so that two streams never use one array at the same time.
-///   [`DeviceArray::move_to`](crate::DeviceArray::move_to) moves an array to another stream, in order with its work.
+/// - An array of another stream is an error, [`Error::OtherStream`], so two streams never use one array at the same
+///   time. [`DeviceArray::move_to`](crate::DeviceArray::move_to) moves an array to another stream, in order with its
+///   work.
 /// - An array that is dropped, for instance a workspace, is freed after the work of its stream.
 /// - An array of another GPU is an error, [`Error::OtherGpu`].
-/// - Streams and arrays keep the GPU's context and kernels, and arrays keep their stream. They may be dropped in any order.
+/// - Streams and arrays keep the GPU's context and kernels alive, and arrays keep their stream alive. They may be
+///   dropped in any order.
 ///
 /// A clone is the same stream. CUDA's legacy default stream waits for these streams, and these wait for it.
 ///
 /// # Threads
 ///
-/// Several threads may use one stream. The work of two calls at the same time is put on it in an unspecified order. The
-/// two calls share no array that either of them writes, because such an array is borrowed mutably.
+/// Several threads may use one stream. If two threads call it at the same time, their work is put on it in an
+/// unspecified order. The two calls share no array that either one writes, because such an array is borrowed mutably.
 ///
 /// # Misuse that is an error, or harmless
 ///
@@ -69,7 +71,8 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// A workspace cannot be used after it has been dropped. (To drop it while the GPU uses it is no error: that waits.)
+/// A workspace cannot be used after it has been dropped. (Dropping it while the GPU uses it is no error: the drop
+/// waits.)
 ///
 /// ```compile_fail,E0382
 /// # fn misuse(stream: merge_host::Stream) -> Result<(), merge_host::Error> {
@@ -80,7 +83,7 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// Two threads cannot use one array at the same time if one of them writes it:
+/// Two threads cannot use one array at the same time if either one writes it:
 ///
 /// ```compile_fail,E0499
 /// # use merge_host::SortOrder;
@@ -96,7 +99,7 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// An array by its address, which nothing keeps valid, needs an `unsafe` block:
+/// An array given by its address, which nothing keeps valid, needs an `unsafe` block:
 ///
 /// ```compile_fail,E0133
 /// # fn misuse(stream: merge_host::Stream) -> Result<(), merge_host::Error> {
@@ -109,23 +112,23 @@ pub struct Stream {
     shared: Arc<Shared>,
 }
 
-/// What the clones of a stream share.
+/// State shared by the clones of a stream.
 struct Shared {
     stream: ManuallyDrop<Handle>,
-    /// Whether another library owns the stream, and destroys it.
+    /// Whether another library owns the stream and destroys it.
     is_borrowed: bool,
-    /// A second stream beside this one, for launches that need not wait for each other. A stream that two others
-    /// shared would let one of these wait for the other, and could not be captured in the graphs of both.
+    /// A second stream beside this one, for launches that need not wait for each other. It is never shared: two streams
+    /// that shared it would wait for each other, and their graphs could not both capture it.
     side: OnceLock<Handle>,
     gpu: Gpu,
 }
 
-/// The greatest handle of the driver's default streams (`CU_STREAM_PER_THREAD`), which have no priority of their own.
+/// The greatest handle of a default stream (`CU_STREAM_PER_THREAD`). Default streams have no priority of their own.
 const LAST_DEFAULT_STREAM: usize = 2;
 
 // Streams, events and arrays are `Send` and `Sync` because their parts are: `cust` declares its streams, events and
-// buffers so, and `Gpu` has locks around what it changes. The driver's functions may be called by any thread on which
-// the context is current, which every function here ensures by `Gpu::enter`, those that drop included.
+// buffers so, and `Gpu` has locks around its mutable state. Any thread may call the driver while the context is
+// current. Every function here, drops included, ensures that by `Gpu::enter`.
 const _: () = {
     const fn sent_and_shared<T: Send + Sync>() {}
     sent_and_shared::<Gpu>();
@@ -136,7 +139,7 @@ const _: () = {
 };
 
 impl Gpu {
-    /// A new stream, whose arrays are in the memory of this GPU.
+    /// A new stream. Its arrays are in the memory of this GPU.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -146,14 +149,14 @@ impl Gpu {
         Ok(self.stream_of(stream, false))
     }
 
-    /// A stream of another library, by its handle: a `CUstream`, or the `cudaStream_t` of CUDA's runtime, which is the
-    /// same. 0 is the legacy default stream.
+    /// A stream of another library, given by its handle: a `CUstream`, or a `cudaStream_t` of CUDA's runtime, which is
+    /// the same type. 0 is the legacy default stream.
     ///
-    /// The stream is not destroyed when the result is dropped, and the drop waits for nothing.
+    /// Dropping the result does not destroy the stream and waits for nothing.
     ///
-    /// Call this once for a stream and keep the result. Two results for one handle are two streams, so that an array of
-    /// one is [`Error::OtherStream`] to the other, and each has a stream of its own beside it for some of the work of
-    /// long sorts.
+    /// Call this once for a stream and keep the result. Two results for one handle are two streams: an array of one is
+    /// [`Error::OtherStream`] to the other. Each also has a second stream of its own, for some of the work of long
+    /// sorts.
     ///
     /// | library | handle |
     /// | --- | --- |
@@ -163,10 +166,10 @@ impl Gpu {
     /// | RAPIDS | `rmm::cuda_stream_view::value()` |
     ///
     /// # Safety
-    /// - The stream is one of this GPU's primary context, which CUDA's runtime and most libraries use, and is not
-    ///   destroyed before the result, its clones and its arrays are dropped.
-    /// - This `Gpu` or a clone of it, which the result has, lives until the stream has completed the work that is put
-    ///   on it, because the last one unloads the kernels.
+    /// - The stream is one of this GPU's primary context, which CUDA's runtime and most libraries use. It is destroyed
+    ///   only after the result, its clones and its arrays have been dropped.
+    /// - This `Gpu` or a clone of it, such as the one in the result, lives until the stream has completed the work that
+    ///   is put on it. The last clone unloads the kernels when it is dropped.
     ///
     /// ```no_run
     /// use merge_host::{DeviceArray, Error, Gpu, SortOrder, workspace};
@@ -177,7 +180,7 @@ impl Gpu {
     /// /// # Safety
     /// /// That of [`Gpu::stream_from_handle`] and, for both addresses, of [`DeviceArray::from_address`].
     /// unsafe fn sort(gpu: &Gpu, keys: u64, n: usize, memory: u64, stream: *mut c_void) -> Result<(), Error> {
-    ///     // SAFETY: the caller's guarantees.
+    ///     // SAFETY: the `# Safety` section above lists the conditions of all three calls.
     ///     let (stream, mut keys, mut memory) = unsafe {
     ///         let stream = gpu.stream_from_handle(stream);
     ///         let keys = DeviceArray::<f32>::from_address(&stream, keys, n)?;
@@ -188,8 +191,9 @@ impl Gpu {
     /// }
     /// ```
     pub unsafe fn stream_from_handle(&self, handle: *mut c_void) -> Stream {
-        // SAFETY: `Handle` has one field, the handle: the compiler checks that both types have the same size, so that
-        // the field is all of it, and every handle is a value of it.
+        // SAFETY: `Handle` has one field, the raw handle. The compiler checks that both types have the same size, so
+        // the field is all of `Handle`, and every pointer is a value of it. `is_borrowed` keeps the value from being
+        // dropped.
         self.stream_of(unsafe { mem::transmute::<*mut c_void, Handle>(handle) }, true)
     }
 
@@ -206,11 +210,11 @@ impl Stream {
         &self.shared.gpu
     }
 
-    /// The handle of this stream (`CUstream`), for other libraries. It is valid as long as this stream, a clone of it
-    /// or one of its arrays lives.
+    /// The handle of this stream (`CUstream`), for other libraries. It is valid while this stream, a clone of it or one
+    /// of its arrays lives.
     ///
-    /// Code that uses the handle is `unsafe`. It puts work on the arrays of this stream on this stream alone, and
-    /// launches a graph that was captured from it on this stream, while the arrays live.
+    /// Code that uses the handle is `unsafe`. It puts work on the arrays of this stream on this stream alone. A graph
+    /// that was captured from this stream is launched on this stream, while the arrays live.
     pub fn handle(&self) -> *mut c_void {
         self.inner().as_inner().cast()
     }
@@ -224,7 +228,7 @@ impl Stream {
         self.inner().synchronize().or_failure("cuStreamSynchronize")
     }
 
-    /// Lets later work of this stream wait for what is on `other` now.
+    /// Makes later work of this stream wait for the work that is on `other` now.
     pub(super) fn wait_for(&self, other: &Self) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         let now = cust::event::Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
@@ -237,7 +241,7 @@ impl Stream {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// An error that names the argument `what` if its stream is another one.
+    /// An error that names the argument `what` if its stream `of` is another one.
     pub(super) fn check_owns(&self, what: &'static str, of: &Self) -> Result<(), Error> {
         if of.is(self) {
             return Ok(());
@@ -246,7 +250,7 @@ impl Stream {
         Err(Error::OtherStream { what })
     }
 
-    /// An error that names the argument `what`, which is of this stream, if `other` is of another GPU.
+    /// An error that names the argument `what`, which is on this stream, if `other` is on another GPU.
     pub(super) fn check_gpu(&self, what: &'static str, other: &Self) -> Result<(), Error> {
         let (found, expected) = (self.gpu().ordinal(), other.gpu().ordinal());
         if found == expected { Ok(()) } else { Err(Error::OtherGpu { what, found, expected }) }
@@ -256,7 +260,7 @@ impl Stream {
         &self.shared.stream
     }
 
-    /// The stream beside this one, of the same priority. The context of both is current.
+    /// The second stream beside this one, of the same priority. The context of both has to be current.
     pub(super) fn side(&self) -> Result<&Handle, Error> {
         if let Some(side) = self.shared.side.get() {
             return Ok(side);
@@ -282,20 +286,20 @@ impl Drop for Shared {
             drop(self.side.take());
             if !self.is_borrowed {
                 self.stream.synchronize().or_failure("cuStreamSynchronize")?;
-                // SAFETY: this is the only call, and the stream is not used afterwards.
+                // SAFETY: `drop` runs once and this is its only call. The stream is not used afterwards.
                 unsafe { ManuallyDrop::drop(&mut self.stream) };
             }
             drop(entered);
             Ok(())
         });
         if ended.is_err() {
-            // Work may still be under way, for instance in a capture: the kernels stay loaded.
+            // Work may still be under way, for instance in a capture, so the kernels stay loaded.
             mem::forget(self.gpu.clone());
         }
     }
 }
 
-/// A point of a stream: the end of the work that was on it when the event was recorded.
+/// A point in a stream: the end of the work that was on it when the event was recorded.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), merge_host::Error> {
@@ -344,12 +348,12 @@ impl Event {
         self.event.synchronize().or_failure("cuEventSynchronize")
     }
 
-    /// The time from `start` to this event on the GPU, with a resolution of about 0.5 µs. Waits for this event. 0 if
-    /// `start` is later.
+    /// The time on the GPU from `start` to this event, with a resolution of about 0.5 µs; 0 if `start` is later. Waits
+    /// for this event.
     ///
     /// # Errors
-    /// [`Error::Device`] if an event has not been recorded, if the two are of different GPUs, or if some of the work
-    /// has failed.
+    /// [`Error::Device`] if an event has not been recorded, if the two events are on different GPUs, or if some of the
+    /// work has failed.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration, Error> {
         let _entered = self.stream.gpu().enter()?;
         self.event.synchronize().or_failure("cuEventSynchronize")?;
@@ -367,8 +371,8 @@ impl fmt::Debug for Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if let Ok(_entered) = self.stream.gpu().enter() {
-            // SAFETY: this is the only call, and the event is not used afterwards. The driver keeps what it needs of an
-            // event until the event has happened.
+            // SAFETY: `drop` runs once and this is its only call. The event is not used afterwards. The driver keeps
+            // the state that it needs until the event has happened.
             unsafe { ManuallyDrop::drop(&mut self.event) };
         }
     }

@@ -1,6 +1,7 @@
-//! Bytes of the workspaces that the calls of a [`Stream`](crate::Stream) take, one function for each call.
+//! Bytes of workspace for the calls of a [`Stream`](crate::Stream), one function for each call.
 //!
-//! n counts all elements. `V` is the type of values, or `()`. `usize::MAX` stands for more than any GPU has memory for.
+//! n counts all elements. `V` is the type of values, or `()`. The result is `usize::MAX` if no GPU has enough memory
+//! for the call.
 //!
 //! ```
 //! use merge_host::workspace;
@@ -19,29 +20,29 @@ use crate::{GpuKey, Index, MergeKernel};
 use kernels_gpu::own::Compare;
 use kernels_gpu::own::merge_groups::Groups;
 
-/// A sort of `n` elements: these once more, and splits or counters (at most 1 %, or 24 KiB where that is more).
+/// A sort of `n` elements: a copy of the elements, and splits or counters (at most 1 %, or 24 KiB if that is more).
 pub fn sort<K: GpuKey, V>(n: usize) -> usize {
     SortPlan::of::<K>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K>(n)
 }
 
-/// An argsort of `n` keys with indices of type `I`: both once more, and splits or counters.
+/// An argsort of `n` keys with indices of type `I`: a copy of both, and splits or counters.
 pub fn argsort<K: GpuKey, I: Index>(n: usize) -> usize {
     SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
 }
 
-/// A sort of the segments of `n` elements, however long they are: the elements once more, and at most 8 % of the keys.
-/// For an argsort, `V` is the type of the indices.
+/// A sort of the segments of `n` elements, of any lengths: a copy of the elements, and at most 8 % of the keys. For an
+/// argsort, `V` is the type of the indices.
 pub const fn sort_segments<K: GpuKey, V>(n: usize) -> usize {
     segments::workspace_bytes::<K>(n, const { value_bytes::<V>() })
 }
 
-/// The first `k` of `n` elements: an eighth of the elements once more, up to 8 MiB of counts, and a sort of `k`
+/// The first `k` of `n` elements: room for an eighth of the elements, up to 8 MiB of counts, and a sort of `k`
 /// elements. For indices, `V` is their type.
 pub fn top_k<K: GpuKey, V>(n: usize, k: usize) -> usize {
     top_k_of::workspace_bytes::<K>(n, k, const { value_bytes::<V>() })
 }
 
-/// A merge into `total` elements: 8 bytes for each tile of some thousand keys, and none where one launch does it all.
+/// A merge into `total` elements: 8 bytes for each tile of some thousand keys. A merge by a single launch needs none.
 pub const fn merge<K: GpuKey, V>(kernel: MergeKernel, total: usize) -> usize {
     merge_of::bytes_of_workspace::<K>(kernel, total, const { value_bytes::<V>() })
 }
@@ -51,31 +52,32 @@ pub const fn merge_ragged<K: GpuKey>(total: usize) -> usize {
     batch::ragged_workspace_bytes::<K>(total)
 }
 
-/// A merge of `n` elements in `runs` runs, some of which may be empty: a word for each run of a group and each tile of
-/// some thousand keys, and the elements once more if there are more than 32 runs. `usize::MAX` if there are 2^32 keys
-/// or runs, or more.
+/// A merge of `n` elements in `runs` runs, empty runs included: a word for each run of a group and each tile of some
+/// thousand keys. More than 32 runs also need a copy of the elements. `usize::MAX` if there are 2^32 keys or runs, or
+/// more.
 pub fn merge_many<K: GpuKey, V>(n: usize, runs: usize) -> usize {
     many_runs::workspace_bytes::<K>(n, runs, const { value_bytes::<V>() })
 }
 
-/// Merges of `n` elements in `runs` runs, in `groups` groups of up to `most_runs` runs, or `usize::MAX` for groups of
-/// any numbers of runs. Runs and groups may be empty.
+/// Merges of `n` elements in `runs` runs and `groups` groups. A group has up to `most_runs` runs; `usize::MAX` stands
+/// for any number. Runs and groups may be empty.
 ///
 /// Groups of up to 32 runs with many keys need a word for each run and each tile of some thousand keys, and 8 bytes for
-/// each run. Groups of more runs need the elements once more, and groups of few keys the workspace of
+/// each run. Groups of more runs need a copy of the elements. Groups of few keys need the workspace of
 /// [`sort_segments`] and 8 bytes for each group.
 pub fn merge_many_ragged<K: GpuKey, V>(n: usize, runs: usize, groups: usize, most_runs: usize) -> usize {
     let groups = RunGroups { offsets: 0, runs, groups: 0, count: groups, most_runs, longest: usize::MAX };
     many_ragged::workspace_bytes::<K>(n, groups, const { value_bytes::<V>() })
 }
 
-/// A set operation on `total` elements of both arrays, with any values: 16 bytes for each tile of some thousand keys.
+/// A set operation on `total` elements of both arrays, with or without values: 16 bytes for each tile of some thousand
+/// keys.
 pub const fn set_operation<K: GpuKey>(total: usize) -> usize {
     sets::workspace_bytes::<K>(total)
 }
 
-/// Unique keys, run lengths or a reduction by key of `n` elements, with any values: 24 bytes for each tile of some
-/// thousand keys.
+/// Unique keys, run lengths or a reduction by key of `n` elements, with or without values: 24 bytes for each tile of
+/// some thousand keys.
 pub const fn groups<K: GpuKey>(n: usize) -> usize {
     groups_of::workspace_bytes::<K>(n)
 }
@@ -85,8 +87,8 @@ pub const fn bounds<K: GpuKey>(total: usize) -> usize {
     bounds_of::workspace_bytes::<K>(total)
 }
 
-/// A sort of `n` items by the order `C`: items and values once more, and splits. [Keys](kernels_gpu::own::Key) that are
-/// sorted by their bits need these and indices of 4 bytes, both twice, too. For an argsort, `V` is the type of the
+/// A sort of `n` items by the order `C`: a copy of items and values, and splits. [Keys](kernels_gpu::own::Key) that are
+/// sorted by their bits also need the bits and indices of 4 bytes, each twice. For an argsort, `V` is the type of the
 /// indices.
 pub fn sort_by<C: Compare, V>(n: usize) -> usize {
     own::sort_workspace_bytes::<C, V>(n)
@@ -112,13 +114,14 @@ pub const fn set_operation_by<T, V>(total: usize) -> usize {
     own::set_operation_workspace_bytes::<T, V>(total)
 }
 
-/// A sort by a group of `members` GPUs, for a member that has `n` elements before and `part` after it.
+/// A sort by a group of `members` GPUs, for a member that has `n` elements before the sort and `part` elements after
+/// it.
 pub fn group_sort<K: GpuKey, V>(members: usize, n: usize, part: usize) -> usize {
     super::group::group_sort::<K, V>(members, n, part)
 }
 
-/// A merge by a group of `members` GPUs, for a member that gets `part` elements: a quarter of the bytes of these
-/// elements if they are many, and half of them in a group of more than two.
+/// A merge by a group of `members` GPUs, for a member that gets `part` elements. Many elements need a quarter of their
+/// bytes in a group of two, and half of their bytes in a larger group.
 pub fn group_merge<K: GpuKey, V>(members: usize, part: usize) -> usize {
     super::group::group_merge::<K, V>(members, part)
 }

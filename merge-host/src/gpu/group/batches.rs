@@ -1,5 +1,5 @@
-//! Batches of merge problems, and segments, in host memory, divided among the GPUs of a group: each solves a range of
-//! whole problems, or sorts a range of whole segments.
+//! Batches of merge problems, groups of runs, and segments in host memory, divided among the GPUs of a group. Each GPU
+//! takes a range of whole problems, groups or segments.
 
 use super::{GpuGroup, even_part};
 use crate::cpu::{Run, RunMut};
@@ -7,7 +7,7 @@ use crate::timing::Steps;
 use crate::{Error, GpuKey, SortOrder};
 use std::ops::Range;
 
-/// Lengths and offsets have been checked.
+/// The callers have checked lengths and offsets.
 impl GpuGroup {
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
     pub(crate) fn merge_batch_host<K: GpuKey, V: Copy + Send + Sync>(
@@ -67,15 +67,15 @@ impl GpuGroup {
     }
 }
 
-/// The segments that each of `members` sorts: about as many keys for each, in whole segments. Of each the range of its
-/// keys, and the offsets of its segments in that range.
+/// The segments of each of `members`: whole segments, with about the same number of keys for each member. A member's
+/// entry is the range of its keys, and the offsets of its segments in that range.
 fn segment_parts(members: usize, offsets: &[usize]) -> Vec<(Range<usize>, Vec<usize>)> {
     let segments = whole_ranges(members, offsets.len() - 1, |segment| offsets[segment]);
     segments.into_iter().map(|segments| part_of(offsets, &segments)).collect()
 }
 
-/// The groups of runs that a member merges: the range of their keys, the offsets of the runs in that range, and those
-/// of the groups among these runs.
+/// The groups of runs that a member merges: the range of their keys, the offsets of the runs in that range, and the
+/// offsets of the groups among the runs.
 #[derive(Debug)]
 struct GroupsPart {
     keys: Range<usize>,
@@ -83,7 +83,7 @@ struct GroupsPart {
     groups: Vec<usize>,
 }
 
-/// The groups of each of `members`: about as many keys for each, in whole groups.
+/// The groups of each of `members`: whole groups, with about the same number of keys for each member.
 fn group_parts(members: usize, offsets: &[usize], groups: &[usize]) -> Vec<GroupsPart> {
     let ranges = whole_ranges(members, groups.len() - 1, |group| offsets[groups[group]]);
     let part = |range| {
@@ -94,22 +94,23 @@ fn group_parts(members: usize, offsets: &[usize], groups: &[usize]) -> Vec<Group
     ranges.into_iter().map(part).collect()
 }
 
-/// The problems of each of `members`, of a batch with `keys` keys in problems of `d`.
+/// The problems of each of `members`, for a batch of `keys` keys in problems of `d` keys.
 fn batch_ranges(members: usize, keys: usize, d: usize) -> Vec<Range<usize>> {
     (0..members).map(|member| even_part(members, member, keys / d)).collect()
 }
 
-/// The problems of each of `members`: about as many keys for each, in whole problems.
+/// The problems of each of `members`: whole problems, with about the same number of keys for each member.
 fn ragged_parts(members: usize, a_offsets: &[usize], b_offsets: &[usize]) -> Vec<RaggedPart> {
     let problems = whole_ranges(members, a_offsets.len() - 1, |problem| a_offsets[problem] + b_offsets[problem]);
     problems.into_iter().map(|problems| RaggedPart::new(a_offsets, b_offsets, problems)).collect()
 }
 
-/// A range of `0..count` for each of `members`, with about as many keys. `keys_before` says how many keys come before a
-/// number of that range, or before its end.
+/// Divides `0..count` into a range for each of `members`, with about the same number of keys in each. `keys_before(i)`
+/// is the number of keys before item `i`, and the number of all keys for `i = count`.
 fn whole_ranges(members: usize, count: usize, keys_before: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let total = keys_before(count);
-    // What a member has ends before the first one that begins at the end of its even part of the keys, or behind that.
+    // A member's range ends before the first item that begins at or behind the end of the member's even part of the
+    // keys.
     let end = |member: usize| match member + 1 == members {
         true => count,
         false => first_where(count, |i| keys_before(i) >= even_part(members, member, total).end),
@@ -119,7 +120,7 @@ fn whole_ranges(members: usize, count: usize, keys_before: impl Fn(usize) -> usi
     begins.zip(ends).map(|(begin, end)| begin..end).collect()
 }
 
-/// The range of the keys of these runs, and the offsets of the runs in that range.
+/// The range of the keys of `runs`, and the offsets of the runs in that range.
 fn part_of(offsets: &[usize], runs: &Range<usize>) -> (Range<usize>, Vec<usize>) {
     let keys = offsets[runs.start]..offsets[runs.end];
     (keys.clone(), offsets[runs.start..=runs.end].iter().map(|offset| offset - keys.start).collect())
@@ -136,7 +137,7 @@ struct RaggedPart {
 }
 
 impl RaggedPart {
-    /// These problems of a batch with these offsets.
+    /// The given problems of the batch with these offsets.
     fn new(a_offsets: &[usize], b_offsets: &[usize], problems: Range<usize>) -> Self {
         let ((a, a_offsets), (b, b_offsets)) = (part_of(a_offsets, &problems), part_of(b_offsets, &problems));
         Self { a, b, a_offsets, b_offsets }
@@ -148,7 +149,8 @@ impl RaggedPart {
     }
 }
 
-/// The first of the numbers below `end` for which `found`, which then holds for all greater ones; or else `end`.
+/// The first number below `end` that satisfies `found`, or `end` if there is none. All numbers behind the first one
+/// satisfy `found`, too.
 fn first_where(end: usize, found: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, end);
     while low < high {
@@ -162,12 +164,12 @@ fn first_where(end: usize, found: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// The range of elements of problems with `each` elements.
+/// The range of the elements of `problems`, with `each` elements per problem.
 fn times(problems: &Range<usize>, each: usize) -> Range<usize> {
     problems.start * each..problems.end * each
 }
 
-/// Parts of these lengths, one after the other.
+/// `data` divided into consecutive parts of the given lengths.
 pub(super) fn divided<K, V>(mut data: RunMut<'_, K, V>, lengths: impl Iterator<Item = usize>) -> Vec<RunMut<'_, K, V>> {
     let mut parts = Vec::new();
     for length in lengths {
@@ -183,7 +185,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The offsets of runs of these lengths.
+    /// The offsets of runs of the given lengths.
     fn offsets(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
         let ends = lengths.scan(0, |end, length| {
             *end += length;
@@ -197,7 +199,8 @@ mod tests {
         offsets.windows(2).map(|ends| ends[1] - ends[0])
     }
 
-    /// The number of keys that each member gets of problems with these numbers of keys, half of them of A.
+    /// The number of keys that each member gets, for problems with the given numbers of keys. Half of each problem is
+    /// A.
     fn keys_of_members(members: usize, problems: &[usize]) -> Vec<usize> {
         let a = offsets(problems.iter().map(|keys| keys / 2));
         let b = offsets(problems.iter().map(|keys| keys - keys / 2));
@@ -229,7 +232,7 @@ mod tests {
             prop_assert_eq!(parts.len(), members);
             let (mut solved, mut ends) = (vec![], (0, 0));
             for part in &parts {
-                // The ranges follow one another, and the offsets are those of a batch of its own.
+                // The ranges follow one another, and the offsets form a batch of their own.
                 prop_assert_eq!((part.a.start, part.b.start), ends);
                 ends = (part.a.end, part.b.end);
                 prop_assert_eq!((part.a_offsets[0], part.b_offsets[0]), (0, 0));
@@ -240,7 +243,7 @@ mod tests {
             }
             prop_assert_eq!(&solved, &problems);
             prop_assert_eq!(ends, (a[problems.len()], b[problems.len()]));
-            // A member has more than an even part by less than one problem.
+            // A member exceeds an even part by less than one problem.
             let longest = problems.iter().map(|keys| keys.0 + keys.1).max().unwrap_or(0);
             let even = (ends.0 + ends.1).div_ceil(members);
             prop_assert!(parts.iter().all(|part| part.len() < (even + longest).max(1)), "{:?}", parts);
@@ -258,7 +261,7 @@ mod tests {
             }
             prop_assert_eq!(end, all[segments.len()]);
             prop_assert!(parts.iter().flat_map(|(_, offsets)| lengths(offsets)).eq(segments.iter().copied()));
-            // A member has more than an even part by less than one segment.
+            // A member exceeds an even part by less than one segment.
             let most = end.div_ceil(members) + segments.iter().max().unwrap_or(&0);
             prop_assert!(parts.iter().all(|(keys, _)| keys.len() < most.max(1)), "{:?}", parts);
         }
@@ -280,7 +283,7 @@ mod tests {
                 found.extend(groups.windows(2).map(|ends| lengths[ends[0]..ends[1]].to_vec()));
             }
             prop_assert_eq!(found, all.clone());
-            // A member has more than an even part by less than one group.
+            // A member exceeds an even part by less than one group.
             let most = end.div_ceil(members) + all.iter().map(|group| group.iter().sum()).max().unwrap_or(0);
             prop_assert!(parts.iter().all(|part| part.keys.len() < most.max(1)), "{:?}", parts);
         }

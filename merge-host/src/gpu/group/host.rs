@@ -1,8 +1,8 @@
 //! Work of a group on slices in host memory.
 //!
 //! A sort distributes the keys evenly: each GPU uploads its part over its own bus, sorts it, exchanges keys with the
-//! others, and downloads its part of the result. A merge is divided here, before anything is uploaded: the host finds
-//! the exact splits of the runs, and each GPU merges a part by itself. Batches are divided into whole problems.
+//! others, and downloads its part of the result. A merge is divided on the host, before anything is uploaded: the host
+//! finds the exact splits of the runs, and each GPU merges a part by itself. Batches are divided into whole problems.
 
 use super::GpuGroup;
 use super::batches::divided;
@@ -24,28 +24,28 @@ use cust::memory::DeviceBuffer;
 use std::ops::Range;
 use std::time::Duration;
 
-/// What is sorted, and how.
+/// The sort of an array: its options, its length, and its values.
 #[derive(Clone, Copy)]
 struct Job {
     options: SortOptions,
     len: usize,
     /// Bytes of a value, or 0.
     value_bytes: usize,
-    /// Values are the keys' indices.
+    /// Whether values are the keys' indices.
     indexes: bool,
 }
 
-/// What a member has in its memory during a sort.
+/// A member's memory during a sort.
 struct OnMember {
     run: OnGpu,
-    /// The workspace of the sort, and then the member's part of the result: keys, and values behind them.
+    /// First the workspace of the sort, and then the member's part of the result: keys, followed by values.
     memory: DeviceBuffer<u8>,
     part: Arrays,
     workspace: DeviceBuffer<u8>,
 }
 
 impl OnMember {
-    /// Allocates what member `i` of `group` needs for `n` keys of type `K` before and after that sort.
+    /// Allocates the memory that member `i` of `group` needs for `n` keys of type `K` before and after the sort.
     fn new<K: GpuKey>(
         group: &GpuGroup,
         i: usize,
@@ -66,7 +66,7 @@ impl OnMember {
         Ok(Self { run, memory, part, workspace })
     }
 
-    /// The bytes of the part's keys in `memory`, and those of its values.
+    /// The bytes of the part's keys in `memory`, and the bytes of its values.
     fn ranges<K>(part: Arrays) -> [Range<usize>; 2] {
         let keys = part.len * size_of::<K>();
         [0..keys, align(keys)..align(keys) + part.len * part.value_bytes]
@@ -158,7 +158,7 @@ impl GpuGroup {
         Ok(timing)
     }
 
-    /// Sorts in the GPUs' memory what `upload` puts into that of each member.
+    /// Sorts, in the GPUs' memory, the elements that `upload` puts into each member's memory.
     fn sort_on_members<K: GpuKey, E: From<Error> + Send>(
         &self,
         job: Job,
@@ -168,7 +168,7 @@ impl GpuGroup {
         let (members, uploading) = timed(|| {
             self.map_members(|i| {
                 let (gpu, n) = (self.gpu(i), self.part(i, len).len());
-                // Indices in the whole array are values for the sort of a part.
+                // Indices count through the whole array, so they are values for the sort of a part.
                 let plan = SortPlan::of::<K>(n, value_bytes, false).with_kernel(kernel);
                 let member = OnMember::new::<K>(self, i, n, &plan, value_bytes)?;
                 let record = Record::new(gpu.shared.multiprocessors);
@@ -186,7 +186,8 @@ impl GpuGroup {
                 let at = here.run.arrays();
                 let sort = Sort { kernel, order, at, indexes: false };
                 member.with_queue(|queue| {
-                    // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+                    // SAFETY: `at` has `n` elements and `memory` at least the plan's workspace. Both have just been
+                    // allocated, nothing else uses them, and they live until `synchronize` has returned.
                     unsafe {
                         if indexes {
                             exchange::number(queue, at.values, at.len, value_bytes, first)?;
@@ -204,14 +205,15 @@ impl GpuGroup {
                 part: member.part,
                 workspace: address(&member.workspace),
             };
-            // SAFETY: as above. The memory of a sort's workspace is the part's now.
+            // SAFETY: `synchronize` has returned, so the runs are sorted and `memory` is free for the parts. Run, part
+            // and workspace of a member are separate allocations with the lengths of its `ExchangePlan`.
             unsafe { self.exchange_in_order::<K>(order, &members.iter().map(share).collect::<Vec<_>>())? };
             self.synchronize()
         })?;
         Ok((members, Steps { upload: uploading, compute, exchange, ..Steps::default() }))
     }
 
-    /// Downloads sorted keys, unless none are wanted, and the bytes of their values.
+    /// Downloads the sorted keys, unless `keys` is `None`, and the bytes of their values.
     fn download_sorted<K: GpuKey>(
         &self,
         sorted: &[OnMember],
@@ -269,14 +271,14 @@ impl GpuGroup {
         })
     }
 
-    /// The splits of runs at the ends of the members' parts of the output, of `len` keys.
+    /// The splits of the runs at the ends of the members' parts of an output of `len` keys.
     fn many_splits<K: GpuKey>(&self, runs: &[&[K]], len: usize) -> Vec<Vec<usize>> {
         let ranks: Vec<u64> = (0..self.len()).map(|i| self.part(i, len).start as u64).chain([len as u64]).collect();
         let splits = ordered_splits(&mut InMemory::new(runs), &ranks, 1).unwrap_or_else(|never| match never {});
         (0..ranks.len()).map(|i| splits[i * runs.len()..][..runs.len()].to_vec()).collect()
     }
 
-    /// The parts of `a` and `b` that each member merges.
+    /// The ranges of `a` and `b` that each member merges.
     fn merge_ranges<K: GpuKey>(&self, a: &[K], b: &[K]) -> Vec<(Range<usize>, Range<usize>)> {
         let parts = (0..self.len()).map(|i| self.part(i, a.len() + b.len()));
         parts.map(|part| part_ranges(a, b, part.start, part.end)).collect()
@@ -288,8 +290,8 @@ impl GpuGroup {
         divided(out, (0..self.len()).map(|member| self.part(member, len).len()))
     }
 
-    /// Has each member do `work` with its part, at the same time. A step takes as long as that of the member for which
-    /// it takes longest.
+    /// Runs `work` for each member with its part, at the same time. The time of a step is the time of the slowest
+    /// member.
     pub(super) fn for_each_part<T: Send>(
         &self,
         parts: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -299,7 +301,7 @@ impl GpuGroup {
         timings.into_iter().try_fold(Steps::default(), |all, timing| Ok(all.longest(timing?)))
     }
 
-    /// What `work` returns for each member, at the same time.
+    /// The results of `work` for each member, run at the same time.
     pub(in crate::gpu) fn map_members<T: Send, E: Send>(
         &self,
         work: impl Fn(usize) -> Result<T, E> + Sync,
@@ -307,8 +309,8 @@ impl GpuGroup {
         parallel::map(0..self.len(), work).into_iter().collect()
     }
 
-    /// The first `k` keys of each member's part of `keys`, or all if they are fewer, one part after the other, with
-    /// their indices in `keys` if it `indexes`. The first `k` of these are those of `keys`.
+    /// The first `k` keys of each member's part of `keys`, or all if there are fewer, one part after the other, with
+    /// their indices in `keys` if it `indexes`. The first `k` keys of the result are the first `k` of `keys`.
     pub(crate) fn top_k_host<K: GpuKey>(
         &self,
         order: SortOrder,
@@ -331,7 +333,7 @@ impl GpuGroup {
         Ok((all, all_indices, all_timing))
     }
 
-    /// The GPU, if there is one only.
+    /// The GPU of a group of one.
     pub(crate) fn only(&self) -> Option<&Gpu> {
         (self.len() == 1).then(|| self.gpu(0))
     }

@@ -12,7 +12,7 @@ use cust::sys;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A GPU, a stream for its arrays, and another one for copies from other GPUs.
+/// A GPU, a stream for its arrays, and a second stream for copies from other GPUs.
 pub(super) struct GroupMember {
     pub(super) stream: Stream,
     pub(super) copies: Stream,
@@ -37,8 +37,8 @@ impl GroupMember {
         self.gpu().shared.context.as_raw()
     }
 
-    /// Lets this GPU read the memory of the others directly, where it can. Where it cannot, the driver copies through
-    /// host memory.
+    /// Lets this GPU read the memory of the others directly, where it can. Otherwise the driver copies through host
+    /// memory.
     pub(super) fn reach(&self, others: &[Self]) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         for other in others {
@@ -47,16 +47,16 @@ impl GroupMember {
             if here == there {
                 continue;
             }
-            // SAFETY: the driver writes one number.
+            // SAFETY: the driver writes one `c_int`, to `can`, which lives during the call.
             succeeded("cuDeviceCanAccessPeer", unsafe { sys::cuDeviceCanAccessPeer(&mut can, here, there) })?;
             if can == 0 {
                 continue;
             }
-            // SAFETY: both contexts live, and this one is current.
+            // SAFETY: `other` keeps its context alive during the call, and this GPU's context is current (`_entered`).
             match unsafe { sys::cuCtxEnablePeerAccess(other.context(), 0) } {
-                // Another group, or another library, has done so.
+                // Another group or another library has enabled it before.
                 sys::cudaError_enum::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => {}
-                // There are only so many GPUs that one may reach; copies go through host memory then.
+                // A GPU can reach a limited number of peers. Copies from further ones go through host memory.
                 sys::cudaError_enum::CUDA_ERROR_TOO_MANY_PEERS => {}
                 code => succeeded("cuCtxEnablePeerAccess", code)?,
             }
@@ -64,13 +64,13 @@ impl GroupMember {
         Ok(())
     }
 
-    /// Lets later work of `stream`, one of this member, wait for an event of any member.
+    /// Makes later work of `stream`, one of this member's streams, wait for an event of any member.
     fn let_wait(&self, stream: &Stream, event: Event) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         stream.inner().wait_event(event, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
     }
 
-    /// The end of what is on `stream`, one of this member, now.
+    /// The end of the work that is on `stream`, one of this member's streams, now.
     fn end_of(&self, stream: &Stream) -> Result<Event, Error> {
         let _entered = self.gpu().enter()?;
         let event = Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
@@ -91,7 +91,8 @@ impl Member for GroupMember {
     unsafe fn copy(&self, other: &Self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         let stream = self.copies.inner().as_inner();
-        // SAFETY: the caller's promise; both contexts live.
+        // SAFETY: `bytes` bytes at `from` are in the memory of `other` and `bytes` bytes at `to` in this member's, as
+        // `Member::copy` requires. Both members keep their contexts alive.
         let code = unsafe { sys::cuMemcpyPeerAsync(to, self.context(), from, other.context(), bytes, stream) };
         succeeded("cuMemcpyPeerAsync", code)
     }
@@ -128,7 +129,7 @@ pub(super) struct InUse<'a>(MutexGuard<'a, LockedBuffer<u64>>);
 
 impl Searches for InUse<'_> {
     fn address(&self) -> Address {
-        // The driver maps page-locked memory for all GPUs, at the address that it has on the host.
+        // The driver maps page-locked memory for all GPUs, at its address on the host.
         self.0.as_ptr() as Address
     }
 

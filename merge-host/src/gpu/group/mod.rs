@@ -2,10 +2,10 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `member` | one GPU of a group: its streams, and copies from the memory of the others |
+//! | `member` | one GPU of a group: its streams, and copies from the memory of other members |
 //! | `operations` | sorts and merges of arrays that are distributed over the GPUs |
 //! | `host` | sorts and merges of slices in host memory |
-//! | `batches` | batches of merges of slices in host memory |
+//! | `batches` | batches of merges, groups of runs, and segments of slices in host memory |
 
 mod batches;
 mod host;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Several GPUs of one host, which sort and merge together.
 ///
 /// An array of the group is distributed: each GPU, a *member*, has a part of it, a [`DeviceArray`] of its stream. The
-/// parts, one after the other in the order of the members, are the array. They may have any lengths, 0 included.
+/// array is the parts, one after the other in the order of the members. Parts may have any lengths, 0 included.
 ///
 /// ```no_run
 /// use merge_host::{GpuGroup, SortOrder, workspace};
@@ -43,9 +43,9 @@ use std::sync::Arc;
 ///
 /// # How it works
 ///
-/// Each member sorts its part. The exact splits of these runs ([`splits`](crate::splits)) say which keys each member
-/// gets: it copies them from the others, directly from GPU to GPU where the driver can, and otherwise through host
-/// memory, as the driver does by itself. It merges them with its own while the next ones are copied. Every key moves
+/// Each member sorts its part. The exact splits of the sorted runs ([`splits`](crate::splits)) say which keys each
+/// member gets. A member copies keys directly from GPU to GPU where the driver can, and otherwise through host memory,
+/// which the driver does by itself. It merges copied keys with its own while the next ones are copied. Every key moves
 /// from one GPU to another at most once.
 ///
 /// A clone is the same group.
@@ -55,11 +55,11 @@ pub struct GpuGroup {
 }
 
 impl GpuGroup {
-    /// The GPUs of these ordinals, counted from 0, in that order.
+    /// Opens the GPUs with the given ordinals, counted from 0, in that order.
     ///
     /// # Errors
-    /// [`Error::NoMembers`] if there are none, [`Error::RepeatedDevice`] if there is one twice, and those of
-    /// [`Gpu::new`].
+    /// [`Error::NoMembers`] if there are no ordinals, [`Error::RepeatedDevice`] if an ordinal occurs twice, and the
+    /// errors of [`Gpu::new`].
     pub fn new(ordinals: &[usize]) -> Result<Self, Error> {
         if ordinals.is_empty() {
             return Err(Error::NoMembers);
@@ -67,8 +67,8 @@ impl GpuGroup {
         if let Some(&ordinal) = ordinals.iter().enumerate().find(|(i, o)| ordinals[..*i].contains(o)).map(|(_, o)| o) {
             return Err(Error::RepeatedDevice { ordinal });
         }
-        // The driver starts them at the same time. A thread of a pool that waits could take up work that waits for
-        // these GPUs.
+        // New threads start the GPUs at the same time. A waiting thread of a pool could take up other work that waits
+        // for these GPUs.
         let gpus = parallel::map_on_new(ordinals.iter().copied(), Gpu::new);
         let members =
             gpus.into_iter().map(|gpu| GroupMember::new(gpu?, ordinals.len())).collect::<Result<Vec<_>, Error>>()?;
@@ -81,7 +81,7 @@ impl GpuGroup {
     /// All GPUs of this machine.
     ///
     /// # Errors
-    /// Those of [`Gpu::new`].
+    /// The errors of [`Gpu::new`].
     pub fn all() -> Result<Self, Error> {
         let ordinals: Vec<usize> = super::devices()?.iter().map(|device| device.ordinal).collect();
         if ordinals.is_empty() {
@@ -100,12 +100,12 @@ impl GpuGroup {
         self.streams().map(Stream::gpu)
     }
 
-    /// The streams that the members' arrays belong to.
+    /// The streams of the members' arrays.
     pub fn streams(&self) -> impl ExactSizeIterator<Item = &Stream> {
         self.members.iter().map(|member| &member.stream)
     }
 
-    /// Bytes of the members' memory that evenly distributed arrays may use, free and in all: those of the member with
+    /// Free and total bytes of the members' memory that evenly distributed arrays may use: the bytes of the member with
     /// the fewest, times the number of members.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ impl GpuGroup {
         Ok((least.0.saturating_mul(members), least.1.saturating_mul(members)))
     }
 
-    /// Bytes of the members' memory that are free for an evenly distributed array that is to be sorted, and for as much
-    /// again: less than [`memory`](Self::memory) by what its exchange takes.
+    /// Free bytes of the members' memory for an evenly distributed array that is to be sorted, and for a second array
+    /// of the same size. This is [`memory`](Self::memory) less the slots of the exchange.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -137,7 +137,7 @@ impl GpuGroup {
     /// Distributes `from` evenly. Waits for the copies. O(n).
     ///
     /// # Errors
-    /// Those of [`Stream::upload`].
+    /// The errors of [`Stream::upload`].
     pub fn upload<T: Pod + Send + Sync>(&self, from: &[T]) -> Result<Vec<DeviceArray<T>>, Error> {
         let parts = self.streams().enumerate().map(|(i, stream)| (stream, &from[self.part(i, from.len())]));
         parallel::map(parts, |(stream, part)| stream.upload(part)).into_iter().collect()
@@ -146,16 +146,16 @@ impl GpuGroup {
     /// Makes arrays of zeros, `len` in all, distributed evenly.
     ///
     /// # Errors
-    /// Those of [`Stream::zeroed`].
+    /// The errors of [`Stream::zeroed`].
     pub fn zeroed<T: Pod>(&self, len: usize) -> Result<Vec<DeviceArray<T>>, Error> {
         self.streams().enumerate().map(|(i, stream)| stream.zeroed(self.part(i, len).len())).collect()
     }
 
     /// Copies the parts of an array into host memory, one after the other, after the work on their streams. Waits for
-    /// all. O(n).
+    /// all copies. O(n).
     ///
     /// # Errors
-    /// Those of [`DeviceArray::download`].
+    /// The errors of [`DeviceArray::download`].
     pub fn download<T: Pod>(&self, parts: &[DeviceArray<T>]) -> Result<Vec<T>, Error> {
         let mut all = Vec::new();
         parts.iter().try_for_each(|part| part.download().map(|part| all.extend(part)))?;
@@ -167,15 +167,15 @@ impl GpuGroup {
         self.streams().try_for_each(Stream::synchronize)
     }
 
-    /// Puts the exchange of the members' runs on their streams. After an error nothing is under way.
+    /// Puts the exchange of the members' runs on their streams. After an error no work is under way.
     ///
     /// # Safety
-    /// As for [`exchange`]. The arrays live until the members' streams are done.
+    /// The conditions of [`exchange`] hold, and the arrays live until the work on the members' streams has ended.
     unsafe fn exchange<K: GpuKey>(&self, shares: &[Share]) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function requires the conditions of `exchange` for the same shares, one for each member.
         let exchanged = unsafe { exchange::<K, _>(&self.members, shares) };
         if exchanged.is_err() {
-            // What is under way uses arrays of other streams, which do not wait for it.
+            // Copies that are under way use arrays of other streams, which do not wait for these copies.
             for member in &*self.members {
                 let _ = (member.copies.synchronize(), member.stream.synchronize());
             }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(parts(3, 8), [0..3, 3..6, 6..8]);
         assert_eq!(parts(4, 5), [0..2, 2..4, 4..5, 5..5]);
         assert_eq!(parts(2, 0), [0..0, 0..0]);
-        // No memory has as many, but a length is checked only when memory is allocated for a part.
+        // No memory holds that many elements. A length is checked only when memory is allocated for a part.
         let most = usize::MAX;
         assert_eq!(parts(2, most), [0..most / 2 + 1, most / 2 + 1..most]);
         assert_eq!(parts(3, most)[2].end, most);

@@ -16,30 +16,31 @@ use bytemuck::Pod;
 /// # Sorts and merges
 ///
 /// Arguments are keys alone or keys with values ([`GroupElements`]): the parts of distributed arrays, one for each
-/// member, and of its stream. The result goes to `out`, whose parts have as many keys in all as the input's, divided as
-/// the caller likes.
+/// member, on that member's stream. The result goes to `out`. The parts of `out` have the same number of keys in all as
+/// the input, divided as the caller likes.
 ///
-/// None of these methods allocates memory of a GPU. Each waits until the runs are sorted, because the host has to know
-/// their splits, and returns before they are exchanged. Later work of the members' streams finds the result. The
-/// methods cannot be captured in a graph.
+/// These methods do not allocate GPU memory. Each waits until the runs are sorted, because the host needs their splits,
+/// and returns before the runs are exchanged. Later work of the members' streams finds the result. A graph cannot
+/// capture these methods.
 ///
 /// # Errors of all of them
 /// - [`Error::MembersMismatch`] if there is not one array for each member,
-/// - [`Error::OtherStream`] or [`Error::OtherGpu`] if one does not belong to its member's stream,
-/// - [`Error::ValuesMismatch`] if there are not as many values as keys,
+/// - [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does not belong to its member's stream,
+/// - [`Error::ValuesMismatch`] if the numbers of keys and values differ,
 /// - [`Error::LengthMismatch`] if `out` has another number of keys in all,
 /// - [`Error::WorkspaceTooSmall`],
+/// - [`Error::Overlap`] if the arrays of a member overlap,
 /// - [`Error::Device`] where the driver fails: arrays that are written then have unspecified elements.
 impl GpuGroup {
     /// Sorts the elements of all members to `out`, in the total order of the keys' type or descending. Stable: values
-    /// of equal keys keep their order, that of the members and of their parts. `elements` are unspecified afterwards.
-    /// O(n log n).
+    /// of equal keys keep their order, by member and then by index. The content of `elements` is unspecified
+    /// afterwards. O(n log n).
     ///
     /// A member with `n` keys before and `part` keys after the sort has a workspace of
     /// [`workspace::group_sort`](crate::workspace::group_sort) bytes.
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them).
+    /// [Errors of all calls](#errors-of-all-of-them).
     pub fn sort<K: GpuKey, V: Pod>(
         &self,
         order: SortOrder,
@@ -49,16 +50,17 @@ impl GpuGroup {
     ) -> Result<(), Error> {
         let shares =
             self.shares(("keys", &elements), &out, workspace, |n, part| group_sort::<K, V>(self.len(), n, part))?;
-        // SAFETY: the arrays belong to the members' streams (`shares`) and are borrowed mutably.
+        // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. All arrays are borrowed mutably, so
+        // nothing else uses them, and they are freed after the work on their streams.
         unsafe { self.sort_shares::<K>(order, &shares) }
     }
 
-    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member: to `out`
-    /// go the sorted keys and the permutation that sorts them. Stable. The content of `indices` before is not read;
-    /// they and `keys` are unspecified afterwards. O(n log n).
+    /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member. The
+    /// sorted keys and the permutation that sorts them go to `out`. Stable. The previous content of `indices` is not
+    /// read. The contents of `keys` and `indices` are unspecified afterwards. O(n log n).
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more keys than `I` has
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more keys than `I` has
     /// values.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
@@ -73,24 +75,25 @@ impl GpuGroup {
         let mut first = 0;
         for (member, Share { run, .. }) in self.members.iter().zip(&shares) {
             member.with_queue(|queue| {
-                // SAFETY: the indices belong to the member's stream, and are borrowed mutably.
+                // SAFETY: `run.values` holds `run.len` indices of `run.value_bytes` bytes on this member's stream
+                // (`shares`), and is borrowed mutably.
                 unsafe { exchange::number(queue, run.values, run.len, run.value_bytes, first) }
             })?;
             first += run.len;
         }
-        // SAFETY: as in `sort`.
+        // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps, and all arrays are borrowed mutably.
         unsafe { self.sort_shares::<K>(order, &shares) }
     }
 
-    /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members
-    /// come first. O(n).
+    /// Merges the runs of the members, each ascending, to `out`. Of equal keys, keys of earlier members come first.
+    /// O(n).
     ///
-    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run
-    /// may be empty, so that other members have none. A member that gets `part` keys has a workspace of
+    /// If two members have a run each, this is the merge of two arrays. In general there is one run for each member,
+    /// and a run may be empty. A member that gets `part` keys has a workspace of
     /// [`workspace::group_merge`](crate::workspace::group_merge) bytes.
     ///
     /// # Errors
-    /// [Those of all calls](#errors-of-all-of-them).
+    /// [Errors of all calls](#errors-of-all-of-them).
     pub fn merge<K: GpuKey, V: Pod>(
         &self,
         runs: impl GroupElements<K, V>,
@@ -98,40 +101,45 @@ impl GpuGroup {
         workspace: &mut [DeviceArray<u8>],
     ) -> Result<(), Error> {
         let shares = self.shares(("runs", &runs), &out, workspace, |_, part| group_merge::<K, V>(self.len(), part))?;
-        // SAFETY: as in `sort`; the runs are read only, and their streams wait for that.
+        // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. `out` and `workspace` are borrowed
+        // mutably. The runs are only read, and their streams wait until the other members have read them.
         unsafe { self.exchange::<K>(&shares) }
     }
 
-    /// Sorts each member's run, and exchanges the runs.
+    /// Sorts each member's run, and then exchanges the runs.
     ///
     /// # Safety
-    /// The arrays of the shares belong to the members' streams, and nothing else uses them.
+    /// The arrays of the shares belong to the members' streams, a workspace is enough for [`group_sort`], and nothing
+    /// else uses the arrays.
     unsafe fn sort_shares<K: GpuKey>(&self, order: SortOrder, shares: &[Share]) -> Result<(), Error> {
         for (member, share) in self.members.iter().zip(shares) {
             let sort = Sort { kernel: SortKernel::Auto, order, at: share.run, indexes: false };
-            // SAFETY: the caller's arrays, which are freed after the work on their stream; the workspace of a share is
-            // enough for the sort of its run (`group_sort`).
+            // SAFETY: the arrays of `share` are on this member's stream and are freed after the work on it. Nothing
+            // else uses them. The workspace is enough for the sort of `run.len` keys, because `group_sort` is at least
+            // `workspace::sort`.
             member.with_queue(|queue| unsafe { Operation::<K>::launch(&sort, queue, share.workspace) })?;
         }
-        // SAFETY: the same arrays; what writes the runs has been put on the members' streams.
+        // SAFETY: the arrays of the shares meet this function's conditions, and the sorts of the runs are on the
+        // members' streams.
         unsafe { self.exchange_in_order::<K>(order, shares) }
     }
 
-    /// [`exchange`](Self::exchange) of runs in that order.
+    /// [`exchange`](Self::exchange) of runs that are sorted in `order`.
     ///
     /// # Safety
-    /// As for `exchange`.
+    /// The conditions of [`exchange`](Self::exchange) hold, for runs in this order.
     pub(super) unsafe fn exchange_in_order<K: GpuKey>(&self, order: SortOrder, shares: &[Share]) -> Result<(), Error> {
         match order {
-            // SAFETY: the caller's shares.
+            // SAFETY: this function requires the conditions of `exchange`, and the runs are ascending.
             SortOrder::Ascending => unsafe { self.exchange::<K>(shares) },
-            // SAFETY: the caller's shares, whose runs are ascending as `Descending` keys.
+            // SAFETY: this function requires the conditions of `exchange`, and descending runs of `K` are ascending as
+            // `Descending<K>`.
             SortOrder::Descending => unsafe { self.exchange::<Descending<K>>(shares) },
         }
     }
 
-    /// The shares of an exchange of runs to parts. A member with `n` and `part` keys needs `needed(n, part)` bytes of
-    /// workspace.
+    /// The shares of an exchange of `runs` to `parts`, after all checks. A member with `n` and `part` keys needs
+    /// `needed(n, part)` bytes of workspace.
     fn shares(
         &self,
         (what, runs): (&'static str, &impl Group),

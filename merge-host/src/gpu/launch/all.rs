@@ -1,4 +1,4 @@
-//! All operations on keys of one type, in all the ways that their lengths make them go.
+//! All operations on keys of one type, with lengths that reach all of their kernels.
 
 use super::batch::{Batch, Lengths, Ragged};
 use super::bounds::Bounds;
@@ -16,7 +16,7 @@ use crate::{BatchKernel, Error, GpuKey, MergeKernel, Reduction, SetOperation, So
 
 const ORDER: SortOrder = SortOrder::Ascending;
 
-/// Adds all of them to the record.
+/// Adds all operations to the record.
 pub(in crate::gpu) fn record<K: GpuKey>(record: &Record) -> Result<(), Error> {
     for value_bytes in [0, 4, 8] {
         SortKernel::ALL.into_iter().try_for_each(|kernel| sorts::<K>(record, kernel, value_bytes))?;
@@ -28,7 +28,7 @@ pub(in crate::gpu) fn record<K: GpuKey>(record: &Record) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sorts at and around each power of two: every threshold is between two of these lengths.
+/// Sorts at and around each power of two. Every threshold lies between two such lengths.
 pub(in crate::gpu) fn sorts<K: GpuKey>(record: &Record, kernel: SortKernel, value_bytes: usize) -> Result<(), Error> {
     for size in (0..=33).map(|log| 1usize << log) {
         for n in [size - 1, size, size + 1] {
@@ -44,7 +44,7 @@ fn segments<K: GpuKey>(record: &Record, value_bytes: usize) -> Result<(), Error>
     // The second number has indices of more than 32 bits.
     for n in [100_000, 1 << 33] {
         let at = Record::arrays(n, value_bytes);
-        // Rows that a thread sorts, that lanes sort, and that blocks sort.
+        // Rows that a thread sorts, rows that lanes sort, and rows that blocks sort.
         let of_length = [9, 100, 2000].map(|length| segments::Bounds::of_length(length, n));
         for bounds in [segments::Bounds::of_offsets(at.keys, 10, n)].into_iter().chain(of_length) {
             record.add::<K>(&SortSegments { order: ORDER, at, bounds, indexes: value_bytes > 0 })?;
@@ -99,7 +99,7 @@ fn selections<K: GpuKey>(record: &Record, value_bytes: usize) -> Result<(), Erro
             record.add::<K>(&Bounds { lower: true, needles: few, keys: all, bounds })?;
         }
     }
-    // A few of many keys, which are read once.
+    // A few of many keys, which are gathered in one reading.
     record.add::<K>(&TopK {
         order: ORDER,
         from: Record::arrays(1 << 28, value_bytes),

@@ -1,4 +1,4 @@
-//! Merges of many pairs of runs: of one length, and of any lengths.
+//! Merges of many pairs of runs, of one length or of any lengths.
 
 use super::{Address, Arrays, Queue, bits, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
@@ -11,7 +11,7 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::textbook::merge_small_batch::{self, MergeSmallBatch};
 use kernels_gpu::tuning;
 
-/// Threads of a block where the kernel leaves the choice.
+/// Threads of a block for kernels that leave the choice.
 const THREADS: u32 = 256;
 
 /// The lengths of a batch of pairs of runs of one length.
@@ -21,7 +21,7 @@ pub(in crate::gpu) struct Lengths {
     pub(in crate::gpu) problems: usize,
     /// Keys of a merged pair: 1 to [`MAX_BATCH_LENGTH`].
     pub(in crate::gpu) d: usize,
-    /// Keys of A among them.
+    /// Keys of A in a merged pair.
     pub(in crate::gpu) a_len: usize,
 }
 
@@ -39,11 +39,12 @@ impl Lengths {
 
     /// The launch of the batch merge with a thread for each key.
     ///
-    /// A block has a multiple of d threads. A pair of runs that began in one block and ended in the next would belong
-    /// to neither: the kernel gives a block `threads / d` pairs, rounded down, and leaves the threads behind them idle.
+    /// A block has a multiple of d threads. The kernel gives a block `threads / d` pairs, rounded down, and leaves
+    /// further threads idle. A pair of runs that began in one block and ended in the next would belong to neither
+    /// block.
     fn small_shape<K: Key>(self) -> Shape {
         let d = self.d as u32;
-        // About as many threads as elsewhere, or one pair where that is longer.
+        // About `THREADS` threads, or one pair if it is longer.
         let threads = (THREADS / d).max(1) * d;
         let blocks = self.problems.div_ceil((threads / d) as usize);
         Shape { blocks, threads, shared_bytes: merge_small_batch::shared_bytes::<K>(threads) }
@@ -53,8 +54,8 @@ impl Lengths {
 /// Queues the merge of a batch of pairs of runs, of keys alone.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory and hold runs of these lengths; `out` overlaps no other; and nothing writes them,
-/// or uses `out`, until the merge has ended.
+/// The arrays are in the GPU's memory and hold runs as `lengths` says. `out` overlaps no other array. Until the merge
+/// has ended, nothing writes the arrays, and nothing else uses `out`.
 pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
     queue: &impl Queue,
     kernel: BatchKernel,
@@ -64,20 +65,22 @@ pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
     let Lengths { problems: pairs, d, a_len } = lengths;
     if kernel == BatchKernel::Auto {
         let (a, b) = (Arrays::keys(a, pairs * a_len), Arrays::keys(b, pairs * (d - a_len)));
-        // SAFETY: the caller's promise.
+        // SAFETY: the arrays hold `pairs` runs of `a_len`, `d - a_len` and `d` keys, as `lengths` says, and have no
+        // values.
         return unsafe { merge_batch_pairs::<K>(queue, [a, b, Arrays::keys(out, pairs * d)], lengths) };
     }
     let (a, b, c) = (a as *const K::Bits, b as *const K::Bits, out as *mut K::Bits);
     let (shape, d, a_len) = (lengths.small_shape::<K>(), d as u32, a_len as u32);
     let merge = MergeSmallBatch { a, b, c, pairs, d, a_len, coding: Coding::of::<K>(false) };
-    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+    // SAFETY: the arrays hold `pairs` runs as `lengths` says. `small_shape` gives each block a multiple of d threads,
+    // and each pair a block.
     unsafe { queue.launch(&suffix::<K>(0), shape, &merge) }
 }
 
 /// Queues the merge of a batch of pairs of runs, with values or without.
 ///
 /// # Safety
-/// As for [`merge_batch`](merge_batch()), values included.
+/// The conditions of [`merge_batch`](merge_batch()) hold, for values as well.
 pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
     queue: &impl Queue,
     arrays: [Arrays; 3],
@@ -87,7 +90,8 @@ pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
     let value_bytes = arrays[0].value_bytes;
     with_values!(value_bytes, V => {
         let [a, b, c] = arrays.map(|array| slice::<K, V>(array).at);
-        // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+        // SAFETY: the arrays hold `pairs` runs as `lengths` says, with values of type `V`. `Lengths::shape` has a block
+        // for each `pairs_per_block` pairs, with the kernel's threads and shared bytes.
         unsafe {
             queue.launch(
                 &suffix::<K>(value_bytes),
@@ -106,8 +110,8 @@ pub(in crate::gpu) const fn ragged_workspace_bytes<K: Key>(total: usize) -> usiz
 /// Queues the merge of a batch of pairs of runs of any lengths, with values or without.
 ///
 /// # Safety
-/// As for [`merge_batch`](merge_batch()), values included; the offset arrays are of `problems + 1` ascending offsets,
-/// the first 0 and the last the length of `a` or of `b`; `workspace` is of [`ragged_workspace_bytes`].
+/// The conditions of [`merge_batch`](merge_batch()) hold, for values as well. Each offset array has `problems + 1`
+/// ascending offsets, from 0 to the length of `a` or of `b`. `workspace` has [`ragged_workspace_bytes`].
 pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     queue: &impl Queue,
     (a, a_offsets): (Arrays, Address),
@@ -127,12 +131,14 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
         let runs = |keys: Arrays, offsets| RaggedRuns { at: slice::<K, ()>(keys).at, offsets: offsets as *const usize };
         PathRagged { a: runs(a, a_offsets), b: runs(b, b_offsets), pairs, splits, tiles, tile_keys, coding }
     };
-    // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+    // SAFETY: `path_shape` has a thread for each tile, and `workspace` two numbers for each tile. The offsets bound the
+    // runs.
     unsafe { queue.launch(&bits(size_of::<K>()), path_shape, &path)? };
     with_values!(out.value_bytes, V => {
         let runs = |from: Arrays, offsets| RaggedRuns { at: slice::<K, V>(from).at, offsets: offsets as *const usize };
         let (a, b, c) = (runs(a, a_offsets), runs(b, b_offsets), slice::<K, V>(out).at);
-        // SAFETY: as above.
+        // SAFETY: there is a block for each tile, with the kernel's threads and shared bytes. The launch before has
+        // written `splits`, and `c` has `total` elements with values of type `V`.
         unsafe {
             queue.launch(
                 &suffix::<K>(out.value_bytes),
@@ -143,7 +149,7 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     })
 }
 
-/// The merges of pairs of runs of one length: of A, of B, and the output.
+/// The merges of pairs of runs of one length. The arrays are A, B and the output.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Batch {
     pub(in crate::gpu) kernel: BatchKernel,
@@ -154,7 +160,7 @@ pub(in crate::gpu) struct Batch {
 impl<K: Key> Operation<K> for Batch {
     unsafe fn launch(&self, queue: &impl Queue, _: Address) -> Result<(), Error> {
         let Self { kernel, arrays, lengths } = *self;
-        // SAFETY: the caller's arrays are those of either function.
+        // SAFETY: `Operation::launch` requires arrays with runs of `lengths`, and an output apart from the others.
         unsafe {
             match arrays[2].value_bytes {
                 0 => merge_batch::<K>(queue, kernel, arrays.map(|array| array.keys), lengths),
@@ -183,7 +189,8 @@ impl<K: Key> Operation<K> for Ragged {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { a, b, offsets: [of_a, of_b], problems, out } = *self;
-        // SAFETY: the caller's arrays and workspace, and the offsets of this type's contract.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace. The offsets are as `Ragged` documents.
         unsafe { merge_ragged::<K>(queue, (a, of_a), (b, of_b), problems, out, workspace) }
     }
 }
@@ -199,7 +206,7 @@ mod tests {
                 let Shape { blocks, threads, .. } = Lengths { problems, d, a_len: d / 2 }.small_shape::<u32>();
                 let threads = threads as usize;
                 assert!(threads.is_multiple_of(d) && (1..=1024).contains(&threads), "{threads} threads, d {d}");
-                // Enough threads for each key, and no block without one.
+                // There is a thread for each key, and no block without keys.
                 assert!(blocks * threads >= problems * d, "{problems} pairs in {blocks} blocks, d {d}");
                 assert!(
                     blocks.saturating_sub(1) * threads < (problems * d).max(1),

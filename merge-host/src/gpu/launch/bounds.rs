@@ -12,8 +12,8 @@ use kernels_gpu::kernels::merge_path::PathBig;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning;
 
-/// Keys for each needle from which on needles are searched one by one: a search of 2^28 keys reads some 28 of them, of
-/// which neighbours have most in common.
+/// From this many keys for each needle on, needles are searched one by one. A search in 2^28 keys reads some 28 keys,
+/// and searches of neighbouring needles read mostly the same ones.
 const KEYS_PER_NEEDLE: usize = 32;
 
 /// Bytes of workspace for `total` needles and keys: a split for each tile.
@@ -21,12 +21,13 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
     total.div_ceil(tuning::indexed(size_of::<K>()).keys()) * size_of::<usize>()
 }
 
-/// Queues writing for each of the `needles` how many of the `keys` are less, if `lower`, or otherwise not greater, to
-/// `bounds`, as numbers of `index_bytes` bytes, 4 or 8.
+/// Queues the bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`), or
+/// otherwise not greater. Bounds are numbers of `index_bytes` bytes, 4 or 8.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `bounds` of a number for each needle, in which the number of keys fits,
-/// `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that
+/// The arrays are in the GPU's memory. `bounds` has a number for each needle, wide enough for the number of keys, and
+/// `workspace` has [`workspace_bytes`]. These two overlap no other array. Until the work has ended, nothing else uses
+/// them, and nothing writes the other arrays.
 /// are written, until the work has ended.
 pub(in crate::gpu) unsafe fn bounds<K: Key>(
     queue: &impl Queue,
@@ -46,18 +47,20 @@ pub(in crate::gpu) unsafe fn bounds<K: Key>(
         let shape = Shape { blocks: m.div_ceil(SEARCH_THREADS as usize), threads: SEARCH_THREADS, shared_bytes: 0 };
         return with_numbers!(index_bytes, I => {
             let search = SearchBounds { needles, m, keys, n, bounds: bounds as *mut I, lower: is_lower, coding };
-            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            // SAFETY: `blocks * SEARCH_THREADS` is at least `m`, so each needle has a thread, which writes the needle's
+            // bound.
             unsafe { queue.launch(&suffix_of_bounds, shape, &search) }
         });
     }
-    // Of equal keys those of A go first: needles, if keys equal to them do not count.
+    // Of equal keys, keys of A go first. So A is the needles if keys equal to a needle do not count.
     let (a, b) = if lower { (needles, keys) } else { (keys, needles) };
     let (a, b) = (slice::<K, ()>(a), slice::<K, ()>(b));
     let (tile, splits) = (tuning::indexed(size_of::<K>()), workspace as *mut usize);
     let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
     let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-    // SAFETY: as above.
+    // SAFETY: `workspace` has a split for each of the `tiles` tiles. `path_shape` has a thread and `shape` a block for
+    // each tile, with the kernel's shared bytes. `bounds` has a number for each needle.
     unsafe {
         let path = PathBig { a, b, splits, tiles, tile_keys, coding };
         queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
@@ -68,7 +71,8 @@ pub(in crate::gpu) unsafe fn bounds<K: Key>(
     }
 }
 
-/// Lower bounds of `needles` in `keys`, or upper ones, to an address of numbers of so many bytes, 4 or 8.
+/// Lower or upper bounds of `needles` in `keys`. `bounds` is the address of the result, and the bytes of one bound, 4
+/// or 8.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Bounds {
     pub(in crate::gpu) lower: bool,
@@ -84,7 +88,8 @@ impl<K: Key> Operation<K> for Bounds {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { lower, needles, keys, bounds: to } = *self;
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { bounds::<K>(queue, lower, needles, keys, to, workspace) }
     }
 }

@@ -1,4 +1,4 @@
-//! The exchange of a group of GPUs: each member has a sorted run, and gets its part of the merge of all.
+//! The exchange of a group of GPUs: each member has a sorted run, and gets its part of the merge of all runs.
 //!
 //! ```text
 //!   run of member 0   ├──────┼────┼────┼──────┤    exact splits: the ends of all pieces of all parts
@@ -9,9 +9,9 @@
 //!   member 0, merges            │ piece 0 │ …      from its own run and what has been copied
 //! ```
 //!
-//! A part is merged piece by piece: while a piece is merged, the next ones are copied. Merging a piece takes less time
-//! than copying one, so that all takes little more time than the copies. Pieces are copied by the GPUs' copy engines,
-//! since a kernel that reads another GPU's memory reads it a sixth slower.
+//! A part is merged piece by piece: while a piece is merged, the next pieces are copied. Merging a piece takes less
+//! time than copying it, so the exchange takes little more time than the copies. The GPUs' copy engines copy the
+//! pieces, because a kernel reads another GPU's memory a sixth slower.
 
 use super::merge::{Merge, bytes_of_workspace};
 use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
@@ -26,32 +26,32 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A whole piece is this fraction of a part, at least: a copy takes some time to begin.
+/// Most whole pieces of a part: a copy takes some time to begin.
 const WHOLE_PIECES: usize = 8;
 
-/// The last whole piece is halved so many times: 1/2, 1/4, 1/4. The last piece is merged when all has been copied,
-/// while nothing else is done.
+/// Number of times that the last whole piece is halved: 1/2, 1/4, 1/4. The last piece is merged after all copies, when
+/// nothing else is under way.
 const HALVINGS: usize = 2;
 
-/// Pieces that a part is merged in, at most.
+/// Most pieces of a part.
 const MOST_PIECES: usize = WHOLE_PIECES + HALVINGS;
 
-/// Bytes of keys and values of a piece, at least, unless the part has fewer.
+/// Fewest bytes of keys and values of a piece, unless the part has fewer.
 const LEAST_PIECE_BYTES: usize = 32 << 20;
 
-/// Pieces that are copied before the first of them has been merged. To merge a piece takes about half as long as to
-/// copy it.
+/// Slots for copied pieces: this many pieces are copied before the first of the slots has been merged. Merging a piece
+/// takes about half as long as copying it.
 const SLOTS: usize = 2;
 
-/// Bits that a round of searches finds.
+/// Bits that a round of searches finds: it has 2^`BITS` − 1 searches for each rank in each run.
 const BITS: u32 = 5;
 
 /// Threads of a block that numbers values.
 const NUMBERING_THREADS: u32 = 256;
 
-/// A GPU of a group, with a queue of launches, and one of copies to it beside that.
+/// A GPU of a group, with a queue of launches and a queue of copies to its memory.
 pub(in crate::gpu) trait Member {
-    /// Where its launches go.
+    /// The queue of its launches.
     type Queue<'a>: Queue
     where
         Self: 'a;
@@ -61,57 +61,58 @@ pub(in crate::gpu) trait Member {
     /// Calls `work` with the queue of launches.
     fn with_queue<T>(&self, work: impl FnOnce(&Self::Queue<'_>) -> Result<T, Error>) -> Result<T, Error>;
 
-    /// Adds a copy of `bytes` bytes at `from`, in the memory of `other`, to `to`, in the memory of this member.
+    /// Queues a copy of `bytes` bytes from `from`, in the memory of `other`, to `to`, in the memory of this member.
     ///
     /// # Safety
-    /// Both are in these memories, and nothing else uses the one or writes the other until the copy has ended.
+    /// Both ranges are in these memories. Until the copy has ended, nothing else uses the range at `to`, and nothing
+    /// writes the range at `from`.
     unsafe fn copy(&self, other: &Self, from: Address, to: Address, bytes: usize) -> Result<(), Error>;
 
-    /// The end of the copies so far.
+    /// The end of the copies that are queued so far.
     fn copied(&self) -> Result<Self::Event, Error>;
 
-    /// The end of the launches so far.
+    /// The end of the launches that are queued so far.
     fn launched(&self) -> Result<Self::Event, Error>;
 
-    /// Lets later launches wait for an event, also of another member.
+    /// Makes later launches wait for an event of any member.
     fn launch_after(&self, event: Self::Event) -> Result<(), Error>;
 
-    /// Lets later copies wait for an event.
+    /// Makes later copies wait for an event.
     fn copy_after(&self, event: Self::Event) -> Result<(), Error>;
 
-    /// Memory of the host that launches of this member use as well, with capacity for the searches of an exchange
+    /// Host memory that launches of this member also use, with capacity for the searches of an exchange
     /// ([`search_words`]).
     type Searches<'a>: Searches
     where
         Self: 'a;
 
-    /// The memory for searches, which nothing else uses until the result is dropped.
+    /// The memory for searches. Nothing else uses it until the result is dropped.
     fn searches(&self) -> Self::Searches<'_>;
 
-    /// Waits for the launches so far.
+    /// Waits for the launches that are queued so far.
     fn wait(&self) -> Result<(), Error>;
 }
 
-/// Memory of the host that a GPU uses as well.
+/// Host memory that a GPU also uses.
 pub(in crate::gpu) trait Searches {
-    /// Where a GPU finds it.
+    /// The address that a GPU uses.
     fn address(&self) -> Address;
 
-    /// Writes the first words, while no launch uses them.
+    /// Writes the first words. No launch uses them meanwhile.
     fn write(&mut self, words: &[u64]);
 
-    /// Reads as many words, when the launches that write them have ended.
+    /// Reads the first `words.len()` words. The launches that write them have ended.
     fn read(&self, words: &mut [u64]);
 }
 
-/// Words of the searches of an exchange between `members` members, at most.
+/// Most words of the searches of an exchange between `members` members.
 pub(in crate::gpu) const fn search_words(members: usize) -> usize {
     // The ends of all pieces of all members, and the start.
     let ranks = members * MOST_PIECES + 1;
     ranks * ((1 << BITS) - 1) * SEARCH_WORDS
 }
 
-/// How a part of `len` keys is merged, and what the member needs for that.
+/// How a part of `len` keys is merged, and the memory that the member needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gpu) struct ExchangePlan {
     members: usize,
@@ -122,22 +123,22 @@ pub(in crate::gpu) struct ExchangePlan {
     value_bytes: usize,
 }
 
-/// Where the parts of a member's workspace begin, in bytes, and where it ends.
+/// Offsets of the parts of a member's workspace, in bytes, and its end.
 struct Layout {
-    /// Slots for what is copied, and for two merges of runs that are not the last. The splits of a merge are before
-    /// them.
+    /// Slots for copied pieces, and two for merges of runs that are not the last. The splits of a merge are before the
+    /// slots.
     keys: usize,
     values: usize,
     end: usize,
 }
 
 impl ExchangePlan {
-    /// For a part of `len` keys of type `K` with values of `value_bytes` bytes, or 0, in a group of so many members.
+    /// The plan for a part of `len` keys of type `K` with values of `value_bytes` bytes, or 0, in a group of `members`.
     pub(in crate::gpu) const fn of<K>(members: usize, len: usize, value_bytes: usize) -> Self {
         Self::with_pieces::<K>(members, len, value_bytes, LEAST_PIECE_BYTES)
     }
 
-    /// The same with whole pieces of at least that many bytes.
+    /// [`of`](Self::of) with whole pieces of at least `least_bytes` bytes.
     pub(super) const fn with_pieces<K>(members: usize, len: usize, value_bytes: usize, least_bytes: usize) -> Self {
         let key_bytes = size_of::<K>();
         let pieces = match len.saturating_mul(key_bytes + value_bytes) / least_bytes {
@@ -152,7 +153,7 @@ impl ExchangePlan {
     pub(super) fn ends(self) -> Vec<usize> {
         let mut ends: Vec<usize> = (1..).map(|i| i * self.piece).take_while(|&end| end < self.len).collect();
         if !ends.is_empty() {
-            // There are several, of which the last one is halved.
+            // There are several pieces, and the last one is halved.
             let begin = ends[ends.len() - 1];
             let left = |halvings: usize| (self.len - begin) >> halvings;
             ends.extend((1..=HALVINGS).map(|halvings| self.len - left(halvings)));
@@ -178,7 +179,7 @@ impl ExchangePlan {
         self.layout::<K>().end
     }
 
-    /// A slot, for `len` keys.
+    /// The slot of this index, for `len` keys.
     fn slot<K: GpuKey>(self, workspace: Address, slot: usize, len: usize) -> Arrays {
         let layout = self.layout::<K>();
         Arrays {
@@ -190,8 +191,8 @@ impl ExchangePlan {
     }
 }
 
-/// Slots of each of `members`: those for pieces, and two more for merges of more than two runs, which are merged two by
-/// two.
+/// Slots of each of `members`: `SLOTS` for pieces, and two more for merges of more than two runs, which are merged two
+/// by two.
 const fn slots(members: usize) -> usize {
     match members {
         1 => 0,
@@ -200,19 +201,18 @@ const fn slots(members: usize) -> usize {
     }
 }
 
-/// Of `bytes` bytes of the memory of `members`, those that are left for keys and values and as much again, if all the
-/// rest is for the exchange of large parts.
+/// The bytes for keys, values and a copy of both, of `bytes` bytes of the members' memory. The rest is enough for the
+/// exchange of large parts.
 pub(in crate::gpu) const fn bytes_beside_slots(members: usize, bytes: u64) -> u64 {
-    // A slot has a whole piece.
+    // A slot has a whole piece, which is 1 / `WHOLE_PIECES` of a part.
     let (array_and_copy, slots) = (2 * WHOLE_PIECES as u64, slots(members) as u64);
     bytes / (array_and_copy + slots) * array_and_copy
 }
 
-/// Queues the numbering of `n` values of `value_bytes` bytes at `to`: the first one becomes `first`, the next one
-/// `first + 1` and so on.
+/// Queues the numbering of `n` values of `value_bytes` bytes at `to`: value `i` becomes `first + i`.
 ///
 /// # Safety
-/// The values are in the GPU's memory, and nothing else uses them until then.
+/// The values are in the GPU's memory, and nothing else uses them until the launch has ended.
 pub(in crate::gpu) unsafe fn number(
     queue: &impl Queue,
     to: Address,
@@ -224,7 +224,7 @@ pub(in crate::gpu) unsafe fn number(
     let (order, merges) = (std::ptr::null_mut(), 1);
     with_numbers!(value_bytes, I => {
         let launch = SetIndices { to: to as *mut I, n, first, order, merges };
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` holds `n` values of the width of `I`, and the kernel writes only values with an index below `n`.
         unsafe { queue.launch(&bits(value_bytes), shape, &launch) }
     })
 }
@@ -232,8 +232,8 @@ pub(in crate::gpu) unsafe fn number(
 /// Queues `count` searches in a run.
 ///
 /// # Safety
-/// The run and the searches, [`SEARCH_WORDS`] each, are in memory that the GPU uses; windows are inside the run;
-/// nothing else uses the searches until they have ended.
+/// The run has `run.len` keys in the GPU's memory. The searches, [`SEARCH_WORDS`] words each, are in memory that the
+/// GPU uses. Their windows are inside the run. Nothing else uses the searches until the launch has ended.
 unsafe fn count_below<K: GpuKey>(
     queue: &impl Queue,
     run: Arrays,
@@ -243,25 +243,26 @@ unsafe fn count_below<K: GpuKey>(
     let shape = Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
     let (keys, n) = (run.keys as *const <K as Kernels>::Bits, run.len);
     let (searches, coding) = (searches as *mut u64, Coding::of::<K>(false));
-    // SAFETY: there is a thread for each search, and the caller's run and searches.
+    // SAFETY: `blocks * THREADS` is at least `count`, so each search has a thread. `# Safety` covers the run, the
+    // searches and their windows.
     unsafe { queue.launch(&suffix::<K>(0), shape, &CountBelow { keys, n, searches, count, coding }) }
 }
 
-/// Adds what an exchange launches: searches, the numbering of values, and merges of all sizes.
+/// Adds the entry points of an exchange: searches, the numbering of values, and merges of all sizes.
 pub(in crate::gpu) fn record<K: GpuKey>(record: &Record, value_bytes: usize) -> Result<(), Error> {
     let run = Record::arrays(1, value_bytes);
     for len in [10, 10_000, 100_000_000] {
         let (a, out) = (Record::arrays(len, value_bytes), Record::arrays(2 * len, value_bytes));
         record.add::<K>(&Merge { kernel: MergeKernel::Auto, a, b: a, out })?;
     }
-    // SAFETY: nothing is launched.
+    // SAFETY: a `Record` only notes entry points, so no array is accessed.
     unsafe {
         count_below::<K>(record, run, run.keys, 1)?;
         if value_bytes > 0 { number(record, run.values, 1, value_bytes, 0) } else { Ok(()) }
     }
 }
 
-/// What a member has, and what it gets.
+/// A member's input and output in an exchange.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Share {
     /// Its run.
@@ -272,35 +273,37 @@ pub(in crate::gpu) struct Share {
     pub(in crate::gpu) workspace: Address,
 }
 
-/// Queues the exchange of the members' runs, which are ascending: the parts together are their merge, one after the
-/// other. Of equal keys, those of earlier members come first. Waits until the runs have been sorted, since their splits
-/// have to be known here.
+/// Queues the exchange of the members' ascending runs. The parts, one after the other, are the merge of all runs. Of
+/// equal keys, keys of earlier members come first. Waits until the runs have been sorted, because the host needs their
+/// splits.
 ///
 /// If a run is not ascending, the parts hold any of the runs' keys in any order.
 ///
-/// Later launches of each member wait for what it gets, and for what the others get from it.
+/// Later launches of each member wait for the copies to it, and for the copies that others make from it.
 ///
 /// # Safety
-/// All arrays of a member are in its memory, apart from each other, and what writes its run is on its queue before.
-/// Nothing else uses them until the exchange has ended. Runs and parts have as many keys in all.
+/// All arrays of a member are in its memory and do not overlap, and the work that writes its run is on its queue
+/// already. Nothing else uses the arrays until the exchange has ended. Runs and parts have the same number of keys in
+/// all.
 pub(in crate::gpu) unsafe fn exchange<K: GpuKey, M: Member>(members: &[M], shares: &[Share]) -> Result<(), Error> {
     let plan = |share: &Share| ExchangePlan::of::<K>(members.len(), share.part.len, share.part.value_bytes);
     let plans: Vec<_> = shares.iter().map(plan).collect();
-    // SAFETY: the caller's promise.
+    // SAFETY: this function requires the conditions of `exchange_by_plans`, and each plan is made for the member's
+    // part, as the workspace is.
     unsafe { exchange_by_plans::<K, M>(members, shares, &plans) }
 }
 
-/// [`exchange`] by these plans, one for each member.
+/// [`exchange`] by the given plans, one for each member.
 ///
 /// # Safety
-/// As for [`exchange`], with workspaces for these plans.
+/// The conditions of [`exchange`] hold, with workspaces for these plans.
 pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
     members: &[M],
     shares: &[Share],
     plans: &[ExchangePlan],
 ) -> Result<(), Error> {
     let mut ranks = vec![0];
-    // For each member, the pieces of its part, and the number of the first of them among all.
+    // For each member, the pieces of its part, and the number of its first piece among all pieces.
     let mut pieces: Vec<(Vec<Range<usize>>, usize)> = vec![];
     let mut begin = 0;
     for plan in plans {
@@ -312,7 +315,7 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
     let mut runs = GroupRuns::<K, M>::new(members, shares);
     let splits = ordered_splits(&mut runs, &ranks, BITS)?;
     let split = |rank: usize| &splits[rank * members.len()..][..members.len()];
-    // For each member, the ends of the merges that read the slots.
+    // For each member, the ends of the merges that read its slots, the oldest first.
     let mut merged: Vec<VecDeque<M::Event>> = members.iter().map(|_| VecDeque::new()).collect();
     for piece in 0..MOST_PIECES {
         for (m, (member, (share, plan))) in members.iter().zip(shares.iter().zip(plans)).enumerate() {
@@ -332,8 +335,9 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
                     parts.push(source);
                     continue;
                 }
-                // SAFETY: the part lies inside the run of the other member. The parts of a piece have as many keys as
-                // the piece, and so does the slot, of which each takes some; what was in the slot has been merged.
+                // SAFETY: the source lies inside the run of `other`. The sources of a piece have `range.len()` keys in
+                // all, and each takes keys of its own from the slot, which has `range.len()` keys. If the slot was in
+                // use, `copy_after` waits for the merge of its old piece.
                 unsafe {
                     member.copy(&members[other], source.keys, slot.keys, source.len * size_of::<K>())?;
                     if source.value_bytes > 0 {
@@ -346,8 +350,8 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
             }
             member.launch_after(member.copied()?)?;
             let out = share.part.part::<K>(range.start, range.len());
-            // SAFETY: the caller's promise; the parts are in the run, which nothing writes, and in a slot, which is
-            // written again after this.
+            // SAFETY: `parts` are in this member's run, which nothing writes, and in a slot, which is written again
+            // only after this merge. They and `out` have `range.len()` keys. The workspace is made for `plan`.
             member.with_queue(|queue| unsafe { merge_piece::<K>(queue, *plan, share.workspace, &parts, out) })?;
             merged[m].push_back(member.launched()?);
         }
@@ -359,11 +363,11 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
     Ok(())
 }
 
-/// Queues the merge of the runs of a piece, by merges of two.
+/// Queues the merge of the runs of a piece, two runs at a time.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory and apart from each other, and are used by nothing else; runs and `out` have as
-/// many keys.
+/// The arrays are in the GPU's memory and do not overlap, and nothing else uses them. `parts` and `out` have the same
+/// number of keys. The workspace is made for `plan`.
 unsafe fn merge_piece<K: GpuKey>(
     queue: &impl Queue,
     plan: ExchangePlan,
@@ -376,7 +380,8 @@ unsafe fn merge_piece<K: GpuKey>(
             return Ok(());
         }
         let merge = Merge { kernel: MergeKernel::Auto, a, b, out };
-        // SAFETY: the caller's arrays, of which `out` has as many keys as `a` and `b`, and the plan's workspace.
+        // SAFETY: `out` has `a.len + b.len` keys, does not overlap `a` or `b`, and has at most a piece. The splits at
+        // the start of the plan's workspace are enough for a piece.
         unsafe { Operation::<K>::launch(&merge, queue, workspace) }
     };
     let mut runs: Vec<Arrays> = parts.iter().copied().filter(|part| part.len > 0).collect();
@@ -400,11 +405,11 @@ unsafe fn merge_piece<K: GpuKey>(
     merge_two(run(0), run(1), out)
 }
 
-/// The runs of a group, of which the members count the keys.
+/// The runs of a group. The members count the keys below a bound.
 struct GroupRuns<'a, K, M: Member + 'a> {
     members: &'a [M],
     shares: &'a [Share],
-    /// Each member's memory for searches, and what is written there.
+    /// Each member's memory for searches, and the words that are written to it.
     searches: Vec<(M::Searches<'a>, Vec<u64>)>,
     keys: PhantomData<K>,
 }
@@ -436,7 +441,8 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
             memory.write(words);
             let count = words.len() / SEARCH_WORDS;
             let searches = memory.address();
-            // SAFETY: the memory has the searches, whose windows are inside the run, and nothing else uses it.
+            // SAFETY: `write` has put `count` searches into the memory, and their windows are inside the run. `memory`
+            // keeps others from using it until the answers have been read.
             member.with_queue(|queue| unsafe { count_below::<K>(queue, share.run, searches, count) })?;
         }
         for (run, (member, (memory, words))) in self.members.iter().zip(&mut self.searches).enumerate() {
@@ -451,13 +457,13 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
     }
 
     fn bounds(&mut self, _: &[Range<usize>]) -> Result<Option<(Self::Word, Self::Word)>, Error> {
-        // To read them takes as long as a round of searches.
+        // Reading the bounds takes as long as a round of searches.
         let least = <Self::Word as bytemuck::Zeroable>::zeroed();
         Ok(Some((least, !least)))
     }
 }
 
-/// A key's ordered bits, of 4 or 8 bytes.
+/// A key's ordered bits, of 4 or 8 bytes, as a number of 8 bytes.
 fn register<W: Word>(key: W) -> u64 {
     let mut bytes = [0; 8];
     bytes[..size_of::<W>()].copy_from_slice(bytemuck::bytes_of(&key));
@@ -468,7 +474,7 @@ fn register<W: Word>(key: W) -> u64 {
 mod tests {
     use super::*;
 
-    /// A sort takes its keys and values twice, and a hundredth more. What it may take leaves memory for the exchange.
+    /// A sort takes its keys and values twice, and a hundredth more. The rest of the memory is enough for the exchange.
     #[test]
     fn memory_of_a_sort_leaves_the_slots_of_its_exchange() {
         fn check<K: GpuKey>(members: usize, value_bytes: usize) {
@@ -478,7 +484,7 @@ mod tests {
             let part = to_sort * 20 / 41 / each_bytes / members as u64;
             let exchange = ExchangePlan::of::<K>(members, part as usize, value_bytes).workspace_bytes::<K>() as u64;
             let needed = part * each_bytes * 101 / 50 + exchange;
-            // Two slots are 1/4 of a part, and four 1/2. A fiftieth is not used.
+            // Two slots are 1/4 of a part, and four slots are 1/2. A fiftieth of the memory is not used.
             assert!(
                 (each / 50 * 49..=each).contains(&needed),
                 "{members}, {}, {value_bytes}: {needed} of {each}",

@@ -11,7 +11,7 @@ use kernels_gpu::kernels::groups::unique::{self, Unique as UniqueKernel};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
 
-/// Bytes of workspace for `n` keys and values of at most 8 bytes: three words for each of the smallest tiles.
+/// Bytes of workspace for `n` keys with values of at most 8 bytes: three words for each tile of the smallest shape.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
     let keys = [ROW.unique, ROW.run_lengths, ROW.reduce];
     let (mut fewest, mut i) = (usize::MAX, 0);
@@ -23,12 +23,12 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
     align(reduce_groups::words(n.div_ceil(fewest), 8) * size_of::<u64>())
 }
 
-/// Clears the words of a launch and returns its shape, or `None` if there are no keys and thus no groups, as `count`
-/// says then.
+/// Clears the words of a launch and returns its shape. If there are no keys, and thus no groups, sets `count` to 0 and
+/// returns `None`.
 ///
 /// # Safety
-/// `count` is of 8 bytes and `workspace` of [`workspace_bytes`], in the GPU's memory, and nothing else uses them until
-/// the work has ended.
+/// `count` has 8 bytes and `workspace` has [`workspace_bytes`], in the GPU's memory. Nothing else uses them until the
+/// work has ended.
 unsafe fn begin<K: Key>(
     queue: &impl Queue,
     n: usize,
@@ -38,11 +38,11 @@ unsafe fn begin<K: Key>(
     workspace: Address,
 ) -> Result<Option<Shape>, Error> {
     if n == 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` has 8 bytes, which are two words.
         unsafe { queue.clear(count, 2)? };
         return Ok(None);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `workspace` has `workspace_bytes::<K>(n)` bytes, which are a quarter of that many words.
     unsafe { queue.clear(workspace, workspace_bytes::<K>(n) / size_of::<u32>())? };
     Ok(Some(Shape { blocks: n.div_ceil(tile.keys()), threads: tile.threads as u32, shared_bytes }))
 }
@@ -50,9 +50,9 @@ unsafe fn begin<K: Key>(
 /// Queues writing the first key of each group of `at`, with its value, to `out`, and the number of groups to `count`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` of at least as many keys as `at`, `count` of one number of 8 bytes,
-/// `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that
-/// are written, until the work has ended.
+/// The arrays are in the GPU's memory. `out` has at least the length of `at`, `count` has 8 bytes, and `workspace` has
+/// [`workspace_bytes`]. Written arrays overlap no other array. Until the work has ended, nothing else uses written
+/// arrays, and nothing writes the others.
 pub(in crate::gpu) unsafe fn unique<K: Key>(
     queue: &impl Queue,
     at: Arrays,
@@ -62,8 +62,8 @@ pub(in crate::gpu) unsafe fn unique<K: Key>(
 ) -> Result<(), Error> {
     let tile = ROW.unique.of(size_of::<K>(), at.value_bytes);
     let shared_bytes = unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), at.value_bytes > 0);
-    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for, and its words are
-    // cleared before.
+    // SAFETY: `begin` clears the kernel's words in `workspace`, and its shape has a block for each tile. `out` has at
+    // least `at.len` elements, and there are at most `at.len` groups.
     unsafe {
         let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
         let (count, tiles) = (count as *mut u64, workspace as *mut u64);
@@ -79,7 +79,7 @@ pub(in crate::gpu) unsafe fn unique<K: Key>(
 /// number of groups to `count`.
 ///
 /// # Safety
-/// As for [`unique()`], with values of type `V`.
+/// The conditions of [`unique()`] hold, with values of type `V`.
 pub(in crate::gpu) unsafe fn reduce_by_key<K: Key, V: Key>(
     queue: &impl Queue,
     reduction: Reduction,
@@ -96,7 +96,8 @@ pub(in crate::gpu) unsafe fn reduce_by_key<K: Key, V: Key>(
     };
     let tile = ROW.reduce.of(size_of::<K>(), size_of::<V>());
     let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), size_of::<V>());
-    // SAFETY: as for `unique`.
+    // SAFETY: `begin` clears the kernel's words in `workspace`, and its shape has a block for each tile. `at` and `out`
+    // have values of type `V`, and there are at most `at.len` groups.
     unsafe {
         let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
         let arguments = ReduceGroups {
@@ -117,7 +118,7 @@ pub(in crate::gpu) unsafe fn reduce_by_key<K: Key, V: Key>(
 /// and the number of groups to `count`.
 ///
 /// # Safety
-/// As for [`unique()`].
+/// The conditions of [`unique()`] hold, with values of 8 bytes in `out`.
 pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
     queue: &impl Queue,
     keys: Arrays,
@@ -127,7 +128,8 @@ pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
 ) -> Result<(), Error> {
     let tile = ROW.run_lengths.of(size_of::<K>(), 0);
     let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>());
-    // SAFETY: as for `unique`.
+    // SAFETY: `begin` clears the kernel's words in `workspace`, and its shape has a block for each tile. `out` has
+    // values of 8 bytes, and there are at most `keys.len` groups.
     unsafe {
         let Some(shape) = begin::<K>(queue, keys.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
         let arguments = RunLengthsKernel {
@@ -156,12 +158,13 @@ impl<K: Key> Operation<K> for Unique {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { unique::<K>(queue, self.at, self.out, self.count, workspace) }
     }
 }
 
-/// The sort of `at`, of which only the first of equal keys stay, at the front. Their number goes to `count`.
+/// The sort of `at` that keeps only the first of equal keys, at the front. Their number goes to `count`.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct SortUnique {
     pub(in crate::gpu) kernel: SortKernel,
@@ -176,7 +179,7 @@ impl SortUnique {
         Sort { kernel, order, at, indexes: false }
     }
 
-    /// The unique elements, which are in the workspace of the sort first, and where they end.
+    /// The unique elements, which are written to the workspace of the sort first, and the end of their range.
     fn unique<K>(&self, workspace: Address) -> (Arrays, Address) {
         let Arrays { len, value_bytes, .. } = self.at;
         let values = workspace + align(len.saturating_mul(size_of::<K>())) as Address;
@@ -193,7 +196,9 @@ impl<K: Key> Operation<K> for SortUnique {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let (at, (out, words)) = (self.at, self.unique::<K>(workspace));
-        // SAFETY: the caller's arrays and workspace, of which the sort has no need when it has ended.
+        // SAFETY: the workspace is enough for the sort, and then for the unique elements and the words behind `end`.
+        // Launches are in order, so the sort has ended when `unique` writes there. `out` and `at` have one length and
+        // do not overlap.
         unsafe {
             Operation::<K>::launch(&self.sort(), queue, workspace)?;
             unique::<K>(queue, at, out, self.count, words)?;
@@ -217,7 +222,8 @@ impl<K: Key> Operation<K> for RunLengths {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { run_lengths::<K>(queue, self.at, self.out, self.count, workspace) }
     }
 }
@@ -237,7 +243,8 @@ impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { reduce_by_key::<K, V>(queue, self.reduction, self.at, self.out, self.count, workspace) }
     }
 }

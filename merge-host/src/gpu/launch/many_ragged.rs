@@ -4,12 +4,12 @@
 //!   groups   │ 0           │ 1   │ 2                 │
 //!   runs     │   │   │     │     │ │    │      │     │
 //!   keys → out → scratch → out                            few groups: as few passes as the largest one needs
-//!   keys → out, sorted there                              many groups of few keys: copied, and each group sorted as a segment
+//!   keys → out, sorted there                              many groups of few keys: a copy, then a sort of segments
 //! ```
 //!
-//! A pass is one of `many_runs`, over runs in slots such that none of its merges takes runs of two groups. Each merge
-//! has a tile of its own, which costs as much whether it has few keys or many. Where tiles would have few keys, a
-//! stable sort of each group is faster; it makes the same of sorted runs as their stable merge.
+//! A pass is a pass of `many_runs`, over runs in slots such that no merge takes runs of two groups. Each merge has a
+//! tile of its own, which costs the same with few keys as with many. Where tiles would have few keys, a stable sort of
+//! each group is faster. For sorted runs its result is their stable merge.
 //!
 //! The launches depend on the numbers of keys, runs and groups, and on how many runs and keys a group may have, but not
 //! on the offsets.
@@ -26,10 +26,11 @@ use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::kernels::sort::segments::middle::MAX_BINNED;
 use kernels_gpu::key::Key;
 
-/// A pass of merges of up to `k` runs is worth it if they have more keys than that on average. Segments of keys of 4
-/// bytes take less time to sort; and where merges of many runs have no more keys alone, most groups are segments that
-/// [bins](kernels_gpu::kernels::sort::segments::sort_middle_by_bins) sort, as there are up to twice as many merges as
-/// groups.
+/// A pass of merges of up to `k` runs is worth it if the merges have more than this many keys on average. Segments of
+/// 4-byte keys take less time to sort than others.
+///
+/// There are up to two merges for each group. So if merges of more than 4 runs have at most `MAX_BINNED / 2` keys
+/// alone, the [bin sort](kernels_gpu::kernels::sort::segments::sort_middle_by_bins) takes most groups as segments.
 const fn few_keys(key_bytes: usize, value_bytes: usize, k: u32) -> usize {
     let tile = tile_shape(key_bytes, value_bytes).keys();
     match (key_bytes, value_bytes) {
@@ -39,34 +40,34 @@ const fn few_keys(key_bytes: usize, value_bytes: usize, k: u32) -> usize {
     }
 }
 
-/// Merges that a GPU does at the same time: so many are worth their pass, however few keys they have, because a sort
-/// has more launches.
+/// Merges that a GPU does at the same time. Up to this number they are worth their pass, however few keys they have,
+/// because a sort has more launches.
 const FEW_MERGES: usize = 256;
 
 /// Groups of the runs of an array. The offsets are in the GPU's memory.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct RunGroups {
-    /// Where each run begins, and the last one ends: `runs + 1` numbers of 8 bytes.
+    /// Where each run begins, and the end of the last one: `runs + 1` numbers of 8 bytes.
     pub(in crate::gpu) offsets: Address,
     pub(in crate::gpu) runs: usize,
-    /// Which run each group begins with, and the number of runs: `count + 1` numbers of 8 bytes.
+    /// The first run of each group, and the number of runs: `count + 1` numbers of 8 bytes.
     pub(in crate::gpu) groups: Address,
     pub(in crate::gpu) count: usize,
-    /// Groups of more runs are not merged to one.
+    /// Most runs of a group. Groups of more runs are not merged to one.
     pub(in crate::gpu) most_runs: usize,
-    /// No group has more keys.
+    /// Most keys of a group.
     pub(in crate::gpu) longest: usize,
 }
 
 /// How groups are merged.
 enum Way {
-    /// No group has two runs.
+    /// A copy, because no group has two runs.
     Copy,
-    /// The only group, by a merge of all runs.
+    /// There is only one group: a merge of all runs.
     One,
-    /// Each group by passes of merges.
+    /// Passes of merges of each group.
     Merge(Vec<PaddedRuns>),
-    /// Each group by a sort.
+    /// A sort of each group.
     Sort,
 }
 
@@ -89,7 +90,7 @@ impl RunGroups {
         if passes[0].merges() <= FEW_MERGES.max(n / few_keys) { Way::Merge(passes) } else { Way::Sort }
     }
 
-    /// Whether `out` may be the same arrays as `from`: no pass writes what it reads then.
+    /// Whether `out` may be the arrays of `from`: no pass then writes the array that it reads.
     pub(in crate::gpu) fn can_be_in_place<K: Key>(self, n: usize, value_bytes: usize) -> bool {
         match self.way::<K>(n, value_bytes) {
             Way::Copy | Way::Sort => true,
@@ -116,7 +117,7 @@ impl RunGroups {
     }
 }
 
-/// The runs of the passes that `padded` describes, for `n` keys of type `K` with values of `value_bytes` bytes, whose
+/// The runs of the passes that `padded` describes, for `n` keys of type `K` with values of `value_bytes` bytes. Their
 /// offsets are at `list`.
 fn runs_of_passes<K: Key>(n: usize, value_bytes: usize, padded: &[PaddedRuns], list: Address) -> Vec<OffsetRuns> {
     let runs = |pass: &PaddedRuns| {
@@ -126,13 +127,13 @@ fn runs_of_passes<K: Key>(n: usize, value_bytes: usize, padded: &[PaddedRuns], l
     padded.iter().map(runs).collect()
 }
 
-/// Bytes of the offsets of these slots.
+/// Bytes of the offsets of the slots of a pass.
 fn list_bytes(padded: PaddedRuns) -> usize {
     (padded.slots() + 1).saturating_mul(size_of::<usize>())
 }
 
-/// Bytes of workspace for these merges of `n` keys of type `K`, with values of `value_bytes` bytes, or 0. `usize::MAX`
-/// for more keys than any GPU has memory for.
+/// Bytes of workspace for the merges of the groups of `n` keys of type `K` with values of `value_bytes` bytes, or 0.
+/// `usize::MAX` for more keys than any GPU has memory for.
 pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value_bytes: usize) -> usize {
     if n == 0 {
         return 0;
@@ -149,16 +150,18 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value
     }
 }
 
-/// Queues the merge of the runs of each group of `from` to the same keys of `out`, stable: of equal keys of a group,
-/// those of an earlier run go first.
+/// Queues the stable merge of the runs of each group of `from` to the same indices of `out`: of equal keys of a group,
+/// keys of an earlier run go first.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a
-/// multiple of 16, and the offsets of `groups`: those of runs begin with 0, never decrease and end with the number of
-/// keys, those of groups begin with 0, never decrease and end with the number of runs. No group has more than `longest`
-/// keys. `out` and the workspace overlap nothing, but for an `out` that is `from` where that [can
-/// be](RunGroups::can_be_in_place). Nothing else uses these two, and nothing writes the others, until the merge has
-/// ended.
+/// The arrays are in the GPU's memory and have the same number of elements. `workspace` begins at a multiple of 16 and
+/// has [`workspace_bytes`]. The offsets of runs begin with 0, never decrease and end with the number of keys. The
+/// offsets of groups begin with 0, never decrease and end with the number of runs. No group has more than `longest`
+/// keys.
+///
+/// `out` and the workspace overlap nothing, except that `out` may be `from` where it [can
+/// be](RunGroups::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
+/// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -174,14 +177,15 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     let pad = |padded: PaddedRuns, list: Address| {
         let blocks = (padded.slots() + 1).div_ceil(PAD_THREADS as usize);
         let shape = Shape { blocks, threads: PAD_THREADS, shared_bytes: 0 };
-        // SAFETY: the caller's promise for the offsets; the list is in the workspace, and has an offset for each slot
-        // and one more.
+        // SAFETY: the offsets of runs and groups are valid, by `# Safety`. The list is in the workspace and has
+        // `slots() + 1` offsets, and `blocks * PAD_THREADS` is at least that number.
         unsafe { queue.launch(&bits(size_of::<K>()), shape, &PadRuns { padded, to: list as *mut usize }) }
     };
     match groups.way::<K>(n, value_bytes) {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: `from` and `out` have one length, and are apart or the same arrays.
         Way::Copy => unsafe { copy::<K>(queue, from, out) },
-        // SAFETY: all keys are of the only group.
+        // SAFETY: the only group has all runs, so the runs, `out` and the workspace meet the conditions of
+        // `merge_many_runs`.
         Way::One => unsafe {
             many_runs::merge_many_runs::<K>(queue, order, from, (groups.offsets, groups.runs), out, workspace)
         },
@@ -189,15 +193,17 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
             let end = Layout::of::<K>(n, value_bytes, &runs_of_passes::<K>(n, value_bytes, &padded, 0)).end;
             let list = workspace + end as Address;
             let runs = runs_of_passes::<K>(n, value_bytes, &padded, list);
-            // SAFETY: as above. The offsets of a pass are written before it: they go from 0 to `n`, since there is a
-            // group, and never decrease.
+            // SAFETY: `pad` writes the offsets of a pass before the pass. They go from 0 to `n`, since there is a
+            // group, and never decrease. The list is behind `Layout::end`, so no pass overwrites it.
             unsafe { merge_passes::<K>(queue, order, from, &runs, out, workspace, |pass| pad(padded[pass], list)) }
         }
         Way::Sort => {
             let list = workspace + segments::workspace_bytes::<K>(n, value_bytes) as Address;
             let bounds = Bounds::of_offsets(list, groups.count, groups.longest.min(n));
             pad(groups.whole(), list)?;
-            // SAFETY: as above. The offsets of groups are written before, and are those of segments of all keys.
+            // SAFETY: `pad` has queued the offsets of the groups. They go from 0 to `n`, never decrease, and no two
+            // neighbours differ by more than `longest`. The list is behind the workspace of the sort, and `copy` fills
+            // `out` before the sort.
             unsafe {
                 copy::<K>(queue, from, out)?;
                 segments::sort_segments::<K>(queue, order, out, bounds, false, workspace)
@@ -206,22 +212,23 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     }
 }
 
-/// Queues the copy of keys and values, unless they are where they belong.
+/// Queues the copy of keys and values, unless `out` is `from`.
 ///
 /// # Safety
-/// As for [`merge_many_ragged`].
+/// The conditions of [`merge_many_ragged`] hold.
 unsafe fn copy<K: Key>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
     if from.keys == out.keys {
         return Ok(());
     }
-    // SAFETY: the caller's promise; both have `len` keys, and as many values or none.
+    // SAFETY: both have `len` keys and values of `value_bytes` bytes. Their keys have different addresses, so they do
+    // not overlap.
     unsafe {
         queue.copy(from.keys, out.keys, from.len * size_of::<K>())?;
         queue.copy(from.values, out.values, from.len * from.value_bytes)
     }
 }
 
-/// The merge of the runs of each group of `from` to the same keys of `out`.
+/// The merge of the runs of each group of `from` to the same indices of `out`.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct MergeManyRagged {
     pub(in crate::gpu) order: SortOrder,
@@ -237,7 +244,8 @@ impl<K: Key> Operation<K> for MergeManyRagged {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { order, from, groups, out } = *self;
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace. The offsets are as `RunGroups` documents.
         unsafe { merge_many_ragged::<K>(queue, order, from, groups, out, workspace) }
     }
 }
@@ -270,11 +278,11 @@ mod tests {
         assert_eq!(way(n, 1 << 17, 1 << 16, 2), "merge");
         assert_eq!(way(n, 1 << 18, 1 << 17, 2), "sort");
         assert_eq!(way(n, 1 << 30, 1000, 1 << 20), "sort");
-        // Groups of 4096 keys, which have two merges each, in few runs and in many; and of 8192.
+        // Groups of 4096 keys with two merges each, in few runs and in many, and groups of 8192 keys.
         assert_eq!(way(n, 1 << 18, 1 << 16, 4), "merge");
         assert_eq!(way(n, 1 << 20, 1 << 16, 16), "sort");
         assert_eq!(way(n, 1 << 19, 1 << 15, 16), "merge");
-        // So few merges are done at once.
+        // Up to 256 merges run at the same time.
         assert_eq!(way(100, 200, 200, 4), "merge");
         assert_eq!(way(100, 300, 250, 4), "sort");
         assert_eq!(way(MOST + 1, 4000, 1000, 4), "sort");

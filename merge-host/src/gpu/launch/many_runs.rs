@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   runs   │   │      │ │    │     │   │ │    up to 32: one pass, from `keys` to `out`
-//!   keys → out → scratch → out                more: as few passes as can be, the last one to `out`; `keys` stays as it is
+//!   keys → out → scratch → out                more: the fewest passes, the last one to `out`; `keys` stays unchanged
 //! ```
 //!
-//! Two runs are merged as two arrays are.
+//! Two runs are merged like two arrays.
 //!
 //! The launches depend on the numbers of keys and of runs, but not on the offsets.
 
@@ -26,7 +26,7 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning;
 use std::ptr;
 
-/// The most keys, and the most runs: a run of a pass has an index and a length of 32 bits.
+/// Most keys, and most runs: a run of a pass has an index and a length of 32 bits.
 pub(in crate::gpu) const MOST: usize = u32::MAX as usize;
 
 /// The passes over `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0.
@@ -40,7 +40,8 @@ fn passes<K: Key>(n: usize, offsets: *const usize, count: usize, value_bytes: us
     Passes::of(count).map(pass).collect()
 }
 
-/// The runs of a pass that merges `k` into one, each of which is `merged` of the `count` runs between the offsets.
+/// The runs of a pass that merges `k` runs into one. Each run of the pass is `merged` of the `count` runs between the
+/// offsets.
 pub(super) fn runs_of_pass<K: Key>(
     n: usize,
     value_bytes: usize,
@@ -61,8 +62,8 @@ pub(super) fn runs_of_pass<K: Key>(
     }
 }
 
-/// Where the parts of a workspace begin, in bytes, and where it ends, at a multiple of 16. The keys' scratch array is
-/// at its start.
+/// Offsets of the parts of a workspace, in bytes, and its end, a multiple of 16. The keys' scratch array is at its
+/// start.
 pub(super) struct Layout {
     values: usize,
     splits: usize,
@@ -70,9 +71,9 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// For these passes over `n` keys of type `K`.
+    /// The layout for these passes over `n` keys of type `K`.
     pub(super) fn of<K: Key>(n: usize, value_bytes: usize, passes: &[OffsetRuns]) -> Self {
-        // The only pass needs no scratch.
+        // A single pass needs no scratch.
         let scratch = if passes.len() > 1 { n } else { 0 };
         let values = align(scratch * size_of::<K>());
         let splits = values + align(scratch * value_bytes);
@@ -92,13 +93,14 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_byte
     }
 }
 
-/// Queues the merge of the runs of `from` to `out`, stable: of equal keys, those of an earlier run go first.
+/// Queues the stable merge of the runs of `from` to `out`: of equal keys, keys of an earlier run go first.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a
-/// multiple of 16, and `count + 1` offsets of 8 bytes, which begin with 0, never decrease and end with the number of
-/// keys. `out` and the workspace overlap nothing. Nothing else uses these two, and nothing writes the others, until the
-/// merge has ended.
+/// The arrays are in the GPU's memory and have the same number of elements. `workspace` begins at a multiple of 16 and
+/// has [`workspace_bytes`]. There are `count + 1` offsets of 8 bytes, which begin with 0, never decrease and end with
+/// the number of keys. `out` and the workspace overlap nothing, except that `out` may be `from` where it [can
+/// be](MergeMany::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
+/// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -112,20 +114,21 @@ pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
         return Ok(());
     }
     if count <= 2 {
-        // SAFETY: the caller's promise. There is a run, and so a second offset, since there are keys.
+        // SAFETY: `n` is not 0, so there is a run, and a second offset. The workspace has a split for each tile.
         return unsafe { merge_two_runs::<K>(queue, order, from, offsets, out, workspace) };
     }
     let passes = passes::<K>(n, offsets as *const usize, count, value_bytes);
-    // SAFETY: the caller's promise.
+    // SAFETY: the passes are made for these `n` keys and offsets, and `workspace_bytes` is `Layout::end` for the same
+    // passes. Nothing writes the offsets between passes.
     unsafe { merge_passes::<K>(queue, order, from, &passes, out, workspace, |_| Ok(())) }
 }
 
-/// Queues passes over the runs of `from`, the first ones to the scratch arrays and to `out` in turn, and the last one
-/// to `out`. `before` queues what goes before the pass of that index.
+/// Queues passes over the runs of `from`. They write to the scratch arrays and to `out` in turn, and the last one
+/// writes to `out`. `before(i)` queues work that goes before pass `i`.
 ///
 /// # Safety
-/// The arrays are as for [`merge_many_runs`], with a workspace of [`Layout::end`] bytes. When a pass begins, its
-/// offsets are as [`OffsetRuns`] says.
+/// The arrays meet the conditions of [`merge_many_runs`], with a workspace of [`Layout::end`] bytes. When a pass
+/// begins, its offsets are as [`OffsetRuns`] requires.
 pub(super) unsafe fn merge_passes<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -150,13 +153,14 @@ pub(super) unsafe fn merge_passes<K: Key>(
         let per_warp = split_runs::boundaries_per_warp(tiles);
         let split = SplitManyRuns { from: input.0 as *const K::Bits, runs, encode, splits, per_warp };
         before(pass)?;
-        // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+        // SAFETY: `splits` has `words_of_tile` words for each tile of any pass (`Layout::of`). The offsets are those
+        // that `# Safety` requires when the pass begins. `splits_shape` covers all tiles.
         unsafe { queue.launch(&bits(size_of::<K>()), splits_shape(tiles), &split)? };
         with_values!(value_bytes, V => {
             let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
             let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-            // SAFETY: as above. A pass reads what the one before has written, and writes neither that nor what the
-            // user's runs are in.
+            // SAFETY: there is a block for each tile, with the kernel's threads and shared bytes. Outputs alternate
+            // between `out` and the scratch, so no pass writes the array that it reads.
             unsafe { queue.launch(&suffix, shape, &MergeManyRuns { from, to, runs, splits, encode, decode })? }
         });
         (input, encode) = (output, Coding::NONE);
@@ -167,7 +171,7 @@ pub(super) unsafe fn merge_passes<K: Key>(
 /// Queues the merge of one or two runs.
 ///
 /// # Safety
-/// As for [`merge_many_runs`], with two offsets or three, and keys.
+/// The conditions of [`merge_many_runs`] hold, with two offsets or three, and at least one key.
 unsafe fn merge_two_runs<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -183,7 +187,8 @@ unsafe fn merge_two_runs<K: Key>(
     let shared_bytes = merge_path::shared_bytes::<K>(tile_keys, tile.items_per_thread, value_bytes > 0);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
     let path = PathTwoRuns { keys, n, offsets, splits, tiles, tile_keys, coding };
-    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+    // SAFETY: `path_shape` has a thread and `shape` a block for each tile, and `workspace` a split for each tile. Of
+    // the offsets, the kernels read the second one.
     unsafe {
         queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
         with_values!(value_bytes, V => {
@@ -193,7 +198,7 @@ unsafe fn merge_two_runs<K: Key>(
     }
 }
 
-/// The merge of runs of `from` to `out`. `offsets` are an address of numbers of 8 bytes, and the number of runs.
+/// The merge of the runs of `from` to `out`. `offsets` is the address of numbers of 8 bytes, and the number of runs.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct MergeMany {
     pub(in crate::gpu) order: SortOrder,
@@ -203,8 +208,8 @@ pub(in crate::gpu) struct MergeMany {
 }
 
 impl MergeMany {
-    /// Whether `out` may be the arrays of `from` for so many runs: the first of an even number of passes writes to the
-    /// scratch arrays.
+    /// Whether `out` may be the arrays of `from` for this number of runs: the first of an even number of passes writes
+    /// to the scratch arrays.
     pub(in crate::gpu) fn can_be_in_place(runs: usize) -> bool {
         runs > 2 && Passes::of(runs).count().is_multiple_of(2)
     }
@@ -217,7 +222,8 @@ impl<K: Key> Operation<K> for MergeMany {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { order, from, offsets, out } = *self;
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { merge_many_runs::<K>(queue, order, from, offsets, out, workspace) }
     }
 }

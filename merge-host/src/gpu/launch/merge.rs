@@ -14,16 +14,16 @@ use kernels_gpu::textbook::merge_small::{self, MergeSmall};
 use kernels_gpu::textbook::merge_tiled::{self, MergeTiled};
 use kernels_gpu::tuning;
 
-/// Threads of a block of the textbook's kernels.
+/// Threads of a block of textbook kernels.
 const TEXTBOOK_THREADS: u32 = 256;
 
 /// Keys of a tile of the textbook's tiled and circular merges.
 const TEXTBOOK_TILE: u32 = 2048;
 
-/// Up to this size the fused merge is ahead.
+/// Up to this many bytes of keys the fused merge is faster.
 const FUSED_BYTES: usize = 64 << 20;
 
-/// What [`MergeKernel::Auto`] takes for a merge of this many keys.
+/// The merge that [`MergeKernel::Auto`] chooses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AutoMerge {
     /// One block.
@@ -35,7 +35,7 @@ enum AutoMerge {
 }
 
 impl AutoMerge {
-    /// The fused merge saves a launch and the partition; at larger sizes it is behind, because a tile's search keeps
+    /// The fused merge saves a launch and the partition. At larger sizes it is slower, because a tile's search keeps
     /// the block waiting. `docs/journal/merge.md` has the figures.
     const fn of<K: Key>(total: usize) -> Self {
         if total <= merge_small::MAX_KEYS {
@@ -58,7 +58,7 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(kernel: MergeKernel, total: 
     if two_phase { split_bytes(tuning::merge(size_of::<K>(), 0), total) } else { 0 }
 }
 
-/// Bytes of workspace for a merge into `total` keys with values, of which all widths have tiles of one shape.
+/// Bytes of workspace for a merge into `total` keys with values. Tiles have one shape for all widths of values.
 pub(in crate::gpu) const fn pairs_workspace_bytes<K: Key>(total: usize) -> usize {
     split_bytes(tuning::merge(size_of::<K>(), size_of::<u32>()), total)
 }
@@ -80,8 +80,9 @@ pub(super) fn path_shape(tiles: usize) -> Shape {
 /// Queues the merge of the keys of `a` and `b` to `out`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` of as many keys as the two together, `workspace` of [`workspace_bytes`];
-/// `out` overlaps none; and nothing writes them, or uses `out` and `workspace`, until the merge has ended.
+/// The arrays are in the GPU's memory. `out` has the length of both together and overlaps no other array, and
+/// `workspace` has [`workspace_bytes`]. Until the merge has ended, nothing writes the arrays, and nothing else uses
+/// `out` and `workspace`.
 pub(in crate::gpu) unsafe fn merge<K: Key>(
     queue: &impl Queue,
     kernel: MergeKernel,
@@ -96,11 +97,12 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
     }
     let (suffix, coding, runs) = (suffix::<K>(0), Coding::of::<K>(false), (a, b));
     let (a, m, b, n, c) = (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len, out as *mut K::Bits);
-    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+    // SAFETY: `a` has `m` keys, `b` has `n` and `c` has `m + n`, by `# Safety`. Each branch has the threads and shared
+    // bytes of its kernel. The branch of two phases is taken only if `workspace_bytes` has a split for each tile.
     unsafe {
         match (kernel, AutoMerge::of::<K>(total)) {
             (MergeKernel::Basic, _) => {
-                // Enough threads to fill the GPU; with more keys, each of them merges more.
+                // Enough threads to fill the GPU. With more keys, each thread merges more.
                 let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(32 * queue.multiprocessors());
                 let shape = Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes: 0 };
                 queue.launch(&suffix, shape, &MergeBasic { a, m, b, n, c, coding })
@@ -136,10 +138,10 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
     }
 }
 
-/// Queues the merge of `a` and `b` to `out` in two phases, with values of type `V`. `suffix` is that of the instance.
+/// Queues the merge of `a` and `b` to `out` in two phases, with values of type `V`. `suffix` names the instance.
 ///
 /// # Safety
-/// As for [`merge()`], values included, with a split in `workspace` for each tile.
+/// The conditions of [`merge()`] hold, for values as well. `workspace` has a split for each tile.
 unsafe fn two_phase<K: Key, V: Word>(
     queue: &impl Queue,
     suffix: &str,
@@ -154,7 +156,8 @@ unsafe fn two_phase<K: Key, V: Word>(
     let path = PathBig { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
     let c = elements::<K, V>((out.keys, out.values));
     let merge = MergeBig { a: slice::<K, V>(a), b: slice::<K, V>(b), c, splits, coding };
-    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+    // SAFETY: `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. The first
+    // launch writes a split for each tile, and the second one reads them. The arrays have values of type `V`.
     unsafe {
         queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
         queue.launch(suffix, shape, &merge)
@@ -170,7 +173,7 @@ fn textbook_shape(queue: &impl Queue, total: usize, shared_bytes: u32) -> Shape 
 /// Queues the merge of `a` and `b`, which have values, to `out`.
 ///
 /// # Safety
-/// As for [`merge()`], values included; `workspace` is of [`pairs_workspace_bytes`].
+/// The conditions of [`merge()`] hold, for values as well. `workspace` has [`pairs_workspace_bytes`].
 pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
     queue: &impl Queue,
     a: Arrays,
@@ -179,12 +182,13 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
     workspace: Address,
 ) -> Result<(), Error> {
     with_numbers!(out.value_bytes, V => {
-        // SAFETY: the caller's promise.
+        // SAFETY: the values have the width of `V`. `pairs_workspace_bytes` is a split for each tile, since tiles have
+        // one shape for all widths of values.
         unsafe { two_phase::<K, V>(queue, &suffix::<K>(out.value_bytes), [a, b, out], workspace) }
     })
 }
 
-/// The merge of `a` and `b`, with values or without, to `out`, which has as many keys as both. Kernels of the textbook
+/// The merge of `a` and `b`, with or without values, to `out`, which has the length of both together. Textbook kernels
 /// merge keys alone.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Merge {
@@ -201,7 +205,8 @@ impl<K: Key> Operation<K> for Merge {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { kernel, a, b, out } = *self;
-        // SAFETY: the caller's arrays and workspace are those of either function.
+        // SAFETY: `Operation::launch` requires valid arrays, with `out` apart. `bytes_of_workspace` chooses by
+        // `value_bytes` as well.
         unsafe {
             match out.value_bytes {
                 0 => merge::<K>(queue, kernel, a, b, out.keys, workspace),
@@ -211,8 +216,8 @@ impl<K: Key> Operation<K> for Merge {
     }
 }
 
-/// The merge of runs of these lengths at `from`, one after the other, by merges of two, pass by pass from one array to
-/// the other one: for more keys than passes over many runs count.
+/// The merge of consecutive runs of the given lengths at `from`, two runs at a time, in passes from one array to the
+/// other. It is for more keys than passes over many runs can count.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct MergeTree<'a> {
     pub(in crate::gpu) lengths: &'a [usize],
@@ -221,7 +226,7 @@ pub(in crate::gpu) struct MergeTree<'a> {
 }
 
 impl MergeTree<'_> {
-    /// Whether so many runs end in `to`, after an odd number of passes.
+    /// Whether this number of runs ends in `to`, after an odd number of passes.
     pub(in crate::gpu) const fn ends_in_to(runs: usize) -> bool {
         runs.next_power_of_two().trailing_zeros() % 2 == 1
     }
@@ -238,12 +243,12 @@ impl<K: Key> Operation<K> for MergeTree<'_> {
         while lengths.len() > 1 {
             let mut begin = 0;
             for siblings in lengths.chunks(2) {
-                // A last one without a sibling is merged with nothing, which copies it.
+                // A last run without a sibling is merged with an empty run, which copies it.
                 let (m, n) = (siblings[0], siblings.get(1).copied().unwrap_or(0));
                 let (a, b) = (from.part::<K>(begin, m), from.part::<K>(begin + m, n));
                 let merge = Merge { kernel: MergeKernel::Auto, a, b, out: to.part::<K>(begin, m + n) };
-                // SAFETY: `begin + m + n` is at most the sum of all lengths, so that the parts lie inside the arrays,
-                // which are apart; a merge of fewer keys needs no more workspace than one of all.
+                // SAFETY: `begin + m + n` is at most the sum of all lengths, so the parts lie inside the arrays, which
+                // do not overlap. A merge of fewer keys needs no more workspace than a merge of all keys.
                 unsafe { Operation::<K>::launch(&merge, queue, workspace)? };
                 begin += m + n;
             }

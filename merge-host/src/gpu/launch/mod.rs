@@ -3,12 +3,12 @@
 //! | file | operation |
 //! | --- | --- |
 //! | `merge` | two arrays, with values or without |
-//! | `batch` | many pairs of runs, of one length or of any |
+//! | `batch` | many pairs of runs, of one length or of any lengths |
 //! | `sort` | the two phases of the sort, and detecting runs before them |
-//! | `divide` | dividing keys that are spread evenly, instead |
-//! | `radix` | sorting by all bits what is not divided |
+//! | `divide` | the sort that divides keys, if they are spread evenly |
+//! | `radix` | the sort by all bits, for keys that are not divided |
 //! | `runs` | many runs at once, in place |
-//! | `many_runs` | the runs of an array, to another one |
+//! | `many_runs` | the runs of an array, into another array |
 //! | `many_ragged` | groups of the runs of an array, each group by itself |
 //! | `top_k` | the first k keys in their order |
 //! | `own` | sorts and merges in a user's own order |
@@ -16,12 +16,11 @@
 //! | `groups` | unique keys, run lengths and reductions by key |
 //! | `bounds` | lower and upper bounds of sorted needles |
 //! | `segments` | the sort of each segment of an array |
-//! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
-//! | `thresholds` | at how many keys a sort goes another way |
+//! | `exchange` | each GPU's part of the merged runs of a group |
+//! | `thresholds` | the numbers of keys at which a sort changes its kernels |
+//! | `all` | every operation, with lengths that reach all of its kernels, for a record |
 //!
-//! | `all` | every operation in every way that its lengths make it go, to be recorded |
-//!
-//! Each operation is a value ([`Operation`](super::operation::Operation)) whose arrays are addresses in the GPU's
+//! Each operation is a value ([`Operation`](super::operation::Operation)). Its arrays are addresses in the GPU's
 //! memory. Launches go to a [`Queue`]: a stream, a record of entry points, or in tests the emulator.
 
 pub(super) mod all;
@@ -57,65 +56,65 @@ use kernels_gpu::key::Key;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use thresholds::Thresholds;
 
-/// Blocks of persistent kernels on a multiprocessor: as many as it holds.
+/// Blocks of persistent kernels for each multiprocessor, which holds this many.
 const PERSISTENT_BLOCKS: usize = 8;
 
 /// A kernel's name and the suffix of one of its instances, which together name an entry point of a module.
 pub(super) type Entry = (&'static str, String);
 
-/// Where launches go.
+/// A queue of launches.
 pub(super) trait Queue {
     /// Multiprocessors of the GPU.
     fn multiprocessors(&self) -> usize;
 
-    /// Adds a launch of the kernel's instance whose name ends in `suffix`.
+    /// Adds a launch of the kernel's instance with this suffix.
     ///
     /// # Safety
-    /// The arguments are as the kernel's documentation requires until the launch has ended.
+    /// The arguments meet the requirements of the kernel's documentation until the launch has ended.
     unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error>;
 
-    /// Sets `count` words from `at` on to 0, in order with the launches.
+    /// Sets `count` words of 4 bytes at `at` to 0, in order with the launches.
     ///
     /// # Safety
-    /// They are in the GPU's memory, and nothing else uses them until then.
+    /// The words are in the GPU's memory, and nothing else uses them until then.
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error>;
 
     /// Copies `bytes` bytes, a multiple of 4, in order with the launches.
     ///
     /// # Safety
-    /// Both ranges are in the GPU's memory and do not overlap. Until then nothing else uses the one at `to` or writes
-    /// the one at `from`.
+    /// Both ranges are in the GPU's memory and do not overlap. Until the copy has ended, nothing else uses the range at
+    /// `to`, and nothing else writes the range at `from`.
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error>;
 
-    /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits
+    /// Runs `work` with this queue and a second one. The two queues are in no order with each other. Later work waits
     /// for both.
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error>;
 
-    /// Another number at each call, which cannot be predicted.
+    /// An unpredictable number, another one at each call.
     fn random(&self) -> u64 {
         RandomState::new().build_hasher().finish()
     }
 
-    /// The shape of a launch of persistent blocks, `blocks` of them on each multiprocessor.
+    /// The shape of a launch of persistent blocks, with `blocks` blocks on each multiprocessor.
     fn persistent(&self, blocks: usize, threads: u32, shared_bytes: u32) -> Shape {
         Shape { blocks: blocks * self.multiprocessors(), threads, shared_bytes }
     }
 }
 
-/// A stream of a GPU whose context is current.
+/// A stream of a GPU. Its context is current.
 pub(super) struct OnStream<'a> {
     stream: &'a Stream,
-    /// The stream itself, or the one beside it.
+    /// The stream itself, or the second stream beside it.
     handle: &'a Handle,
 }
 
 impl<'a> OnStream<'a> {
-    /// The queue of launches that is `stream`.
+    /// The queue of launches on `stream`.
     pub(super) fn new(stream: &'a Stream) -> Self {
         Self { stream, handle: stream.inner() }
     }
 
-    /// Lets later work of this stream wait for what is on the other one now.
+    /// Makes later work of this stream wait for the work that is on `other` now.
     fn wait_for(&self, other: &Self) -> Result<(), Error> {
         let now = Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
         now.record(other.handle).or_failure("cuEventRecord")?;
@@ -129,12 +128,13 @@ impl Queue for OnStream<'_> {
     }
 
     unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
-        // SAFETY: the caller's arguments.
+        // SAFETY: this function and `Kernels::launch` require the same of the arguments, until the launch has ended.
         unsafe { self.stream.gpu().shared.kernels.launch(suffix, shape, arguments, self.handle) }
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
-        // SAFETY: the caller has `count` words at that address.
+        // SAFETY: `at` has `count` words that nothing else uses, by `# Safety`. The slice only names them, and frees
+        // nothing.
         unsafe {
             DeviceSlice::from_raw_parts_mut(DevicePointer::<u32>::from_raw(at), count).set_32_async(0, self.handle)
         }
@@ -145,7 +145,8 @@ impl Queue for OnStream<'_> {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the caller has `bytes` bytes at both addresses.
+        // SAFETY: both addresses have `bytes` bytes that do not overlap, by `# Safety`. The slices only name them, and
+        // free nothing.
         unsafe {
             let range = |at| DeviceSlice::from_raw_parts_mut(DevicePointer::<u8>::from_raw(at), bytes);
             range(from).async_copy_to(&mut range(to), self.handle)
@@ -157,9 +158,9 @@ impl Queue for OnStream<'_> {
         let side = OnStream { handle: self.stream.side()?, ..*self };
         side.wait_for(self)?;
         let both = work(self, &side);
-        // Even if a launch has failed, so that nothing goes on beside later work.
+        // Also if a launch has failed, so that nothing runs beside later work.
         self.wait_for(&side).or_else(|error| {
-            // What is on the side ends before the caller may free the arrays.
+            // Work on the side stream ends before the caller may free the arrays.
             side.handle.synchronize().or_failure("cuStreamSynchronize")?;
             Err(error)
         })?;
@@ -170,11 +171,11 @@ impl Queue for OnStream<'_> {
 /// Keys in the GPU's memory, and a value for each unless `value_bytes` is 0.
 #[derive(Clone, Copy)]
 pub(super) struct Arrays {
-    /// Where the keys are.
+    /// The address of the keys.
     pub(super) keys: Address,
-    /// Where the values are.
+    /// The address of the values.
     pub(super) values: Address,
-    /// How many keys there are.
+    /// The number of keys.
     pub(super) len: usize,
     /// Bytes of a value: 0, 4 or 8.
     pub(super) value_bytes: usize,
@@ -186,14 +187,14 @@ impl Arrays {
         Self { keys, values: 0, len, value_bytes: 0 }
     }
 
-    /// `len` keys of type `K` from index `begin` on, with their values.
+    /// `len` keys of type `K` from index `begin`, with their values.
     const fn part<K>(self, begin: usize, len: usize) -> Self {
         let keys = self.keys + (begin * size_of::<K>()) as u64;
         Self { keys, values: self.values + (begin * self.value_bytes) as u64, len, ..self }
     }
 }
 
-/// `bytes`, rounded up to the alignment that any element needs.
+/// `bytes`, rounded up to the alignment of any element.
 pub(super) const fn align(bytes: usize) -> usize {
     bytes.next_multiple_of(16)
 }
@@ -209,12 +210,12 @@ fn elements<K: Key, V>((keys, values): (Address, Address)) -> Elements<K::Bits, 
     Elements { keys: keys as *mut K::Bits, values: values as *mut V }
 }
 
-/// The elements of `arrays`, and how many there are.
+/// The elements of `arrays`, and their number.
 fn slice<K: Key, V>(arrays: Arrays) -> Slice<K::Bits, V> {
     Slice { at: elements::<K, V>((arrays.keys, arrays.values)), len: arrays.len }
 }
 
-/// Does something with `V` as the type of numbers of that many bytes: `u32` or `u64`.
+/// Evaluates an expression with `V` as the type of numbers of this many bytes: `u32` or `u64`.
 macro_rules! with_numbers {
     ($bytes:expr, $V:ident => $work:expr) => {
         if $bytes == 4 {
@@ -228,7 +229,7 @@ macro_rules! with_numbers {
 }
 use with_numbers;
 
-/// Does something with `V` as the type of values of that many bytes: `()`, `u32` or `u64`.
+/// Evaluates an expression with `V` as the type of values of this many bytes: `()`, `u32` or `u64`.
 macro_rules! with_values {
     ($bytes:expr, $V:ident => $work:expr) => {
         if $bytes == 0 {

@@ -29,7 +29,7 @@ pub(in crate::gpu) fn sort_workspace_bytes<C: Compare, V>(n: usize) -> usize {
     }
 }
 
-/// Bytes of workspace for a sort by merges of `n` items of type `T` with values of type `V`: both once more, and
+/// Bytes of workspace for a sort by merges of `n` items of type `T` with values of type `V`: a copy of both, and
 /// splits.
 const fn by_merges_workspace_bytes<T, V>(n: usize) -> usize {
     let copies = align(n.saturating_mul(size_of::<T>())).saturating_add(align(n.saturating_mul(size_of::<V>())));
@@ -38,21 +38,22 @@ const fn by_merges_workspace_bytes<T, V>(n: usize) -> usize {
 
 /// Bytes of workspace for merges to groups: a split for each tile.
 pub(in crate::gpu) const fn split_bytes<T, V>(groups: Groups) -> usize {
-    // A group may have a short tile, and half of all runs are first runs of a group.
+    // A group may have a short tile, and half of all runs are the first run of a group.
     groups.tiles(tile_items::<T, V>()) * size_of::<usize>()
 }
 
 /// Queues a stable sort.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes; `workspace` is of [`sort_workspace_bytes`]; nothing else
+/// The arrays are in the GPU's memory, aligned to 4 bytes, and `workspace` has [`sort_workspace_bytes`]. Nothing else
 /// uses them until the sort has ended.
 pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise; the workspace is enough for either.
+    // SAFETY: both sorts require the conditions of this function. `sort_workspace_bytes` makes the same choice by
+    // `is_chosen`.
     unsafe {
         if by_bits::is_chosen::<C>(array.len) {
             by_bits::sort::<C, V>(queue, array, workspace)
@@ -62,10 +63,10 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     }
 }
 
-/// Queues a stable sort: one of tiles, and passes of merges.
+/// Queues a stable sort of tiles, and then passes of merges.
 ///
 /// # Safety
-/// As for [`sort`], with a workspace of [`by_merges_workspace_bytes`].
+/// The conditions of [`sort`] hold, with a workspace of [`by_merges_workspace_bytes`].
 unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
@@ -77,7 +78,7 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
     let splits = values + align(n * size_of::<V>()) as u64;
     let spare = Arrays { keys: workspace, values, len: n, value_bytes: size_of::<V>() };
     let passes = n.div_ceil(tile).max(1).next_power_of_two().trailing_zeros();
-    // The arrays take turns such that the last pass writes to the one that is sorted.
+    // The arrays take turns such that the last pass writes to `array`.
     let (mut from, mut to) = if passes.is_multiple_of(2) { (spare, array) } else { (array, spare) };
     let tiles = SortTiles::<C, V> {
         from: array.keys as *mut C::Item,
@@ -87,13 +88,15 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
         n,
         values: Default::default(),
     };
-    // SAFETY: the caller's promise for the arrays; there is a block for each tile, with its memory.
+    // SAFETY: there is a block for each of the `n.div_ceil(tile)` tiles, with its shared bytes. `array` and `to`, which
+    // is `array` or `spare`, have `n` items with values of type `V`.
     unsafe { queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(n.div_ceil(tile)), &tiles)? };
     for pass in 0..passes {
         (from, to) = (to, from);
         let run = tile << pass;
         let groups = Groups::of_runs(n, run);
-        // SAFETY: as above. The runs of `from` are sorted; second runs begin at item `run`.
+        // SAFETY: the runs of `from` are sorted, and `from` and `to` do not overlap. Second runs begin at item `run`,
+        // and `run.min(n)` keeps them inside `from`. There is a split for each tile.
         unsafe { merge::<C, V>(queue, [from, from.part::<C::Item>(run.min(n), n - run.min(n))], to, groups, splits)? };
     }
     Ok(())
@@ -102,9 +105,9 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
 /// Queues stable merges of the runs of `groups`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes, as long as `groups` demands; `out` overlaps no other;
-/// `workspace` is of [`split_bytes`]; nothing writes the arrays, or uses `out` and `workspace`, until the merges have
-/// ended.
+/// The arrays are in the GPU's memory, aligned to 4 bytes, and have the lengths that `groups` requires. `out` overlaps
+/// no other array, and `workspace` has [`split_bytes`]. Until the merges have ended, nothing writes the arrays, and
+/// nothing else uses `out` and `workspace`.
 pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     [a, b]: [Arrays; 2],
@@ -137,7 +140,8 @@ pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
         groups,
         values: Default::default(),
     };
-    // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile.
+    // SAFETY: there is a thread, and then a block with its shared bytes, for each tile. `workspace` has a split for
+    // each tile, which the first launch writes and the second one reads.
     unsafe {
         queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
         queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
@@ -147,14 +151,15 @@ pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
 /// Queues setting the values, of 4 or 8 bytes, to the indices of their items.
 ///
 /// # Safety
-/// As for [`sort`].
+/// The conditions of [`sort`] hold.
 unsafe fn set_indices(queue: &impl Queue, array: Arrays) -> Result<(), Error> {
     let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(16 * queue.multiprocessors());
     let shape = Shape { blocks, threads: SMALL_BLOCK, shared_bytes: 0 };
     let (n, first, order, merges) = (array.len, 0, std::ptr::null_mut(), 1);
     with_numbers!(array.value_bytes, I => {
         let set = SetIndices { to: array.values as *mut I, n, first, order, merges };
-        // SAFETY: there are as many values as items, `n`, and the kernel writes index `i < n` alone.
+        // SAFETY: `array` has `n` values of the width of `I`, and the kernel writes only values with an index below
+        // `n`.
         unsafe { queue.launch(&bits(array.value_bytes), shape, &set) }
     })
 }
@@ -167,8 +172,8 @@ pub(in crate::gpu) const fn ragged_workspace_bytes<T, V>(total: usize) -> usize 
 /// Queues stable merges of `problems` pairs of runs of any lengths: items with their offsets.
 ///
 /// # Safety
-/// As for [`merge`], with a workspace of [`ragged_workspace_bytes`]; the offset arrays are of `problems + 1` ascending
-/// offsets of 8 bytes, the first 0 and the last the length of `a` or of `b`.
+/// The conditions of [`merge`] hold, with a workspace of [`ragged_workspace_bytes`]. Each offset array has
+/// `problems + 1` ascending offsets of 8 bytes, from 0 to the length of `a` or of `b`.
 pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     [(a, a_offsets), (b, b_offsets)]: [(Arrays, Address); 2],
@@ -204,8 +209,8 @@ pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
         splits: workspace as *const usize,
         values: Default::default(),
     };
-    // SAFETY: the caller's promise for the arrays, of which there is a problem if there is a tile; there is a thread,
-    // and then a block with its memory, for each tile.
+    // SAFETY: if there is a tile, there are items and so a problem. There is a thread, and then a block with its shared
+    // bytes, for each tile. `workspace` has two numbers for each tile.
     unsafe {
         queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
         queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
@@ -219,13 +224,13 @@ pub(in crate::gpu) const fn set_operation_workspace_bytes<T, V>(total: usize) ->
     look_back_bytes(tiles).saturating_add(tiles.saturating_mul(2 * size_of::<usize>()))
 }
 
-/// Queues the operation on the items of `a` and `b`, with their values, to `out`; the number of items kept goes to
-/// `count`.
+/// Queues the operation on the items of `a` and `b`, with their values, to `out`. The number of items of the result
+/// goes to `count`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes, `out` of at least the items that the operation can keep,
-/// `count` of one number of 8 bytes, `workspace` of [`set_operation_workspace_bytes`]; those that are written overlap
-/// none; and nothing writes the arrays, or uses those that are written, until the operation has ended.
+/// The arrays are in the GPU's memory, aligned to 4 bytes. `out` has room for the most items of the result, `count` has
+/// 8 bytes, and `workspace` has [`set_operation_workspace_bytes`]. Written arrays overlap no other array. Until the
+/// operation has ended, nothing else uses written arrays, and nothing writes the others.
 pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     operation: SetOperation,
@@ -237,7 +242,7 @@ pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     let tile = set_tile_items::<C::Item, V>();
     let tiles = (a.len + b.len).div_ceil(tile);
     if tiles == 0 {
-        // SAFETY: `count` has 8 bytes.
+        // SAFETY: `count` has 8 bytes, which are two words.
         return unsafe { queue.clear(count, 2) };
     }
     let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
@@ -269,8 +274,8 @@ pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     };
     let shared_bytes = set_operation::shared_bytes::<C::Item, V>();
     let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes };
-    // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile;
-    // the words of the look-back are cleared before.
+    // SAFETY: the words of the look-back are cleared first, and two splits for each tile are behind them in the
+    // workspace. There is a thread, and then a block with its shared bytes, for each tile.
     unsafe {
         queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
         queue.launch(C::SUFFIX, a_thread_each(tiles), &balance)?;
@@ -291,7 +296,8 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sort {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. If it `indexes`, the
+        // values are indices of 4 or 8 bytes.
         unsafe {
             if self.indexes {
                 set_indices(queue, self.at)?;
@@ -315,12 +321,13 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Merge {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { merge::<C, V>(queue, self.runs, self.out, self.groups, workspace) }
     }
 }
 
-/// Merges of pairs of runs of any lengths, of which the addresses are those of offsets.
+/// Merges of pairs of runs of any lengths. Each side is its items, and the address of their offsets.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Ragged {
     pub(in crate::gpu) runs: [(Arrays, Address); 2],
@@ -334,12 +341,13 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Ragged {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays, offsets and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays and offsets, with written arrays apart, and
+        // `workspace_bytes` of workspace.
         unsafe { merge_ragged::<C, V>(queue, self.runs, self.problems, self.out, workspace) }
     }
 }
 
-/// A set operation on two sorted arrays. The number of items kept goes to `count`.
+/// A set operation on two sorted arrays. The number of items of the result goes to `count`.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Sets {
     pub(in crate::gpu) operation: SetOperation,
@@ -355,17 +363,18 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sets {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { set_operation::<C, V>(queue, self.operation, self.of, self.out, self.count, workspace) }
     }
 }
 
-/// The shape of a launch with a thread for each of so many tiles.
+/// The shape of a launch with a thread for each tile.
 const fn a_thread_each(tiles: usize) -> Shape {
     Shape { blocks: tiles.div_ceil(SMALL_BLOCK as usize), threads: SMALL_BLOCK, shared_bytes: 0 }
 }
 
-/// The shape of a launch with a block for each of so many tiles.
+/// The shape of a launch with a block for each tile.
 const fn a_block_each<T, V>(tiles: usize) -> Shape {
     Shape { blocks: tiles, threads: THREADS as u32, shared_bytes: shared_bytes::<T, V>() }
 }

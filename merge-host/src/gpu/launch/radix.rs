@@ -9,31 +9,31 @@ use kernels_gpu::kernels::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::DivideTile;
 
-/// Keys of a share that is counted, of few keys, and the most shares for each multiprocessor.
+/// For few keys: the keys of a share, the unit of counting, and the most shares for each multiprocessor.
 const SHARE: usize = 8192;
 const SHARES: usize = 8;
 
-/// How keys are sorted by all bits.
+/// The plan of a sort by all bits.
 #[derive(Clone, Copy)]
 pub(super) struct RadixPlan {
     n: u32,
     /// Bytes of a value, or 0.
     value_bytes: usize,
-    /// Values are to begin as the keys' indices.
+    /// Whether values begin as the keys' indices.
     indexes: bool,
     tile: DivideTile,
-    /// How the kernel's name ends.
+    /// The suffix of the kernel's name.
     shape: &'static str,
 }
 
-/// Where the words of such a sort are.
+/// Addresses of the words of a sort by all bits.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
-    /// [`RadixPlan::CLEARED_WORDS`], which are 0 before.
+    /// [`RadixPlan::CLEARED_WORDS`] words, which are 0 before the sort.
     pub cleared: Address,
-    /// As many bytes as [`RadixPlan::published_bytes`] says.
+    /// [`RadixPlan::published_bytes`] bytes.
     pub published: Address,
-    /// What `detect_runs` and `choose_digits` have found, or 0.
+    /// The results of `detect_runs` and `choose_digits`, or 0.
     pub order: Address,
 }
 
@@ -41,15 +41,15 @@ impl RadixPlan {
     /// Words that are 0 before the sort.
     pub(super) const CLEARED_WORDS: usize = radix::CLEARED_WORDS;
 
-    /// By these thresholds, for `n` keys of type `K`, if they have 4 bytes and there are not too many, with values of
-    /// `value_bytes` bytes, or 0, which are to begin as the keys' indices if it `indexes`.
+    /// The plan by these thresholds for `n` keys of type `K` with values of `value_bytes` bytes, or 0. `None` if keys
+    /// have other than 4 bytes, or if there are too many. Values begin as the keys' indices if it `indexes`.
     pub(super) const fn of<K: Key>(
         thresholds: &Thresholds,
         n: usize,
         value_bytes: usize,
         indexes: bool,
     ) -> Option<Self> {
-        // As many as may be divided: of more keys runs are detected and merged.
+        // The limit is the one of divisions: of more keys, runs are detected and merged.
         if size_of::<K>() != 4 || n > MOST_KEYS {
             return None;
         }
@@ -58,16 +58,17 @@ impl RadixPlan {
         Some(Self { n: n as u32, value_bytes, indexes, tile, shape })
     }
 
-    /// Bytes of what tiles publish.
+    /// Bytes of the words that tiles publish.
     pub(super) const fn published_bytes(self) -> usize {
         radix::published_words(self.n as usize, self.tile.keys()) * size_of::<u32>()
     }
 
-    /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.
+    /// Queues the sort of `at`, with `scratch` as the other side. The kernel does nothing if keys are in order or
+    /// divided.
     ///
     /// # Safety
-    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort
-    /// has ended, where keys are sorted so.
+    /// All arrays are in the GPU's memory and have the plan's number of keys. If the kernel sorts, nothing else uses
+    /// them until the sort has ended.
     pub(super) unsafe fn sort<K: Key>(
         self,
         queue: &impl Queue,
@@ -78,7 +79,7 @@ impl RadixPlan {
     ) -> Result<(), Error> {
         let (n, tile) = (self.n as usize, self.tile);
         let tiles = n.div_ceil(tile.keys());
-        // Few tiles are to be on multiprocessors of their own.
+        // Few tiles get a multiprocessor each.
         let at_once = if tiles <= queue.multiprocessors() { 1 } else { tile.blocks } * queue.multiprocessors();
         let shares = n.div_ceil(SHARE).min(SHARES * queue.multiprocessors());
         let [words, published, order] = [words.cleared, words.published, words.order].map(|at| at as *mut u32);
@@ -89,7 +90,9 @@ impl RadixPlan {
         let suffix = format!("{}{}", suffix::<K>(self.value_bytes), self.shape);
         with_values!(self.value_bytes, V => {
             let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
-            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            // SAFETY: `at` and `scratch` have the plan's `n` elements with values of type `V`, and the words have the
+            // plan's sizes. The shape has the tile's threads and shared bytes, and no more blocks than run at the same
+            // time.
             unsafe { queue.launch(&suffix, shape, &SortByRadix { job, at, scratch, coding, indexes }) }
         })
     }
@@ -101,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_words_take_at_most_a_hundredth_of_what_keys_and_values_take() {
-        // Of fewer keys, what is counted takes a little more than that.
+        // For fewer keys, the counts take a little more.
         for n in [1 << 20, 5_000_000, 10_000_000, 1 << 24, 1 << 26, 1 << 28, MOST_KEYS] {
             for value_bytes in [0, 4, 8] {
                 let plan =

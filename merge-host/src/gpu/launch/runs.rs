@@ -16,21 +16,21 @@ const WORDS_BYTES: usize = align(detect_runs::DETECTION_WORDS * size_of::<u32>()
 /// Bytes of the indices at which long runs begin, and of the array's end.
 const STARTS_BYTES: usize = align((MAX_RUNS as usize + 1) * size_of::<usize>());
 
-/// Bytes of what describes detected runs: the words, and where the runs begin, as detected and in order.
+/// Bytes of the description of detected runs: the words, and where the runs begin, as detected and in order.
 pub(super) const RUNS_BYTES: usize = WORDS_BYTES + 2 * STARTS_BYTES;
 
-/// Addresses in a workspace for runs that have been detected.
+/// Addresses in a workspace for detected runs.
 #[derive(Clone, Copy)]
 pub(super) struct DetectedRuns {
-    /// The runs' description, of [`RUNS_BYTES`].
+    /// The description of the runs, [`RUNS_BYTES`] bytes.
     pub(super) at: Address,
-    /// Arrays for the keys and the values once more.
+    /// Room for a copy of the keys and of the values.
     pub(super) scratch: (Address, Address),
     /// The splits of the runs.
     pub(super) splits: Address,
 }
 
-/// Where the indices are at which the runs begin that are described at `words`, in any order.
+/// The address of the indices at which runs begin, in any order, for the description at `words`.
 pub(super) fn runs_begin_at(words: Address) -> Address {
     words + WORDS_BYTES as u64
 }
@@ -47,11 +47,11 @@ impl DetectedRuns {
     }
 }
 
-/// Queues the merge of the long runs that are described at `detected.at`, if there are any.
+/// Queues the merge of the long runs that `detected.at` describes, if there are any.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory and so are those of `detected`, which are long enough; the description there is
-/// as `detect_runs` writes it; and nothing else uses them until the merge has ended.
+/// The arrays, and the arrays of `detected`, are in the GPU's memory and have room for all elements. `detect_runs` has
+/// written the description. Nothing else uses the arrays until the merge has ended.
 pub(super) unsafe fn merge_long_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -65,13 +65,14 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     let width = bits(size_of::<K>());
     let copy_shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
     let (from, to) = (keys as *const K::Bits, scratch as *mut K::Bits);
-    // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+    // SAFETY: `from` and `to` have `n` keys, and `RUNS_BYTES` at `words` hold `begins` and `starts`. The shape has the
+    // threads of the kernel.
     unsafe { queue.launch(&width, copy_shape, &CopyRuns { from, to, n, coding, found, begins, starts })? };
     if value_bytes > 0 {
         with_numbers!(value_bytes, V => {
-            // As they are; where runs begin is put in order once more.
+            // Values have no coding. The kernel puts the beginnings of the runs in order once more.
             let (from, to, coding) = (values as *const V, scratch_values as *mut V, Coding::NONE);
-            // SAFETY: as above.
+            // SAFETY: `from` and `to` have `n` values of the width of `V`, and the description is unchanged.
             unsafe { queue.launch(&bits(value_bytes), copy_shape, &CopyRuns { from, to, n, coding, found, begins, starts })? }
         });
     }
@@ -79,7 +80,8 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     let tiles = n.div_ceil(tile_keys as usize);
     let per_warp = split_runs::boundaries_per_warp(tiles);
     let split = SplitLongRuns { from: to as *const K::Bits, n, tile_keys, splits, starts, per_warp, order: found };
-    // SAFETY: as above.
+    // SAFETY: `splits` has `MAX_RUNS` words for each tile (`long_run_split_bytes`), and `splits_shape` covers all
+    // tiles.
     unsafe { queue.launch(&width, splits_shape(tiles), &split)? };
     let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
     let shape = queue.persistent(MIN_BLOCKS_PER_SM, threads, shared_bytes);
@@ -87,7 +89,8 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     with_values!(value_bytes, V => {
         let (from, to) = (elements::<K, V>((scratch, scratch_values)), elements::<K, V>((keys, values)));
         let merge = MergeLongRuns { from, to, n, splits, starts, decode: coding, order: found };
-        // SAFETY: as above.
+        // SAFETY: both arrays have `n` elements with values of type `V`, and the launches before have written the copy,
+        // `starts` and `splits`. The shape has the kernel's threads and shared bytes.
         unsafe { queue.launch(&suffix, shape, &merge) }
     })
 }

@@ -28,27 +28,28 @@ use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 use long::LongPlan;
 use std::ptr;
 
-/// The most keys: those of a run in the last pass are fewer than 2^32, and twice the keys exceed the memory of any GPU.
+/// The most keys. Runs of the last pass have fewer than 2^32 keys, and more keys and their copy exceed the memory of
+/// any GPU.
 const MAX_KEYS: usize = 1 << 35;
 
-/// Blocks of a multiprocessor for runs of long segments, of which it holds two at once.
+/// Blocks for each multiprocessor that sort runs of long segments. It holds two at once.
 const RUN_BLOCKS: usize = 4;
 
 /// Segments of an array that is in the GPU's memory.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Bounds {
     segments: Segments,
-    /// No segment has more keys.
+    /// Most keys of a segment.
     longest: usize,
 }
 
 impl Bounds {
-    /// Those between `count + 1` offsets of 8 bytes, of at most `longest` keys each.
+    /// The segments between `count + 1` offsets of 8 bytes, each of at most `longest` keys.
     pub(in crate::gpu) fn of_offsets(offsets: Address, count: usize, longest: usize) -> Self {
         Self { segments: Segments { offsets: offsets as *const usize, count, length: 0 }, longest }
     }
 
-    /// Those of `length` keys of an array of `n`, but for the last one, which may be shorter. `length` is not 0.
+    /// The segments of `length` keys of an array of `n`. The last one may be shorter. `length` is not 0.
     pub(in crate::gpu) fn of_length(length: usize, n: usize) -> Self {
         Self { segments: Segments { offsets: ptr::null(), count: n.div_ceil(length), length }, longest: length.min(n) }
     }
@@ -63,25 +64,25 @@ struct SegmentPlan {
     tiles: Tiles,
 }
 
-/// Where the parts of a workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
+/// Offsets of the parts of a workspace, in bytes, and its end. The keys' scratch array is at its start.
 struct Layout {
     values: usize,
     firsts: usize,
     list: usize,
-    /// The number of units, and behind it those of middle segments, and of the units of each level of the division of
-    /// long ones.
+    /// The number of units. Behind it are the number of middle segments of each list, and the number of units of each
+    /// level of the division of long segments.
     units: usize,
-    /// The number of tiles with longer segments, right behind those numbers, and their list.
+    /// The number of tiles with longer segments, right behind the other numbers, and the list of such tiles.
     longer: usize,
     /// The lists of middle segments.
     middle: usize,
-    /// That of the division of long segments, where there is one.
+    /// The workspace of the division of long segments, if there is one.
     long: usize,
     end: usize,
 }
 
 impl SegmentPlan {
-    /// For keys of type `K` with values of `value_bytes` bytes, or 0.
+    /// The plan for keys of type `K` with values of `value_bytes` bytes, or 0.
     const fn of<K: Key>(value_bytes: usize) -> Self {
         let block = ROW.sort_segments.of(size_of::<K>(), value_bytes);
         let merge = ROW.merge_runs.of(size_of::<K>(), value_bytes);
@@ -107,24 +108,25 @@ impl SegmentPlan {
         Layout { values, firsts, list, units, longer, middle, long, end }
     }
 
-    /// How many counters there are before that of tiles with longer segments.
+    /// The number of counters before the counter of tiles with longer segments.
     const fn counters_before_longer<K: Key>(self, n: usize) -> usize {
         let of_levels = if self.long::<K>(n).is_some() { COUNTERS } else { 0 };
         1 + middle::count_words::<K>(n, self.value_bytes) + of_levels
     }
 
-    /// The division of long segments, of numbers of keys that there is one for.
+    /// The division of long segments, if there is one for this number of keys.
     const fn long<K: Key>(self, n: usize) -> Option<LongPlan> {
         LongPlan::of::<K>(n, self.value_bytes, self.tiles)
     }
 
-    /// Whether segments of up to `longest` keys may be long ones. One of a tile begins at its last key at the latest.
+    /// Whether segments of up to `longest` keys may be long ones. A segment of a tile begins at the tile's last key at
+    /// the latest.
     const fn may_be_long(self, longest: usize) -> bool {
         longest > self.tiles.overhang + 1
     }
 
-    /// The first tile of `n` keys in which a segment that is short for its tile may begin: of one length that none is
-    /// short of, the last one may be.
+    /// The first tile of `n` keys that may contain the beginning of a segment that is short for its tile. If all
+    /// segments have one length that is not short, only the last one may be short.
     fn first_short(self, bounds: Bounds, n: usize) -> usize {
         let (slots, Segments { offsets, count, length }) = (self.block.keys(), bounds.segments);
         if !offsets.is_null() || bounds.longest <= slots {
@@ -141,7 +143,7 @@ impl SegmentPlan {
         Shape { blocks, threads: threads as u32, shared_bytes }
     }
 
-    /// The launch of a block for each of `tiles` tiles, which sorts those of its segments that have few keys.
+    /// The launch of a block for each of `tiles` tiles, which sorts the tile's segments of few keys.
     fn sort_short_shape<K>(self, tiles: usize) -> Shape {
         let shared_bytes = sort_short_segments::shared_bytes(size_of::<K>(), self.value_bytes, self.block.keys());
         Shape { blocks: tiles, threads: SHORT_THREADS as u32, shared_bytes }
@@ -154,7 +156,7 @@ impl SegmentPlan {
     }
 }
 
-/// Whether segments of few keys are sorted in registers: keys alone, or those of 4 bytes with their indices.
+/// Whether segments of few keys are sorted in registers: keys alone, or 4-byte keys with values.
 const fn has_short<K: Key>(value_bytes: usize) -> bool {
     value_bytes == 0 || size_of::<K>() == 4
 }
@@ -169,20 +171,20 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize
     }
 }
 
-/// Where the number of units is in such a workspace; behind it are the numbers of middle segments of each list, if
+/// The offset of the number of units in such a workspace. Behind it are the numbers of middle segments of each list, if
 /// there are lists.
 #[cfg(test)]
 pub(in crate::gpu) fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
     if n == 0 { 0 } else { SegmentPlan::of::<K>(value_bytes).layout::<K>(n).units }
 }
 
-/// Queues the sort of each segment of `at`, stable. The values become the indices of the keys in the array first, if it
+/// Queues the stable sort of each segment of `at`. Values first become the indices of the keys in the array if it
 /// `indexes`.
 ///
 /// # Safety
-/// The keys and values are in the GPU's memory, as is a workspace of [`workspace_bytes`], at a multiple of 16, and the
-/// offsets, which begin with 0, never decrease and end with the number of keys. They do not overlap. Nothing else uses
-/// them until the sort has ended.
+/// The keys, the values, the offsets, and a workspace of [`workspace_bytes`] at a multiple of 16 are in the GPU's
+/// memory and do not overlap. The offsets begin with 0, never decrease and end with the number of keys. Nothing else
+/// uses the arrays until the sort has ended.
 pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -199,7 +201,8 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         let shape = queue.persistent(PERSISTENT_BLOCKS, DETECTION_THREADS, 0);
         with_numbers!(value_bytes, I => {
             let set = SetIndices { to: values as *mut I, n, first: 0, order: ptr::null_mut(), merges: 1 };
-            // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+            // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index below
+            // `n`.
             unsafe { queue.launch(&bits(value_bytes), shape, &set)? }
         });
     }
@@ -215,7 +218,8 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         };
         return with_values!(value_bytes, V => {
             let (at, length) = (elements::<K, V>((keys, values)), bounds.longest as u32);
-            // SAFETY: as above.
+            // SAFETY: `at` has `n` elements with values of type `V`. `count` rows of `length` keys cover them, and the
+            // blocks cover all rows, with the kernel's threads and shared bytes.
             unsafe {
                 queue.launch(&suffix::<K>(value_bytes), shape, &SortWideRows { at, n, length, coding, minus_one: MINUS_ONE })
             }
@@ -228,7 +232,8 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             shared_bytes: sort_rows::shared_bytes(size_of::<K>(), bounds.longest),
         };
         let rows = SortRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding };
-        // SAFETY: as above.
+        // SAFETY: there are `n` keys. `count` rows of `length` keys cover them, and the blocks cover all rows, with the
+        // kernel's threads and shared bytes.
         return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
     }
     let plan = SegmentPlan::of::<K>(value_bytes);
@@ -238,7 +243,8 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     let middle = middle::lists::<K>(n, value_bytes, counts, part(layout.middle));
     let has_one_length = segments.offsets.is_null() && bounds.longest > MAX_SHORT;
     if has_one_length && bounds.longest <= MAX_MIDDLE && has_short::<K>(value_bytes) {
-        // SAFETY: as above; the lists are in the workspace.
+        // SAFETY: the segments have one length, which is at most `MAX_MIDDLE` and more than `MAX_SHORT`. The lists are
+        // in the workspace.
         return unsafe { middle::sort_of_length::<K>(queue, coding, at, (bounds, middle)) };
     }
     let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
@@ -248,30 +254,33 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     let find_shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
     let has_short = has_short::<K>(value_bytes);
     let counters = plan.counters_before_longer::<K>(n) + usize::from(has_short);
-    // SAFETY: as above; the words are in the workspace.
+    // SAFETY: the counters, `firsts` and `list` are in the workspace, with room for all tiles. The blocks of
+    // `find_shape` cover all tiles.
     unsafe {
         queue.clear(part(layout.units), counters)?;
         queue.launch(&suffix, find_shape, &find)?;
     }
-    // Segments of few keys first, and then tiles that have others.
+    // Segments of few keys first, and then tiles that have longer ones.
     let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
     if has_short {
         with_values!(value_bytes, V => {
             let at = elements::<K, V>((keys, values));
             let (first_tile, minus_one) = (plan.first_short(bounds, n), MINUS_ONE);
             let short = SortShortSegments { segments, at, n, firsts, longer, middle, first_tile, coding, minus_one };
-            // SAFETY: as above.
+            // SAFETY: `FindSegments` has written `firsts`, and `longer` has room for all tiles. There is a block for
+            // each tile from `first_tile` on, with the kernel's threads and shared bytes.
             unsafe { queue.launch(&suffix, plan.sort_short_shape::<K>(tiles - first_tile), &short)? };
         });
         if bounds.longest <= MAX_SHORT {
             return Ok(());
         }
     }
-    // All others that one block sorts alone, and before that what long ones have been divided to.
+    // All other segments that one block sorts alone. Long segments are divided before.
     let has_lists = middle::has_lists::<K>(n, value_bytes);
     if has_lists {
         let long = plan.long::<K>(n);
-        // SAFETY: as above.
+        // SAFETY: `FindSegments` has written `firsts` and the lists, the counters of the division were cleared with the
+        // others, and its workspace is at `layout.long`.
         unsafe {
             if let Some(plan) = long
                 && bounds.longest > MAX_MIDDLE
@@ -291,7 +300,8 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         let sort_tiles = SortTiles { segments, keys, scratch, n, firsts, longer, list, units, coding };
         if !has_lists {
             let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
-            // SAFETY: as above.
+            // SAFETY: both arrays have `n` elements with values of type `V`, and `FindSegments` has written `firsts`,
+            // `list` and `units`. The shape has the kernel's threads and shared bytes.
             unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
             if !plan.may_be_long(bounds.longest) {
                 return Ok(());
@@ -299,12 +309,14 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         }
         let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
         let runs = SortTiles { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
-        // SAFETY: as above.
+        // SAFETY: `FindSegments` has written `list` and `units`, and the units are inside both arrays. The shape has
+        // the kernel's threads and shared bytes.
         unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks(RUN_BLOCKS)), &runs)? };
         let first_run = plan.block.keys();
         for pass in 0..passes(bounds.longest, first_run).left() {
             let merge = MergeSegments { keys, scratch, list, units, pass, first_run, coding };
-            // SAFETY: as above.
+            // SAFETY: the launch before has sorted the runs of this pass, in units that are inside both arrays. The
+            // shape has the kernel's threads and shared bytes.
             unsafe { queue.launch(&suffix, plan.merge_shape::<K>(blocks(MIN_BLOCKS_PER_SM)), &merge)? };
         }
     });
@@ -327,7 +339,8 @@ impl<K: Key> Operation<K> for SortSegments {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { order, at, bounds, indexes } = *self;
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace. The offsets are as `Bounds` documents.
         unsafe { sort_segments::<K>(queue, order, at, bounds, indexes, workspace) }
     }
 }

@@ -20,31 +20,31 @@ const fn tiles<K>(total: usize, value_bytes: usize) -> usize {
     total.div_ceil(combine_sets::tile_keys(tile.threads, tile.items_per_thread))
 }
 
-/// Bytes of the words of the look-back over `tiles` tiles, which are 0 before.
+/// Bytes of the words of the look-back over `tiles` tiles. The words are 0 before a launch.
 pub(super) const fn look_back_bytes(tiles: usize) -> usize {
     align(look_back::words(tiles).saturating_mul(size_of::<u64>()))
 }
 
 /// Bytes of workspace for `total` keys of both arrays: a split and a word of the look-back for each tile.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
-    // With values or without: as many as there are of the smallest tiles.
+    // The most tiles, with or without values: tiles of the smallest shape.
     let tiles = total.div_ceil(combine_sets::tile_keys(ROW.sets.fewest_keys(size_of::<K>()), 1));
     look_back_bytes(tiles) + tiles * size_of::<usize>()
 }
 
-/// What the kernels keep.
+/// The elements that `operation` keeps, as the kernels encode them.
 pub(super) const fn kept_steps(operation: SetOperation) -> u32 {
     let Kept { a_alone, partners, b_alone } = operation.kept();
     kernel::Kept::new(a_alone, partners, b_alone).0
 }
 
-/// Queues the operation on the keys of `a` and `b`, with their values, to `out`; the number of keys kept goes to
-/// `count`.
+/// Queues the operation on the keys of `a` and `b`, with their values, to `out`. The number of keys of the result goes
+/// to `count`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` of at least the keys that the operation can keep, `count` of one number of
-/// 8 bytes, `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses
-/// those that are written, until the operation has ended.
+/// The arrays are in the GPU's memory. `out` has room for the most keys of the result, `count` has 8 bytes, and
+/// `workspace` has [`workspace_bytes`]. Written arrays overlap no other array. Until the operation has ended, nothing
+/// else uses written arrays, and nothing writes the others.
 pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     queue: &impl Queue,
     operation: SetOperation,
@@ -57,7 +57,7 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     let tile = ROW.sets.of(size_of::<K>(), out.value_bytes);
     let tiles = tiles::<K>(a.len + b.len, out.value_bytes);
     if tiles == 0 {
-        // SAFETY: `count` has 8 bytes, as the caller promises.
+        // SAFETY: `count` has 8 bytes, which are two words.
         return unsafe { queue.clear(count, 2) };
     }
     let (kept, suffix_of_values) = (kept_steps(operation), suffix::<K>(out.value_bytes));
@@ -74,8 +74,8 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
             out.value_bytes > 0,
         ),
     };
-    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for, and the words of the
-    // look-back are cleared before.
+    // SAFETY: the words of the look-back are cleared first, and a split for each tile is behind them in the workspace.
+    // `path_shape` has a thread for each tile, and `shape` a block with its shared bytes. `out.len` is the capacity.
     unsafe {
         queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
         let path = BalancePath { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
@@ -88,7 +88,7 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     }
 }
 
-/// A set operation on `a` and `b`. `out` has capacity for the keys that it may keep; their number goes to `count`.
+/// A set operation on `a` and `b`. `out` has room for the most keys of the result. Their number goes to `count`.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Sets {
     pub(in crate::gpu) operation: SetOperation,
@@ -105,7 +105,8 @@ impl<K: Key> Operation<K> for Sets {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { operation, a, b, out, count } = *self;
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { set_operation::<K>(queue, operation, a, b, out, count, workspace) }
     }
 }

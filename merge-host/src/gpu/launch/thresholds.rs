@@ -1,44 +1,45 @@
-//! At how many keys a sort goes another way.
+//! The numbers of keys at which a sort changes its kernels.
 
 use kernels_gpu::tuning::{DivideTile, ROW, Tile};
 
 /// The numbers of keys, and of digits, that decide which kernels a sort is made of. A GPU gets
-/// [`DEFAULT`](Self::DEFAULT); tests in the emulator, which takes long for many keys, pass smaller ones.
+/// [`DEFAULT`](Self::DEFAULT). Tests in the emulator, which takes long for many keys, pass smaller numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
-    /// The most keys that are few, which other shapes sort, without launches that find splits.
+    /// Up to this many keys, kernels have other shapes, and no launches find splits.
     pub small_sort: usize,
-    /// Fewer keys that are merged in any case are sorted without detecting runs first, which takes about 40 µs.
+    /// Keys that are merged in any case are sorted without detecting runs, which takes about 40 µs, if there are fewer.
     pub detection_keys: usize,
-    /// The most keys of 4 bytes alone, and with values, that are merged even if they could be sorted by all bits.
+    /// Inputs of up to this many 4-byte keys (alone, with values) are merged even if they could be sorted by all bits.
     pub merged: [usize; 2],
-    /// The most keys of 4 and of 8 bytes alone that are too few to be divided.
+    /// Inputs of up to this many keys alone (4-byte, 8-byte) are not divided.
     pub undivided: [usize; 2],
-    /// The same of keys of 4 and of 8 bytes with values.
+    /// Inputs of up to this many keys with values (4-byte, 8-byte keys) are not divided.
     pub undivided_with_values: [usize; 2],
-    /// The most keys alone that are few for a sort by all bits, and the most that are not many for it.
+    /// Sorts by all bits of keys alone use the small shape up to the first number, and the middle shape up to the
+    /// second.
     pub few_radix: [usize; 2],
-    /// The most keys with values of 4 bytes that are few for a sort by all bits.
+    /// Sorts by all bits of up to this many keys with 4-byte values use the small shape.
     pub few_radix_v4: usize,
-    /// From so many keys of 4 bytes alone on, tiles of divisions are larger.
+    /// From this many 4-byte keys alone on, tiles of divisions are larger.
     pub many_4: usize,
-    /// Up to so many keys alone, launches for a third division take longer than they save.
+    /// Up to this many keys alone, the launches of a third division take longer than they save.
     pub two_divisions: usize,
-    /// From so many keys of 4 bytes alone on, a fourth division is there for uneven keys, which are sorted by all of
-    /// their bits otherwise: that takes as long, or longer, and the launches take little time beside the others.
+    /// From this many 4-byte keys alone on, there is a fourth division for uneven keys. They are sorted by all of their
+    /// bits otherwise, which takes as long, or longer. The launches take little time beside the others.
     pub four_divisions: usize,
-    /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
+    /// The most digits of a division that is to be the last one, for few keys and for many.
     pub most_digits: [u32; 2],
     /// The most digits of a single division of keys with values.
     pub digits_in_order: u32,
-    /// From so many keys with values on, parts are of several tiles: of how many.
+    /// From this many keys with values on, parts have several tiles: the second number.
     pub several_tiles: (usize, u32),
-    /// From so many keys alone on, digits of two levels may be counted at once.
+    /// From this many keys alone on, digits of two levels may be counted at once.
     pub counted_twice: usize,
 }
 
 impl Thresholds {
-    /// What is fastest with the shapes of [`ROW`], on the GPU that these were measured on.
+    /// The fastest numbers with the shapes of [`ROW`], on the GPU on which these were measured.
     pub const DEFAULT: Self = Self {
         small_sort: 1 << 20,
         detection_keys: 1 << 26,
@@ -62,7 +63,7 @@ impl Thresholds {
         self.merged[(value_bytes > 0) as usize]
     }
 
-    /// The most keys of `bytes` bytes that are too few to be divided, with values of `value_bytes` bytes, or 0.
+    /// The most keys of `bytes` bytes that are not divided, with values of `value_bytes` bytes, or 0.
     pub const fn undivided(&self, bytes: usize, value_bytes: usize) -> usize {
         let of_width = if value_bytes == 0 { self.undivided } else { self.undivided_with_values };
         of_width[(bytes == 8) as usize]
@@ -76,8 +77,8 @@ impl Thresholds {
         (tiles.of(bytes, value_bytes), ROW.sort_buckets.of(bytes, value_bytes))
     }
 
-    /// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, and how
-    /// the names of the kernels end that are compiled with it.
+    /// The shape of tiles in sorts by all bits of `n` 4-byte keys with values of `value_bytes` bytes, or 0. Also the
+    /// suffix of the kernels that are compiled with this shape.
     pub const fn radix(&self, value_bytes: usize, n: usize) -> (DivideTile, &'static str) {
         match value_bytes {
             0 if n <= self.few_radix[0] => (ROW.sort_by_radix_small.of(4, 0), "small"),

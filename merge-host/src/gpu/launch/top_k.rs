@@ -1,4 +1,4 @@
-//! The first k keys in their order.
+//! The first k keys in an order.
 
 use super::sort::{SortPlan, sort};
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
@@ -17,26 +17,26 @@ use kernels_gpu::kernels::top_k::{
 };
 use kernels_gpu::key::{Coding, Key};
 
-/// Candidates are collected if they are one key in so many, or fewer.
+/// Candidates are collected if they are at most one key in this many.
 const CANDIDATES: usize = 8;
 
-/// After the choice of how many digits candidates may be collected, once.
+/// Candidates may be collected once, after the choice of one of the first digits: this many.
 const COLLECTIONS: u32 = 2;
 
-/// Candidates are gathered in one reading if there are as many keys for each multiprocessor, or more. Fewer are read
-/// twice in the time of its launches.
+/// Candidates are gathered in one reading if there are at least this many keys for each multiprocessor. Fewer keys are
+/// read twice in the time that the launches of a gathering take.
 const GATHERED_KEYS: usize = 1 << 15;
 
-/// Addresses in a workspace, from its begin on, and how long it is.
+/// Offsets of the parts of a workspace, in bytes, and its end.
 struct Layout {
-    /// How many pages have been taken.
+    /// The number of pages that have been taken.
     taken: usize,
     counts: usize,
-    /// Where what is cleared ends, and the places of blocks begin.
+    /// The end of the cleared words, where the places of blocks begin.
     cleared: usize,
     /// The counts of blocks.
     of_blocks: usize,
-    /// What the warps have found, and whose the pages are.
+    /// The counts of the warps, and the owners of the pages.
     of_warps: usize,
     owners: usize,
     candidate_keys: usize,
@@ -67,15 +67,15 @@ const fn capacity(n: usize) -> usize {
     n.div_ceil(CANDIDATES)
 }
 
-/// The pages of gathered keys, which take the second half of the room for candidates.
+/// The number of pages of gathered keys, which take the second half of the room for candidates.
 const fn pages(n: usize) -> usize {
     capacity(n) / 2 / PAGE
 }
 
-/// The rank of the key of a sample that `k` of `n` keys do not exceed but once in some millions of times. 0 if too many
-/// others do not exceed it either.
+/// The rank of a key of the sample. Except once in some millions of times, at least `k` of the `n` keys do not exceed
+/// this key. 0 if too many other keys do not exceed it either.
 fn rank(n: usize, k: usize) -> u32 {
-    // How many of the first k keys are in the sample, more or less: the deviation is about the root.
+    // The usual number of the first k keys in the sample. The standard deviation is about its square root.
     let usual = k as f64 * SAMPLE as f64 / n as f64;
     let rank = (usual + 5.0 * usual.sqrt()).ceil() + 4.0;
     if rank <= MOST_RANK as f64 { rank as u32 } else { 0 }
@@ -91,12 +91,12 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
     Layout::of::<K>(n, k, value_bytes).end
 }
 
-/// Queues the selection of the first `out.len` elements of `from` in that order, sorted and stable, to `out`. Their
-/// indices take the place of values, if `from.values` is 0 and there are values.
+/// Queues the selection of the first `out.len` elements of `from` in this order, sorted and stable, to `out`. If
+/// `from.values` is 0 and there are values, they become the indices of the keys.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, `out` no longer than `from`, and `workspace` of [`workspace_bytes`]; `out`
-/// overlaps no other; and nothing writes `from`, or uses the others, until the selection has ended.
+/// The arrays are in the GPU's memory. `out` is no longer than `from` and overlaps no other array, and `workspace` has
+/// [`workspace_bytes`]. Until the selection has ended, nothing writes `from`, and nothing else uses the other arrays.
 pub(in crate::gpu) unsafe fn top_k<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
@@ -133,7 +133,8 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
         with_values!(value_bytes, V => {
             let (from, out, candidates) = (slice::<K, V>(from), slice::<K, V>(out), elements::<K, V>(candidates));
             let collect = Collect { from, candidates, out, progress, places, collection, coding };
-            // SAFETY: the caller's promise for the arrays; the digits have been chosen, and the chunks counted.
+            // SAFETY: launches before have chosen the digits and counted the chunks. `from` has `n` elements, `out`
+            // `k`, and the room for candidates `capacity` elements in the workspace.
             unsafe { queue.launch(&suffix::<K>(value_bytes), collect_shape, &collect) }
         })
     };
@@ -149,7 +150,7 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
             warps: (shape.blocks * WARPS) as u32,
         };
         let pack_shape = Shape { shared_bytes: pack::SHARED_BYTES, threads: pack::THREADS as u32, ..shape };
-        // Behind as many candidates as fit.
+        // Behind the room for packed candidates.
         let first = pages.count as usize * PAGE;
         let behind = |at: Address, bytes: usize| at + (first * bytes) as Address;
         let to = (behind(candidates.0, size_of::<K>()), behind(candidates.1, value_bytes));
@@ -157,16 +158,17 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
             let (from, to) = (slice::<K, V>(from), elements::<K, V>(to));
             let candidates = elements::<K, V>(candidates);
             let suffix = suffix::<K>(value_bytes);
-            // SAFETY: the caller's promise for the arrays; the sample has been taken, and the room for candidates is of
-            // two times the pages.
+            // SAFETY: the sample has been taken by a launch before. The room for candidates has at least
+            // `2 * pages.count * PAGE` elements: the packed candidates, and behind them the pages.
             unsafe {
                 queue.launch(&suffix, shape, &Gather { from, to, pages, progress, coding })?;
                 queue.launch(&suffix, pack_shape, &Pack { from: to, candidates, k, pages, progress })
             }
         })
     };
-    // SAFETY: the caller's promise for the arrays; the workspace has what the layout says. Digits are counted and
-    // chosen one after the other.
+    // SAFETY: the parts of the workspace have the sizes that `Layout::of` computes from `n` and `k`, and the counts are
+    // cleared first. The launches are in order: digits are counted and chosen one after the other, and `out` is
+    // complete before its sort.
     unsafe {
         queue.clear(workspace, layout.cleared / size_of::<u32>())?;
         let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);
@@ -190,8 +192,8 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
     }
 }
 
-/// The first `out.len` elements of `from`, sorted. Indices take the place of values if `from.values` is 0 and `out` has
-/// values.
+/// The first `out.len` elements of `from`, sorted. If `from.values` is 0 and `out` has values, they become the indices
+/// of the keys.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct TopK {
     pub(in crate::gpu) order: SortOrder,
@@ -205,7 +207,8 @@ impl<K: Key> Operation<K> for TopK {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: the caller's arrays and workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
+        // workspace.
         unsafe { top_k::<K>(queue, self.order, self.from, self.out, workspace) }
     }
 }

@@ -1,4 +1,4 @@
-//! Divisions level by level, from one side of the array to the other, and the sort of what they make.
+//! Divisions level by level, from one side of the array to the other, and the sort of the buckets.
 
 use super::super::{Address, Arrays, Queue, bits, elements, suffix, with_values};
 use super::plan::{LONG_BUCKETS, long_suffix};
@@ -18,23 +18,23 @@ use kernels_gpu::kernels::sort::divide::{self as divisions, FEW_LEFT};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::Tile;
 
-/// Blocks of a multiprocessor, for kernels that place and sort what is left.
+/// Blocks for each multiprocessor that place and sort the rest.
 const FEW_BLOCKS: usize = 4;
 
-/// Blocks of a multiprocessor that move what is left for later levels. There is something left where uneven keys are
-/// divided, which takes [four divisions](super::super::Thresholds::four_divisions), and fewer blocks find sooner that
-/// there is nothing.
+/// Blocks for each multiprocessor that move keys left for later levels. Keys are left where uneven keys are divided,
+/// which takes [four divisions](super::super::Thresholds::four_divisions). With fewer divisions, fewer blocks find
+/// sooner that there is nothing to do.
 const fn left_blocks(levels: u32) -> usize {
     if levels > 3 { 32 } else { 16 }
 }
 
-/// Blocks of a multiprocessor that choose the digits of segments, and place their buckets.
+/// Blocks for each multiprocessor that choose the digits of segments, and place their buckets.
 const SEGMENT_BLOCKS: usize = 8;
 
-/// Blocks of a multiprocessor that sort buckets of keys of 4 bytes alone.
+/// Blocks for each multiprocessor that sort buckets of 4-byte keys alone.
 const BUCKET_BLOCKS: usize = 16;
 
-/// The same of long buckets, with the levels of [`left_blocks`].
+/// Blocks for each multiprocessor that sort long buckets, in a plan of `levels` levels.
 const fn long_bucket_blocks(levels: u32) -> usize {
     if levels > 3 { 24 } else { 8 }
 }
@@ -42,12 +42,12 @@ const fn long_bucket_blocks(levels: u32) -> usize {
 /// Blocks that place the parts of the first segment.
 const PLACE_FIRST_BLOCKS: usize = 32;
 
-/// Blocks of a multiprocessor that place the parts of other segments.
+/// Blocks for each multiprocessor that place the parts of other segments.
 const PLACE_BLOCKS: usize = 16;
 
 impl DividePlan {
-    /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what
-    /// they make, in place. Other `cleared` words before the lists become 0 with what decides.
+    /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of the
+    /// buckets, in place. The choice of digits also clears the `cleared` words before the lists.
     pub(in crate::gpu::launch) fn division<K: Key>(
         self,
         coding: Coding<K::Bits>,
@@ -63,8 +63,8 @@ impl DividePlan {
     }
 }
 
-/// The divisions of one array, level by level, from one of its sides to the other. They may run beside what sorts keys
-/// that are not divided: of both one finds nothing to do.
+/// The divisions of one array, level by level, from one side to the other. They may run beside the kernels for keys
+/// that are not divided: either finds nothing to do.
 pub(in crate::gpu::launch) struct Division<K: Key> {
     how: DividePlan,
     job: Job,
@@ -75,15 +75,17 @@ pub(in crate::gpu::launch) struct Division<K: Key> {
 }
 
 impl<K: Key> Division<K> {
-    /// Queues what decides whether keys are divided: the choice of the first level's digits. They are not where keys
-    /// are in order, or too uneven. If there is one level only, its digits are counted as well: keys are not divided if
-    /// those of a digit are too many for a block.
+    /// Queues the decision whether keys are divided: the choice of the first level's digits. Keys that are in order, or
+    /// too uneven, are not divided. If there is only one level, its digits are counted as well: keys are not divided if
+    /// a digit has too many keys for a block.
     ///
     /// # Safety
-    /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has
+    /// All arrays are in the GPU's memory and have the plan's number of keys. Nothing else uses them until this work
+    /// has ended.
     /// ended.
     pub(in crate::gpu::launch) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the `cleared` words behind the heads are part of the lists (`Layout::cleared`). `choose` and `place`
+        // require the conditions of this function.
         unsafe {
             let cleared = Layout::cleared(&self.how.plan);
             if cleared > 0 {
@@ -97,10 +99,11 @@ impl<K: Key> Division<K> {
     /// Queues the first division.
     ///
     /// # Safety
-    /// As for [`decide`](Self::decide), which has been called before. Where keys are not divided, something else may
-    /// use the arrays, and the words of the lists but for their heads.
+    /// The conditions of [`decide`](Self::decide) hold, which has been called before. If keys are not divided,
+    /// something else may use the arrays, and the words of the lists except for their heads.
     pub(in crate::gpu::launch) unsafe fn begin(&self, queue: &impl Queue) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `decide` has queued the choice of digits, which `place` and `divide` need. They require the
+        // conditions of this function.
         unsafe {
             if self.how.plan.levels > 1 {
                 self.place(queue, 0)?;
@@ -109,12 +112,13 @@ impl<K: Key> Division<K> {
         }
     }
 
-    /// Queues the other divisions and the sort of what they make.
+    /// Queues the other divisions and the sort of the buckets.
     ///
     /// # Safety
-    /// As for [`begin`](Self::begin), which has been called before, until the sort has ended.
+    /// The conditions of [`begin`](Self::begin) hold, which has been called before, until the sort has ended.
     pub(in crate::gpu::launch) unsafe fn finish(&self, queue: &impl Queue) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `begin` has queued level 0. Each further level is chosen, placed and divided in this order, and then
+        // the buckets are complete.
         unsafe {
             for level in 1..self.how.plan.levels {
                 self.choose(queue, level)?;
@@ -125,12 +129,12 @@ impl<K: Key> Division<K> {
         }
     }
 
-    /// The coding of what a level reads: the first one encodes keys, and the last kernels decode them.
+    /// The coding of the keys that a level reads. The first level encodes keys, and the last kernels decode them.
     fn coding_at(&self, level: u32) -> Coding<K::Bits> {
         if level == 0 { self.coding } else { Coding::NONE }
     }
 
-    /// What a level reads, and what it writes.
+    /// The side that a level reads, and the side that it writes.
     fn sides_at(&self, level: u32) -> ((Address, Address), (Address, Address)) {
         (self.sides[level as usize % 2], self.sides[1 - level as usize % 2])
     }
@@ -149,7 +153,7 @@ impl<K: Key> Division<K> {
     /// Queues the choice of a level's digits.
     ///
     /// # Safety
-    /// As for [`decide`](Self::decide).
+    /// The conditions of [`decide`](Self::decide) hold.
     unsafe fn choose(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { most_digits, .. }, job, cleared, random, .. } = self;
         let (keys, coding) = (self.keys_at(level), self.coding_at(level));
@@ -160,14 +164,15 @@ impl<K: Key> Division<K> {
         };
         let (single, always_divides) = (most_digits, 0);
         let choose = ChooseDigits { job, keys, level, coding, single, random, cleared, always_divides };
-        // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+        // SAFETY: `keys` is a side with the plan's number of keys, and `job` has the plan's words. The shape has the
+        // kernel's threads and shared bytes.
         unsafe { queue.launch(&bits(size_of::<K>()), shape, &choose) }
     }
 
-    /// Queues the counts of a level's digits, and where they go.
+    /// Queues the counts of a level's digits, and the placement of the buckets.
     ///
     /// # Safety
-    /// As for [`decide`](Self::decide).
+    /// The conditions of [`decide`](Self::decide) hold.
     unsafe fn place(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, .. }, job, .. } = self;
         let (suffix, decodes) = (bits(size_of::<K>()), u32::from(self.coding != Coding::NONE));
@@ -178,7 +183,8 @@ impl<K: Key> Division<K> {
                 threads: count_twice::TWICE_THREADS as u32,
                 shared_bytes: count_twice::TWICE_SHARED_BYTES,
             };
-            // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+            // SAFETY: `keys` is a side with the plan's number of keys, and `job` has the plan's words. The shape has
+            // the kernel's threads and shared bytes.
             unsafe { queue.launch(&suffix, twice, &CountTwice { job, keys, coding })? };
         }
         let parts = plan.parts(plan.n) as usize;
@@ -187,13 +193,15 @@ impl<K: Key> Division<K> {
             threads: count_digits::COUNT_THREADS as u32,
             shared_bytes: count_digits::COUNT_SHARED_BYTES,
         };
-        // SAFETY: as above.
+        // SAFETY: the digits of the level have been chosen by a launch before. The shape has the kernel's threads and
+        // shared bytes.
         unsafe { queue.launch(&suffix, count, &CountDigits { job, keys, level, coding })? };
         if value_bytes > 0 {
-            // Some blocks for each segment, as a rule; and a warp for each digit of the first one.
+            // Usually some blocks for each segment, and a warp for each digit of the first segment.
             let blocks = if level == 0 { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
             let parts = Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 };
-            // SAFETY: as above.
+            // SAFETY: the launch before has counted the digits, in the words of `job`. The kernel has no dynamic shared
+            // memory.
             unsafe { queue.launch(&suffix, parts, &PlaceParts { job, level })? };
         }
         let place = Shape {
@@ -201,21 +209,22 @@ impl<K: Key> Division<K> {
             threads: place_buckets::PLACE_THREADS,
             shared_bytes: place_buckets::PLACE_SHARED_BYTES,
         };
-        // SAFETY: as above.
+        // SAFETY: the launches before have counted the digits, in the words of `job`. The shape has the kernel's
+        // threads and shared bytes.
         unsafe { queue.launch(&suffix, place, &PlaceBuckets { job, level, decodes }) }
     }
 
     /// Queues the division of a level.
     ///
     /// # Safety
-    /// As for [`finish`](Self::finish).
+    /// The conditions of [`finish`](Self::finish) hold.
     unsafe fn divide(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how, job, .. } = self;
         let DividePlan { plan, value_bytes, indexes, .. } = how;
         let ((from, to), coding, indexes) = (self.sides_at(level), self.coding_at(level), u32::from(indexes));
-        // Segments may have a part each that is not full.
+        // Each segment may have a part that is not full.
         let parts = plan.parts(plan.n) as usize + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
-        // Blocks that take one tile each are faster than those that take several.
+        // Blocks that take one tile each are faster than blocks that take several.
         let blocks = if level < FEW_LEFT {
             parts * plan.tiles as usize
         } else {
@@ -225,22 +234,24 @@ impl<K: Key> Division<K> {
         let suffix = how.tile_suffix::<K>();
         with_values!(value_bytes, V => {
             let (from, to) = (elements::<K, V>(from), elements::<K, V>(to));
-            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            // SAFETY: both sides have the plan's number of elements with values of type `V`, and `place` has placed the
+            // buckets of the level. The shape has the tile's threads and shared bytes.
             unsafe { queue.launch(&suffix, shape, &Divide { job, from, to, level, coding, indexes }) }
         })
     }
 
-    /// Queues the sort of buckets, and of what is left.
+    /// Queues the sort of the buckets, and of the rest.
     ///
     /// # Safety
-    /// As for [`finish`](Self::finish).
+    /// The conditions of [`finish`](Self::finish) hold.
     unsafe fn sort_buckets(&self, queue: &impl Queue) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, bucket, .. }, job, coding, sides, .. } = self;
         let suffix = suffix::<K>(value_bytes);
         let bytes =
             |tile: Tile| sort_buckets::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes);
         let blocks = divisions::usual_buckets(plan.n as usize, bucket.keys());
-        // Fewer that take several are faster for keys of 4 bytes alone, and end sooner where keys are not divided.
+        // For 4-byte keys alone, fewer blocks that take several buckets are faster, and end sooner if keys are not
+        // divided.
         let takes_several = is_by_keys(size_of::<K>(), value_bytes);
         let most_blocks = if takes_several { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
         let (threads, blocks) = (bucket.threads as u32, blocks.min(most_blocks));
@@ -250,7 +261,8 @@ impl<K: Key> Division<K> {
         with_values!(value_bytes, V => {
             let (at, scratch) = (elements::<K, V>(sides[0]), elements::<K, V>(sides[1]));
             let sort = SortBuckets { job, at, scratch, coding };
-            // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+            // SAFETY: both sides have the plan's number of elements with values of type `V`, and all divisions are
+            // queued before. Each shape has the threads and shared bytes of its kernel.
             unsafe {
                 queue.launch(&suffix, shape, &sort)?;
                 if plan.long > 0 {

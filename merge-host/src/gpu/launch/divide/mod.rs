@@ -1,10 +1,10 @@
-//! The sort that divides keys, again and again, until one block sorts what is left together.
+//! The sort that divides keys repeatedly, until one block can sort each bucket.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! | --- | --- |
 //! | `plan` | how often keys are divided, and in what shapes |
-//! | `once` | the launches of one division that is enough |
-//! | `levels` | those of several, level by level |
+//! | `once` | the launches of a single division |
+//! | `levels` | the launches of several divisions, level by level |
 
 mod levels;
 mod once;
@@ -14,11 +14,11 @@ pub(super) use plan::DividePlan;
 
 use super::Address;
 
-/// Where the words of a sort that divides are.
+/// Addresses of the words of a sort that divides.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
-    /// Those of [`DividePlan::list_bytes`].
+    /// The lists, [`DividePlan::list_bytes`] bytes.
     pub lists: Address,
-    /// What is known of the keys.
+    /// The words on the order of the keys, which `choose_digits` and `detect_runs` set.
     pub order: Address,
 }

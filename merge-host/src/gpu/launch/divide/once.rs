@@ -1,5 +1,5 @@
-//! One division, where it is enough: three launches, of which the last one sorts what the division has made, or tiles
-//! of keys that it could not divide.
+//! A single division: three launches. The last one sorts the buckets of the division, or tiles of keys that the
+//! division could not divide.
 
 use super::super::{Address, Queue, bits};
 use super::{DividePlan, Words};
@@ -13,12 +13,12 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::Tile;
 
 impl DividePlan {
-    /// Queues the one division of `keys`, with `scratch` as the other side. Words that are between those of `order` and
-    /// the lists, which are behind these, become 0 before.
+    /// Queues the single division of `keys`, with `scratch` as the other side. First clears the words of `order`, the
+    /// lists behind them, and the words between both.
     ///
     /// # Safety
-    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort
-    /// has ended. The words of `order` are some, and this [`is_once`](Self::is_once).
+    /// Both sides and the words are in the GPU's memory, and the sides have the plan's number of keys. Nothing else
+    /// uses them until the sort has ended. `words.order` is not 0, and the plan [`is_once`](Self::is_once).
     pub(in crate::gpu::launch) unsafe fn divide_once<K: Key>(
         self,
         queue: &impl Queue,
@@ -33,7 +33,8 @@ impl DividePlan {
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let (first, count) = job.at.once(&plan);
         let end = words.lists + ((first + count) * size_of::<u32>()) as Address;
-        // SAFETY: these are the words of the order and of the lists, and what is between them.
+        // SAFETY: the words of the order, the words of the lists and the words between them are one range of the
+        // workspace.
         unsafe { queue.clear(words.order, (end - words.order) as usize / size_of::<u32>())? };
         let parts = plan.parts(plan.n) as usize;
         let count = Shape {
@@ -41,7 +42,8 @@ impl DividePlan {
             threads: count_digits::COUNT_THREADS as u32,
             shared_bytes: once::COUNT_ONCE_SHARED_BYTES,
         };
-        // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+        // SAFETY: both sides have `plan.n` keys, and the words of the job are 0. The shape has the kernel's threads and
+        // shared bytes.
         unsafe { queue.launch(&suffix, count, &CountOnce { job, keys, coding, random, always_divides: 0 })? };
         let divide = Shape {
             blocks: parts + 1,
@@ -49,15 +51,16 @@ impl DividePlan {
             shared_bytes: once::shared_bytes(tile.keys(), size_of::<K>()),
         };
         let decodes = u32::from(coding != Coding::NONE);
-        // SAFETY: as above.
+        // SAFETY: both sides have `plan.n` keys, and the launch before has counted the digits. The shape has the
+        // threads of `tile` and the kernel's shared bytes.
         unsafe { queue.launch(&suffix, divide, &DivideOnce { job, from: keys, to: scratch, coding, decodes }) }
     }
 
-    /// Queues the sort of what [`divide_once`](Self::divide_once) has made, in place; or else, if there is `tiles_to`,
-    /// the sort of each tile to the same indices of that array, one of both sides, as that coding decodes them.
+    /// Queues the sort of the buckets of [`divide_once`](Self::divide_once), in place. If keys were not divided and
+    /// there is `tiles_to`, sorts each tile to the same indices of its array, one of both sides, decoded by its coding.
     ///
     /// # Safety
-    /// As for `divide_once`.
+    /// The conditions of [`divide_once`](Self::divide_once) hold, which has been called before.
     pub(in crate::gpu::launch) unsafe fn sort_once<K: Key>(
         self,
         queue: &impl Queue,
@@ -78,7 +81,8 @@ impl DividePlan {
         let (merges, (to, decode)) = (u32::from(tiles_to.is_some()), tiles_to.unwrap_or((keys, Coding::NONE)));
         let [keys, scratch, to] = [keys, scratch, to].map(|at| at as *mut K::Bits);
         let sort = SortOnce { job, keys, scratch, coding, to, decode, random, merges };
-        // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+        // SAFETY: the sides, and `to`, which is one of both, have `plan.n` keys. The launches before have filled the
+        // lists. The shape has the threads of `bucket` and the kernel's shared bytes.
         unsafe { queue.launch(&bits(size_of::<K>()), shape, &sort) }
     }
 }

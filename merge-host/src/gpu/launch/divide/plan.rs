@@ -7,21 +7,21 @@ use kernels_gpu::kernels::sort::divide::{self as divisions, divide};
 use kernels_gpu::key::Key;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 
-/// Buckets that larger blocks sort, of which a multiprocessor holds one.
+/// The shape of blocks that sort long buckets. A multiprocessor holds one block.
 pub(super) const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
 
-/// How the name of the instance that sorts these ends.
+/// The suffix of the instance that sorts long buckets.
 pub(super) fn long_suffix<K: Key>() -> String {
     format!("{}long", suffix::<K>(0))
 }
 
-/// How keys are divided.
+/// The plan of the divisions.
 #[derive(Clone, Copy)]
 pub(in crate::gpu::launch) struct DividePlan {
     pub(super) plan: Plan,
     /// Bytes of a value, or 0.
     pub(super) value_bytes: usize,
-    /// Values are to begin as the keys' indices.
+    /// Whether values begin as the keys' indices.
     pub(super) indexes: bool,
     /// The most digits of a last division.
     pub(super) most_digits: u32,
@@ -30,8 +30,8 @@ pub(in crate::gpu::launch) struct DividePlan {
 }
 
 impl DividePlan {
-    /// By these thresholds, for `n` keys of type `K`, if there are not too many, with values of `value_bytes` bytes, or
-    /// 0, which are to begin as the keys' indices if it `indexes`.
+    /// The plan by these thresholds for `n` keys of type `K` with values of `value_bytes` bytes, or 0. `None` if there
+    /// are too many keys. Values begin as the keys' indices if it `indexes`.
     pub(in crate::gpu::launch) const fn of<K: Key>(
         thresholds: &Thresholds,
         n: usize,
@@ -46,18 +46,18 @@ impl DividePlan {
         let usual = divisions::usual_len(bucket.keys());
         let digits_once = if value_bytes == 0 { most_digits[0] } else { thresholds.digits_in_order };
         let once = digits_once as usize * usual;
-        // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
+        // Enough divisions to make buckets, or more than evenly spread keys need.
         let (levels, most_digits) = match n {
             _ if n <= once => (1, most_digits[0]),
             _ if value_bytes == 0 && n <= two_divisions => (2, most_digits[1]),
-            // Uneven keys of 8 bytes are merged, and those with values are merged or sorted by all of their bits.
+            // Uneven keys of 8 bytes are merged. Uneven keys with values are merged or sorted by all of their bits.
             _ if n < four_divisions || value_bytes > 0 || size_of::<K>() == 8 => (3, most_digits[1]),
             _ => (4, most_digits[1]),
         };
         let tiles = if value_bytes > 0 && n >= several_tiles.0 { several_tiles.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= counted_twice) as u32;
-        // Uneven keys of 8 bytes are merged, and few digits have too many of few keys.
+        // Uneven keys of 8 bytes are merged. Among few keys, few digits have too many keys.
         let has_long = value_bytes == 0 && size_of::<K>() == 4 && levels > 2;
         let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
         let n = n as u32;
@@ -65,7 +65,7 @@ impl DividePlan {
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
-    /// Whether one division is enough that nothing has to stay in order in.
+    /// Whether a single division is enough that need not keep an order.
     pub(in crate::gpu::launch) const fn is_once(self) -> bool {
         self.plan.is_once()
     }
@@ -77,13 +77,13 @@ impl DividePlan {
         Shape { blocks, threads: tile.threads as u32, shared_bytes }
     }
 
-    /// How the name of the instance that divides tiles ends.
+    /// The suffix of the instance that divides tiles.
     pub(super) fn tile_suffix<K: Key>(self) -> String {
         let is_large = self.value_bytes == 0 && self.tile == tuning::ROW.divide_many.of(4, 0);
         format!("{}{}", suffix::<K>(self.value_bytes), if is_large { "many" } else { "" })
     }
 
-    /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not
+    /// Bytes of the heads of the lists. They say what there is to do, and that there is nothing to do if keys are not
     /// divided.
     pub(in crate::gpu::launch) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
 
@@ -92,7 +92,7 @@ impl DividePlan {
         Layout::of(&self.plan).words as usize * size_of::<u32>()
     }
 
-    /// Tiles that the passes of merges get where keys are not divided after all, if this [`is_once`](Self::is_once).
+    /// The tiles of the passes of merges if keys are not divided after all, and this [`is_once`](Self::is_once).
     pub(in crate::gpu::launch) const fn tile(self) -> Tile {
         self.bucket
     }

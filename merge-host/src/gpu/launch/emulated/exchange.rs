@@ -1,14 +1,13 @@
-//! The exchange of a group whose members are emulated, against the standard library's stable sort.
+//! The exchange of a group of emulated members, against the standard library's stable sort.
 
 use super::super::exchange::{ExchangePlan, Member, Searches, Share, exchange_by_plans, search_words};
 use super::keys::*;
 use super::*;
 use crate::GpuKey;
 
-/// A member of a group of emulated GPUs, which share one memory. All it is told to do it does at once, so that nothing
-/// has to wait.
+/// A member of a group of emulated GPUs, which share one memory. It does all work at once, so nothing has to wait.
 ///
-/// The number is that of the words for searches.
+/// The number is the number of words for searches.
 struct OnDevice<'a>(&'a Device, usize);
 
 impl Member for OnDevice<'_> {
@@ -23,7 +22,7 @@ impl Member for OnDevice<'_> {
     }
 
     unsafe fn copy(&self, _: &Self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Member::copy` and `Queue::copy` require the same of the ranges. The emulator checks accesses.
         unsafe { self.0.queue().copy(from, to, bytes) }
     }
 
@@ -84,8 +83,8 @@ impl Searches for InMemory<'_> {
     }
 }
 
-/// Exchanges the runs of as many members, of these lengths and the parts of those, in pieces of at least that many
-/// bytes.
+/// Exchanges runs of the given lengths for parts of the given lengths, one of each for each member, in pieces of at
+/// least `least_piece_bytes` bytes.
 fn check<K: TestKey + GpuKey, V: Word>(keys: Keys, runs: &[usize], parts: &[usize], least_piece_bytes: usize) {
     let seed = fresh_seed();
     let device = Device::new(seed);
@@ -177,7 +176,7 @@ fn a_part_has_few_pieces_and_none_that_is_small() {
     let large = ends(1 << 30);
     assert!(large[..7].iter().copied().eq((1..8).map(|i| i << 27)));
     assert_eq!(large[7..], [(7 << 27) + (1 << 26), (7 << 27) + (3 << 25), 1 << 30]);
-    // Whatever the length, a member has memory for the searches for all ends.
+    // For any length, a member has memory for the searches for all ends.
     for len in (0..60).map(|lg| (1 << lg) + 1) {
         assert!((2 * ends(len).len() + 1) * 31 * 3 <= search_words(2), "{len}");
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{Reduction, Summand};
 use kernels_gpu::tuning::{ROW, Tile};
 
-/// `n` keys in groups of up to `most` equal ones, in no order. The first key of a group differs from the one before it.
+/// `n` keys in groups of up to `most` equal keys, in no order. The first key of a group differs from the key before it.
 fn in_groups<K: TestKey>(n: usize, most: usize, seed: u64) -> Vec<K> {
     let mut random = StdRng::seed_from_u64(seed);
     let different: Vec<K> = Keys::Any.random(n + 1, seed);
@@ -27,7 +27,7 @@ fn begins<K: TestKey>(keys: &[K]) -> Vec<usize> {
     (0..=bits.len()).filter(is_head).collect()
 }
 
-/// What the launches write.
+/// The results of the launches.
 struct Output<K: Word, V: Word> {
     device: Device,
     keys: Buffer<K>,
@@ -36,7 +36,7 @@ struct Output<K: Word, V: Word> {
 }
 
 impl<K: TestKey, V: Word> Output<K, V> {
-    /// Of `keys`, with values of type `W`.
+    /// The output of `work` for `keys`, with values of type `W`.
     fn of<W: Word>(
         keys: &[K],
         values: &[W],
@@ -88,7 +88,7 @@ fn check_lengths<K: TestKey>(n: usize, most: usize) {
     let seed = fresh_seed();
     let keys: Vec<K> = in_groups(n, most, seed);
     let output = Output::<K, u64>::of::<()>(&keys, &[], seed, |queue, at, out, count, workspace| {
-        // SAFETY: as above.
+        // SAFETY: the arrays have the lengths that the kernels are told, and the emulator checks accesses.
         unsafe { groups::run_lengths::<K>(queue, at, out, count, workspace).expect("all is launched") };
     });
     let begins = begins(&keys);
@@ -97,7 +97,7 @@ fn check_lengths<K: TestKey>(n: usize, most: usize) {
     output.check(&first, &lengths, &format!("{n} {} keys in groups of up to {most}", <K as crate::Key>::NAME));
 }
 
-/// Sums of integers below a thousand, so that those of floats are exact, and extremes of any.
+/// Sums of integers below a thousand, so that sums of floats are exact, and extremes of any values.
 fn check_reduction<K: TestKey, V: TestKey + Summand>(reduction: Reduction, n: usize, most: usize, small: fn(i32) -> V) {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(!seed);
@@ -107,7 +107,7 @@ fn check_reduction<K: TestKey, V: TestKey + Summand>(reduction: Reduction, n: us
         _ => Keys::Any.random(n, !seed),
     };
     let output = Output::<K, V>::of(&keys, &values, seed, |queue, at, out, count, workspace| {
-        // SAFETY: as above.
+        // SAFETY: the arrays have the lengths that the kernels are told, and the emulator checks accesses.
         unsafe { groups::reduce_by_key::<K, V>(queue, reduction, at, out, count, workspace).expect("all is launched") };
     });
     let begins = begins(&keys);
@@ -188,7 +188,7 @@ fn values_of_equal_keys_are_reduced() {
 fn zeros_of_both_signs_and_nans_are_groups_of_their_own() {
     let keys = [-0.0f32, -0.0, 0.0, f32::NAN, f32::NAN, -f32::NAN];
     let output = Output::<f32, u64>::of::<()>(&keys, &[], 1, |queue, at, out, count, workspace| {
-        // SAFETY: as above.
+        // SAFETY: the arrays have the lengths that the kernels are told, and the emulator checks accesses.
         unsafe { groups::run_lengths::<f32>(queue, at, out, count, workspace).expect("all is launched") };
     });
     output.check(&[-0.0, 0.0, f32::NAN, -f32::NAN], &[2, 1, 2, 1], "special floats");
@@ -203,7 +203,7 @@ fn the_sum_of_floats_is_the_same_each_time() {
     let sums: HashSet<u32> = (0..4)
         .map(|seed| {
             let output = Output::<u32, f32>::of(&keys, &values, seed, |queue, at, out, count, workspace| {
-                // SAFETY: as above.
+                // SAFETY: the arrays have the lengths that the kernels are told, and the emulator checks accesses.
                 unsafe { groups::reduce_by_key::<u32, f32>(queue, Reduction::Sum, at, out, count, workspace) }
                     .expect("all is launched");
             });

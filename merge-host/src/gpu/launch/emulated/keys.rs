@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
 
-/// The six key types, with what the tests need of them.
+/// The six key types, with an order for tests.
 pub(super) trait TestKey: GpuKey + Word {
     /// The standard library's total order.
     fn compare(&self, other: &Self) -> Ordering;
@@ -41,19 +41,19 @@ pub(super) fn fresh_seed() -> u64 {
     rand::random()
 }
 
-/// How the keys of a test are distributed.
+/// The distribution of a test's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     /// Spread evenly over all bit patterns.
     Any,
-    /// Of seven bit patterns.
+    /// Seven bit patterns.
     Few,
-    /// All alike.
+    /// All keys equal.
     Equal,
-    /// Nearly half of them within a five hundredth of the range, nearly half of these within a five hundredth of that,
-    /// and so on.
+    /// Nested clusters: nearly half of the keys are within a five hundredth of the range, nearly half of this cluster
+    /// within a five hundredth of its range, and so on.
     Nested,
-    /// Spread evenly, but for 4 of 100 that are close together.
+    /// Spread evenly, except for 4 of 100 keys that are close together.
     Cluster,
     /// In ascending order.
     Ascending,
@@ -64,7 +64,7 @@ pub(super) enum Keys {
 }
 
 impl Keys {
-    /// `n` ordered bits of `width` bits.
+    /// The ordered bits of `n` keys of `width` bits.
     fn ordered(self, width: u32, n: usize, random: &mut StdRng) -> Vec<u64> {
         let mask = u64::MAX >> (64 - width);
         let few: [u64; 7] = std::array::from_fn(|_| random.random::<u64>() & mask);

@@ -7,7 +7,7 @@ use super::*;
 use crate::SortOrder;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
 
-/// Runs of an array, and how many of them each group has.
+/// The lengths of an array's runs, and the number of runs of each group.
 #[derive(Clone, Debug)]
 struct Shape {
     lengths: Vec<usize>,
@@ -15,13 +15,13 @@ struct Shape {
 }
 
 impl Shape {
-    /// Runs of these lengths, in groups of these numbers of runs.
+    /// Runs of the given lengths, in groups of the given numbers of runs.
     fn new(lengths: &[usize], groups: &[usize]) -> Self {
         assert_eq!(lengths.len(), groups.iter().sum());
         Self { lengths: lengths.to_vec(), groups: groups.to_vec() }
     }
 
-    /// Runs of any lengths, of about `n` keys together.
+    /// Runs of any lengths, with about `n` keys in all.
     fn any(groups: &[usize], n: usize) -> Self {
         let count = groups.iter().sum();
         let lengths = if count == 0 { vec![] } else { any_lengths(count, n) };
@@ -43,14 +43,14 @@ impl Shape {
     }
 }
 
-/// Runs and groups on a device, which is told that no group has more than so many runs and keys.
+/// Runs and groups on a device, which is told the most runs and the most keys of a group.
 fn upload(device: &Device, shape: &Shape, (most_runs, longest): (usize, usize)) -> RunGroups {
     let [offsets, groups] = [&shape.lengths, &shape.groups].map(|lengths| device.array(&offsets_of(lengths)));
     let (offsets, groups) = (address(offsets), address(groups));
     RunGroups { offsets, runs: shape.lengths.len(), groups, count: shape.groups.len(), most_runs, longest }
 }
 
-/// Keys and values on a device: three times the indices.
+/// Keys and values on a device. Values are three times the indices.
 fn upload_pairs<K: TestKey, V: Word>(device: &Device, input: &[K]) -> (Buffer<K>, Buffer<V>) {
     let values_of = if size_of::<V>() > 0 { input.len() } else { 0 };
     let values: Vec<V> = (0..values_of as u64).map(|i| V::from_register(3 * i)).collect();
@@ -69,8 +69,9 @@ fn launch<K: TestKey>(device: &Device, order: SortOrder, from: Arrays, groups: R
         .expect("the emulator launches all");
 }
 
-/// Merges groups of runs of `input` on a new device that is told `known`, and returns it and the keys and values that
-/// the merge has written. The input stays as it is. Where groups can be merged in place, they are, too.
+/// Merges groups of runs of `input` on a new device that is told `known`. Returns the device, and the keys and values
+/// that the merge has written. Checks that the input is unchanged. Groups that can be merged in place are merged so as
+/// well.
 fn merge<K: TestKey, V: Word>(
     input: &[K],
     shape: &Shape,
@@ -100,7 +101,7 @@ fn merge<K: TestKey, V: Word>(
     (device, merged, values)
 }
 
-/// Sorts each run of `input`, merges groups of them on a new device, and compares.
+/// Sorts each run of `input`, merges groups of runs on a new device, and compares.
 fn check_keys<K: TestKey, V: Word>(mut input: Vec<K>, shape: &Shape, known: (usize, usize), seed: u64) -> Device {
     let order = order_of(seed);
     let compare = |a: &K, b: &K| if order == SortOrder::Descending { b.compare(a) } else { a.compare(b) };
@@ -129,8 +130,8 @@ fn check_keys<K: TestKey, V: Word>(mut input: Vec<K>, shape: &Shape, known: (usi
     device
 }
 
-/// Merges random keys in these groups, alone and with values of both widths, with the largest group known or not.
-/// `launches` is a kernel that is launched then.
+/// Merges random keys in the groups of `shape`, alone and with values of both widths, with the largest group known or
+/// not. `launches` is a kernel that is then launched.
 fn check<K: TestKey>(keys: Keys, shape: &Shape, launches: &str) {
     fn one<K: TestKey, V: Word>(keys: Keys, shape: &Shape, launches: &str) {
         let seed = fresh_seed();
@@ -144,7 +145,7 @@ fn check<K: TestKey>(keys: Keys, shape: &Shape, launches: &str) {
     one::<K, u64>(keys, shape, launches);
 }
 
-/// Numbers of runs of groups: none, one, a few, and now and then many.
+/// Numbers of runs of `count` groups: none, one, a few, and at times many.
 fn any_groups(count: usize, most: usize) -> Vec<usize> {
     let mut random = StdRng::seed_from_u64(fresh_seed());
     let group = |i| match i % 5 {
@@ -181,7 +182,7 @@ fn many_groups_of_few_keys_are_sorted() {
             let groups = [vec![2], any_groups(700, most)].concat();
             check::<K>(Keys::Any, &Shape::any(&groups, n), SORT);
             check::<K>(Keys::Few, &Shape::any(&groups, n), SORT);
-            // Among them one that is long.
+            // One of the groups is long.
             let mut shape = Shape::any(&groups, n);
             shape.lengths[1] = 10_000;
             check::<K>(Keys::Few, &shape, SORT);
@@ -199,7 +200,7 @@ fn one_group_is_a_merge_of_all_runs() {
         let seed = fresh_seed();
         let device = check_keys::<u32, u32>(Keys::Few.random(shape.longest(), seed), &shape, (runs, usize::MAX), seed);
         assert!(device.kernels().contains(kernel) && !device.kernels().contains("pad_runs"), "{:?}", device.kernels());
-        // Groups without runs before and behind it.
+        // Groups without runs before it and behind it.
         check::<u64>(Keys::Any, &Shape { groups: vec![0, 0, runs, 0], ..shape }, MERGE);
     }
 }
@@ -211,7 +212,7 @@ fn groups_of_one_run_are_copied() {
         let input = || Keys::Any.random::<f32>(shape.lengths.iter().sum(), seed);
         let device = check_keys::<f32, u64>(input(), &shape, (1, usize::MAX), seed);
         assert!(device.kernels().is_empty(), "{:?}", device.kernels());
-        // Nor is anything wrong if it is not known that they are so small.
+        // The result is also right if the small sizes are not known.
         check_keys::<f32, u64>(input(), &shape, (usize::MAX, usize::MAX), seed);
     }
 }
@@ -231,7 +232,7 @@ fn nothing_is_merged_to_nothing() {
 #[test]
 fn thousands_of_groups_of_nothing() {
     for runs in [0, 2] {
-        // All keys are those of two groups.
+        // Two groups have all keys.
         let mut groups = vec![runs; 3000];
         (groups[17], groups[2900]) = (5, 3);
         let first = 17 * runs;
@@ -249,7 +250,7 @@ fn thousands_of_groups_of_nothing() {
 
 #[test]
 fn groups_that_fill_their_merges() {
-    // Groups whose first run is at a multiple of the fan-in of a pass, right before, and right behind.
+    // Groups with a first run at a multiple of a pass's fan-in, right before it, and right behind it.
     for groups in [vec![4; 9], vec![3, 4, 5, 4, 4], vec![4, 0, 4, 1, 3], vec![33; 3], vec![64, 64], vec![1, 63, 65]] {
         check::<u32>(Keys::Few, &Shape::any(&groups, 9000), MERGE);
         // All keys in one run, which is not the first of its group.
@@ -271,7 +272,7 @@ fn equal_keys_stay_in_the_order_of_their_runs() {
     for_all_types!(all());
 }
 
-/// Keys whose order is that of their bits only: NaNs of both signs, zeros of both signs, and infinities.
+/// Keys with an order that only their bits define: NaNs of both signs, zeros of both signs, and infinities.
 #[test]
 fn odd_floats_stay_exact() {
     fn all<V: Word>() {
@@ -289,7 +290,7 @@ fn odd_floats_stay_exact() {
     all::<u64>();
 }
 
-/// What is then in `out` is unspecified, but all accesses are inside the arrays, and each key of `out` is written.
+/// The content of `out` is then unspecified, but all accesses are inside the arrays, and each key of `out` is written.
 #[test]
 fn runs_that_are_not_sorted_do_no_harm() {
     fn all<K: TestKey, V: Word>() {
@@ -307,7 +308,7 @@ fn runs_that_are_not_sorted_do_no_harm() {
     all::<u64, u64>();
 }
 
-/// The keys of a group are then in an unspecified order, but they are its keys.
+/// The keys of a group are then in an unspecified order, but no key leaves its group.
 #[test]
 fn groups_of_more_runs_than_was_said_keep_their_keys() {
     fn all<K: TestKey, V: Word>() {
@@ -333,7 +334,7 @@ fn groups_of_more_runs_than_was_said_keep_their_keys() {
     all::<f64, u32>();
 }
 
-/// As few launches as a merge of all runs has, and one more for each pass.
+/// The launches of a merge of all runs, and one more for each pass.
 #[test]
 fn groups_of_up_to_32_runs_are_merged_without_a_copy() {
     for (most_runs, launches) in [(2, 3), (32, 3), (33, 6), (1024, 6)] {

@@ -7,7 +7,7 @@ use crate::SortOrder;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
 use kernels_gpu::tuning;
 
-/// Offsets of runs of these lengths.
+/// Offsets of runs of the given lengths.
 pub(super) fn offsets_of(lengths: &[usize]) -> Vec<usize> {
     let mut offsets = vec![0];
     offsets.extend(lengths.iter().scan(0, |end, length| {
@@ -17,8 +17,8 @@ pub(super) fn offsets_of(lengths: &[usize]) -> Vec<usize> {
     offsets
 }
 
-/// Merges runs of these lengths of `input` on a new device, and returns it and the keys and values that the merge has
-/// written. Input and offsets stay as they are.
+/// Merges runs of `input` of the given lengths on a new device. Returns the device, and the keys and values that the
+/// merge has written. Checks that input and offsets are unchanged.
 fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: SortOrder, seed: u64) -> (Device, Vec<K>, Vec<V>) {
     let (device, n, value_bytes) = (Device::new(seed), input.len(), size_of::<V>());
     let (keys, to, offsets) = (device.array(input), device.uninit::<K>(n), device.array(&offsets_of(lengths)));
@@ -39,7 +39,7 @@ fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: SortOrder, 
     (device, merged, values)
 }
 
-/// The order of a test with that seed.
+/// The order of a test with this seed.
 pub(super) fn order_of(seed: u64) -> SortOrder {
     if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending }
 }
@@ -67,7 +67,7 @@ fn check_keys<K: TestKey, V: Word>(mut input: Vec<K>, lengths: &[usize], seed: u
     device
 }
 
-/// Merges random keys in runs of these lengths, alone and with values of both widths.
+/// Merges random keys in runs of the given lengths, alone and with values of both widths.
 fn check<K: TestKey>(keys: Keys, lengths: &[usize]) {
     fn one<K: TestKey, V: Word>(keys: Keys, lengths: &[usize]) {
         let seed = fresh_seed();
@@ -78,7 +78,7 @@ fn check<K: TestKey>(keys: Keys, lengths: &[usize]) {
     one::<K, u64>(keys, lengths);
 }
 
-/// `count` lengths of about `n` keys together, of which every fifth is 0.
+/// `count` lengths of about `n` keys together. Every fifth length is 0.
 pub(super) fn any_lengths(count: usize, n: usize) -> Vec<usize> {
     let mut random = StdRng::seed_from_u64(fresh_seed());
     let length = |i| if i % 5 == 3 { 0 } else { random.random_range(0..=2 * n / count) };
@@ -110,7 +110,7 @@ fn lengths_around_those_of_tiles() {
                     _ => keys_of_tile(size_of::<K>(), value_bytes, k) as usize,
                 };
                 for total in [tile - 1, tile, tile + 1, 2 * tile] {
-                    // The first run has what is left.
+                    // The first run has the remaining keys.
                     let mut lengths = vec![total / 20; k as usize];
                     lengths[0] = total - total / 20 * (k as usize - 1);
                     check::<K>(Keys::Any, &lengths);
@@ -132,12 +132,12 @@ fn empty_runs_and_one_long_run_among_them() {
                 let mut lengths = vec![0; count];
                 lengths[at] = long;
                 check::<K>(Keys::Any, &lengths);
-                // And one of a single key.
+                // And a run of a single key.
                 lengths[(at + 7) % count] += 1;
                 check::<K>(Keys::Few, &lengths);
             }
         }
-        // Groups of a pass that end where a tile does, and groups of no keys between them.
+        // Groups of a pass that end where a tile does, and empty groups between them.
         let tile = keys_of_tile(size_of::<K>(), 0, 8) as usize;
         let mut lengths = vec![0; 100];
         (lengths[3], lengths[12], lengths[13], lengths[90]) = (tile, tile - 1, 1, 2 * tile);
@@ -158,7 +158,7 @@ fn equal_keys_stay_in_the_order_of_their_runs() {
     for_all_types!(all());
 }
 
-/// Keys whose order is that of their bits only: NaNs of both signs, zeros of both signs, and infinities.
+/// Keys with an order that only their bits define: NaNs of both signs, zeros of both signs, and infinities.
 #[test]
 fn odd_floats_stay_exact() {
     fn all<V: Word>() {
@@ -195,7 +195,7 @@ fn runs_that_do_not_overlap() {
     all::<f32, u32>();
 }
 
-/// One pass reads each key where the user has it and writes it where it belongs.
+/// One pass reads each key where the user has it, and writes it to its place in `out`.
 #[test]
 fn up_to_32_runs_are_merged_without_a_copy() {
     for (count, launches) in [(1, 2), (2, 2), (4, 2), (32, 2), (33, 4), (1024, 4), (1025, 6)] {
@@ -207,7 +207,7 @@ fn up_to_32_runs_are_merged_without_a_copy() {
     }
 }
 
-/// What is then in `out` is unspecified, but all accesses are inside the arrays, and each key of `out` is written.
+/// The content of `out` is then unspecified, but all accesses are inside the arrays, and each key of `out` is written.
 #[test]
 fn runs_that_are_not_sorted_do_no_harm() {
     fn all<K: TestKey, V: Word>() {

@@ -7,12 +7,12 @@ use crate::{BatchKernel, MergeKernel};
 use kernels_gpu::textbook::merge_small;
 use kernels_gpu::tuning;
 
-/// Values that tell where they come from: of A, or of B.
+/// Values that tell their origin: A or B.
 fn values<V: Word>(first: usize, len: usize) -> Vec<V> {
     (first..first + len).map(|i| V::from_register(3 * i as u64)).collect()
 }
 
-/// Keys in the device's memory, with values if these are not of no bytes.
+/// Keys in the device's memory, with values unless `V` has no bytes.
 #[derive(Clone, Copy)]
 struct Pairs<K, V> {
     keys: Buffer<K>,
@@ -35,7 +35,7 @@ impl<K: TestKey, V: Word> Pairs<K, V> {
         Arrays { keys, values, len: self.keys.len(), value_bytes: size_of::<V>() }
     }
 
-    /// Compares with `runs` of keys, each sorted with the values that count on from where its keys begin in `input`.
+    /// Compares with the keys of `input` at the indices of each entry of `merged`, sorted, and with their values.
     fn check(self, device: &Device, input: &[K], merged: &[Vec<usize>], what: &str) {
         let what =
             || format!("{} {what}, values of {} bytes, seed {}", <K as crate::Key>::NAME, size_of::<V>(), device.seed);
@@ -54,7 +54,7 @@ impl<K: TestKey, V: Word> Pairs<K, V> {
     }
 }
 
-/// Keys in runs of these lengths, each of them ascending.
+/// Keys in ascending runs of the given lengths.
 fn in_runs<K: TestKey>(keys: Keys, lengths: &[usize], seed: u64) -> Vec<K> {
     let mut begin = 0;
     let mut keys: Vec<K> = keys.random(lengths.iter().sum(), seed);
@@ -65,7 +65,7 @@ fn in_runs<K: TestKey>(keys: Keys, lengths: &[usize], seed: u64) -> Vec<K> {
     keys
 }
 
-/// Merges two runs of `m` and `n` keys by that kernel.
+/// Merges two runs of `m` and `n` keys by the given kernel.
 fn check_merge<K: TestKey>(kernel: MergeKernel, keys: Keys, (m, n): (usize, usize)) -> Device {
     let seed = fresh_seed();
     let device = Device::new(seed);
@@ -138,7 +138,8 @@ fn two_runs_with_values_are_merged() {
     }
 }
 
-/// The keys of a batch: all of A, then all of B; and for each problem, which of them it has.
+/// The keys of a batch: all keys of A, then all keys of B. Also the number of keys of A, and the indices of each
+/// problem's keys.
 fn batch_of<K: TestKey>(keys: Keys, lengths: &[(usize, usize)], seed: u64) -> (Vec<K>, usize, Vec<Vec<usize>>) {
     let all: Vec<usize> = lengths.iter().map(|&(a, _)| a).chain(lengths.iter().map(|&(_, b)| b)).collect();
     let of_a = lengths.iter().map(|&(a, _)| a).sum();

@@ -1,6 +1,6 @@
-//! A queue whose launches run in the emulator, and tests of all operations by the launches that a GPU gets.
+//! A queue that runs its launches in the emulator, and tests of all operations by the launches that a GPU gets.
 
-// Users have sorts and merges in their own orders; the rest is for tests.
+// Only sorts and merges in a user's own order are public; the rest is for tests.
 #![cfg_attr(not(test), allow(dead_code, unused_imports))]
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ use rand::{Rng, SeedableRng};
 use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
 
-/// A GPU that is emulated, and what has been launched on it.
+/// An emulated GPU, and the launches on it.
 pub(in crate::gpu) struct Device {
     emulator: RefCell<Emulator>,
     random: RefCell<StdRng>,
@@ -45,8 +45,8 @@ pub(in crate::gpu) struct Device {
 }
 
 impl Device {
-    /// A device without arrays. `seed` decides how threads take turns, in which order launches run that have none, and
-    /// what [`Queue::random`] returns.
+    /// A device without arrays. `seed` decides the order of threads' turns, the order of launches that have none, and
+    /// the numbers of [`Queue::random`].
     fn new(seed: u64) -> Self {
         Self {
             emulator: RefCell::new(Emulator::new(seed)),
@@ -61,22 +61,22 @@ impl Device {
         self.emulator.borrow_mut().buffer(values)
     }
 
-    /// An array of `len` elements without values.
+    /// An uninitialised array of `len` elements.
     fn uninit<T: Word>(&self, len: usize) -> Buffer<T> {
         self.emulator.borrow_mut().uninit(len)
     }
 
-    /// A workspace of `bytes` bytes without values. Its parts are of several types; most accesses are to whole words.
+    /// An uninitialised workspace of `bytes` bytes. Its parts are of several types; most accesses are to whole words.
     fn workspace(&self, bytes: usize) -> Address {
         address(self.uninit::<u32>(bytes.div_ceil(size_of::<u32>())))
     }
 
-    /// The elements of an array, of which each has to have a value.
+    /// The elements of an array. All of its elements have to be initialised.
     fn read<T: Word>(&self, array: Buffer<T>) -> Vec<T> {
         self.checked(self.emulator.borrow_mut().read(array))
     }
 
-    /// `count` words from `at` on, of which each has to have a value.
+    /// `count` words from `at` on. All words have to be initialised.
     fn words(&self, at: Address, count: usize) -> Vec<u32> {
         let read = RefCell::new(Vec::new());
         let ended = self.emulator.borrow_mut().launch("words", 1, 1, 0, || {
@@ -88,7 +88,7 @@ impl Device {
         read.into_inner()
     }
 
-    /// The bits of the first `count` elements of an array, of which each has to have a value.
+    /// The bits of the first `count` elements of an array. These elements have to be initialised.
     fn elements<T: Word>(&self, array: Buffer<T>, count: usize) -> Vec<u64> {
         let read = RefCell::new(Vec::new());
         let ended = self.emulator.borrow_mut().launch("elements", 1, 1, 0, || {
@@ -100,15 +100,15 @@ impl Device {
         read.into_inner()
     }
 
-    /// What a launch or a read returns; a fault fails the test with its own words.
+    /// The result of a launch or a read. A fault fails the test with the fault's message.
     fn checked<T>(&self, result: Result<T, Fault>) -> T {
         result.unwrap_or_else(|fault| panic!("{fault} (seed {})", self.seed))
     }
 
-    /// Runs an operation whose arrays are the device's.
+    /// Runs an operation on arrays of the device.
     fn run<K>(&self, operation: &impl Operation<K>) {
         let workspace = self.workspace(operation.workspace_bytes());
-        // SAFETY: the emulator reports accesses that are in no array, and runs every launch to its end.
+        // SAFETY: the emulator reports accesses outside of arrays, and runs every launch to its end.
         let queued = unsafe { operation.launch(&self.queue(), workspace) };
         queued.unwrap_or_else(|error| panic!("{error}"));
     }
@@ -122,7 +122,7 @@ impl Device {
         self.launched.borrow().iter().cloned().collect()
     }
 
-    /// The kernels among these.
+    /// The kernels launched so far.
     fn kernels(&self) -> HashSet<&'static str> {
         self.launched.borrow().iter().map(|(kernel, _)| *kernel).collect()
     }
@@ -133,13 +133,13 @@ fn address<T>(array: Buffer<T>) -> Address {
     array.as_mut_ptr() as Address
 }
 
-/// What a queue gets: a launch, or words that are to be 0.
+/// Work of a queue: a launch, or words to clear.
 type Work = Box<dyn FnOnce(&mut Emulator) -> Result<(), Fault>>;
 
 /// A queue of launches that run at once, or when a join runs them.
 struct Emulated<'a> {
     device: &'a Device,
-    /// What a join has yet to run, if this is one of its two queues.
+    /// The work that a join has yet to run, if this is one of its two queues.
     added: Option<RefCell<VecDeque<Work>>>,
 }
 
@@ -153,7 +153,7 @@ impl Emulated<'_> {
 }
 
 impl Queue for Emulated<'_> {
-    /// Few, so that persistent blocks take more than one tile of an array that is not long.
+    /// Few, so that persistent blocks take more than one tile even of short arrays.
     fn multiprocessors(&self) -> usize {
         2
     }
@@ -169,7 +169,8 @@ impl Queue for Emulated<'_> {
         let arguments = *arguments;
         self.add(Box::new(move |emulator| {
             emulator.launch(name, u32::try_from(blocks).expect("a grid has few blocks"), threads, shared_bytes, || {
-                // SAFETY: the instance takes these arguments; the caller's promise for what they say.
+                // SAFETY: `A::instance` has confirmed that the instance takes these arguments. The emulator reports
+                // accesses outside of arrays.
                 unsafe { instance.run(arguments.pointers().as_ref()) }
             })
         }));
@@ -180,7 +181,7 @@ impl Queue for Emulated<'_> {
         const THREADS: u32 = 32;
         self.add(Box::new(move |emulator| {
             emulator.launch("clear", 1, THREADS, 0, || {
-                // SAFETY: the caller's promise; each thread writes words of its own.
+                // SAFETY: the emulator reports words that are in no array, and each thread writes words of its own.
                 let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
                 let first = thread::thread_idx_x() as usize;
                 (first..count).step_by(THREADS as usize).for_each(|word| words.set(word, 0));
@@ -195,8 +196,7 @@ impl Queue for Emulated<'_> {
         assert_eq!(bytes % size_of::<u32>(), 0, "keys and values have whole words");
         self.add(Box::new(move |emulator| {
             emulator.launch("copy", 1, THREADS, 0, || {
-                // SAFETY: the caller's promise; the emulator reports words that are in no array, and each thread copies
-                // words of its own.
+                // SAFETY: the emulator reports words that are in no array, and each thread copies words of its own.
                 let (from, to) =
                     unsafe { (GlobalMut::<u32>::new(from as _, words), GlobalMut::<u32>::new(to as _, words)) };
                 let first = thread::thread_idx_x() as usize;
@@ -206,7 +206,7 @@ impl Queue for Emulated<'_> {
         Ok(())
     }
 
-    /// Runs the launches of one queue before those of the other, or in between, as the seed has it: no order is
+    /// Runs the launches of one queue before the launches of the other, or in between, as the seed decides: no order is
     /// promised.
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
         let sides = [(), ()].map(|()| Emulated { device: self.device, added: Some(RefCell::default()) });

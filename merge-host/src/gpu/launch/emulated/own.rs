@@ -40,7 +40,7 @@ impl Pairs {
         read_to(device, self.values, values);
     }
 
-    /// The first `count` of them, of which each has to have a value; those behind these may have none.
+    /// The first `count` items and values, which have to be initialised. Later ones may be uninitialised.
     fn read_first<T: Pod, V: Pod>(&self, device: &Device, count: usize) -> (Vec<T>, Vec<V>) {
         (first_of(device, self.items, count), first_of(device, self.values, count))
     }
@@ -68,8 +68,8 @@ fn first_of<T: Pod>(device: &Device, from: Buffer<u32>, count: usize) -> Vec<T> 
     first
 }
 
-/// Sorts `items` with as many `values`, or none if these are of no bytes, or with their indices in place of values if
-/// it `indexes`, and gives the device.
+/// Sorts `items` with `values`, or alone if values have no bytes, or with indices as values if it `indexes`. Returns
+/// the device.
 pub(in crate::gpu) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     items: &mut [C::Item],
     values: &mut [V],
@@ -79,7 +79,7 @@ pub(in crate::gpu) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     sort_with::<(C, V), _, _, _>(items, values, seed, |at| Sort { at, indexes })
 }
 
-/// Sorts by the operation that `make` makes.
+/// Sorts by the operation that `make` builds.
 fn sort_with<K, T: Pod, V: Pod, O: Operation<K>>(
     items: &mut [T],
     values: &mut [V],
@@ -93,10 +93,10 @@ fn sort_with<K, T: Pod, V: Pod, O: Operation<K>>(
     device
 }
 
-/// A sorted run: items and as many values, or none if these are of no bytes.
+/// A sorted run: items and their values, or no values if these have no bytes.
 type Run<'a, T, V> = (&'a [T], &'a [V]);
 
-/// Merges the runs of `groups`, and gives the device.
+/// Merges the runs of `groups`, and returns the device.
 pub(in crate::gpu) fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     [a, b]: [Run<'_, C::Item, V>; 2],
     (out, out_values): (&mut [C::Item], &mut [V]),
@@ -114,7 +114,7 @@ pub(in crate::gpu) fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
 /// Sorted runs, one after the other, and their offsets.
 type RaggedRuns<'a, T, V> = (Run<'a, T, V>, &'a [usize]);
 
-/// Merges pairs of runs, and gives the device.
+/// Merges pairs of runs, and returns the device.
 pub(in crate::gpu) fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
     [a, b]: [RaggedRuns<'_, C::Item, V>; 2],
     (out, out_values): (&mut [C::Item], &mut [V]),
@@ -131,7 +131,7 @@ pub(in crate::gpu) fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
     device
 }
 
-/// The items of `a` and `b` that the operation keeps, with their values, and the device.
+/// The items and values of the result of the operation on `a` and `b`, and the device.
 pub(in crate::gpu) fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
     operation: SetOperation,
     [a, b]: [Run<'_, C::Item, V>; 2],
@@ -163,7 +163,7 @@ mod tests {
     use std::cmp::Ordering;
     use std::fmt::Debug;
 
-    /// Of 20 bytes, of which 16 are compared after 4.
+    /// 20 bytes: 4 are compared first, and then the other 16.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
     #[repr(C)]
     struct Entry {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     impl Entry {
-        /// One of a date, with a number that [`ByDate`] does not compare.
+        /// An entry of a date, with a number that [`ByDate`] does not compare.
         fn of_date(date: u32, number: usize) -> Self {
             let mut name = [0; 16];
             name[..8].copy_from_slice(&(number as u64).to_ne_bytes());
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Of 64 bytes, of which 4 are compared.
+    /// 64 bytes: 4 are compared.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
     #[repr(C)]
     struct Wide([u32; 16]);
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Of 16 bytes, of which 8 are compared, as those of a number with a sign.
+    /// 16 bytes: 8 are compared, as a signed number.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
     #[repr(C)]
     struct Day {
@@ -275,7 +275,7 @@ mod tests {
         odd_first_u32: OddFirst, values u32;
     }
 
-    /// A sort by bits, however many items there are.
+    /// A sort by bits of any number of items.
     struct ByBits(Arrays);
 
     impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for ByBits {
@@ -284,7 +284,7 @@ mod tests {
         }
 
         unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-            // SAFETY: the caller's arrays and workspace.
+            // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace.
             unsafe { by_bits::sort::<C, V>(queue, self.0, workspace) }
         }
     }
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Numbers of items at which something else is done.
+    /// Numbers of items at which kernels take other paths.
     fn sizes(tile: usize) -> Vec<usize> {
         vec![0, 1, 2, 6, 7, 8, 100, tile - 1, tile, tile + 1, 2 * tile, 2 * tile + 3, 3 * tile - 1, 5 * tile + 17]
     }
@@ -384,7 +384,7 @@ mod tests {
                 check_by_bits::<Day, u32>(n, |random| day(random, i64::from(below) << 20), |i| i as u32);
             }
         }
-        // Of so many, the library sorts numbers in other ways.
+        // For this many items, the library sorts numbers by other kernels.
         check_by_bits::<Day, u32>(40_001, |random| day(random, 100), |i| i as u32);
         check_by_bits::<Wide, Wide>(40_001, |random| wide(random, u32::MAX), |i| Wide([i as u32; 16]));
     }
@@ -495,7 +495,7 @@ mod tests {
         check_sets::<ByDateThenName, u32>(|random| entry(random.random_range(0..3), 0), |i| i as u32);
     }
 
-    /// A thread has one item, which may be the second one of a pair.
+    /// A thread has one item, which may be the second item of a pair.
     #[test]
     fn sets_of_the_longest_items_and_values() {
         let wide = |key: u32, rest: u32| Wide(std::array::from_fn(|i| if i == 3 { key } else { rest }));
@@ -505,7 +505,7 @@ mod tests {
         }
     }
 
-    /// Equal items differ: those that are kept are those that the C++ standard's algorithms keep.
+    /// Equal items differ: the result has the items that the C++ standard's algorithms keep.
     #[test]
     fn sets_in_which_equal_items_differ() {
         check_sets::<OddFirst, u32>(|random| random.random(), |i| i as u32);
@@ -547,7 +547,7 @@ mod tests {
                 let of = of.map(|(items, values)| Pairs::of::<u32, u32>(&device, items, values).at());
                 let out = Pairs::uninit::<u32, u32>(&device, operation.most_keys(a.len(), b.len()));
                 let count = address(device.uninit::<u64>(1));
-                // The emulator would report an access beside the arrays.
+                // The emulator would report an access outside of the arrays.
                 device.run::<(OddFirst, u32)>(&Sets { operation, of, out: out.at(), count });
             }
         }
@@ -577,7 +577,7 @@ mod tests {
         }
     }
 
-    /// Offsets of runs of these lengths.
+    /// Offsets of runs of the given lengths.
     fn offsets(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
         let ends = lengths.scan(0, |end, len| {
             *end += len;
@@ -586,8 +586,8 @@ mod tests {
         std::iter::once(0).chain(ends).collect()
     }
 
-    /// Merges pairs of runs of these lengths, with and without values, and compares with the standard library's stable
-    /// sort of each.
+    /// Merges pairs of runs of the given lengths, with and without values, and compares with the standard library's
+    /// stable sort of each pair.
     fn check_ragged<C: Kernels + Kernels<V>, V: Pod + Send + Sync + Debug + PartialEq>(
         lengths: &[[usize; 2]],
         item: impl Fn(&mut StdRng) -> C::Item,
@@ -671,7 +671,7 @@ mod tests {
                 [&a_offsets, &b_offsets].map(|offsets| (0..offsets[lengths.len()]).map(|_| random.random()).collect());
             let mut out = vec![0; a.len() + b.len()];
             let of = [((&a[..], &[][..]), &a_offsets[..]), ((&b[..], &[][..]), &b_offsets[..])];
-            // The emulator would report anything else.
+            // The emulator would report an access outside of the arrays.
             merge_ragged::<OddFirst, ()>(of, (&mut out, &mut []), seed);
         }
     }
@@ -683,7 +683,7 @@ mod tests {
         let [a, b]: [Vec<u32>; 2] = [3000, 5000].map(|len| (0..len).map(|_| random.random()).collect());
         let mut out = vec![0; a.len() + b.len()];
         let groups = Groups::of_two(a.len(), b.len());
-        // The emulator would report anything else.
+        // The emulator would report an access outside of the arrays.
         merge::<OddFirst, ()>([(&a, &[]), (&b, &[])], (&mut out, &mut []), groups, seed);
     }
 }

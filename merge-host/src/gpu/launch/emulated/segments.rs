@@ -15,17 +15,17 @@ use kernels_gpu::kernels::sort::segments::sort_short_segments::MAX_SHORT;
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::has_wide_rows;
 use kernels_gpu::tuning::ROW;
 
-/// What moves with the keys.
+/// The values that move with the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum With {
     Nothing,
     /// Three times the index of each key.
     Values,
-    /// Values without values, which become indices.
+    /// Uninitialised values, which become indices.
     Indices,
 }
 
-/// What moves with keys where values are of type `V`: values for half of the seeds, and indices for the others.
+/// The values of type `V` that move with keys: values for half of the seeds, and indices for the others.
 fn with<V>(seed: u64) -> With {
     match size_of::<V>() {
         0 => With::Nothing,
@@ -34,7 +34,7 @@ fn with<V>(seed: u64) -> With {
     }
 }
 
-/// How the kernels learn where segments are.
+/// How the kernels find segments.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Offsets,
@@ -44,24 +44,24 @@ enum By {
 /// A sort that has run.
 struct Sorted {
     device: Device,
-    /// Where the number of units of long segments is.
+    /// The address of the number of units of long segments.
     units: Address,
 }
 
 impl Sorted {
-    /// How many units of long segments there were.
+    /// The number of units of long segments.
     fn units(&self) -> u32 {
         self.device.words(self.units, 1)[0]
     }
 }
 
-/// Sorts segments of these lengths, of random keys, on a new device, and compares.
+/// Sorts segments of the given lengths, of random keys, on a new device, and compares.
 fn sort<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], by: By, with: With) -> Sorted {
     let seed = fresh_seed();
     check_keys::<K, V>(&keys.random::<K>(lengths.iter().sum(), seed), lengths, by, with, seed)
 }
 
-/// Sorts segments of these lengths of `input` on a new device, and compares.
+/// Sorts segments of `input` of the given lengths on a new device, and compares.
 fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with: With, seed: u64) -> Sorted {
     let (device, n) = (Device::new(seed), input.len());
     let order = if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending };
@@ -120,8 +120,8 @@ fn has_lists<K, V>() -> bool {
     size_of::<V>() == 0 || size_of::<K>() == 4
 }
 
-/// Sorts by offsets in all the ways that there are for values of type `V`. Where there are no lists, some segments are
-/// longer than what one block sorts if they are said to have units.
+/// Sorts by offsets in all ways for values of type `V`. Without lists, `has_units` says whether some segments are too
+/// long for one block.
 fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
     let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
     let is_longer = |&length: &usize| length > MAX_MIDDLE;
@@ -134,8 +134,7 @@ fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
     }
 }
 
-/// Calls a generic test for keys alone and with values of both widths, of one type of keys or of those that the test is
-/// for.
+/// Calls a generic test for keys alone and with values of both widths, for one type of keys or for the test's own.
 macro_rules! with_all_values {
     ($function:ident::<$K:ty>($($argument:expr),*)) => {{
         $function::<$K, ()>($($argument),*);
@@ -178,7 +177,7 @@ fn short_segments_are_sorted_by_one_block_each() {
     with_all_values!(all::<u32>());
     with_all_values!(all::<f32>());
     with_all_values!(all::<u64>());
-    // What moves with the keys has nothing to do with how they are encoded.
+    // Values move independently of the encoding of keys.
     all::<i32, ()>();
     all::<i64, ()>();
     all::<f64, ()>();
@@ -215,7 +214,7 @@ fn one_long_segment_among_many_empty_ones() {
         let empty = vec![0; 6 * slots];
         let around = |long: &[usize]| [&empty[..], long, &empty[..]].concat();
         check::<K, V>(Keys::Any, &around(&[3 * slots]), true);
-        // More segments in a tile than are listed one by one, and some that are not empty among them.
+        // More segments in a tile than are listed one by one, with a few that are not empty.
         check::<K, V>(Keys::Any, &around(&[5, 0, 0, slots / 2, 1]), false);
         let sprinkled: Vec<usize> = (0..8 * slots).map(|i| usize::from(i % 9 == 0)).collect();
         check::<K, V>(Keys::Any, &[sprinkled, vec![100, 2 * slots]].concat(), true);
@@ -284,12 +283,12 @@ fn segments_at_the_edges_of_classes() {
     fn all<K: TestKey, V: Word>() {
         let mut random = StdRng::seed_from_u64(fresh_seed());
         for length in edges().filter(|&length| length > 1) {
-            // All of them for unsigned keys, and some for others, which differ in how they are encoded.
+            // All cases for unsigned keys, and some for other keys, which differ in how they are encoded.
             if K::coding() != kernels_gpu::key::Coding::NONE && random.random_bool(0.7) {
                 continue;
             }
             let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
-            // Some of a warp and some of the next, the last one a part.
+            // Some segments of a warp, some of the next, and a shorter last one.
             let mut lengths = vec![length; 5000usize.div_ceil(length)];
             lengths.extend(Some(random.random_range(0..length)).filter(|&rest| rest > 0));
             sort::<K, V>(keys, &lengths, By::Length(length), with::<V>(length as u64));
@@ -305,7 +304,7 @@ fn segments_at_the_edges_of_classes() {
                 sort::<K, V>(keys, &all, By::Offsets, with::<V>(random.random()));
             }
         }
-        // A tile of one class after the other, with longer ones at the end.
+        // Tiles of one class after the other, with longer segments at the end.
         let mut many: Vec<usize> = edges().collect();
         many.sort_unstable();
         let longer = [&many[..], &[MAX_SHORT, MAX_SHORT + 1, 2000]].concat();
@@ -334,7 +333,7 @@ fn middle_segments_at_the_edges_of_runs() {
             .filter(|&length| length > MAX_SHORT && length <= MAX_MIDDLE)
             .chain([1500, 3210])
             .collect();
-        // All of them for unsigned keys, and some for others, which differ in how they are encoded.
+        // All cases for unsigned keys, and some for other keys, which differ in how they are encoded.
         if K::coding() != kernels_gpu::key::Coding::NONE {
             edges.retain(|_| random.random_bool(0.3));
         }
@@ -367,7 +366,7 @@ fn middle_segments_at_the_edges_of_runs() {
     all::<f32, u64>();
 }
 
-/// Segments that only the first kernel sorts, and tiles that have others as well.
+/// Segments that only the first kernel sorts, and tiles that have longer ones as well.
 #[test]
 fn segments_of_few_keys_and_longer_ones() {
     fn all<K: TestKey>() {
@@ -389,7 +388,7 @@ fn segments_of_few_keys_and_longer_ones() {
     for_all_types!(all());
 }
 
-/// Keys whose order is that of their bits only: NaNs of both signs, zeros of both signs, and infinities.
+/// Keys with an order that only their bits define: NaNs of both signs, zeros of both signs, and infinities.
 #[test]
 fn all_equal_keys_and_odd_floats_stay_exact() {
     fn all<V: Word>() {

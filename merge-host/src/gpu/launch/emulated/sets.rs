@@ -8,14 +8,14 @@ use kernels_gpu::kernels::set_operation::combine_sets::tile_keys;
 use kernels_gpu::tuning::ROW;
 use std::cmp::Ordering;
 
-/// `len` ascending keys, of a pool of `pool` different ones, which both arrays of a test share.
+/// `len` ascending keys from a pool of different keys, which both arrays of a test share.
 fn multiset<K: TestKey>(pool: &[K], len: usize, random: &mut StdRng) -> Vec<K> {
     let mut keys: Vec<K> = (0..len).map(|_| pool[random.random_range(0..pool.len())]).collect();
     keys.sort_by(K::compare);
     keys
 }
 
-/// Which keys the result has: by the array that they are from and their index there.
+/// The keys of the result: the array of each key, and its index there.
 pub(super) fn expected<T: Copy>(
     operation: SetOperation,
     a: &[T],
@@ -49,7 +49,7 @@ fn values<V: Word>(first: usize, len: usize) -> Vec<V> {
     (first..first + len).map(|i| V::from_register(3 * i as u64)).collect()
 }
 
-/// All operations on `a` and `b`, which are ascending by `order`, that of `G`.
+/// Checks all operations on `a` and `b`, which are ascending by `order`, the order of `G`.
 fn check_as<K: TestKey, V: Word, G: GpuKey>(a: &[K], b: &[K], order: fn(&K, &K) -> Ordering, what: &str, seed: u64) {
     for operation in SetOperation::ALL {
         let device = Device::new(seed);

@@ -14,13 +14,13 @@ use kernels_gpu::kernels::sort::merge_pass;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::tuning::{self, ROW};
 
-/// What moves with the keys.
+/// The values that move with the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum With {
     Nothing,
-    /// Values of so many bytes: three times the index of the key, so that the indices would be other values.
+    /// Values of this many bytes: three times the index of the key, so that they differ from indices.
     Values(usize),
-    /// Values of so many bytes without values, which become the indices of the keys.
+    /// Uninitialised values of this many bytes, which become the indices of the keys.
     Indices(usize),
 }
 
@@ -35,15 +35,15 @@ impl With {
     }
 }
 
-/// What a sort has found out about its keys.
+/// The order that a sort has found in its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// Nothing that the sort can make use of.
+    /// No order that the sort can use.
     None,
     Ascending,
     Descending,
     LongRuns,
-    /// None, and keys were divided.
+    /// No order, and keys were divided.
     Divided,
 }
 
@@ -86,7 +86,7 @@ fn sort<K: TestKey>(
     Sorted { device, workspace, layout: plan.layout::<K>(n) }
 }
 
-/// Runs the sort with values `V`; returns where the key of each value was, if there are any.
+/// Runs the sort with values `V`. Returns the old index of each value's key, if there are values.
 fn sort_values<K: TestKey, V: Word>(
     device: &Device,
     plan: SortPlan,
@@ -109,7 +109,7 @@ fn sort_values<K: TestKey, V: Word>(
 }
 
 impl Sorted {
-    /// What is known of the keys, if their order may have been detected or they may have been divided.
+    /// The order of the keys, if it may have been detected or the keys may have been divided.
     fn order(&self) -> Order {
         let words = self.device.words(self.workspace + self.layout.runs as Address, DETECTION_WORDS);
         match words[..] {
@@ -121,7 +121,7 @@ impl Sorted {
         }
     }
 
-    /// How often that kernel was launched.
+    /// The number of launches of that kernel.
     fn launches(&self, name: &str) -> usize {
         self.device.launched.borrow().iter().filter(|(kernel, _)| *kernel == name).count()
     }
@@ -131,31 +131,31 @@ impl Sorted {
         self.device.words(self.workspace + self.layout.lists as Address, HEAD_WORDS)
     }
 
-    /// How many levels there were something to divide at: of the heads there are three for each level, of which the
-    /// first one counts segments.
+    /// The number of levels that had something to divide. There are three heads for each level, and the first one
+    /// counts segments.
     fn levels(&self) -> usize {
         self.heads()[..3 * MOST_LEVELS].chunks(3).filter(|level| level[0] > 0).count()
     }
 
-    /// How many rests there were, buckets whose sort has failed, whether digits were to be counted twice, how often a
-    /// counter has overflowed, and long buckets.
+    /// The number of rests, the number of buckets that could not be sorted, whether digits were to be counted twice,
+    /// the number of overflows of a counter, and the number of long buckets.
     fn left(&self) -> [u32; 5] {
         let heads = self.heads();
         std::array::from_fn(|i| heads[RESTS + i])
     }
 }
 
-/// More keys than a block of any shape sorts, and than a tile of any pass has.
+/// More keys than a block of any shape sorts, and more than a tile of any pass has.
 const N: usize = 40_000;
 
-/// No keys are few.
+/// No number of keys is small.
 const MERGED: Thresholds = Thresholds { small_sort: 0, ..Thresholds::DEFAULT };
 
-/// Keys of 4 bytes are sorted by all bits: with shapes for few, for more, and for many.
+/// 4-byte keys are sorted by all bits, with shapes for few, for more, and for many keys.
 const BY_ALL_BITS: Thresholds =
     Thresholds { merged: [0; 2], few_radix: [10_000, 18_000], few_radix_v4: 10_000, ..MERGED };
 
-/// Keys may be divided, once, and are merged otherwise.
+/// Keys may be divided once, and are merged otherwise.
 const DIVIDED_ONCE: Thresholds = Thresholds {
     merged: [usize::MAX; 2],
     undivided: [0; 2],
@@ -164,24 +164,24 @@ const DIVIDED_ONCE: Thresholds = Thresholds {
     ..MERGED
 };
 
-/// Keys may be divided twice, or those with values three times, by few digits at a time.
+/// Keys alone may be divided twice, and keys with values three times, by few digits at a time.
 const DIVIDED_TWICE: Thresholds = Thresholds { most_digits: [1, 1], digits_in_order: 1, ..DIVIDED_ONCE };
 
 /// Keys may be divided three times.
 const DIVIDED_THREE_TIMES: Thresholds = Thresholds { two_divisions: 0, ..DIVIDED_TWICE };
 
-/// Keys of 4 bytes alone may be divided four times.
+/// 4-byte keys alone may be divided four times.
 const DIVIDED_FOUR_TIMES: Thresholds = Thresholds { four_divisions: 0, ..DIVIDED_THREE_TIMES };
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
 
-/// One order or the other.
+/// Either order, by the seed.
 fn order_of(seed: u64) -> SortOrder {
     ORDERS[(seed % 2) as usize]
 }
 
-/// Sorts random keys of a new seed by the automatic kernel, in either order: those in ascending order ascend in that
-/// one.
+/// Sorts random keys of a new seed by the automatic kernel, in either order. For a descending sort the keys are
+/// reversed, so that kinds with an order keep it.
 fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: With) -> Sorted {
     let seed = fresh_seed();
     let order = order_of(seed);
@@ -192,8 +192,8 @@ fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: 
     sort::<K>(thresholds, (SortKernel::Auto, order), &keys, with, seed)
 }
 
-/// The same again and again, as often as a sample may mislead the sort by chance, until it takes the path that
-/// `is_there` looks for.
+/// Repeats [`sort_random`] until the sort takes the path that `is_there` looks for, since a sample may mislead the sort
+/// by chance.
 fn sort_until<K: TestKey>(
     (thresholds, keys, n, with): (&Thresholds, Keys, usize, With),
     what: &str,
@@ -262,7 +262,7 @@ fn few_keys_with_values() {
             let (block, runs) = tuning::sort_pairs(size_of::<K>(), with.value_bytes());
             let (block, tolerance) = (block.keys(), ROW.small_rank_tolerance);
             let tile = merge_pass::tile_keys(runs.keys(), runs.items_per_thread, 2, tolerance) as usize;
-            // A last tile of one key, which may be in the tile before, within the tolerance.
+            // A last tile of one key, which may belong to the tile before, within the tolerance.
             for n in [0, 1, block - 1, block, block + 1, tile + 1] {
                 let sorted = sort_random::<K>(&Thresholds::DEFAULT, [Keys::Any, Keys::Few][n % 2], n, with);
                 assert_eq!(sorted.device.kernels().contains("merge_runs"), n > block, "{n} keys with {with:?}");
@@ -283,7 +283,7 @@ fn many_keys_are_merged_with_splits_that_another_kernel_finds() {
             for n in [block.keys() - 1, block.keys() + 1, N] {
                 for kernel in SortKernel::ALL {
                     let seed = fresh_seed();
-                    // The other kernel would divide these.
+                    // The other kernel would divide these keys.
                     let thresholds = if kernel == SortKernel::Auto { &WITHOUT_DIVISION } else { &DIVIDED_TWICE };
                     let keys = Keys::Any.random::<K>(n, seed);
                     let sorted = sort::<K>(thresholds, (kernel, order_of(seed)), &keys, with, seed);
@@ -340,8 +340,8 @@ fn many_keys_that_two_passes_merge() {
     check::<i64>(Keys::Few, With::Indices(8));
 }
 
-/// Keys of 8 bytes are sorted as words that have a key's leading bits and its slot. Here they differ in few upper bits,
-/// and in as many lower bits as such a word has no capacity for; and all but one are close together.
+/// Keys of 8 bytes are sorted as words that have a key's leading bits and its slot. Here keys differ in few upper bits,
+/// and in lower bits that exceed the capacity of such a word. All but one key are close together.
 #[test]
 fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
     let n = 2 * ROW.block_sort.of(8, 4).keys() + 7;
@@ -368,8 +368,7 @@ fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
     }
 }
 
-/// Input made to take many bank conflicts, in which the searches for where threads begin have to search far. The crate
-/// `tests` counts conflicts.
+/// Input made for many bank conflicts, with long searches for where threads begin. The crate `tests` counts conflicts.
 #[test]
 fn keys_with_many_bank_conflicts_are_merged() {
     fn check<K: TestKey>(thresholds: &Thresholds, n: usize, block: tuning::Tile, runs: tuning::Tile) {
@@ -395,11 +394,11 @@ fn keys_with_many_bank_conflicts_are_merged() {
     }
 }
 
-/// What is in order is noticed, and what is so but for one key is not taken for it; as many long runs as are merged at
-/// once, and one more.
+/// Ordered keys are recognised, and keys with one key out of order are not taken for ordered. Long runs are the most
+/// that are merged at once, and one more.
 #[test]
 fn keys_that_are_nearly_in_order() {
-    /// `keys` in `runs` ascending runs: of equal lengths, or of one key each but for the last one.
+    /// `keys` in `runs` ascending runs: of equal lengths, or of one key each except for the last run.
     fn in_runs<K: TestKey>(mut keys: Vec<K>, runs: usize, is_even: bool) -> Vec<K> {
         let (n, mut begin) = (keys.len(), 0);
         for run in 1..=runs {
@@ -415,7 +414,7 @@ fn keys_that_are_nearly_in_order() {
         let check = |input: &[K], what: &str, expected: Option<Order>| {
             let how = (SortKernel::Auto, SortOrder::Ascending);
             let found = sort::<K>(&thresholds, how, input, with, seed).order();
-            // Keys of few values have runs by chance, and equal ones on both sides of a step.
+            // Keys of few values have runs by chance, and equal keys on both sides of a step.
             let expected = expected.filter(|_| keys == Keys::Any).unwrap_or(found);
             assert_eq!(found, expected, "{what}, {keys:?} with {with:?}, seed {seed}");
         };
@@ -442,8 +441,8 @@ fn keys_that_are_nearly_in_order() {
     check::<i32>(Keys::Few, With::Values(8));
 }
 
-/// Where keys are neither divided nor sorted by all bits runs are detected first: keys are merged only if they are in
-/// no order.
+/// If keys are not divided and not sorted by all bits, runs are detected first. Keys are merged only if they are in no
+/// order.
 #[test]
 fn order_is_detected_before_keys_are_merged() {
     fn check<K: TestKey>(thresholds: &Thresholds) {
@@ -482,7 +481,7 @@ fn one_division_is_enough_for_few_keys() {
     fn check_orders<K: TestKey>(thresholds: &Thresholds) {
         for (keys, expected) in [
             (Keys::Ascending, Order::Ascending),
-            // One division is over before it would pay to find these.
+            // A single division ends before detecting these orders would pay.
             (Keys::Descending, Order::None),
             (Keys::Runs, Order::None),
         ] {
@@ -499,7 +498,7 @@ fn one_division_is_enough_for_few_keys() {
     check_orders::<f32>(&by_all_bits);
 }
 
-/// As few keys as may be divided, since one block sorts fewer, and as many as fill two tiles.
+/// The fewest keys that may be divided, since one block sorts fewer, and numbers of keys around two full tiles.
 #[test]
 fn the_fewest_keys_are_divided_and_full_tiles() {
     fn check<K: TestKey>() {
@@ -517,7 +516,7 @@ fn the_fewest_keys_are_divided_and_full_tiles() {
     check::<i64>();
 }
 
-/// Tiles of divisions that are larger.
+/// Larger tiles of divisions.
 #[test]
 fn very_many_keys_are_divided_in_larger_tiles() {
     let thresholds = Thresholds { many_4: 0, ..DIVIDED_TWICE };
@@ -541,7 +540,7 @@ fn keys_are_divided_as_often_as_they_need_to_be() {
     check::<f64>(&DIVIDED_THREE_TIMES, Keys::Any, FEW, 3);
     check::<f32>(&DIVIDED_FOUR_TIMES, Keys::Any, MORE, 2);
     check::<u32>(&DIVIDED_FOUR_TIMES, Keys::Nested, (250_000, With::Nothing), 4);
-    // Keys and values of both widths, and with each pair of widths values and indices.
+    // Keys and values of both widths, and each pair of widths with values and with indices.
     for bytes in [4, 8] {
         check::<i32>(&DIVIDED_ONCE, Keys::Any, (FEW.0, With::Values(bytes)), 1);
         check::<u64>(&DIVIDED_ONCE, Keys::Any, (FEW.0, With::Indices(bytes)), 1);
@@ -585,7 +584,7 @@ fn long_buckets_are_sorted_by_larger_blocks() {
     assert!(sorted.order() == Order::Divided && sorted.left()[4] > 0, "seed {}", sorted.device.seed);
 }
 
-/// More keys than a bucket has are so close together that the last level cannot tell them apart.
+/// More keys than a bucket has are too close together for the last level to tell them apart.
 #[test]
 fn rests_are_sorted_by_merging() {
     fn check<K: TestKey>(with: With) {
@@ -599,7 +598,7 @@ fn rests_are_sorted_by_merging() {
     check::<f64>(With::Indices(8));
 }
 
-/// What is too uneven, or in order, is given up by the division, and sorted by what is launched beside it.
+/// Keys that are too uneven, or in order, are given up by the division. The launches beside it sort them.
 #[test]
 fn what_is_not_divided_is_merged_or_sorted_by_all_bits() {
     fn check<K: TestKey>(thresholds: &Thresholds, with: With) {
@@ -630,8 +629,8 @@ fn what_is_not_divided_is_merged_or_sorted_by_all_bits() {
     }
 }
 
-/// A single division in which keys stay in order is given up once its digits are counted, if some have too many keys.
-/// What is launched beside it must not have found before that there is nothing to do.
+/// A single division that keeps the order of keys is given up after counting, if some digits have too many keys. The
+/// launches beside it must not have found before that there is nothing to do.
 #[test]
 fn a_single_division_with_values_is_given_up_before_keys_are_merged() {
     fn check<K: TestKey>(with: With) {

@@ -9,7 +9,7 @@ use kernels_gpu::kernels::top_k::{CHUNK_UNIT as TILE, GATHERED};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// What comes with the keys.
+/// The values that come with the keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum With {
     Nothing,
@@ -17,8 +17,7 @@ enum With {
     Indices,
 }
 
-/// Selects the first `k` of these keys in both orders, and tells whether each has gathered its candidates in one
-/// reading.
+/// Selects the first `k` keys in both orders. Returns for each order whether candidates were gathered in one reading.
 fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (Device, [bool; 2]) {
     let n = keys.len();
     let (device, mut gathered) = (Device::new(seed), vec![]);
@@ -44,8 +43,8 @@ fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (D
             top_k::top_k::<K>(&device.queue(), order, from, out, workspace)
         };
         queued.unwrap();
-        // The numbers of `Progress`, of which the fourth is how many candidates there are, and the sixth after which
-        // digit they have been collected.
+        // The numbers of `Progress`, counted from 0. Number 4 is the number of candidates, and number 6 the digit after
+        // which they were collected.
         let progress = if k > 0 { device.words(workspace, 14) } else { vec![0; 14] };
         gathered.push(progress[8] > 0 && progress[12] == GATHERED);
         let what = format!("{k} of {n} {}, {order:?}, seed {seed}", <K as crate::Key>::NAME);
@@ -121,7 +120,7 @@ fn keys_that_begin_alike_but_for_some_that_no_sample_has() {
     };
     let (below, above, around) = ([3, 1, 2], [u32::MAX, 0x7777_7777, 0x5656_0000], [0, u32::MAX, 0x5554_ffff]);
     for keys in [narrow.clone(), with_others(below), with_others(above), with_others(around)] {
-        // Of the others, some of both, and all.
+        // Other keys only, some of both kinds, and all keys.
         for k in [1, 5, 6, 7, 900, keys.len() - 3, keys.len()] {
             check::<u32, u32>(&keys, k, With::Indices, seed);
         }
@@ -137,7 +136,7 @@ fn keys_that_begin_alike_but_for_some_that_no_sample_has() {
 #[test]
 fn candidates_are_collected_after_the_second_digit_if_too_many_have_the_first_one() {
     let seed = fresh_seed();
-    // Half of the keys are far from the others, so that nothing is guessed, and all of these are candidates.
+    // Half of the keys are far from the other half. So nothing is guessed, and all keys of a half are candidates.
     let keys = Keys::Any.random::<u32>(3 * TILE, seed).into_iter().enumerate();
     let keys: Vec<u32> = keys.map(|(i, bits)| if i % 2 == 0 { bits >> 11 } else { !(bits >> 11) }).collect();
     for k in [1, 100, TILE, 2 * TILE] {
@@ -154,12 +153,12 @@ fn floats_that_are_no_numbers_and_both_zeros() {
     }
 }
 
-/// Which of `n` keys are in the sample.
+/// The indices of the keys of the sample, for `n` keys.
 fn sample(n: usize) -> HashSet<usize> {
     (0..SAMPLE).map(|i| position(i, n)).collect()
 }
 
-/// As many keys as candidates are gathered of in one reading, by the emulator's multiprocessors.
+/// Enough keys for candidates to be gathered in one reading, with the emulator's multiprocessors.
 const MANY: usize = 9 * TILE + 1234;
 
 #[test]
@@ -169,7 +168,7 @@ fn candidates_are_gathered_in_one_reading() {
         let with = [With::Nothing, With::Values, With::Indices][i % 3];
         for (keys, is_gathered) in [
             (Keys::Any.random::<u32>(MANY, seed), true),
-            // All of them by one warp or two.
+            // One warp or two find all candidates.
             (Keys::Ascending.random::<u32>(MANY, seed), true),
             (Keys::Descending.random::<u32>(MANY, seed), true),
             (Keys::Equal.random::<u32>(MANY, seed), false),
@@ -199,8 +198,8 @@ fn a_sample_that_tells_nothing_of_the_other_keys() {
         bits.into_iter().enumerate().map(key).collect::<Vec<u32>>()
     };
     let middle = |bits: u32| 0x4000_0000 | bits >> 2;
-    // Those of the sample are less than all others, or greater: the bound is exceeded by too many of the first k, or by
-    // none of the others.
+    // Keys of the sample are less than all others, or greater. Too many of the first k keys exceed the bound, or no
+    // other key does.
     let (low, high) = (|bits: u32| bits >> 12, |bits: u32| !(bits >> 12));
     let ends = |bits: u32| if bits.is_multiple_of(2) { bits >> 12 } else { !(bits >> 12) };
     for (keys, k, is_gathered) in [

@@ -1,5 +1,5 @@
-//! A sort of keys of a user's own by their ordered bits: the library's sort of numbers, between two kernels of the
-//! user's.
+//! The sort of a user's keys by their ordered bits: the library's sort of numbers, between two kernels of the user's
+//! crate.
 
 use super::super::sort::{SortPlan, sort as sort_numbers};
 use super::super::{Address, Arrays, Queue, align};
@@ -10,19 +10,19 @@ use kernels_gpu::own::instances::{CodeItems, GatherItems};
 use kernels_gpu::own::tile::tile_items;
 use kernels_gpu::own::{Compare, Kernels};
 
-/// The fewest items that are sorted by their bits. Of half as many, of 20 bytes each, both ways take as long on an
-/// H100, and of so many merges take 1.3 times as long.
+/// The fewest items that are sorted by their bits. On an H100, for items of 20 bytes, merges take 1.3 times as long at
+/// this number, and the same time at half of it.
 pub(in crate::gpu) const FEWEST_ITEMS: usize = 1 << 15;
 
-/// The most: indices have 4 bytes.
+/// The most items that are sorted by their bits: indices have 4 bytes.
 pub(in crate::gpu) const MOST_ITEMS: usize = 1 << 32;
 
-/// Whether `n` items are sorted by their bits, which is a sort by merges otherwise.
+/// Whether `n` items are sorted by their bits, and not by merges.
 pub(in crate::gpu) const fn is_chosen<C: Compare>(n: usize) -> bool {
     C::ORDERED_BYTES > 0 && FEWEST_ITEMS <= n && n <= MOST_ITEMS
 }
 
-/// Where the parts of the workspace are, in bytes. The copy of the items is at its start.
+/// Offsets of the parts of the workspace, in bytes. The copy of the items is at its start.
 struct Layout {
     values: usize,
     bits: usize,
@@ -47,16 +47,16 @@ impl Layout {
     }
 }
 
-/// Bytes of workspace for `n` items, at most [`MOST_ITEMS`], with values of type `V`: both once more, and an argsort of
+/// Bytes of workspace for `n` items, at most [`MOST_ITEMS`], with values of type `V`: a copy of both, and an argsort of
 /// bits.
 pub(in crate::gpu) fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
     Layout::of::<C, V>(n).end
 }
 
-/// Queues a stable sort by bits, which the order has.
+/// Queues a stable sort by the ordered bits of the items.
 ///
 /// # Safety
-/// As for [`sort`](super::sort), with a workspace of [`workspace_bytes`] and at most [`MOST_ITEMS`].
+/// The conditions of [`sort`](super::sort) hold, with a workspace of [`workspace_bytes`] and at most [`MOST_ITEMS`].
 pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
@@ -86,8 +86,9 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     let shape = a_block_each::<C::Item, V>(n.div_ceil(tile_items::<C::Item, V>()));
     let how = (SortKernel::Auto, SortOrder::Ascending);
     let numbers = Arrays { keys: bits, values: indices, len: n, value_bytes: size_of::<u32>() };
-    // SAFETY: the caller's promise for the arrays; the parts of the workspace do not overlap; there is a block for each
-    // tile, with its memory. The sort makes `indices` a permutation of all indices, which are below `n`.
+    // SAFETY: the parts of the workspace do not overlap (`Layout::of`), and there is a block for each tile, with its
+    // shared bytes. The sort of numbers has a workspace of its own. It makes `indices` a permutation of the indices
+    // below `n`.
     unsafe {
         queue.launch(C::SUFFIX, shape, &code)?;
         if const { C::ORDERED_BYTES == 4 } {

@@ -1,5 +1,5 @@
-//! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts
-//! what is left, instead of by runs and passes of merges.
+//! The sort of long segments of keys alone, or of 4-byte keys with values. Segments are divided digit by digit until
+//! one block can sort each part, instead of by runs and passes of merges.
 
 use super::super::{Address, Arrays, Queue, align, elements, suffix, with_values};
 use super::has_short;
@@ -14,19 +14,19 @@ use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
 
-/// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a
-/// multiple.
+/// Blocks for each multiprocessor that count, each a share of the units. It holds three or four at once, and this is a
+/// multiple of both.
 const COUNT_BLOCKS: usize = 12;
 
-/// The same, of levels that have nothing to do as a rule: the fewer blocks there are, the sooner that is found.
+/// Blocks for each multiprocessor that count in levels that usually have nothing to do: fewer blocks find that sooner.
 const FEW_COUNT_BLOCKS: usize = 4;
 
-/// Blocks of a multiprocessor that place segments: as many as it holds at once.
+/// Blocks for each multiprocessor that place segments: it holds this many at once.
 const PLACE_BLOCKS: usize = 6;
 
-/// Levels that are likely to have a unit for all keys. Blocks of keys with values begin in the order of their units
-/// there, so that units that are moved at the same time are neighbours, which write to neighbouring places. Keys alone
-/// go to neighbouring places whichever units are moved.
+/// Levels that are likely to have a unit for all keys. With values, blocks begin in the order of their units there.
+/// Units that move at the same time are then neighbours, which write to neighbouring places. Keys alone go to
+/// neighbouring places in any order of units.
 const BUSY_LEVELS: u32 = 2;
 
 /// The sort of the long segments of an array.
@@ -38,15 +38,15 @@ pub(super) struct LongPlan {
     value_bytes: usize,
 }
 
-/// Where the parts of a workspace begin, in bytes, and where it ends. The counts are at its start.
+/// Offsets of the parts of a workspace, in bytes, and its end. The counts are at its start.
 struct Layout {
     units: usize,
     end: usize,
 }
 
 impl LongPlan {
-    /// For the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0, of which short ones are
-    /// sorted by `tiles`; if one block each sorts middle ones, and indices have 32 bits.
+    /// The plan for the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0. `tiles` sort short
+    /// segments. `None` if middle segments are not sorted by one block each, or if indices exceed 32 bits.
     pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, tiles: Tiles) -> Option<Self> {
         if !has_short::<K>(value_bytes) || n > u32::MAX as usize {
             return None;
@@ -67,13 +67,13 @@ impl LongPlan {
         self.layout().end
     }
 
-    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`,
-    /// in `at` or in `scratch`. The `counters`, as many as [`long::COUNTERS`] says, are 0 before.
+    /// Queues the division of the segments that are too long for one block. The parts are appended to `middle`, in `at`
+    /// or in `scratch`. The `counters`, [`long::COUNTERS`] words, are 0 before.
     ///
     /// # Safety
-    /// The elements of `at`, as many at `scratch`, and the workspace are in the GPU's memory, at multiples of 16 but
-    /// for those of `at`, and `firsts` is what `find_segments` has written. Nothing else uses them until the sort has
-    /// ended.
+    /// The elements of `at`, the same number of elements at `scratch`, and the workspace are in the GPU's memory.
+    /// `scratch` and the workspace begin at multiples of 16. `find_segments` has written `firsts`. Nothing else uses
+    /// the arrays until the sort has ended.
     pub(super) unsafe fn divide<K: Key>(
         self,
         queue: &impl Queue,
@@ -98,7 +98,8 @@ impl LongPlan {
             threads: FIND_THREADS,
             shared_bytes: find_long_segments::shared_bytes(),
         };
-        // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+        // SAFETY: `find_segments` has written `firsts`, and the counts and units have the sizes of `layout`. There is a
+        // thread for each tile.
         unsafe { queue.launch(&suffix, find, &FindLongSegments { segments, firsts, long })? };
         let (tile, most) = (long_tile(key_bytes, value_bytes), most_units(self.n as usize, key_bytes, value_bytes));
         let shape = |blocks: usize, threads: usize, shared_bytes: u32| Shape {
@@ -122,7 +123,8 @@ impl LongPlan {
             let count_blocks = if level < BUSY_LEVELS { COUNT_BLOCKS } else { FEW_COUNT_BLOCKS };
             let count_shape = shape(count_blocks, COUNT_THREADS, count_long_segments::shared_bytes());
             let count = CountLongSegments { keys: from, long, level, coding: coding_of_level };
-            // SAFETY: as above.
+            // SAFETY: `from` is the side that this level reads, with `n` keys, and the launch before has written the
+            // units of the level. Shapes have the threads and shared bytes of their kernels.
             unsafe {
                 queue.launch(&suffix, count_shape, &count)?;
                 queue.launch(&suffix, place_shape, &PlaceLongSegments { long, middle, level })?;
@@ -130,7 +132,8 @@ impl LongPlan {
             with_values!(value_bytes, V => {
                 let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
                 let divide = DivideLongSegments { at, scratch, long, level, coding };
-                // SAFETY: as above.
+                // SAFETY: both sides have `n` elements with values of type `V`, and the launch before has placed the
+                // units of the level. The shape has the kernel's threads and shared bytes.
                 unsafe { queue.launch(&suffix, divide_shape, &divide)? };
             });
         }

@@ -1,4 +1,4 @@
-//! The sort of middle segments, of keys alone or of 4 bytes with values: each by one block.
+//! The sort of middle segments of keys alone, or of 4-byte keys with values: each by one block.
 
 use super::super::{Address, Arrays, Queue, align, elements, suffix, with_values};
 use super::{Bounds, has_short};
@@ -13,11 +13,11 @@ use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SortMiddl
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 
-/// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
+/// Threads for each multiprocessor that sort middle segments. It holds fewer at once.
 const MIDDLE_THREADS: usize = 2048;
 
-/// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds two or three at
-/// once.
+/// Blocks for each multiprocessor that sort middle segments by bins, each block one segment after the other. It holds
+/// two or three at once.
 const BINS_BLOCKS: usize = 16;
 
 /// Whether an array of `n` keys of type `K` has lists of its middle segments: their indices have 32 bits.
@@ -35,7 +35,7 @@ pub(super) const fn list_bytes<K: Key>(n: usize, value_bytes: usize) -> usize {
     if has_lists::<K>(n, value_bytes) { align(list_words(n) * size_of::<u32>()) } else { 0 }
 }
 
-/// What kernels are told of the lists at these addresses, of an array of `n` keys of type `K`.
+/// The lists at these addresses, of an array of `n` keys of type `K`, as kernels take them.
 pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list: Address) -> MiddleSegments {
     if !has_lists::<K>(n, value_bytes) {
         return MiddleSegments::NONE;
@@ -43,11 +43,12 @@ pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list:
     MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32 }
 }
 
-/// Queues the launch of up to `most` blocks that sort those segments of `at`, or of `scratch`, where segments have been
-/// divided by an odd number of digits. None has more than `longest` keys.
+/// Queues the launch of up to `most` blocks that sort the segments of `which`, each of at most `longest` keys. Segments
+/// that have been divided by an odd number of digits are in `scratch`, and all others in `at`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, and nothing else uses them until the sort has ended; the lists are what the
+/// The arrays are in the GPU's memory, and nothing else uses them until the sort has ended. The launches before have
+/// made the lists.
 /// launches before have made.
 unsafe fn sort<K: Key>(
     queue: &impl Queue,
@@ -62,7 +63,8 @@ unsafe fn sort<K: Key>(
     with_values!(at.value_bytes, V => {
         let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
         let sort = SortMiddleSegments { at, scratch, which, coding, minus_one: MINUS_ONE };
-        // SAFETY: the caller's promise; the shape is what the kernel asks for.
+        // SAFETY: the segments of `which` are inside `at` and `scratch`, which have values of type `V`. The shape has
+        // the kernel's threads and shared bytes.
         unsafe { queue.launch(&suffix, shape, &sort) }
     })
 }
@@ -70,7 +72,7 @@ unsafe fn sort<K: Key>(
 /// Queues the sort of the segments of `at`, all of one length, at most [`MAX_MIDDLE`] and not 0.
 ///
 /// # Safety
-/// The keys and values are in the GPU's memory, and the lists, if [there are any](has_lists). Nothing else uses them
+/// The keys, the values, and the lists if [there are any](has_lists), are in the GPU's memory. Nothing else uses them
 /// until the sort has ended.
 pub(super) unsafe fn sort_of_length<K: Key>(
     queue: &impl Queue,
@@ -80,7 +82,8 @@ pub(super) unsafe fn sort_of_length<K: Key>(
 ) -> Result<(), Error> {
     let (longest, length) = (bounds.longest, bounds.longest as u32);
     if !middle.counts.is_null() && (MIN_BINNED..=MAX_BINNED).contains(&longest) {
-        // SAFETY: the caller's promise; the lists have as many counts.
+        // SAFETY: the lists have `LISTS` counts, which are cleared here. No segment has been divided, so `scratch` is
+        // not used.
         return unsafe {
             queue.clear(middle.counts as Address, LISTS)?;
             sort_by_bins::<K>(queue, coding, (at, (0, 0)), (middle, length))?;
@@ -88,15 +91,15 @@ pub(super) unsafe fn sort_of_length<K: Key>(
         };
     }
     let which = WhichSegments { n: at.len, length, list: 0, middle: MiddleSegments::NONE };
-    // SAFETY: the caller's promise; there is no scratch, as no segment has been divided.
+    // SAFETY: the segments have `length` keys of `at`. No segment has been divided, so `scratch` is not used.
     unsafe { sort::<K>(queue, coding, (at, (0, 0)), (which, longest), bounds.segments.count) }
 }
 
-/// Queues the sort of the segments that are listed to be sorted by bins, of `at` or in `scratch`, or, if `length` is
-/// not 0, of the segments of `length` keys of `at`. Those that bins do not sort are listed in `middle`.
+/// Queues the bin sort of the segments that are listed for it, of `at` or in `scratch`. If `length` is not 0, these are
+/// the segments of `length` keys of `at` instead. Segments that bins do not sort are listed in `middle`.
 ///
 /// # Safety
-/// As for [`sort_listed`], before which this is called.
+/// The conditions of [`sort_listed`] hold. The lists of classes are sorted later.
 unsafe fn sort_by_bins<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
@@ -113,16 +116,17 @@ unsafe fn sort_by_bins<K: Key>(
     let which = WhichSegments { n, length, list: BINNED as u32, middle };
     with_values!(at.value_bytes, V => {
         let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
-        // SAFETY: the caller's promise; the shape is what the kernel asks for.
+        // SAFETY: the segments of `which` are inside `at` and `scratch`, which have values of type `V`. The shape has
+        // the kernel's threads and shared bytes.
         unsafe { queue.launch(&suffix, shape, &SortMiddleByBins { at, scratch, which, coding }) }
     })
 }
 
-/// Queues the sort of the segments that are listed, of `at` or in `scratch`, which were segments of up to `longest`
-/// keys before they were divided.
+/// Queues the sort of the listed segments, of `at` or in `scratch`. Before they were divided, segments had up to
+/// `longest` keys.
 ///
 /// # Safety
-/// As for [`sort_of_length`], of both; the lists are what the launches before have made.
+/// The conditions of [`sort_of_length`] hold, for `at` and `scratch`. The launches before have made the lists.
 pub(super) unsafe fn sort_listed<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
@@ -130,17 +134,18 @@ pub(super) unsafe fn sort_listed<K: Key>(
     middle: MiddleSegments,
     longest: usize,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: both functions require the conditions of this one. Bins list further segments before the classes are
+    // sorted.
     unsafe {
         sort_by_bins::<K>(queue, coding, (at, scratch), (middle, 0))?;
         sort_classes::<K>(queue, coding, (at, scratch), middle, longest)
     }
 }
 
-/// Queues the sort of the segments that the classes for up to `longest` keys list, of `at` or in `scratch`.
+/// Queues the sort of the segments in the lists of the classes for up to `longest` keys, of `at` or in `scratch`.
 ///
 /// # Safety
-/// As for [`sort_listed`].
+/// The conditions of [`sort_listed`] hold.
 unsafe fn sort_classes<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
@@ -153,7 +158,7 @@ unsafe fn sort_classes<K: Key>(
         let longest = class_keys(class);
         let most = MIDDLE_THREADS / threads(longest) * queue.multiprocessors();
         let which = WhichSegments { n: at.len, length: 0, list: class as u32, middle };
-        // SAFETY: the caller's promise.
+        // SAFETY: the list of `class` has segments of at most `class_keys(class)` keys, inside `at` and `scratch`.
         unsafe { sort::<K>(queue, coding, (at, scratch), (which, longest), most.min(at.len / (shorter + 1)))? };
         shorter = longest;
     }

@@ -1,4 +1,4 @@
-//! The workspace of a sort: what is in it, where, and how long it is.
+//! The workspace of a sort: its parts, their offsets, and its length.
 
 use super::super::divide::DividePlan;
 use super::super::radix::{self, RadixPlan};
@@ -8,14 +8,14 @@ use super::SortPlan;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::Key;
 
-/// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the
-/// keys exceed the memory of any GPU.
+/// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require. More keys and
+/// their copy exceed the memory of any GPU.
 pub(super) const MAX_KEYS: usize = 1 << 35;
 
-/// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
+/// Offsets of the parts of a sort's workspace, in bytes, and its end. The keys' scratch array is at its start.
 pub(in crate::gpu::launch) struct Layout {
     values: usize,
-    /// What is known of the keys.
+    /// The description of detected runs, and the words on the order of the keys.
     pub(in crate::gpu::launch) runs: usize,
     radix: usize,
     /// The lists of the divisions.
@@ -24,24 +24,24 @@ pub(in crate::gpu::launch) struct Layout {
     end: usize,
 }
 
-/// Where the parts of a sort's workspace are.
+/// Addresses of the parts of a sort's workspace.
 #[derive(Clone, Copy)]
 pub(super) struct Workspace {
-    /// Arrays for the keys and the values once more.
+    /// Room for a copy of the keys and of the values.
     pub(super) scratch: (Address, Address),
-    /// What `detect_runs` finds, or 0 if it is not called and keys are not divided.
+    /// The results of `detect_runs`, or 0 if it is not called and keys are not divided.
     pub(super) detected: Address,
     /// The words of a sort by all bits.
     pub(super) radix: radix::Words,
     /// The lists of the divisions.
     pub(super) lists: Address,
-    /// The splits of runs, or 0 where kernels find them by themselves.
+    /// The splits of runs, or 0 if kernels find them by themselves.
     pub(super) splits: Address,
 }
 
 impl Layout {
-    /// Where the parts of the workspace at `begin` are: `knows_order` where something is known of the keys before they
-    /// are sorted, and `has_splits` where a kernel of its own finds splits.
+    /// The parts of the workspace at `begin`. With `knows_order`, something is known of the keys before they are
+    /// sorted. With `has_splits`, a kernel of its own finds splits.
     pub(super) const fn at(&self, begin: Address, knows_order: bool, has_splits: bool) -> Workspace {
         let detected = if knows_order { begin + self.runs as Address } else { 0 };
         let splits = begin + self.splits as Address;
@@ -55,15 +55,16 @@ impl Layout {
         }
     }
 
-    /// Words between those that are known of the keys and the lists: those of a sort by all bits that are 0 before it.
+    /// The number of words of a sort by all bits that are 0 before it. They are between the description of the runs and
+    /// the lists.
     pub(super) const fn radix_words(&self) -> u32 {
         ((self.lists - self.radix) / size_of::<u32>()) as u32
     }
 }
 
 impl SortPlan {
-    /// Bytes of the splits of any of the passes, and of long runs if they may be detected. The kernels for few keys
-    /// find splits by themselves.
+    /// Bytes of the splits of any pass, and of long runs if they may be detected. The kernels for few keys find splits
+    /// by themselves.
     fn split_bytes(self, n: usize) -> usize {
         if self.small {
             return 0;
@@ -86,16 +87,17 @@ impl SortPlan {
         let cleared = self.radix.map_or(0, |_| RadixPlan::CLEARED_WORDS * size_of::<u32>());
         let published = self.radix.map_or(0, RadixPlan::published_bytes);
         let lists = radix + align(cleared);
-        // Of splits, lists and what tiles of a sort by all bits publish one is needed, and the heads of the lists,
-        // which say that there is nothing to divide where it is one of the others.
+        // Only one of three is needed: the splits, the lists, or the words that tiles of a sort by all bits publish.
+        // The heads of the lists are apart, because they say that there is nothing to divide if one of the others is in
+        // use.
         let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
         let splits = lists + align(heads);
         let end = (splits + self.split_bytes(n)).max(lists + list_bytes).max(splits + published);
         Layout { values, runs, radix, lists, splits, end }
     }
 
-    /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits or counters;
-    /// none where one block sorts all, and `usize::MAX` for more keys than a GPU sorts.
+    /// Bytes of workspace for `n` keys of type `K`: a copy of keys and values, and splits or counters. 0 if one block
+    /// sorts all keys, and `usize::MAX` for more keys than a GPU sorts.
     pub(in crate::gpu) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
         match n {
             _ if n <= self.block.keys() => 0,
@@ -104,7 +106,7 @@ impl SortPlan {
         }
     }
 
-    /// Bytes of the splits of long runs of `n` keys in all.
+    /// Bytes of the splits of long runs that have `n` keys in all.
     pub(in crate::gpu::launch) const fn long_run_split_bytes(self, n: usize) -> usize {
         n.div_ceil(self.long_run_tile_keys() as usize) * MAX_RUNS as usize * size_of::<u32>()
     }

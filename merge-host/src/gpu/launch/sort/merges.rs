@@ -1,4 +1,4 @@
-//! The sort of tiles, and the passes of merges that make one run of them.
+//! The sort of tiles, and the passes of merges that make one run of all tiles.
 
 use super::super::divide::Words;
 use super::super::{Arrays, Queue, bits, elements, with_values};
@@ -14,15 +14,15 @@ use kernels_gpu::kernels::sort::merge_pass::split_runs::{self, SplitRuns};
 use kernels_gpu::kernels::sort::runs::{Passes, Shuffle};
 use kernels_gpu::key::{Coding, Key};
 
-/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once,
-/// which is faster, but fewer than there are tiles.
+/// Blocks for each multiprocessor in passes of merges, if keys may have been divided. They are many more than it holds
+/// at once, which is faster, but fewer than there are tiles.
 const FALLBACK_BLOCKS: usize = 24;
 
-/// Queues the sort of tiles and the passes of merges, or what makes use of detected runs. Nothing is done where keys
-/// are divided, but for a division that is enough by itself, which is queued here.
+/// Queues the work on detected runs, the sort of tiles, and the passes of merges. If keys are divided, these launches
+/// do nothing. A single division that is enough by itself is queued here as well.
 ///
 /// # Safety
-/// As for [`sort`](super::sort()).
+/// The conditions of [`sort`](super::sort()) hold.
 pub(super) unsafe fn merge_sort<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -37,9 +37,9 @@ pub(super) unsafe fn merge_sort<K: Key>(
     let mut passes = plan.passes(n);
     // The last kernel decodes.
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-    // SAFETY: the caller's promise.
+    // SAFETY: `use_order` requires the conditions of this function, for the same plan, arrays and workspace.
     unsafe { use_order::<K>(queue, plan, coding, at, workspace)? };
-    // Blocks of most passes take one tile after the other, so that there are few where there is nothing to do.
+    // Blocks of most passes take one tile after the other. Fewer blocks then start if there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
         Some(_) if plan.takes_several::<K>() => {
             Shape { blocks: shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors()), ..shape }
@@ -54,7 +54,8 @@ pub(super) unsafe fn merge_sort<K: Key>(
     if let Some(divide) = plan.once() {
         let (sides, tiles) = ([keys, scratch.0], (from.0, decode(passes)));
         let words = Words { lists, order: detected };
-        // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
+        // SAFETY: `once()` is a plan that `is_once`. Both sides have `n` keys, and the words and the lists are in the
+        // workspace.
         unsafe {
             divide.divide_once::<K>(queue, coding, sides, words, random)?;
             divide.sort_once::<K>(queue, coding, sides, Some(tiles), words, random)?;
@@ -64,12 +65,14 @@ pub(super) unsafe fn merge_sort<K: Key>(
         with_values!(value_bytes, V => {
             let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
             let sort = BlockSort { from, to, n, encode, decode, order, random };
-            // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+            // SAFETY: both arrays have `n` elements with values of type `V`. The shape has a block for each tile, with
+            // the kernel's threads and shared bytes.
             unsafe { queue.launch(&plan.block_suffix::<K>(), plan.block_shape::<K>(n), &sort)? }
         });
     }
     let mut run = plan.first_run();
-    // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
+    // The number of runs that the first pass merges in an unpredictable order. The order of the merged runs is then
+    // unpredictable as well.
     let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
     while let Some(k) = passes.next() {
         let runs = plan.runs_of_pass(n, run, k).shuffled(Shuffle { runs: shuffled, random });
@@ -77,14 +80,17 @@ pub(super) unsafe fn merge_sort<K: Key>(
         let per_warp = split_runs::boundaries_per_warp(tiles);
         if !splits.is_null() {
             let split = SplitRuns { from: from.0 as *const K::Bits, runs, splits, per_warp, order };
-            // SAFETY: as above.
+            // SAFETY: `splits` has `k` words for each tile of any pass (`split_bytes`), and `splits_shape` covers all
+            // tiles.
             unsafe { queue.launch(&bits(size_of::<K>()), splits_shape(tiles), &split)? };
         }
         let (input, output, decode) = (from, to, decode(passes));
         with_values!(value_bytes, V => {
             let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
             let merge = MergeRuns { from, to, runs, splits, decode, order };
-            // SAFETY: as above.
+            // SAFETY: `from` and `to` are the array and its scratch, with `n` elements each. The splits of this pass
+            // are written, or null if the kernel finds them by itself. The shape has the kernel's threads and shared
+            // bytes.
             unsafe { queue.launch(&suffix, few_blocks(plan.runs_shape::<K>(tiles)), &merge)? }
         });
         (from, to) = (to, from);

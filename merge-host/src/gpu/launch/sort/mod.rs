@@ -1,14 +1,14 @@
-//! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and
-//! dividing.
+//! The sort: a phase of sorted tiles, then passes of merges. For many keys, detecting runs and dividing come before
+//! them.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! | --- | --- |
 //! | `plan` | which kernels sort, and in what shapes |
-//! | `layout` | what is in the workspace, and where |
+//! | `layout` | the parts of the workspace |
 //! | `order` | detecting runs, and making use of them |
 //! | `merges` | the sort of tiles, and the passes |
 //!
-//! What is here puts them together: the order in which launches are queued, and what runs beside what.
+//! This file puts them together: the order of launches, and the launches that run beside each other.
 
 mod layout;
 mod merges;
@@ -30,11 +30,11 @@ use kernels_gpu::key::{Coding, Key};
 use merges::merge_sort;
 use order::{detect_runs, use_order};
 
-/// Queues the sort of `at` by that kernel, with values or without, which begin as the keys' indices if it `indexes`.
+/// Queues the sort of `at` by `kernel`, with or without values. Values begin as the keys' indices if it `indexes`.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else
-/// uses them until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
+/// The arrays and `workspace`, which has [`SortPlan::workspace_bytes`], are in the GPU's memory. Nothing else uses them
+/// until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
 pub(in crate::gpu) unsafe fn sort<K: Key>(
     queue: &impl Queue,
     (kernel, order): (SortKernel, SortOrder),
@@ -43,14 +43,14 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     workspace: Address,
 ) -> Result<(), Error> {
     let plan = SortPlan::of::<K>(at.len, at.value_bytes, indexes).with_kernel(kernel);
-    // SAFETY: the caller's promise; the workspace for the automatic kernel is enough for any.
+    // SAFETY: the plan is made for `at`, and the workspace for the automatic kernel is enough for any kernel.
     unsafe { sort_by_plan::<K>(queue, plan, order, at, workspace) }
 }
 
-/// Queues the sort of `at` by that plan, which is one for so many keys of type `K` with such values.
+/// Queues the sort of `at` by `plan`, which is made for its number of keys of type `K` and the width of its values.
 ///
 /// # Safety
-/// As for [`sort`], by the workspace of this plan.
+/// The conditions of [`sort`] hold, for the workspace of this plan.
 pub(super) unsafe fn sort_by_plan<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -61,33 +61,38 @@ pub(super) unsafe fn sort_by_plan<K: Key>(
     let n = at.len;
     let layout = plan.layout::<K>(n);
     let coding = Coding::of::<K>(order == SortOrder::Descending);
-    // Where keys may be divided a sample tells first whether they look as if they were in order.
+    // If keys may be divided, a sample tells first whether they look as if they were in order.
     let detects = n >= plan.detection_keys && plan.divide.is_none();
     let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small);
     let random = queue.random();
     if detects {
-        // SAFETY: the caller's promise; the words are in the workspace.
+        // SAFETY: `parts.detected` has `RUNS_BYTES` in the workspace, which begin with the `DETECTION_WORDS` words that
+        // are cleared.
         unsafe {
             queue.clear(parts.detected, DETECTION_WORDS)?;
             detect_runs::<K>(queue, coding, at, parts.detected)?;
         }
     }
     match (plan.divide, plan.radix) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `merge_sort` requires the conditions of this function, and `parts` are the plan's parts of the
+        // workspace.
         (None, None) => unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) },
-        // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
+        // SAFETY: the layout has `CLEARED_WORDS` at `cleared`, `published_bytes` at `published`, and a copy of keys and
+        // values at `scratch`.
         (None, Some(radix)) => unsafe {
             queue.clear(parts.radix.cleared, RadixPlan::CLEARED_WORDS)?;
             radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)
         },
         (Some(divide), None) if divide.is_once() => {
-            // SAFETY: as above.
+            // SAFETY: `merge_sort` requires the conditions of this function, and `parts` are the plan's parts of the
+            // workspace.
             unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) }
         }
         (Some(divide), Some(radix)) if divide.is_once() => {
             let words = Words { lists: parts.lists, order: parts.detected };
             let sides = [at.keys, parts.scratch.0];
-            // SAFETY: as above. Of the last two one has something to do.
+            // SAFETY: both sides have `at.len` keys, and the words are parts of the workspace. Only one of the last two
+            // launches has something to do.
             unsafe {
                 divide.divide_once::<K>(queue, coding, sides, words, random)?;
                 radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)?;
@@ -97,12 +102,13 @@ pub(super) unsafe fn sort_by_plan<K: Key>(
         (Some(divide), radix) => {
             let words = Words { lists: parts.lists, order: parts.detected };
             let division = divide.division::<K>(coding, at, parts.scratch, words, layout.radix_words(), random);
-            // SAFETY: as above. Once it is decided whether keys are divided, either the divisions have something to do,
-            // or the sort by all bits, or the merges, and what these need is behind the heads of the lists.
+            // SAFETY: all arrays are `at` or parts of the workspace. Once `decide` has run, only the divisions, the
+            // sort by all bits or the merges have something to do. Their parts of the workspace are behind the heads of
+            // the lists.
             unsafe {
                 division.decide(queue)?;
-                // The host takes longer to queue either than the GPU to find that there is nothing to do: what may have
-                // something to do comes first.
+                // The host takes longer to queue either than the GPU takes to find that there is nothing to do.
+                // Launches that may have something to do therefore come first.
                 queue.join(|queue, side| {
                     division.begin(queue)?;
                     detect_runs::<K>(side, coding, at, parts.detected)?;
@@ -136,8 +142,8 @@ impl<K: Key> Operation<K> for Sort {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { kernel, order, at, indexes } = *self;
-        // SAFETY: the caller's arrays and workspace. There are at most `MAX_KEYS` keys, as no workspace is as large as
-        // more of them need.
+        // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. There are at most
+        // `MAX_KEYS` keys, because more need `usize::MAX` bytes, which no workspace has.
         unsafe { sort::<K>(queue, (kernel, order), at, indexes, workspace) }
     }
 }

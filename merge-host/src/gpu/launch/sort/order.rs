@@ -1,5 +1,5 @@
-//! Detecting order before a sort, and making use of it: keys in order stay, descending keys are reversed, a few long
-//! runs are merged.
+//! Detecting order before a sort, and using it: keys in order stay, descending keys are reversed, a few long runs are
+//! merged.
 
 use super::super::runs::{DetectedRuns, merge_long_runs, runs_begin_at};
 use super::super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, with_numbers};
@@ -11,11 +11,11 @@ use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Coding, Key};
 
-/// Queues what begins the sort of keys that are not divided: their indices, if there are to be any, and what makes use
-/// of detected runs.
+/// Queues the first launches for keys that are not divided: setting their indices, if there are to be any, and the work
+/// on detected runs.
 ///
 /// # Safety
-/// As for [`sort`](super::sort()).
+/// The conditions of [`sort`](super::sort()) hold.
 pub(super) unsafe fn use_order<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -29,18 +29,20 @@ pub(super) unsafe fn use_order<K: Key>(
         let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
         let order = detected as *mut u32;
         with_numbers!(value_bytes, I => {
-            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index below
+            // `n`. `order` is null or the words of the workspace.
             unsafe { queue.launch(&bits(value_bytes), shape, &SetIndices { to: values as *mut I, n, first: 0, order, merges })? }
         });
     }
     if plan.detects(n) {
-        // SAFETY: the caller's promise; all of this is in the workspace.
+        // SAFETY: the plan detects runs, so its workspace has the description at `detected`, which `detect_runs` has
+        // written, the scratch arrays, and the splits of long runs.
         unsafe { use_runs::<K>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
     }
     Ok(())
 }
 
-/// Runs that are detected of `n` keys are merged by kernels that have indices of 32 bits.
+/// Whether detected runs of `n` keys are merged: the kernels have indices of 32 bits.
 fn merges_runs(n: usize) -> bool {
     u32::try_from(n).is_ok()
 }
@@ -48,8 +50,8 @@ fn merges_runs(n: usize) -> bool {
 /// Queues the detection of runs.
 ///
 /// # Safety
-/// As for [`sort`](super::sort()); at `words` are [`RUNS_BYTES`](super::super::runs::RUNS_BYTES), of which the words
-/// are 0, or as `choose_digits` has set them.
+/// The conditions of [`sort`](super::sort()) hold. [`RUNS_BYTES`](super::super::runs::RUNS_BYTES) at `words` begin with
+/// words that are 0, or that `choose_digits` has set.
 pub(super) unsafe fn detect_runs<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
@@ -57,22 +59,23 @@ pub(super) unsafe fn detect_runs<K: Key>(
     words: Address,
 ) -> Result<(), Error> {
     let Arrays { keys, len: n, value_bytes, .. } = at;
-    // Equal keys are the same bits, and may be reversed, but not with their values.
+    // Equal keys have equal bits, and may be reversed, but not with their values.
     let equal_ascends = u32::from(value_bytes > 0);
     let most_descents = if merges_runs(n) { MAX_RUNS - 1 } else { 0 };
     let (keys, found, starts) = (keys as *const K::Bits, words as *mut u32, runs_begin_at(words) as *mut usize);
     let detect = DetectRuns { keys, n, coding, equal_ascends, most_descents, found, starts };
     let shape =
         queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
-    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+    // SAFETY: there are `n` keys, and `RUNS_BYTES` at `words` have room for the beginnings of `MAX_RUNS` runs. The
+    // shape has the kernel's threads and shared bytes.
     unsafe { queue.launch(&bits(size_of::<K>()), shape, &detect) }
 }
 
-/// Queues the work on detected runs: none on sorted keys, reversing descending keys, or a merge of a few long runs. The
-/// other kernels of the sort do nothing then.
+/// Queues the work on detected runs: none for sorted keys, a reversal of descending keys, or a merge of a few long
+/// runs. The other kernels of the sort then do nothing.
 ///
 /// # Safety
-/// As for [`detect_runs()`], which has been called before.
+/// The conditions of [`detect_runs()`] hold, which has been called before.
 unsafe fn use_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -85,7 +88,8 @@ unsafe fn use_runs<K: Key>(
     let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
     let reverse = |array: Address, width| {
         with_numbers!(width, T => {
-            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            // SAFETY: `array` has `n` numbers of `width` bytes, the width of `T`, and `detect_runs` has written
+            // `found`.
             unsafe { queue.launch(&bits(width), shape, &Reverse { array: array as *mut T, n, found }) }
         })
     };
@@ -94,7 +98,8 @@ unsafe fn use_runs<K: Key>(
         reverse(values, value_bytes)?;
     }
     if merges_runs(n) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `n` fits 32 bits. `detected` is in the workspace of `plan`, and `detect_runs` has written its
+        // description.
         unsafe { merge_long_runs::<K>(queue, plan, coding, at, detected)? };
     }
     Ok(())

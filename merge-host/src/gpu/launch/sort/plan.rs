@@ -15,33 +15,34 @@ use kernels_gpu::tuning::{self, Tile};
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct SortPlan {
     pub(super) value_bytes: usize,
-    /// Values are to begin as the keys' indices.
+    /// Whether values begin as the keys' indices.
     pub(super) indexes: bool,
     pub(super) block: Tile,
-    /// How the names of the first phase's kernels end.
+    /// The suffix of the first phase's kernels.
     block_shape: &'static str,
     pub(super) runs: Tile,
     /// Few keys: other shapes, and no launches that find splits.
     pub(super) small: bool,
-    /// Runs are detected of so many keys that are merged in any case.
+    /// Keys that are merged in any case have their runs detected from this number on.
     pub(super) detection_keys: usize,
-    /// Keys are divided if they are spread evenly.
+    /// The division of keys that are spread evenly.
     pub(super) divide: Option<DividePlan>,
-    /// Keys that are not divided are sorted by all bits, instead of being merged.
+    /// The sort by all bits of keys that are not divided, instead of merges.
     pub(super) radix: Option<RadixPlan>,
 }
 
 impl SortPlan {
-    /// For `n` keys of type `K` with values of `value_bytes` bytes, or 0, which are the keys' indices if it `indexes`.
+    /// The plan for `n` keys of type `K` with values of `value_bytes` bytes, or 0. Values begin as the keys' indices if
+    /// it `indexes`.
     pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Self {
         Self::by::<K>(&Thresholds::DEFAULT, n, value_bytes, indexes)
     }
 
-    /// The same by these thresholds.
+    /// [`of`](Self::of) by the given thresholds.
     ///
     /// # Panics
-    /// If runs may be detected of keys that are few, since the kernels that merge runs have the shape for many keys, or
-    /// of keys that are sorted by all bits without an attempt to divide them.
+    /// If runs may be detected of few keys, since the kernels that merge runs have the shape for many keys. Also if
+    /// runs may be detected of keys that are sorted by all bits without an attempt to divide them.
     pub(in crate::gpu::launch) const fn by<K: Key>(
         thresholds: &Thresholds,
         n: usize,
@@ -77,7 +78,7 @@ impl SortPlan {
         plan
     }
 
-    /// The same with that kernel. The workspace of [`SortKernel::Auto`] is enough for any.
+    /// This plan with the given kernel. The workspace of [`SortKernel::Auto`] is enough for any kernel.
     pub(in crate::gpu) const fn with_kernel(self, kernel: SortKernel) -> Self {
         match kernel {
             SortKernel::Auto => self,
@@ -85,7 +86,7 @@ impl SortPlan {
         }
     }
 
-    /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
+    /// The plan for long runs of any number of keys of type `K`: the kernels for long runs have one shape.
     pub(in crate::gpu::launch) const fn of_long_runs<K: Key>(value_bytes: usize) -> Self {
         Self::of::<K>(usize::MAX, value_bytes, false)
     }
@@ -104,8 +105,8 @@ impl SortPlan {
         format!("{}{shape}", suffix::<K>(self.value_bytes))
     }
 
-    /// How many keys earlier or later than at their rank tiles may begin. Those of many keys with values begin at whole
-    /// lines of memory.
+    /// How far before or behind its rank a tile may begin, in keys. With values and many keys this is 0, and tiles
+    /// begin at whole lines of memory.
     const fn rank_tolerance(self) -> u32 {
         match self.value_bytes {
             _ if self.small => tuning::ROW.small_rank_tolerance,
@@ -114,14 +115,14 @@ impl SortPlan {
         }
     }
 
-    /// Whether values are set to their keys' indices before keys are sorted: a sort by all bits does so by itself, but
-    /// keys may be in order.
+    /// Whether values are set to their keys' indices before keys are sorted. A sort by all bits sets them by itself,
+    /// but it does nothing if keys are in order.
     pub(super) const fn sets_indices(self, n: usize) -> bool {
         self.indexes && (self.radix.is_none() || self.detects(n))
     }
 
-    /// Whether `detect_runs` is launched: where keys may be divided several times, after a sample that looks as if they
-    /// were in order, and where they are merged in any case, if they are many.
+    /// Whether `detect_runs` is launched. It is if keys may be divided several times, after a sample that looks as if
+    /// they were in order. It is also for many keys that are merged in any case.
     pub(super) const fn detects(self, n: usize) -> bool {
         n >= self.detection_keys || matches!(self.divide, Some(divide) if !divide.is_once())
     }
@@ -148,12 +149,12 @@ impl SortPlan {
         }
     }
 
-    /// The runs of `run` keys of an array of `n`, for a pass that merges `k` of them at a time.
+    /// The runs of `run` keys of an array of `n`, for a pass that merges `k` runs at a time.
     pub(super) const fn runs_of_pass(self, n: usize, run: usize, k: u32) -> Runs {
         merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
     }
 
-    /// Keys of a tile where as many runs are merged as can be.
+    /// Keys of a tile that merges `MAX_RUNS` runs, the most.
     pub(in crate::gpu::launch) const fn long_run_tile_keys(self) -> u32 {
         merge_pass::tile_keys(self.runs.keys(), self.runs.items_per_thread, MAX_RUNS, 0)
     }

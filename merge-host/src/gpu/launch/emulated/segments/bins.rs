@@ -1,4 +1,4 @@
-//! Segments, and parts of long ones, that are sorted by bins, and those that bins leave to merges.
+//! Segments, and parts of long segments, that are sorted by bins, and segments that bins leave to merges.
 
 use super::*;
 use crate::gpu::kernels::Shape;
@@ -13,13 +13,13 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 
 impl Sorted {
-    /// How many segments each list had.
+    /// The number of segments of each list.
     fn listed(&self) -> Vec<u32> {
         self.device.words(self.units + size_of::<u32>() as Address, LISTS)
     }
 }
 
-/// `n` random keys whose first `alike` bits are the same.
+/// `n` random keys with the same first `alike` bits.
 fn alike_above<K: TestKey>(n: usize, alike: u32, random: &mut StdRng) -> Vec<K> {
     let below = (u32::MAX as u64 >> alike) as u32;
     let above = random.random::<u32>() & !below;
@@ -27,23 +27,25 @@ fn alike_above<K: TestKey>(n: usize, alike: u32, random: &mut StdRng) -> Vec<K> 
     (0..n).map(key).collect()
 }
 
-/// Whether keys of this type take the next of several similar cases: unsigned keys take all of them, and others, which
-/// differ in how they are encoded, some.
+/// Whether keys of this type take the next of several similar cases. Unsigned keys take all cases. Other keys, which
+/// differ in how they are encoded, take some.
 fn takes_case<K: TestKey>(random: &mut StdRng) -> bool {
     K::coding() == Coding::NONE || random.random_bool(0.3)
 }
 
-/// Sorts segments of keys alone between offsets, and gives how many segments each list had.
+/// Sorts segments of keys alone between offsets, and returns the number of segments of each list.
 fn lists_of<K: TestKey>(input: &[K], lengths: &[usize], seed: u64) -> Vec<u32> {
     check_keys::<K, ()>(input, lengths, By::Offsets, With::Nothing, seed).listed()
 }
 
-/// Digits of even keys are sorted together, up to what bins take, and all but the last ones of a segment by bins.
+/// Digits of even keys are sorted together, up to the capacity of bins. Bins sort all such groups of a segment except
+/// the last ones.
 #[test]
 fn even_keys_are_sorted_by_bins() {
     fn all<K: TestKey>() {
         let mut random = StdRng::seed_from_u64(fresh_seed());
-        // From `scratch` after one digit and three, from where they belong after two; after four there is nothing left.
+        // From `scratch` after one digit and after three, and in place after two. After four digits there is nothing
+        // left.
         for alike in [0, 8, 16, 24] {
             if !takes_case::<K>(&mut random) {
                 continue;
@@ -52,7 +54,7 @@ fn even_keys_are_sorted_by_bins() {
             let input = alike_above::<K>(lengths.iter().sum(), alike, &mut random);
             let lists = lists_of(&input, &lengths, random.random());
             let binned: u32 = if alike == 24 { 0 } else { 2 + 3 + 9 };
-            // What fits in no window of a segment is less than another one.
+            // The keys of a segment that fit no window are fewer than a window.
             assert!(lists[BINNED].abs_diff(binned) <= 1, "{lists:?}, {alike} bits alike");
             assert!(lists[0] <= 3 && lists[1..CLASSES].iter().all(|&listed| listed == 0), "{lists:?}");
         }
@@ -62,7 +64,7 @@ fn even_keys_are_sorted_by_bins() {
     all::<f32>();
 }
 
-/// Keys of 8 bytes are, and keys with values, which follow.
+/// Keys of 8 bytes and keys with values are sorted by bins as well.
 #[test]
 fn wide_keys_and_values_are_sorted_by_bins_too() {
     fn check<K: TestKey, V: Word>(with: With, alike: u32) {
@@ -80,7 +82,7 @@ fn wide_keys_and_values_are_sorted_by_bins_too() {
     check::<i32, u64>(With::Values, 16);
 }
 
-/// Segments of one length, from where bins begin to where they end, that have not been divided.
+/// Segments of one length that have not been divided: the shortest and the longest that bins sort.
 #[test]
 fn segments_of_one_length_with_values_by_bins() {
     fn check<K: TestKey, V: Word>(with: With) {
@@ -95,7 +97,8 @@ fn segments_of_one_length_with_values_by_bins() {
     check::<f64, ()>(With::Nothing);
 }
 
-/// Keys in groups of a hundred whose numbers are alike, as they are far from other groups: too many to be put in order.
+/// Keys in groups of a hundred with equal numbers, because other groups are far away. A group has too many keys to be
+/// put in order.
 #[test]
 fn what_numbers_do_not_tell_apart_is_merged() {
     fn check<K: TestKey, V: Word>(with: With) {
@@ -115,7 +118,7 @@ fn what_numbers_do_not_tell_apart_is_merged() {
     check::<u64, ()>(With::Nothing);
 }
 
-/// Digits that are alone, of as many keys as bins take, and one fewer and more.
+/// Digits that are sorted alone, with the most and the fewest keys that bins take, and one fewer and one more.
 #[test]
 fn lengths_around_those_for_bins() {
     let mut random = StdRng::seed_from_u64(fresh_seed());
@@ -128,11 +131,11 @@ fn lengths_around_those_for_bins() {
         input.swap(i, random.random_range(0..=i));
     }
     let lists = lists_of(&input, &[input.len()], random.random());
-    // The longest one is divided again, into four for bins.
+    // The longest one is divided again, into four segments for bins.
     assert_eq!(lists, [1, 0, 1, 0, 0, 1, 6]);
 }
 
-/// Keys that bins of equal width do not divide evenly, in long segments: bins follow them.
+/// Keys in long segments that bins of equal width do not divide evenly: bins adapt to them.
 #[test]
 fn uneven_keys_are_sorted_by_bins_too() {
     let mut random = StdRng::seed_from_u64(fresh_seed());
@@ -145,7 +148,7 @@ fn uneven_keys_are_sorted_by_bins_too() {
             lists_of(&kind.random::<f32>(n, seed), &lengths, seed);
         }
     }
-    // Of 2^28 numbers, nearly all keys are some of these, in groups that have a few others.
+    // Nearly all keys are a few of 2^28 numbers. The others are spread over all numbers.
     for close in [1, 2, 300, 5000, 1 << 17] {
         let first = random.random_range(0..(1 << 28) - close);
         let mut key = |_| {
@@ -154,7 +157,7 @@ fn uneven_keys_are_sorted_by_bins_too() {
         let input: Vec<u32> = (0..n).map(&mut key).collect();
         lists_of(&input, &lengths, first as u64);
     }
-    // Among other keys, such whose order is that of their bits only.
+    // Among other keys, floats with an order that only their bits define.
     let odd = [f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE / 2.0];
     let input: Vec<f32> = (0..n)
         .map(|_| if random.random_bool(0.2) { odd[random.random_range(0..odd.len())] } else { random.random() })
@@ -164,7 +167,8 @@ fn uneven_keys_are_sorted_by_bins_too() {
     }
 }
 
-/// Sorts segments of `length` keys by bins, and those that these leave by merges. Gives how many that are.
+/// Sorts segments of `length` keys by bins, and segments that bins leave by merges. Returns the number of segments
+/// left.
 fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u32 {
     let (device, n) = (Device::new(fresh_seed()), input.len());
     let coding = Coding::<<K as Key>::Bits>::of::<K>(descending);
@@ -176,7 +180,7 @@ fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u
     let shared_bytes = sort_middle_by_bins::shared_bytes(4, 0);
     let shape = Shape { blocks: 3, threads: BINS_THREADS as u32, shared_bytes };
     let sort = SortMiddleByBins { at, scratch, which, coding };
-    // SAFETY: the arrays are as long as the kernels are told, here and below, and the emulator checks accesses.
+    // SAFETY: the arrays have the lengths that the kernel is told, and the emulator checks accesses.
     unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
     let left = device.read(counts);
     for class in 0..CLASSES {
@@ -185,7 +189,7 @@ fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u
         let shape = Shape { blocks: 2, threads: threads as u32, shared_bytes };
         let which = WhichSegments { length: 0, list: class as u32, ..which };
         let sort = SortMiddleSegments { at, scratch, which, coding, minus_one: MINUS_ONE };
-        // SAFETY: as above.
+        // SAFETY: the arrays have the lengths that the kernel is told, and the emulator checks accesses.
         unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
     }
     let mut expected = input.to_vec();
@@ -216,8 +220,8 @@ fn segments_of_one_length_by_bins() {
     all::<f32>();
 }
 
-/// Pairs of neighbouring numbers, each of many keys, in all of the range: the places of some such neighbours are alike
-/// to all the bits that places have.
+/// Pairs of neighbouring numbers with many keys each, over the whole range. The places of some neighbours are equal in
+/// all bits of a place.
 #[test]
 fn what_bins_do_not_sort_is_merged() {
     const LENGTH: usize = 3000;
@@ -228,11 +232,11 @@ fn what_bins_do_not_sort_is_merged() {
         (0..LENGTH).map(|i| if i < 2 { [0, u32::MAX][i] } else { key(i) }).collect::<Vec<u32>>()
     };
     let mut input = || (0..50).flat_map(|_| segment()).collect::<Vec<u32>>();
-    // One of some 4000 pairs.
+    // The places of one in some 4000 pairs are equal.
     assert!((0..50).any(|_| sort_of_length(&input(), LENGTH, false) > 0), "bins sort all");
 }
 
-/// Keys whose bits from each of `firsts` on, two of them, are random, and all others 0.
+/// Keys with two random bits from each position in `firsts` on. All other bits are 0.
 fn random_bits_from<K: TestKey>(n: usize, firsts: &[u32], random: &mut StdRng) -> Vec<K> {
     let mut key = |_| {
         let bits = firsts.iter().fold(0, |bits, first| bits | random.random_range(0..4) << first);
@@ -241,8 +245,8 @@ fn random_bits_from<K: TestKey>(n: usize, firsts: &[u32], random: &mut StdRng) -
     (0..n).map(&mut key).collect()
 }
 
-/// Even parts of a segment are divided by as few bits as leave parts for bins: here four by two, so that no digit is
-/// left for merges.
+/// Even parts of a segment are divided by few bits, so that bins can sort the parts. Here two bits divide four parts,
+/// and no digit is left for merges.
 #[test]
 fn even_parts_are_divided_by_few_bits() {
     let mut random = StdRng::seed_from_u64(fresh_seed());
@@ -255,8 +259,8 @@ fn even_parts_are_divided_by_few_bits() {
     }
 }
 
-/// Parts whose keys differ in so few bits that they are divided by all of them, some of which digits of few bits have
-/// left to later levels.
+/// The keys of a part differ in few bits, and all such bits divide them. Digits of few bits have left some of the bits
+/// to later levels.
 #[test]
 fn few_bits_are_made_up_for_by_later_levels() {
     fn all<K: TestKey, V: Word>(with: With, kinds: &[&[u32]]) {

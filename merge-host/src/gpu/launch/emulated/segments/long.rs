@@ -1,20 +1,20 @@
-//! Divisions of long segments, of keys alone and of 4 bytes with values.
+//! Divisions of long segments of keys alone, and of 4-byte keys with values.
 
 use super::*;
 use kernels_gpu::kernels::sort::segments::long::long_tile;
 
-/// Keys of a unit of keys of 4 bytes with values of type `V`, or `()`.
+/// Keys of a unit, for 4-byte keys with values of type `V`, or `()`.
 const fn unit<V>() -> usize {
     long_tile(4, size_of::<V>()).keys()
 }
 
-/// What may move with the keys where values are of type `V`.
+/// The ways to move values of type `V` with the keys.
 fn ways<V>() -> &'static [With] {
     if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] }
 }
 
-/// Sorts segments of these lengths by offsets, of keys of several kinds, with values of type `V` and with indices, or
-/// alone.
+/// Sorts segments of the given lengths by offsets, for several kinds of keys: alone, or with values of type `V` and
+/// with indices.
 fn check_lengths<V: Word>(lengths: &[usize], kinds: &[Keys]) {
     for &with in ways::<V>() {
         for &keys in kinds {
@@ -23,7 +23,7 @@ fn check_lengths<V: Word>(lengths: &[usize], kinds: &[Keys]) {
     }
 }
 
-/// [`check_lengths`], and the same lengths with keys whose bits are encoded.
+/// [`check_lengths`], and the same lengths with keys that are encoded.
 fn check_lengths_and_types<V: Word>(lengths: &[usize], kinds: &[Keys]) {
     check_lengths::<V>(lengths, kinds);
     sort::<i32, V>(Keys::Any, lengths, By::Offsets, ways::<V>()[0]);
@@ -56,14 +56,14 @@ fn long_segments_beside_short_middle_and_empty_ones() {
     with_all_values!(all());
 }
 
-/// More units than a part has, of which units take the places of those before, and more parts than one thread reads at
+/// More units than a part has, so that units take the places of earlier ones, and more parts than one thread reads at
 /// once.
 #[test]
 fn segments_of_many_units() {
     fn all<V: Word>() {
         let lengths = [MAX_MIDDLE + 1, 16 * unit::<V>() + 5, 1, 8 * unit::<V>(), 8 * unit::<V>() + 1];
         sort::<u32, V>(Keys::Few, &lengths, By::Offsets, with::<V>(0));
-        // Keys alone have no parts. Values of 8 bytes have them as those of 4.
+        // Keys alone have no parts. Values of 8 bytes have parts like values of 4 bytes.
         if size_of::<V>() == 4 {
             sort::<u32, V>(Keys::Any, &[64 * unit::<V>() + 1], By::Offsets, with::<V>(2));
         }
@@ -71,14 +71,13 @@ fn segments_of_many_units() {
     with_all_values!(all());
 }
 
-/// Keys that are alike in their first digits, so that they are divided by as many as that takes, in the lists of either
-/// level.
+/// Keys with equal first digits are divided by further digits until they differ, in the lists of either level.
 #[test]
 fn keys_are_divided_until_they_differ() {
     fn all<K: TestKey, V: Word>() {
         let mut random = StdRng::seed_from_u64(fresh_seed());
         for digits in 0..=size_of::<K>() as u32 {
-            // All of them for unsigned keys, and some for others, which differ in how they are encoded.
+            // All cases for unsigned keys, and some for other keys, which differ in how they are encoded.
             if K::coding() != kernels_gpu::key::Coding::NONE && random.random_bool(0.6) {
                 continue;
             }
@@ -104,7 +103,7 @@ fn keys_are_divided_until_they_differ() {
     all::<i32, u32>();
 }
 
-/// Digits of many keys, which are alone, beside digits of few, which are sorted together, and digits of none.
+/// Digits of many keys, which are sorted alone, digits of few keys, which are sorted together, and empty digits.
 #[test]
 fn few_keys_between_digits_that_are_alone() {
     let mut random = StdRng::seed_from_u64(fresh_seed());
@@ -123,7 +122,7 @@ fn few_keys_between_digits_that_are_alone() {
     ];
     let mut input = vec![];
     for (digit, count) in digits {
-        // All other digits but the last are alike, for some.
+        // For some digits, all further digits except the last are equal.
         let mask = if digit % 2 == 0 { 0xff } else { 0xff_ffff };
         input.extend((0..count).map(|_| digit << 24 | random.random::<u32>() & mask));
     }
@@ -138,7 +137,7 @@ fn few_keys_between_digits_that_are_alone() {
     }
 }
 
-/// Digits of few keys and about as many, which are sorted together, at each level.
+/// Digits of few keys, and digits of about as few, which are sorted together, at each level.
 #[test]
 fn digits_of_few_keys_and_about_as_many() {
     fn all<V: Word>(longest: &[usize]) {
@@ -162,7 +161,7 @@ fn digits_of_few_keys_and_about_as_many() {
             for i in (1..input.len()).rev() {
                 input.swap(i, random.random_range(0..=i));
             }
-            // With a segment before, so that this one begins anywhere.
+            // A segment before this one makes it begin anywhere.
             let lengths = [random.random_range(1..2000), input.len()];
             input.splice(..0, (0..lengths[0] as u32).rev());
             let seed = random.random();
@@ -173,7 +172,7 @@ fn digits_of_few_keys_and_about_as_many() {
     all::<u32>(&[97, 320]);
 }
 
-/// So many tiles that several blocks list segments.
+/// Enough tiles for several blocks to list segments.
 #[test]
 fn more_segments_than_one_block_lists() {
     fn all<V: Word>() {
@@ -181,7 +180,7 @@ fn more_segments_than_one_block_lists() {
         let longer = MAX_MIDDLE.max(unit) + 1;
         let many = 140 * tiles.keys / (slots + 1 + longer);
         let mut lengths: Vec<usize> = (0..many).flat_map(|_| [slots + 1, longer]).collect();
-        // One that begins in the tiles of one block and goes on in those of another.
+        // A segment that begins in the tiles of one block and goes on in the tiles of another.
         lengths.insert(many - many / 8, 9 * unit);
         sort::<u32, V>(Keys::Any, &lengths, By::Offsets, with::<V>(0));
     }
@@ -238,7 +237,8 @@ fn segments_of_one_length_are_divided_without_offsets() {
     with_all_values!(all());
 }
 
-/// Of long segments of one length, the last one alone may be short: tiles before it have no block that looks for such.
+/// Of long segments of one length, only the last one may be short. Tiles before it have no block that looks for short
+/// segments.
 #[test]
 fn the_last_segment_of_one_length_is_short() {
     fn all<V: Word>() {
@@ -255,7 +255,7 @@ fn the_last_segment_of_one_length_is_short() {
     with_all_values!(all());
 }
 
-/// Sorts repeatedly in one workspace, which has what the sort before has left, for other segments of the same keys.
+/// Sorts repeatedly in one workspace, with the leftovers of the sort before, for other segments of the same keys.
 #[test]
 fn a_workspace_may_have_anything_in_it() {
     fn all<V: Word>() {

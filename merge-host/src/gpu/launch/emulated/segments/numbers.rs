@@ -1,13 +1,13 @@
-//! Segments of keys of 4 bytes with values, up to middle ones, which are sorted by numbers that leave out lower bits of
-//! the keys.
+//! Short and middle segments of 4-byte keys with values. They are sorted by numbers that leave out lower bits of the
+//! keys.
 
 use super::*;
 
-/// `n` keys in random order, of which up to `most` at a time differ in nothing but their `lower_bits` bits, and in
-/// those of `lower_mask` only. Others differ in all of their `bits` bits.
+/// `n` keys in random order, in groups of up to `most` keys. Keys of a group differ only in their `lower_bits` lower
+/// bits, and there only in the bits of `lower_mask`. Keys of different groups differ in all of their `bits` bits.
 fn in_groups(n: usize, most: usize, bits: u32, (lower_bits, lower_mask): (u32, u32), random: &mut StdRng) -> Vec<u32> {
     let all = u32::MAX >> (u32::BITS - bits);
-    // So that no bits are alike in all keys.
+    // These two keys have no bits in common.
     let mut keys = vec![0, all];
     while keys.len() < n {
         let upper = (random.random::<u32>() & all) >> lower_bits << lower_bits;
@@ -20,12 +20,12 @@ fn in_groups(n: usize, most: usize, bits: u32, (lower_bits, lower_mask): (u32, u
     keys
 }
 
-/// Bits of an index below `n`: as many bits of keys are left out if these differ in all bits.
+/// Bits of an index below `n`. This many bits of keys are left out if keys differ in all bits.
 fn index_bits(n: usize) -> u32 {
     usize::BITS - (n - 1).leading_zeros()
 }
 
-/// Sorts segments of `n` keys each, of which the last one has fewer, by offsets and by their length.
+/// Sorts segments of `n` keys, and a shorter last one, by offsets and by their length.
 fn check_all<V: Word>(keys: &[u32], n: usize, random: &mut StdRng) {
     let mut lengths = vec![n; keys.len() / n];
     lengths.extend(Some(keys.len() % n).filter(|&rest| rest > 0));
@@ -33,13 +33,13 @@ fn check_all<V: Word>(keys: &[u32], n: usize, random: &mut StdRng) {
         let seed = random.random();
         check_keys::<u32, V>(keys, &lengths, by, with::<V>(seed), seed);
     }
-    // The same bits, of which a part are NaN, in one of the two ways.
+    // The same bits as floats, some NaN, in one of the two ways.
     let (by, seed) = (if random.random() { By::Length(n) } else { By::Offsets }, random.random());
     let floats: Vec<f32> = keys.iter().map(|&bits| <f32 as kernels_gpu::key::Key>::from_ordered(bits)).collect();
     check_keys::<f32, V>(&floats, &lengths, by, with::<V>(seed), seed);
 }
 
-/// How many keys are alike in what their numbers have of them: so few that they are put in order, and more.
+/// Groups of keys with equal numbers: few enough to be put in order, and more.
 #[test]
 fn keys_that_differ_in_their_lower_bits() {
     fn all<V: Word>() {
@@ -48,11 +48,11 @@ fn keys_that_differ_in_their_lower_bits() {
         let rows = rows.map(|n| (n, &[1, 2, 15, 16, 17, 40, 1024][..]));
         let middle = [(1025, &[1, 2, 15, 16, 17, 1025][..]), (4097, &[2, 4000]), (MAX_MIDDLE, &[1, 9])];
         for (n, groups) in rows.into_iter().chain(middle) {
-            // Some segments of a warp, and some of the next one.
+            // Some segments of a warp, and some of the next warp.
             let segments = if n > MAX_SHORT { 1 } else { 2500 / n };
             for &most in groups {
                 for lower_mask in [3, 0x7ff] {
-                    // Values of 8 bytes differ in how they are moved alone: some of all.
+                    // Values of 8 bytes differ only in how they are moved, so some of the cases are enough.
                     if size_of::<V>() == 8 && random.random_bool(0.7) {
                         continue;
                     }
@@ -74,8 +74,8 @@ fn keys_that_differ_in_their_lower_bits() {
     all::<u64>();
 }
 
-/// Every key of a segment is like all others in its upper bits, or like half of them, and the segments of a warp differ
-/// in all bits.
+/// All keys of a segment have equal upper bits, or each half of the keys has. The segments of a warp differ in all
+/// bits.
 #[test]
 fn keys_that_are_close_together_in_segments_that_are_not() {
     fn all<V: Word>() {
@@ -97,8 +97,8 @@ fn keys_that_are_close_together_in_segments_that_are_not() {
     all::<u64>();
 }
 
-/// The greatest keys of a segment and the least of the next one are alike in their upper bits, and none of the one is
-/// less than all of the other.
+/// The greatest keys of a segment and the least of the next one have equal upper bits. No key of one segment is less
+/// than all keys of the other.
 #[test]
 fn groups_of_keys_end_where_segments_do() {
     fn all<V: Word>() {
@@ -124,7 +124,7 @@ fn groups_of_keys_end_where_segments_do() {
     all::<u64>();
 }
 
-/// The same of what is left of long segments after a division, in the scratch array.
+/// The same for parts of long segments after a division, in the scratch array.
 #[test]
 fn parts_of_long_segments_whose_keys_differ_in_their_lower_bits() {
     fn all<V: Word>() {
