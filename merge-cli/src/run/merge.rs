@@ -172,7 +172,7 @@ impl Progress {
         if let Some(checksum) = self.checksum.as_ref().filter(|_| self.unique) {
             checksum.add(&keys, &values, width);
         }
-        self.stats.engine = engine.name();
+        self.stats.engine = engine.name()?;
         let written = write(&keys, &values, width, output, values_output, &mut self.stats)?;
         Ok((written.0, written.1, keys.len() as u64))
     }

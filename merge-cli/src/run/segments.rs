@@ -81,7 +81,7 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         let (writer, values_writer) = merge::write(&all, &bytes, width, output, values_output, &mut stats)?;
         stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
     }
-    stats.engine = engine.name();
+    stats.engine = engine.name()?;
     stats.print();
     Ok(())
 }
