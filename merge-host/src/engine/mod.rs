@@ -399,7 +399,7 @@ impl Engine {
         if !matches!(self.gpu, Use::Never) {
             return self.choose((K::NAME, K::ON_GPU), work, true);
         }
-        let _ = work;
+        let _ = (K::NAME, work);
         Ok(self.on_cpu(self.reason.clone()))
     }
 
