@@ -67,6 +67,7 @@ impl Steps {
     }
 
     /// The same on a processor of that kind, for that reason.
+    #[inline]
     pub fn on(self, engine: EngineKind, reason: Reason) -> Timing {
         let Self { upload, compute, exchange, download } = self;
         Timing { upload, compute, exchange, download, engine, reason }

@@ -62,7 +62,7 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
         }
     };
     let Merged { keys, values, width } = merged?;
-    stats.engine = engine.name();
+    stats.engine = engine.name()?;
     let columns = Columns { keys: &keys, values: &values, width };
     let (keys, values) = columns.write(output, values_output, &mut stats)?;
     stats.time(Phase::Write, || commit([keys].into_iter().chain(values)))?;

@@ -92,10 +92,12 @@ impl ChosenEngine {
         }
     }
 
-    /// "cpu" or "gpu": the engine of the last run, or of the first if there was none.
-    pub fn name(&self) -> &'static str {
+    /// "cpu" or "gpu": what did the work of the last run, or was to do it if there was none. An error if the engine that
+    /// was asked for did not start.
+    pub fn name(&mut self) -> Result<&'static str> {
+        self.ready()?;
         let asked = if self.choice == EngineChoice::Gpu { EngineKind::Gpu } else { EngineKind::Cpu };
-        self.last.unwrap_or(asked).name()
+        Ok(self.last.unwrap_or(asked).name())
     }
 
     /// Runs `work` on `data`. If a GPU fails that the user did not name, runs `work` again on the CPU. `work` must not

@@ -200,7 +200,7 @@ impl Progress {
         if let Some(checksum) = self.checksum.as_ref().filter(|_| self.unique) {
             checksum.add(&keys, &values, width);
         }
-        self.stats.engine = engine.name();
+        self.stats.engine = engine.name()?;
         let columns = Columns { keys: &keys, values: &values, width };
         let written = columns.write(output, values_output, &mut self.stats)?;
         Ok((written.0, written.1, keys.len() as u64))

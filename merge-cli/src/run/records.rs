@@ -94,7 +94,7 @@ impl Sorting {
         } else {
             self.in_memory::<u64>(&mut input, &mut engine, output, budget, stats)?
         };
-        stats.engine = engine.name();
+        stats.engine = engine.name()?;
         Ok(written)
     }
 
@@ -217,7 +217,7 @@ impl Sorting {
         let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, stats)?;
         let (PayloadOutput { writer, index_size: _ }, summary) = sorted;
         stats.keys = summary.keys_read;
-        stats.engine = engine.name();
+        stats.engine = engine.name()?;
         Ok((writer, summary.keys_written))
     }
 

@@ -62,7 +62,7 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
     } else {
         sort_pipe::<W>(keys, values, &bounds, output, &mut engine, &mut stats)?;
     }
-    stats.engine = engine.name();
+    stats.engine = engine.name()?;
     stats.print();
     Ok(())
 }

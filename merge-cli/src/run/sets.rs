@@ -75,7 +75,7 @@ fn in_memory<W: Word>(
     memory::check(most as u128 * W::SIZE as u128, "the output")?;
     let mut out = Vec::new();
     stats.add(engine.run(&mut out, |engine, out| engine.set_operation(operation, a, b, out))?);
-    stats.engine = engine.name();
+    stats.engine = engine.name()?;
     output.check_space(out.len() as u128 * W::SIZE as u128)?;
     output.expect(out.len() as u64);
     let mut writer = output.begin()?;

@@ -298,7 +298,7 @@ impl Sorting {
 
     /// Verifies outputs of `count` keys if requested, and makes them permanent.
     fn finish<W: Word>(mut self, keys: Writer, values: Option<Writer>, count: u64, width: usize) -> Result<()> {
-        self.stats.engine = self.engine.name();
+        self.stats.engine = self.engine.name()?;
         if let Some(checksum) = &self.checksum {
             let expected = Expected { count, checksum: checksum.get(), unique: self.unique, width };
             self.stats.time(Phase::Check, || verify::<W>(&keys, values.as_ref(), expected))?;

@@ -74,7 +74,7 @@ fn top<W: Word>(job: Top) -> Result<()> {
         stats.keys = summary.keys_read;
         (writer, written)
     };
-    stats.engine = engine.name();
+    stats.engine = engine.name()?;
     if is_verified {
         let expected = Expected { count: written, checksum: checksum.get(), unique: false, width: 0 };
         stats.time(Phase::Check, || verify::<W>(&writer, None, expected))?;

@@ -190,6 +190,7 @@ enum On<'a> {
 }
 
 impl Place<'_> {
+    #[inline]
     fn kind(&self) -> EngineKind {
         match self.on {
             On::Cpu(_) => EngineKind::Cpu,
@@ -199,6 +200,7 @@ impl Place<'_> {
     }
 
     /// What a call reports that took these steps here.
+    #[inline]
     fn timing(self, steps: Steps) -> Timing {
         steps.on(self.kind(), self.reason)
     }
@@ -410,8 +412,15 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoKernels`] from an engine of GPUs that have none for these keys.
+    #[inline]
     fn place_for<K: Key>(&self, work: &Work) -> Result<Place<'_>, Error> {
-        self.choose((K::NAME, K::ON_GPU), work, true)
+        // Few keys take less time than the choice between processors.
+        #[cfg(feature = "gpu")]
+        if !matches!(self.gpu, Use::Never) {
+            return self.choose((K::NAME, K::ON_GPU), work, true);
+        }
+        let _ = (K::NAME, work);
+        Ok(self.on_cpu(self.reason.clone()))
     }
 
     /// [`place_for`](Self::place_for) a call that does the work, or for one that prepares it: for keys of a type of that
@@ -437,6 +446,7 @@ impl Engine {
         Ok(self.on_cpu(self.reason.clone()))
     }
 
+    #[inline]
     fn on_cpu(&self, reason: Reason) -> Place<'_> {
         Place { on: On::Cpu(&self.workers), reason }
     }
