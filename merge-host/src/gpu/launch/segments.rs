@@ -16,6 +16,7 @@ use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::segments::find_segments::{self, FIND_THREADS, FindSegments};
 use kernels_gpu::kernels::sort::segments::long::COUNTERS;
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MergeSegments};
+use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SortRows};
 use kernels_gpu::kernels::sort::segments::sort_segments::SortSegments as SortTiles;
@@ -193,134 +194,225 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     indexes: bool,
     workspace: Address,
 ) -> Result<(), Error> {
-    let Arrays { keys, values, len: n, value_bytes } = at;
-    if n == 0 {
+    if at.len == 0 {
         return Ok(());
     }
-    if indexes {
-        let shape = queue.persistent(PERSISTENT_BLOCKS, DETECTION_THREADS, 0);
+    let coding = Coding::of::<K>(order == SortOrder::Descending);
+    let sorting = Sorting::<_, K> { queue, coding, at, bounds, suffix: suffix::<K>(at.value_bytes) };
+    let (has_one_length, has_short) = (bounds.segments.offsets.is_null(), has_short::<K>(at.value_bytes));
+    // SAFETY: the arrays, the offsets and the workspace are as this function demands, which each step needs.
+    unsafe {
+        if indexes {
+            sorting.set_indices()?;
+        }
+        if bounds.longest <= 1 {
+            return Ok(());
+        }
+        if has_one_length && has_short && has_wide_rows(bounds.longest) {
+            return sorting.sort_wide_rows();
+        }
+        if has_one_length && at.value_bytes == 0 && bounds.longest <= MAX_ROW {
+            return sorting.sort_rows();
+        }
+        let places = Places::of::<K>(at, workspace);
+        if has_one_length && has_short && bounds.longest > MAX_SHORT && bounds.longest <= MAX_MIDDLE {
+            return middle::sort_of_length::<K>(queue, coding, at, (bounds, places.middle));
+        }
+        sorting.find(&places)?;
+        if has_short {
+            sorting.sort_short(&places)?;
+            if bounds.longest <= MAX_SHORT {
+                return Ok(());
+            }
+        }
+        if middle::has_lists::<K>(at.len, at.value_bytes) {
+            sorting.sort_listed(&places)?;
+            if places.plan.long::<K>(at.len).is_some() || bounds.longest <= MAX_MIDDLE {
+                return Ok(());
+            }
+        }
+        sorting.sort_in_tiles(&places)
+    }
+}
+
+/// Where the parts of a workspace are.
+struct Places {
+    plan: SegmentPlan,
+    /// The number of tiles.
+    tiles: usize,
+    /// Keys and values once more.
+    scratch: (Address, Address),
+    firsts: *mut usize,
+    list: *mut usize,
+    units: *mut u32,
+    /// The counts of the lists of middle segments.
+    counts: Address,
+    /// Null if there are no segments that lanes sort in registers.
+    longer: *mut u32,
+    middle: MiddleSegments,
+    /// The workspace of the division of long segments.
+    long: Address,
+}
+
+impl Places {
+    fn of<K: Key>(at: Arrays, workspace: Address) -> Self {
+        let plan = SegmentPlan::of::<K>(at.value_bytes);
+        let layout = plan.layout::<K>(at.len);
+        let part = |begin: usize| workspace + begin as Address;
+        let counts = part(layout.units) + size_of::<u32>() as Address;
+        let has_short = has_short::<K>(at.value_bytes);
+        Self {
+            plan,
+            tiles: plan.tiles.count(at.len),
+            scratch: (workspace, part(layout.values)),
+            firsts: part(layout.firsts) as *mut usize,
+            list: part(layout.list) as *mut usize,
+            units: part(layout.units) as *mut u32,
+            counts,
+            longer: if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() },
+            middle: middle::lists::<K>(at.len, at.value_bytes, counts, part(layout.middle)),
+            long: part(layout.long),
+        }
+    }
+}
+
+/// The steps of [`sort_segments`]. Its conditions are the conditions of each step, which follows the steps before it.
+struct Sorting<'a, Q, K: Key> {
+    queue: &'a Q,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    bounds: Bounds,
+    suffix: String,
+}
+
+impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
+    /// Sets the values to the indices of the keys.
+    unsafe fn set_indices(&self) -> Result<(), Error> {
+        let Arrays { values, len: n, value_bytes, .. } = self.at;
+        let shape = self.queue.persistent(PERSISTENT_BLOCKS, DETECTION_THREADS, 0);
         with_numbers!(value_bytes, I => {
             let set = SetIndices { to: values as *mut I, n, first: 0, order: ptr::null_mut(), merges: 1 };
             // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index below
             // `n`.
-            unsafe { queue.launch(&bits(value_bytes), shape, &set)? }
-        });
+            unsafe { self.queue.launch(&bits(value_bytes), shape, &set) }
+        })
     }
-    let (coding, segments) = (Coding::of::<K>(order == SortOrder::Descending), bounds.segments);
-    if bounds.longest <= 1 {
-        return Ok(());
-    }
-    if segments.offsets.is_null() && has_wide_rows(bounds.longest) && has_short::<K>(value_bytes) {
+
+    /// Sorts rows of one length, for which [`has_wide_rows`] is true.
+    unsafe fn sort_wide_rows(&self) -> Result<(), Error> {
+        let (longest, value_bytes) = (self.bounds.longest, self.at.value_bytes);
         let shape = Shape {
-            blocks: segments.count.div_ceil(sort_wide_rows::rows_per_block(bounds.longest)),
+            blocks: self.bounds.segments.count.div_ceil(sort_wide_rows::rows_per_block(longest)),
             threads: WIDE_ROW_THREADS as u32,
             shared_bytes: sort_wide_rows::shared_bytes(size_of::<K>(), value_bytes),
         };
-        return with_values!(value_bytes, V => {
-            let (at, length) = (elements::<K, V>((keys, values)), bounds.longest as u32);
+        with_values!(value_bytes, V => {
+            let at = elements::<K, V>((self.at.keys, self.at.values));
+            let (n, length, coding) = (self.at.len, longest as u32, self.coding);
+            let rows = SortWideRows { at, n, length, coding, minus_one: MINUS_ONE };
             // SAFETY: `at` has `n` elements with values of type `V`. `count` rows of `length` keys cover them, and the
             // blocks cover all rows, with the kernel's threads and shared bytes.
-            unsafe {
-                queue.launch(&suffix::<K>(value_bytes), shape, &SortWideRows { at, n, length, coding, minus_one: MINUS_ONE })
-            }
-        });
+            unsafe { self.queue.launch(&self.suffix, shape, &rows) }
+        })
     }
-    if segments.offsets.is_null() && bounds.longest <= MAX_ROW && value_bytes == 0 {
+
+    /// Sorts rows of one length, at most [`MAX_ROW`] keys without values.
+    unsafe fn sort_rows(&self) -> Result<(), Error> {
+        let length = self.bounds.longest;
         let shape = Shape {
-            blocks: segments.count.div_ceil(sort_rows::rows_per_block(bounds.longest)),
+            blocks: self.bounds.segments.count.div_ceil(sort_rows::rows_per_block(length)),
             threads: ROW_THREADS as u32,
-            shared_bytes: sort_rows::shared_bytes(size_of::<K>(), bounds.longest),
+            shared_bytes: sort_rows::shared_bytes(size_of::<K>(), length),
         };
-        let rows = SortRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding };
+        let (keys, n) = (self.at.keys as *mut K::Bits, self.at.len);
         // SAFETY: there are `n` keys. `count` rows of `length` keys cover them, and the blocks cover all rows, with the
         // kernel's threads and shared bytes.
-        return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
+        unsafe {
+            self.queue.launch(&self.suffix, shape, &SortRows { keys, n, length: length as u32, coding: self.coding })
+        }
     }
-    let plan = SegmentPlan::of::<K>(value_bytes);
-    let (layout, tiles, suffix) = (plan.layout::<K>(n), plan.tiles.count(n), suffix::<K>(value_bytes));
-    let part = |begin: usize| workspace + begin as Address;
-    let counts = part(layout.units) + size_of::<u32>() as Address;
-    let middle = middle::lists::<K>(n, value_bytes, counts, part(layout.middle));
-    let has_one_length = segments.offsets.is_null() && bounds.longest > MAX_SHORT;
-    if has_one_length && bounds.longest <= MAX_MIDDLE && has_short::<K>(value_bytes) {
-        // SAFETY: the segments have one length, which is at most `MAX_MIDDLE` and more than `MAX_SHORT`. The lists are
-        // in the workspace.
-        return unsafe { middle::sort_of_length::<K>(queue, coding, at, (bounds, middle)) };
+
+    /// Finds the first segment of each tile, and lists long and middle segments.
+    unsafe fn find(&self, places: &Places) -> Result<(), Error> {
+        let &Places { plan, tiles, firsts, list, units, middle, .. } = places;
+        let (segments, n) = (self.bounds.segments, self.at.len);
+        let density = segments.count as f32 / n as f32;
+        let find = FindSegments { segments, n, density, firsts, list, units, middle };
+        let shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
+        let counters = plan.counters_before_longer::<K>(n) + usize::from(!places.longer.is_null());
+        // SAFETY: the counters, `firsts` and `list` are in the workspace, with room for all tiles. The blocks of
+        // `shape` cover all tiles.
+        unsafe {
+            self.queue.clear(units as Address, counters)?;
+            self.queue.launch(&self.suffix, shape, &find)
+        }
     }
-    let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
-    let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
-    let density = segments.count as f32 / n as f32;
-    let find = FindSegments { segments, n, density, firsts, list, units, middle };
-    let find_shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
-    let has_short = has_short::<K>(value_bytes);
-    let counters = plan.counters_before_longer::<K>(n) + usize::from(has_short);
-    // SAFETY: the counters, `firsts` and `list` are in the workspace, with room for all tiles. The blocks of
-    // `find_shape` cover all tiles.
-    unsafe {
-        queue.clear(part(layout.units), counters)?;
-        queue.launch(&suffix, find_shape, &find)?;
-    }
-    // Segments of few keys first, and then tiles that have longer ones.
-    let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
-    if has_short {
-        with_values!(value_bytes, V => {
-            let at = elements::<K, V>((keys, values));
-            let (first_tile, minus_one) = (plan.first_short(bounds, n), MINUS_ONE);
+
+    /// Sorts segments of few keys, and lists tiles that have longer segments.
+    unsafe fn sort_short(&self, places: &Places) -> Result<(), Error> {
+        let &Places { plan, tiles, firsts, longer, middle, .. } = places;
+        with_values!(self.at.value_bytes, V => {
+            let (at, n) = (elements::<K, V>((self.at.keys, self.at.values)), self.at.len);
+            let (segments, coding, minus_one) = (self.bounds.segments, self.coding, MINUS_ONE);
+            let first_tile = plan.first_short(self.bounds, n);
             let short = SortShortSegments { segments, at, n, firsts, longer, middle, first_tile, coding, minus_one };
             // SAFETY: `FindSegments` has written `firsts`, and `longer` has room for all tiles. There is a block for
             // each tile from `first_tile` on, with the kernel's threads and shared bytes.
-            unsafe { queue.launch(&suffix, plan.sort_short_shape::<K>(tiles - first_tile), &short)? };
-        });
-        if bounds.longest <= MAX_SHORT {
-            return Ok(());
-        }
+            unsafe { self.queue.launch(&self.suffix, plan.sort_short_shape::<K>(tiles - first_tile), &short) }
+        })
     }
-    // All other segments that one block sorts alone. Long segments are divided before.
-    let has_lists = middle::has_lists::<K>(n, value_bytes);
-    if has_lists {
-        let long = plan.long::<K>(n);
+
+    /// Divides long segments, and sorts all segments that one block sorts alone.
+    unsafe fn sort_listed(&self, places: &Places) -> Result<(), Error> {
+        let &Places { plan, scratch, firsts, counts, middle, .. } = places;
+        let (queue, at, longest) = (self.queue, self.at, self.bounds.longest);
         // SAFETY: `FindSegments` has written `firsts` and the lists, the counters of the division were cleared with the
-        // others, and its workspace is at `layout.long`.
+        // others, and its workspace is at `places.long`.
         unsafe {
-            if let Some(plan) = long
-                && bounds.longest > MAX_MIDDLE
+            if let Some(plan) = plan.long::<K>(at.len)
+                && longest > MAX_MIDDLE
             {
-                let counters = counts + (middle::count_words::<K>(n, value_bytes) * size_of::<u32>()) as Address;
-                let workspace = (counters, part(layout.long));
-                plan.divide::<K>(queue, coding, (segments, firsts), (at, scratch), middle, workspace)?;
+                let words = middle::count_words::<K>(at.len, at.value_bytes);
+                let workspace = (counts + (words * size_of::<u32>()) as Address, places.long);
+                let segments = (self.bounds.segments, firsts as *const usize);
+                plan.divide::<K>(queue, self.coding, segments, (at, scratch), middle, workspace)?;
             }
-            middle::sort_listed::<K>(queue, coding, (at, scratch), middle, bounds.longest)?;
-        }
-        if long.is_some() || bounds.longest <= MAX_MIDDLE {
-            return Ok(());
+            middle::sort_listed::<K>(queue, self.coding, (at, scratch), middle, longest)
         }
     }
-    with_values!(value_bytes, V => {
-        let (keys, scratch) = (elements::<K, V>((keys, values)), elements::<K, V>(scratch));
-        let sort_tiles = SortTiles { segments, keys, scratch, n, firsts, longer, list, units, coding };
-        if !has_lists {
-            let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
-            // SAFETY: both arrays have `n` elements with values of type `V`, and `FindSegments` has written `firsts`,
-            // `list` and `units`. The shape has the kernel's threads and shared bytes.
-            unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
-            if !plan.may_be_long(bounds.longest) {
-                return Ok(());
+
+    /// Sorts what is left tile by tile, and merges the runs of long segments.
+    unsafe fn sort_in_tiles(&self, places: &Places) -> Result<(), Error> {
+        let &Places { plan, tiles, firsts, list, units, longer, .. } = places;
+        let (queue, longest, n) = (self.queue, self.bounds.longest, self.at.len);
+        with_values!(self.at.value_bytes, V => {
+            let (keys, scratch) = (elements::<K, V>((self.at.keys, self.at.values)), elements::<K, V>(places.scratch));
+            let (segments, coding) = (self.bounds.segments, self.coding);
+            let sort_tiles = SortTiles { segments, keys, scratch, n, firsts, longer, list, units, coding };
+            if !middle::has_lists::<K>(n, self.at.value_bytes) {
+                let blocks = if longer.is_null() { tiles } else { tiles.min(RUN_BLOCKS * queue.multiprocessors()) };
+                // SAFETY: both arrays have `n` elements with values of type `V`, and `FindSegments` has written
+                // `firsts`, `list` and `units`. The shape has the kernel's threads and shared bytes.
+                unsafe { queue.launch(&self.suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
+                if !plan.may_be_long(longest) {
+                    return Ok(());
+                }
             }
-        }
-        let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
-        let runs = SortTiles { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
-        // SAFETY: `FindSegments` has written `list` and `units`, and the units are inside both arrays. The shape has
-        // the kernel's threads and shared bytes.
-        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks(RUN_BLOCKS)), &runs)? };
-        let first_run = plan.block.keys();
-        for pass in 0..passes(bounds.longest, first_run).left() {
-            let merge = MergeSegments { keys, scratch, list, units, pass, first_run, coding };
-            // SAFETY: the launch before has sorted the runs of this pass, in units that are inside both arrays. The
-            // shape has the kernel's threads and shared bytes.
-            unsafe { queue.launch(&suffix, plan.merge_shape::<K>(blocks(MIN_BLOCKS_PER_SM)), &merge)? };
-        }
-    });
-    Ok(())
+            let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
+            let runs = SortTiles { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
+            // SAFETY: `FindSegments` has written `list` and `units`, and the units are inside both arrays. The shape
+            // has the kernel's threads and shared bytes.
+            unsafe { queue.launch(&self.suffix, plan.sort_shape::<K>(blocks(RUN_BLOCKS)), &runs)? };
+            let first_run = plan.block.keys();
+            for pass in 0..passes(longest, first_run).left() {
+                let merge = MergeSegments { keys, scratch, list, units, pass, first_run, coding };
+                // SAFETY: the launch before has sorted the runs of this pass, in units that are inside both arrays. The
+                // shape has the kernel's threads and shared bytes.
+                unsafe { queue.launch(&self.suffix, plan.merge_shape::<K>(blocks(MIN_BLOCKS_PER_SM)), &merge)? };
+            }
+        });
+        Ok(())
+    }
 }
 
 /// The sort of each segment of `at`. Values become the keys' indices first if it `indexes`.

@@ -104,49 +104,73 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
     out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let (n, k, value_bytes) = (from.len, out.len, out.value_bytes);
+    let (n, k) = (from.len, out.len);
     if k == 0 {
         return Ok(());
     }
-    let layout = Layout::of::<K>(n, k, value_bytes);
-    let at = |offset: usize| workspace + offset as u64;
-    let (progress, counts) = (workspace as *mut u64, at(layout.counts) as *mut u32);
-    let (coding, capacity, width) =
-        (Coding::of::<K>(order == SortOrder::Descending), capacity(n) as u64, bits(size_of::<K>()));
-    let candidates = (at(layout.candidate_keys), at(layout.candidate_values));
-    let (places, of_blocks) = (at(layout.cleared) as *mut u32, at(layout.of_blocks) as *mut u32);
-    let persistent = queue.persistent(
-        collect::BLOCKS,
-        collect::THREADS as u32,
-        collect::SHARED_BYTES.max(count_digit::SHARED_BYTES),
-    );
-    // The blocks of all launches have the same chunks.
-    let blocks = persistent.blocks.min(most_blocks(n));
-    let count_shape = Shape { blocks, threads: count_digit::THREADS as u32, shared_bytes: count_digit::SHARED_BYTES };
-    let chunks_shape = Shape { blocks, threads: count_chunks::THREADS as u32, shared_bytes: 0 };
-    let collect_shape = Shape { blocks, threads: collect::THREADS as u32, shared_bytes: collect::SHARED_BYTES };
-    let sample_shape =
-        Shape { blocks: 1, threads: take_sample::THREADS as u32, shared_bytes: take_sample::SHARED_BYTES };
-    let choose_shape =
-        Shape { blocks: 1, threads: choose_digit::THREADS as u32, shared_bytes: choose_digit::SHARED_BYTES };
-    let collect = |collection: u32| {
-        with_values!(value_bytes, V => {
-            let (from, out, candidates) = (slice::<K, V>(from), slice::<K, V>(out), elements::<K, V>(candidates));
-            let collect = Collect { from, candidates, out, progress, places, collection, coding };
-            // SAFETY: launches before have chosen the digits and counted the chunks. `from` has `n` elements, `out`
-            // `k`, and the room for candidates `capacity` elements in the workspace.
-            unsafe { queue.launch(&suffix::<K>(value_bytes), collect_shape, &collect) }
-        })
-    };
-    let rank = if n >= GATHERED_KEYS * queue.multiprocessors() { rank(n, k) } else { 0 };
-    let gather = || {
+    let layout = Layout::of::<K>(n, k, out.value_bytes);
+    let coding = Coding::of::<K>(order == SortOrder::Descending);
+    let sort_workspace = workspace + layout.sort as Address;
+    let selection = Selection::<_, K> { queue, coding, from, out, workspace, layout };
+    // SAFETY: the arrays and the workspace are as this function demands. The launches are in order: digits are counted
+    // and chosen one after the other, and `out` is complete before its sort.
+    unsafe {
+        selection.take_sample()?;
+        selection.select()?;
+        sort::<K>(queue, (SortKernel::Auto, order), out, false, sort_workspace)
+    }
+}
+
+/// The steps of [`top_k`]. Its conditions are the conditions of each step.
+struct Selection<'a, Q, K: Key> {
+    queue: &'a Q,
+    coding: Coding<K::Bits>,
+    from: Arrays,
+    out: Arrays,
+    workspace: Address,
+    layout: Layout,
+}
+
+impl<Q: Queue, K: Key> Selection<'_, Q, K> {
+    fn at(&self, offset: usize) -> Address {
+        self.workspace + offset as Address
+    }
+
+    /// The selection's progress, which the kernels tell each other.
+    fn progress(&self) -> *mut u64 {
+        self.workspace as *mut u64
+    }
+
+    /// The room for the keys and the values of candidates.
+    fn candidates(&self) -> (Address, Address) {
+        (self.at(self.layout.candidate_keys), self.at(self.layout.candidate_values))
+    }
+
+    /// Clears the counts and takes a sample. Gathers candidates by a bound from the sample, if that is faster.
+    unsafe fn take_sample(&self) -> Result<(), Error> {
+        let (queue, n, progress) = (self.queue, self.from.len, self.progress());
+        let gathers = n >= GATHERED_KEYS * queue.multiprocessors();
+        let rank = if gathers { rank(n, self.out.len) } else { 0 };
+        let shape = Shape { blocks: 1, threads: take_sample::THREADS as u32, shared_bytes: take_sample::SHARED_BYTES };
+        let (keys, coding) = (self.from.keys as *const K::Bits, self.coding);
+        // SAFETY: the words that are cleared are in the workspace, and `from` has `n` keys.
+        unsafe {
+            queue.clear(self.workspace, self.layout.cleared / size_of::<u32>())?;
+            queue.launch(&bits(size_of::<K>()), shape, &TakeSample { keys, n, progress, rank, coding })?;
+            if rank > 0 { self.gather() } else { Ok(()) }
+        }
+    }
+
+    /// Gathers the keys that do not exceed the bound from the sample, in one reading of all keys.
+    unsafe fn gather(&self) -> Result<(), Error> {
+        let (queue, value_bytes, candidates) = (self.queue, self.out.value_bytes, self.candidates());
         let shape = queue.persistent(gather::BLOCKS, gather::THREADS as u32, 0);
         let shape = Shape { blocks: shape.blocks.min(MOST_WARPS / WARPS), ..shape };
         let pages = Pages {
-            taken: at(layout.taken) as *mut u32,
-            of_warps: at(layout.of_warps) as *mut u32,
-            owners: at(layout.owners) as *mut u32,
-            count: pages(n) as u32,
+            taken: self.at(self.layout.taken) as *mut u32,
+            of_warps: self.at(self.layout.of_warps) as *mut u32,
+            owners: self.at(self.layout.owners) as *mut u32,
+            count: pages(self.from.len) as u32,
             warps: (shape.blocks * WARPS) as u32,
         };
         let pack_shape = Shape { shared_bytes: pack::SHARED_BYTES, threads: pack::THREADS as u32, ..shape };
@@ -154,8 +178,9 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
         let first = pages.count as usize * PAGE;
         let behind = |at: Address, bytes: usize| at + (first * bytes) as Address;
         let to = (behind(candidates.0, size_of::<K>()), behind(candidates.1, value_bytes));
+        let (progress, coding, k) = (self.progress(), self.coding, self.out.len);
         with_values!(value_bytes, V => {
-            let (from, to) = (slice::<K, V>(from), elements::<K, V>(to));
+            let (from, to) = (slice::<K, V>(self.from), elements::<K, V>(to));
             let candidates = elements::<K, V>(candidates);
             let suffix = suffix::<K>(value_bytes);
             // SAFETY: the sample has been taken by a launch before. The room for candidates has at least
@@ -165,30 +190,55 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
                 queue.launch(&suffix, pack_shape, &Pack { from: to, candidates, k, pages, progress })
             }
         })
-    };
-    // SAFETY: the parts of the workspace have the sizes that `Layout::of` computes from `n` and `k`, and the counts are
-    // cleared first. The launches are in order: digits are counted and chosen one after the other, and `out` is
-    // complete before its sort.
-    unsafe {
-        queue.clear(workspace, layout.cleared / size_of::<u32>())?;
-        let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);
-        queue.launch(&width, sample_shape, &TakeSample { keys, n, progress, rank, coding })?;
-        if rank > 0 {
-            gather()?;
-        }
+    }
+
+    /// Chooses digit by digit, and collects candidates after each of the first digits, and in the end the result.
+    unsafe fn select(&self) -> Result<(), Error> {
+        let (queue, n, k, progress) = (self.queue, self.from.len, self.out.len as u64, self.progress());
+        let (width, capacity, coding) = (bits(size_of::<K>()), capacity(n) as u64, self.coding);
+        let shared_bytes = collect::SHARED_BYTES.max(count_digit::SHARED_BYTES);
+        let persistent = queue.persistent(collect::BLOCKS, collect::THREADS as u32, shared_bytes);
+        // The blocks of all launches have the same chunks.
+        let blocks = persistent.blocks.min(most_blocks(n));
+        let shape = |blocks, threads: usize, shared_bytes| Shape { blocks, threads: threads as u32, shared_bytes };
+        let count_shape = shape(blocks, count_digit::THREADS, count_digit::SHARED_BYTES);
+        let choose_shape = shape(1, choose_digit::THREADS, choose_digit::SHARED_BYTES);
+        let chunks_shape = shape(blocks, count_chunks::THREADS, 0);
+        let collect_shape = shape(blocks, collect::THREADS, collect::SHARED_BYTES);
+        let (counts, of_blocks) = (self.at(self.layout.counts) as *mut u32, self.at(self.layout.of_blocks) as *mut u32);
+        let places = self.at(self.layout.cleared) as *mut u32;
+        let (keys, candidates) = (self.from.keys as *const K::Bits, self.candidates().0 as *const K::Bits);
         for number in 0..most_digits(size_of::<K>()) {
-            let count = CountDigit { keys, n, candidates, counts, of_blocks, progress, coding };
-            queue.launch(&width, count_shape, &count)?;
-            let (k, collections) = (k as u64, COLLECTIONS);
-            queue.launch(&width, choose_shape, &ChooseDigit { counts, progress, k, capacity, number, collections })?;
-            let chunks = CountChunks { of_blocks: of_blocks.cast_const(), places, progress, number };
-            queue.launch(&width, chunks_shape, &chunks)?;
-            if number < COLLECTIONS {
-                collect(number)?;
+            // SAFETY: the parts of the workspace have the sizes that `Layout::of` computes from `n` and `k`, and the
+            // counts have been cleared. `from` has `n` keys.
+            unsafe {
+                let count = CountDigit { keys, n, candidates, counts, of_blocks, progress, coding };
+                queue.launch(&width, count_shape, &count)?;
+                let choose = ChooseDigit { counts, progress, k, capacity, number, collections: COLLECTIONS };
+                queue.launch(&width, choose_shape, &choose)?;
+                let chunks = CountChunks { of_blocks: of_blocks.cast_const(), places, progress, number };
+                queue.launch(&width, chunks_shape, &chunks)?;
+                if number < COLLECTIONS {
+                    self.collect(collect_shape, number)?;
+                }
             }
         }
-        collect(collect::LAST)?;
-        sort::<K>(queue, (SortKernel::Auto, order), out, false, at(layout.sort))
+        // SAFETY: all digits have been chosen, and their chunks counted.
+        unsafe { self.collect(collect_shape, collect::LAST) }
+    }
+
+    /// Collects candidates, or the result if `collection` is the last one.
+    unsafe fn collect(&self, shape: Shape, collection: u32) -> Result<(), Error> {
+        let value_bytes = self.out.value_bytes;
+        let (progress, places, coding) = (self.progress(), self.at(self.layout.cleared) as *mut u32, self.coding);
+        with_values!(value_bytes, V => {
+            let (from, out) = (slice::<K, V>(self.from), slice::<K, V>(self.out));
+            let candidates = elements::<K, V>(self.candidates());
+            let collect = Collect { from, candidates, out, progress, places, collection, coding };
+            // SAFETY: launches before have chosen the digits and counted the chunks. `from` has `n` elements, `out`
+            // `k`, and the room for candidates `capacity` elements in the workspace.
+            unsafe { self.queue.launch(&suffix::<K>(value_bytes), shape, &collect) }
+        })
     }
 }
 
