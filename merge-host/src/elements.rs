@@ -73,10 +73,10 @@ pub(crate) mod sealed {
         /// The numbers of keys and of values.
         fn lengths(&self) -> (usize, usize);
 
-        /// The elements. There are as many values as keys.
+        /// The elements. The numbers of keys and values are equal.
         fn as_run(&self) -> Run<'_, K, V>;
 
-        /// The elements, if there are as many values as keys.
+        /// The elements, if the numbers of keys and values are equal.
         ///
         /// # Errors
         /// [`Error::ValuesMismatch`] for the argument that messages call `what`.
@@ -91,7 +91,7 @@ pub(crate) mod sealed {
         /// The number of keys.
         fn len(&self) -> usize;
 
-        /// The elements, if there are as many values as keys.
+        /// The elements, if the numbers of keys and values are equal.
         ///
         /// # Errors
         /// [`Error::ValuesMismatch`] for the argument that messages call `what`.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The GPUs, which are started by the first call that they are worth starting for. Where the text says "the GPU", it
-/// means all of them.
+/// The GPUs, which are started by the first call that they are worth starting for. "The GPU" stands for all GPUs of the
+/// engine.
 pub(super) struct Choice {
     costs: CostModel,
     gpus: Gpus,

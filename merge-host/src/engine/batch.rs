@@ -7,7 +7,7 @@ use crate::{Elements, ElementsMut, Error, Key, Timing};
 
 impl Engine {
     /// Solves a batch of merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`,
-    /// for every `p`. Stable: of equal keys, those of `a` come first.
+    /// for every `p`. Stable: equal keys of `a` precede equal keys of `b`.
     ///
     /// Elements are keys alone or with values. For N problems, `a` consists of N runs of `a_len` elements each, `b` of N runs of `d - a_len`, and `out` of N runs
     /// of `d`. `d` is 1 to [`MAX_BATCH_LENGTH`](crate::MAX_BATCH_LENGTH), `a_len` is at most `d`, and N is `out.len() /
@@ -59,13 +59,13 @@ impl Engine {
     }
 
     /// Solves a batch of merge problems of any lengths: merges run `p` of `a` with run `p` of `b` into run `p` of
-    /// `out`, for every `p`. Stable: of equal keys, those of `a` come first.
+    /// `out`, for every `p`. Stable: equal keys of `a` precede equal keys of `b`.
     ///
     /// Each of `a` and `b` is elements, keys alone or with values, and their offsets. N problems are given by N + 1
     /// offsets: run `p` of `a` is the elements with the indices `a.1[p]..a.1[p + 1]`. The first offset must be 0,
     /// offsets must not decrease, and the last must be the number of elements. A run may be empty, and its length is
-    /// limited only by memory. `out` has as many elements as `a` and `b` together, and its run `p` begins at index
-    /// `a.1[p] + b.1[p]`.
+    /// limited only by memory. The length of `out` is the sum of the lengths of `a` and `b`, and its run `p` begins at
+    /// index `a.1[p] + b.1[p]`.
     ///
     /// Each run of `a` and `b` must be ascending; if one is not, only the run of `out` with its number is unspecified.
     ///

@@ -12,8 +12,8 @@ impl Engine {
     /// Sets `bounds` to the lower or upper bound of each of the `needles` among the `keys`, as `u32` or `u64`. Both are
     /// ascending.
     ///
-    /// A lower bound is the number of keys that are less than the needle, and an upper bound the number of those that
-    /// are less or equal: see [`Bound`]. [`partition_point`](slice::partition_point) finds the same.
+    /// A lower bound is the number of keys less than the needle. An upper bound is the number of keys less than or
+    /// equal to the needle: see [`Bound`]. [`partition_point`](slice::partition_point) finds the same.
     ///
     /// Whether `needles` and `keys` are ascending is not checked. If they are not, the call still returns, but the
     /// bounds are unspecified. Of several GPUs the first one does the work.
@@ -23,7 +23,7 @@ impl Engine {
     /// than O(m log n). There is no scratch memory.
     ///
     /// # Errors
-    /// - [`Error::LengthMismatch`] if there are not as many bounds as needles.
+    /// - [`Error::LengthMismatch`] if the numbers of bounds and needles differ.
     /// - [`Error::TooManyKeys`] if there are 2^32 keys or more, and the bounds are `u32`.
     /// - [`Error::Threads`] if the system refuses to start the engine's threads.
     /// - [`Error::OutOfDeviceMemory`] if the GPU has not enough memory, and [`Error::Device`] if it fails.
@@ -55,7 +55,7 @@ impl Engine {
             On::Gpus(gpus) => {
                 gpus.gpu(0).bounds_host::<K::OnGpu, I>(bound, cast_slice(needles), cast_slice(keys), bounds)
             }
-            // As many threads as needles are worth, whatever the number of keys.
+            // The number of threads depends on the number of needles only.
             On::Cpu(workers) => workers.merge(needles.len(), |threads| {
                 cpu::bounds::bounds(bound == Bound::Lower, needles, keys, bounds, threads);
             }),

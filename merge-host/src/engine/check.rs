@@ -86,8 +86,8 @@ pub(crate) fn check_last_group(found: usize, runs: usize) -> Result<(), Error> {
     if found == runs { Ok(()) } else { Err(Error::LastGroup { found, expected: runs }) }
 }
 
-/// Checks that `offsets` are those of runs of `keys` keys, `groups` those of groups of these runs, and that `out` is as
-/// long as `keys`.
+/// Checks that `offsets` divide `keys` keys into runs, that `groups` divide the runs into groups, and that `out` has
+/// `keys` keys.
 pub(super) fn check_groups(keys: usize, offsets: &[usize], groups: &[usize], out: usize) -> Result<(), Error> {
     check_offsets("the runs", offsets, keys)?;
     let end = *groups.last().ok_or(Error::NoOffsets)?;

@@ -1,12 +1,12 @@
-//! What work costs on the CPU and on a GPU, from which `Engine::auto` chooses.
+//! The cost of work on the CPU and on a GPU. `Engine::auto` compares both.
 //!
 //! ```text
 //!   CPU   bytes × (thread / threads + shared + file)
 //!   GPU   start + call + bytes / GPUs × (up + compute + exchange × (1 - 1 / GPUs) + down + file)      no start once it is running
 //! ```
 //!
-//! Bytes are those of keys and values. What a thread computes is divided by the number of threads; the memory's speed
-//! is shared by them.
+//! Bytes count keys and values. What a thread computes is divided by the number of threads; the memory's speed is
+//! shared by them.
 
 use crate::Error;
 use std::env;
@@ -16,7 +16,8 @@ use std::time::Duration;
 
 macro_rules! cost_model {
     ($($(#[$doc:meta])* $field:ident = $value:literal,)*) => {
-        /// The constants of the model by which [`Engine::auto`](crate::Engine::auto) chooses between the CPU and a GPU.
+        /// The constants of the cost model of [`Engine::auto`](crate::Engine::auto), which chooses between the CPU and
+        /// a GPU.
         ///
         /// The default is measured on two machines of 16 cores of an Intel Xeon, with an H200, and for segments, set
         /// operations and selections with an H100. The script `scripts/measure-costs` measures it on another one and
@@ -137,7 +138,7 @@ impl FromStr for CostModel {
     }
 }
 
-/// Work that an engine may do: what, and with how many keys of which sizes.
+/// Work that an engine may do: the operation, and the number and the sizes of keys and values.
 ///
 /// ```
 /// use merge_host::Work;
@@ -166,11 +167,11 @@ enum Task {
     TopK,
 }
 
-/// Keys of a segment from which on it costs as much as an array of its own.
+/// The least number of keys of a segment that costs as much as a separate array.
 const LONG_SEGMENT: usize = 1 << 14;
 
 impl Work {
-    /// A sort of so many keys.
+    /// A sort of this number of keys.
     pub fn sort<K>(keys: usize) -> Self {
         Self { task: Task::Sort, keys, key_bytes: size_of::<K>(), value_bytes: 0, from_files: false, on_one_gpu: false }
     }
@@ -192,12 +193,12 @@ impl Work {
         Self { task: Task::TopK, ..Self::sort::<K>(keys) }
     }
 
-    /// A merge of runs that have so many keys together.
+    /// A merge of runs with this total number of keys.
     pub fn merge<K>(keys: usize) -> Self {
         Self { task: Task::Merge, ..Self::sort::<K>(keys) }
     }
 
-    /// The same with values of so many bytes each, or with indices.
+    /// The same with values of this number of bytes each, or with indices.
     #[must_use]
     pub fn with_values(self, bytes: usize) -> Self {
         Self { value_bytes: bytes, ..self }
@@ -262,7 +263,7 @@ impl CostModel {
         self.on_gpus(work, 1, is_running)
     }
 
-    /// The same on several GPUs, each of which does its part over a bus of its own; those of a sort exchange keys, too.
+    /// The same on several GPUs. Each GPU does its part over its own bus. In a sort, the GPUs also exchange keys.
     pub fn on_gpus(&self, work: &Work, gpus: usize, is_running: bool) -> Duration {
         let gpus = if work.on_one_gpu { 1.0 } else { gpus.max(1) as f64 };
         // The results of a selection are few.

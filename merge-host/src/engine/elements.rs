@@ -11,7 +11,7 @@ use crate::{ElementsMut, Error, Index, Key, SortKey, SortOptions, Timing};
 impl Engine {
     /// Sorts elements of any type by the keys that `key` returns for them, in ascending order. Stable.
     ///
-    /// A key is any [`SortKey`]: a number, a `char`, a tuple of these and so on. [`Reverse`](std::cmp::Reverse) makes
+    /// A key is any [`SortKey`], such as a number, a `char` or a tuple of keys. [`Reverse`](std::cmp::Reverse) makes
     /// the order descending. Elements are moved, not cloned. `key` is called on several threads at the same time, for
     /// different elements, and once for each element, except that it may be called several times for each of few
     /// elements.
@@ -52,7 +52,7 @@ impl Engine {
         Ok(self.timing_on_cpu(steps))
     }
 
-    /// Sorts elements of any type by a comparison. Stable: elements for which it returns
+    /// Sorts elements of any type by a comparison. Stable: elements that compare as
     /// [`Equal`](std::cmp::Ordering::Equal) keep their order.
     ///
     /// `compare` is called on several threads at the same time, for different elements. Elements are moved, not cloned.
@@ -65,7 +65,7 @@ impl Engine {
     /// O(n log n) comparisons. The scratch memory holds n elements, or n / 2 on one thread.
     ///
     /// # Errors
-    /// Those of [`sort_by_key`](Self::sort_by_key).
+    /// The errors of [`sort_by_key`](Self::sort_by_key).
     ///
     /// # Panics
     /// Panics if `compare` does. All elements are still there then, in an unspecified order.
@@ -129,7 +129,7 @@ impl Engine {
     /// O(n log n) comparisons. The scratch memory holds n indices.
     ///
     /// # Errors
-    /// Those of [`argsort_by_key`](Self::argsort_by_key).
+    /// The errors of [`argsort_by_key`](Self::argsort_by_key).
     ///
     /// # Panics
     /// Panics if `compare` does. The contents of `indices` are unspecified then.
@@ -156,7 +156,8 @@ impl Engine {
         Ok(self.timing_on_cpu(steps))
     }
 
-    /// Merges two runs of elements of any type by a comparison. Stable: of equal elements, those of `a` come first.
+    /// Merges two runs of elements of any type by a comparison. Stable: equal elements of `a` precede equal elements of
+    /// `b`.
     ///
     /// `a` and `b` must be ascending by `compare`, which is as for [`sort_by`](Self::sort_by). If they are not, the
     /// order of the elements is unspecified.
@@ -201,8 +202,8 @@ impl Engine {
     /// twice each. The scratch memory holds n indices and n keys or values, whichever are larger.
     ///
     /// # Errors
-    /// Those of [`sort_with`](Self::sort_with). If there is not enough memory to move the values, keys and values are
-    /// unchanged.
+    /// The errors of [`sort_with`](Self::sort_with). If there is not enough memory to move the values, keys and values
+    /// are unchanged.
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};
@@ -225,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// [`sort_owned`](Self::sort_owned) with indices of a type that has enough of them.
+    /// [`sort_owned`](Self::sort_owned) with indices of a type that can number all keys.
     fn sort_owned_by<K: Key, V: Send, I: Index>(
         &self,
         options: SortOptions,

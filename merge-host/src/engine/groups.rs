@@ -1,4 +1,4 @@
-//! Groups of equal keys that are next to each other, such as those of a sorted array.
+//! Groups of equal adjacent keys, such as in a sorted array.
 
 use super::{Engine, On, Work};
 use crate::cpu::{self, Run};
@@ -50,7 +50,7 @@ impl Engine {
     /// second by the numbers of the groups' keys: a run-length encoding. Otherwise as [`unique`](Self::unique).
     ///
     /// # Errors
-    /// Those of [`unique`](Self::unique).
+    /// The errors of [`unique`](Self::unique).
     ///
     /// ```
     /// let (mut out, mut lengths) = (Vec::new(), Vec::new());
@@ -88,7 +88,7 @@ impl Engine {
     /// is a NaN are unspecified.
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of [`unique`](Self::unique).
+    /// [`Error::ValuesMismatch`] if the numbers of keys and values differ, and the errors of [`unique`](Self::unique).
     ///
     /// ```
     /// use merge_host::{Engine, Reduction};

@@ -7,12 +7,12 @@ use crate::{Elements, ElementsMut, Error, Key, Timing};
 
 impl Engine {
     /// Merges the runs of each of many groups: all runs of group `g`, each ascending, into one run, at the same indices
-    /// of `out`. Stable: of equal keys of a group, those of an earlier run come first.
+    /// of `out`. Stable: equal keys of a group come in the order of their runs.
     ///
     /// Run `i` is the elements of `from`, keys alone or with values, with the indices `offsets[i]..offsets[i + 1]`.
     /// Group `g` is the runs `groups[g]..groups[g + 1]`. Both begin with 0 and never decrease. The last offset must be
     /// the number of elements, and the last of `groups` the number of runs. Runs and groups may be empty, and a group
-    /// may have any number of runs. `out` has as many elements as `from`.
+    /// may have any number of runs. `out` has the length of `from`.
     ///
     /// If a run is not ascending, only the group that it belongs to is unspecified in `out`.
     ///

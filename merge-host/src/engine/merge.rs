@@ -8,13 +8,13 @@ use crate::cpu::{merge_many, merge_path, reference};
 use crate::{Elements, ElementsMut, Error, Key, MergeKernel, Timing};
 
 impl Engine {
-    /// Merges `a` and `b`, both ascending by key, into `out` with the fastest kernel. Stable: of equal keys, those of
-    /// `a` come first.
+    /// Merges `a` and `b`, both ascending by key, into `out` with the fastest kernel. Stable: equal keys of `a` precede
+    /// equal keys of `b`.
     ///
     /// This is [`merge_with`](Self::merge_with) with [`MergeKernel::Auto`].
     ///
     /// # Errors
-    /// Those of [`merge_with`](Self::merge_with), except [`Error::KeysAlone`].
+    /// The errors of [`merge_with`](Self::merge_with), except [`Error::KeysAlone`].
     ///
     /// ```
     /// let mut out = [0; 5];
@@ -31,10 +31,10 @@ impl Engine {
         self.merge_with(MergeKernel::Auto, a, b, out)
     }
 
-    /// Merges `a` and `b`, both ascending by key, into `out` with the given kernel. Stable: of equal keys, those of `a`
-    /// come first, and the elements of each input keep their order.
+    /// Merges `a` and `b`, both ascending by key, into `out` with the given kernel. Stable: equal keys of `a` precede
+    /// equal keys of `b`, and the elements of each input keep their order.
     ///
-    /// `out` has as many elements as `a` and `b` together. The textbook's kernels, [`MergeKernel::Basic`],
+    /// The length of `out` is the sum of the lengths of `a` and `b`. The textbook's kernels, [`MergeKernel::Basic`],
     /// [`MergeKernel::Tiled`] and [`MergeKernel::Circular`], merge keys alone.
     ///
     /// # Complexity
@@ -91,10 +91,10 @@ impl Engine {
         Ok(place.timing(steps))
     }
 
-    /// Merges any number of runs, each ascending by key, into `out`. Stable: of equal keys, those of an earlier run come
-    /// first, and the elements of each run keep their order.
+    /// Merges any number of runs, each ascending by key, into `out`. Stable: equal keys come in the order of their
+    /// runs, and the elements of each run keep their order.
     ///
-    /// `out` has as many elements as all runs together. A run may be empty, and `runs` may be empty.
+    /// The length of `out` is the sum of the lengths of all runs. A run may be empty, and `runs` may be empty.
     ///
     /// # Complexity
     /// O(n log k) time for n keys in k runs on one thread, less if the runs differ in length. Up to 32 runs are merged

@@ -52,8 +52,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What merges and sorts: one GPU or several, the cores of the CPU, or for each call whichever of these takes less
-/// time.
+/// The processors that merge and sort: one GPU or several, the cores of the CPU, or the faster choice for each call.
 ///
 /// | engine | of |
 /// | --- | --- |
@@ -63,10 +62,10 @@ use std::time::Duration;
 /// | [`auto`](Self::auto) | the CPU or the first GPU |
 /// | [`auto_with`](Self::auto_with) | the CPU or some GPUs, by the constants given |
 ///
-/// All engines of a process share one pool of threads, except those of [`cpu_with_threads`](Self::cpu_with_threads),
-/// which have their own, and those of [`on_current_pool`](Self::on_current_pool). So an engine takes no time to make,
-/// and a program may make one for each call, unless it uses a GPU: an engine owns the contexts of its GPUs, and shares
-/// them only with its clones. A program may hold several engines, for instance one for each GPU where the calls are
+/// All engines of a process share one pool of threads. Exceptions are [`cpu_with_threads`](Self::cpu_with_threads),
+/// with a pool for each engine, and [`on_current_pool`](Self::on_current_pool). So an engine takes no time to make, and
+/// a program may make one for each call, unless it uses a GPU: an engine owns the contexts of its GPUs, and shares them
+/// only with its clones. A program may hold several engines, for instance one for each GPU where the calls are
 /// independent of each other, and several threads may use one engine at the same time.
 ///
 /// # Order and stability
@@ -81,7 +80,7 @@ use std::time::Duration;
 ///
 /// Lengths and offsets are checked before anything is written. An input of a merge must be ascending, which is not
 /// checked ([`first_unsorted`](crate::first_unsorted) does). If an input is not ascending, the call still returns and
-/// touches no other memory. Which elements of the inputs the output then holds, and in which order, is unspecified.
+/// touches no other memory. The output then holds unspecified elements of the inputs, in unspecified order.
 ///
 /// # Values
 ///
@@ -95,7 +94,7 @@ use std::time::Duration;
 ///
 /// An engine of GPUs fails with [`Error::NoKernels`] for keys of a type that they have no kernels for. An engine that
 /// chooses takes the CPU then. The methods for elements of any type, such as [`sort_by_key`](Self::sort_by_key), work
-/// on the CPU, whatever the engine is.
+/// on the CPU with every engine.
 ///
 /// # Complexity
 ///
@@ -103,14 +102,13 @@ use std::time::Duration;
 ///
 /// # Threads
 ///
-/// The threads of the CPU are started by the first call whose input is large enough to benefit from a second thread.
-/// If the system refuses to start them, that call fails with [`Error::Threads`], or, for an engine of
-/// all cores, continues with fewer threads; a later call tries again.
+/// The first call with an input large enough for a second thread starts the CPU's threads. If the system refuses to
+/// start them, that call fails with [`Error::Threads`], or, for an engine of all cores, continues with fewer threads; a
+/// later call tries again.
 ///
-/// No more threads work than there are processors that the calling thread may use at that time
-/// ([`available_parallelism`](std::thread::available_parallelism)), whatever number of threads an engine was made for,
-/// and however many the current pool has. The threads of a pool run on the processors that the thread which started
-/// them could use.
+/// The number of working threads is at most the number of processors that the calling thread may use at that time
+/// ([`available_parallelism`](std::thread::available_parallelism)). That holds for any number of threads of an engine
+/// or of the current pool. The threads of a pool run on the processors that the thread which started them could use.
 ///
 /// A thread that calls an engine waits until the work is done. If it belongs to a pool of rayon, it takes up no other
 /// work of that pool meanwhile: it may hold a lock. An engine of [`on_current_pool`](Self::on_current_pool) is
@@ -124,7 +122,7 @@ use std::time::Duration;
 pub struct Engine {
     #[cfg(feature = "gpu")]
     gpu: Use,
-    /// The threads of the CPU. With a GPU, they do what is left to the CPU.
+    /// The threads of the CPU. With a GPU, they do the CPU's part of the work.
     workers: Arc<Workers>,
     /// Why the work is done where it is, unless the engine chooses.
     reason: Reason,
@@ -141,10 +139,10 @@ pub enum Gpus {
 }
 
 impl Gpus {
-    /// An engine of these GPUs alone: [`Engine::all_gpus`] or [`Engine::gpus`].
+    /// An engine that uses only the GPUs: [`Engine::all_gpus`] or [`Engine::gpus`].
     ///
     /// # Errors
-    /// Those of [`Engine::gpus`].
+    /// The errors of [`Engine::gpus`].
     pub fn engine(&self) -> Result<Engine, Error> {
         match self {
             Self::All => Engine::all_gpus(),
@@ -169,7 +167,7 @@ impl Gpus {
 #[derive(Clone)]
 enum Use {
     Never,
-    /// Keys for which it has no kernels are an error.
+    /// Keys without kernels are an error.
     Always(GpuGroup),
     /// Where it takes less time.
     Choice(Arc<Choice>),
@@ -208,8 +206,8 @@ impl Place<'_> {
 
 impl Engine {
     /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]. The
-    /// environment variable [`COSTS`] gives the constants, or else they are the default ones. Malformed values are
-    /// ignored; [`CostModel::of_environment`] reports them.
+    /// environment variable [`COSTS`] sets the constants. Without it, they have their default values. Malformed values
+    /// are ignored; [`CostModel::of_environment`] reports them.
     ///
     /// This is [`auto_with`](Self::auto_with) with these constants and [`Gpus::Of`]`(vec![0])`.
     ///
@@ -276,7 +274,7 @@ impl Engine {
     ///
     /// A sort uploads an equal part of the keys to each GPU, over its own bus. Each GPU sorts its part, the GPUs
     /// exchange keys, and each downloads an equal part of the result. Merges and batches are divided before anything is
-    /// uploaded. The result does not depend on the GPUs, nor on their order.
+    /// uploaded. The result is the same for all GPUs and for every order of them.
     #[cfg_attr(
         feature = "gpu",
         doc = "",
@@ -284,8 +282,8 @@ impl Engine {
     )]
     ///
     /// # Errors
-    /// Those of [`gpu`](Self::gpu), and, before the driver is asked, [`Error::NoMembers`] if there are no ordinals and
-    /// [`Error::RepeatedDevice`] if one is there twice.
+    /// The errors of [`gpu`](Self::gpu), and, before the driver is asked, [`Error::NoMembers`] if there are no ordinals
+    /// and [`Error::RepeatedDevice`] if one is there twice.
     ///
     /// ```
     /// use merge_host::{Engine, Error};
@@ -313,7 +311,7 @@ impl Engine {
     /// All GPUs that the driver shows to this process, and nothing else. Otherwise as [`gpus`](Self::gpus).
     ///
     /// # Errors
-    /// Those of [`gpu`](Self::gpu). [`Error::NoDevice`] also if the driver shows no GPU.
+    /// The errors of [`gpu`](Self::gpu). [`Error::NoDevice`] also if the driver shows no GPU.
     pub fn all_gpus() -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
         return Ok(Self::of_gpus(GpuGroup::all()?));
@@ -327,11 +325,11 @@ impl Engine {
         Self { gpu: Use::Always(group), ..Self::of_workers(Workers::shared(), reason) }
     }
 
-    /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them. All
+    /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each core. All
     /// such engines share their threads, and making one starts none.
     ///
-    /// Keys are sorted by the vector instructions that the processor has, or by those of them that the environment
-    /// variable of [`VECTORS`](crate::VECTORS) says.
+    /// Sorts use the processor's vector instructions, unless the environment variable of [`VECTORS`](crate::VECTORS)
+    /// limits them.
     pub fn cpu() -> Self {
         Self::of_workers(Workers::shared(), Reason::Cpu)
     }
@@ -465,7 +463,7 @@ impl Engine {
         self.workers.are_of_current_pool()
     }
 
-    /// Does work of the CPU that is worth as many threads as a merge of `keys` keys.
+    /// Does work on the CPU, with the number of threads of a merge of `keys` keys.
     pub(crate) fn compute(&self, keys: usize, work: impl FnOnce(usize) + Send) -> Result<Duration, Error> {
         Ok(self.workers.merge(keys, work)?.compute)
     }

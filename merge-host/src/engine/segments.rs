@@ -17,7 +17,7 @@ impl Engine {
     ///
     /// # Complexity
     /// O(n + N) time on one thread. Threads share the work evenly, whether there is one long segment or millions of
-    /// short ones. The scratch memory holds, for each thread, as many elements as the longest segment that it sorts.
+    /// short ones. The scratch memory of each thread has the length of the longest segment that the thread sorts.
     ///
     /// # Errors
     /// [`Error::NoOffsets`], [`Error::FirstOffset`], [`Error::DescendingOffsets`] or [`Error::LastOffset`] if the

@@ -17,7 +17,7 @@ impl Engine {
     /// This is [`sort_with`](Self::sort_with) with the default [`SortOptions`].
     ///
     /// # Errors
-    /// Those of [`sort_with`](Self::sort_with).
+    /// The errors of [`sort_with`](Self::sort_with).
     ///
     /// ```
     /// let mut keys = [0.0f32, f32::NAN, -1.0, -0.0];
@@ -42,7 +42,7 @@ impl Engine {
     /// are more than 2^32 keys).
     ///
     /// # Errors
-    /// - [`Error::ValuesMismatch`] if there are not as many values as keys.
+    /// - [`Error::ValuesMismatch`] if the numbers of keys and values differ.
     /// - [`Error::OutOfHostMemory`] or [`Error::OutOfDeviceMemory`] if there is not enough memory.
     /// - [`Error::Threads`] if the system refuses to start the engine's threads.
     /// - [`Error::Device`] if the GPU fails.
@@ -88,8 +88,8 @@ impl Engine {
     ///
     /// # Locks
     /// The functions are called on threads that are started for the call, and on the calling thread if that belongs to
-    /// no pool of rayon. None of these takes up another call while it waits, so that a function may hold a lock while
-    /// it uses an engine or rayon. [`on_current_pool`](Self::on_current_pool) says what is different there.
+    /// no pool of rayon. A thread that waits takes up no other call. So a function may hold a lock while it uses an
+    /// engine or rayon. [`on_current_pool`](Self::on_current_pool) differs, and says how.
     ///
     /// # Complexity
     /// That of [`sort_with`](Self::sort_with). The scratch memory of a CPU engine holds 2n keys.

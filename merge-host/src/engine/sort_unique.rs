@@ -19,7 +19,7 @@ impl Engine {
     /// That of [`sort_with`](Self::sort_with).
     ///
     /// # Errors
-    /// Those of [`sort_with`](Self::sort_with).
+    /// The errors of [`sort_with`](Self::sort_with).
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};

@@ -17,15 +17,15 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 impl Engine {
-    /// Fills `out` with the first elements of `from`, keys alone or with values, in the given order: sorted, and as many
-    /// as `out` has. Stable: of equal keys, the first ones are taken, and they stay in their order.
+    /// Fills `out` with the first `out.len()` elements of `from` in the given order, sorted. Stable: of equal keys, the
+    /// first ones are taken, and they stay in their order.
     ///
     /// Of several GPUs, each selects the first keys of its part, and the CPU selects among these. [`TopK`] is for keys
     /// that come in parts.
     ///
     /// # Complexity
-    /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The scratch memory is that of
-    /// a [`TopK`], and of k elements.
+    /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The scratch memory is the
+    /// memory of a [`TopK`] and k elements.
     ///
     /// # Errors
     /// - [`Error::ValuesMismatch`] if an argument has different numbers of keys and values.
@@ -59,11 +59,11 @@ impl Engine {
         self.finish(top, selected, out)
     }
 
-    /// Fills `out` with the first of `keys` in the given order, as [`top_k`](Self::top_k) does, and with the indices of
-    /// these keys: `out` is `(&mut keys, &mut indices)`, and an index is `u32` or `u64`.
+    /// Fills `out` with the first of `keys` in the given order, as [`top_k`](Self::top_k) does, and with their indices:
+    /// `out` is `(&mut keys, &mut indices)`, and an index is `u32` or `u64`.
     ///
     /// # Errors
-    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and those of
+    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and the errors of
     /// [`top_k`](Self::top_k).
     ///
     /// ```
@@ -136,7 +136,7 @@ impl Engine {
 #[derive(Clone, Debug)]
 pub struct TopK<K: Key, V = ()> {
     order: SortOrder,
-    /// Where values have no bytes: the candidates, and any value, which is that of each key.
+    /// For values without bytes: the candidates, and one value, which stands for all values.
     keys: (Selection<K::Bits>, Option<V>),
     /// Where values have bytes: the candidates.
     pairs: Selection<Item<K::Bits, V>>,
@@ -165,8 +165,8 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// Adds a part of the keys, by that engine, which may be another one for each part.
     ///
     /// # Errors
-    /// Those of [`Engine::top_k`], except [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key has
-    /// been added.
+    /// The errors of [`Engine::top_k`], except [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key
+    /// has been added.
     pub fn add(&mut self, engine: &Engine, elements: impl Elements<K, V>) -> Result<Timing, Error> {
         self.add_run(engine, elements.run("the part")?)
     }
@@ -191,7 +191,7 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
         Ok(place.timing(steps))
     }
 
-    /// Adds keys whose values have no bytes.
+    /// Adds keys with values without bytes.
     fn add_keys(&mut self, workers: &Workers, keys: &[K], value: impl Fn(usize) -> V) -> Result<Steps, Error> {
         let Self { order, keys: (selection, any), .. } = self;
         *any = any.or_else(|| (!keys.is_empty()).then(|| value(0)));
@@ -225,8 +225,8 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// threads of that engine.
     ///
     /// # Errors
-    /// [`Error::OutOfHostMemory`] if there is not enough memory for as many elements once more, and [`Error::Threads`]
-    /// if the system refuses to start the engine's threads.
+    /// [`Error::OutOfHostMemory`] if there is not enough memory for a copy of the elements, and [`Error::Threads`] if
+    /// the system refuses to start the engine's threads.
     pub fn into_sorted(self, engine: &Engine) -> Result<(Vec<K>, Vec<V>, Timing), Error> {
         let (keys, values, steps) = if const { Self::KEYS_ALONE } {
             self.into_sorted_keys(&engine.workers)
@@ -262,7 +262,7 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     }
 }
 
-/// The first keys of a part, or the indices of these, as GPUs have selected them.
+/// The first keys of a part, or their indices, which GPUs have selected.
 struct Selected<K> {
     keys: Vec<K>,
     indices: Vec<u64>,
