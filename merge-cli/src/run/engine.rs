@@ -92,8 +92,8 @@ impl ChosenEngine {
         }
     }
 
-    /// "cpu" or "gpu": what did the work of the last run, or was to do it if there was none. An error if the engine that
-    /// was asked for did not start.
+    /// "cpu" or "gpu": what did the work of the last run, or was to do it if there was none. An error if the engine
+    /// that was asked for did not start.
     pub fn name(&mut self) -> Result<&'static str> {
         self.ready()?;
         let asked = if self.choice == EngineChoice::Gpu { EngineKind::Gpu } else { EngineKind::Cpu };

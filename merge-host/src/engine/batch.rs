@@ -9,9 +9,9 @@ impl Engine {
     /// Solves a batch of merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`,
     /// for every `p`. Stable: equal keys of `a` precede equal keys of `b`.
     ///
-    /// Elements are keys alone or with values. For N problems, `a` consists of N runs of `a_len` elements each, `b` of N runs of `d - a_len`, and `out` of N runs
-    /// of `d`. `d` is 1 to [`MAX_BATCH_LENGTH`](crate::MAX_BATCH_LENGTH), `a_len` is at most `d`, and N is `out.len() /
-    /// d`.
+    /// Elements are keys alone or with values. For N problems, `a` consists of N runs of `a_len` elements each, `b` of
+    /// N runs of `d - a_len`, and `out` of N runs of `d`. `d` is 1 to [`MAX_BATCH_LENGTH`](crate::MAX_BATCH_LENGTH),
+    /// `a_len` is at most `d`, and N is `out.len() / d`.
     ///
     /// Each run of `a` and `b` must be ascending; if one is not, only the run of `out` with its number is unspecified.
     ///

@@ -84,8 +84,8 @@ use std::time::Duration;
 ///
 /// # Values
 ///
-/// A CPU moves a value of up to 16 bytes together with its key. A larger one is moved once, at the end of a sort or of a
-/// pass of [`merge_many`](Self::merge_many). A GPU moves values that are numbers of 4 or 8 bytes. For values of other
+/// A CPU moves a value of up to 16 bytes together with its key. A larger one is moved once, at the end of a sort or of
+/// a pass of [`merge_many`](Self::merge_many). A GPU moves values that are numbers of 4 or 8 bytes. For values of other
 /// types a GPU moves indices, and the values are gathered on the host.
 ///
 /// # Results
@@ -421,8 +421,8 @@ impl Engine {
         Ok(self.on_cpu(self.reason.clone()))
     }
 
-    /// [`place_for`](Self::place_for) a call that does the work, or for one that prepares it: for keys of a type of that
-    /// name, and whether GPUs have kernels for them. Compiled once.
+    /// [`place_for`](Self::place_for) a call that does the work, or for one that prepares it: for keys of a type of
+    /// that name, and whether GPUs have kernels for them. Compiled once.
     fn choose(&self, (key, on_gpu): (&'static str, bool), work: &Work, is_call: bool) -> Result<Place<'_>, Error> {
         #[cfg(feature = "gpu")]
         match &self.gpu {

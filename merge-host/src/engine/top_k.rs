@@ -103,12 +103,13 @@ impl Engine {
 }
 
 /// The first `k` of keys that come in parts, such as the blocks of a file, alone or with a value for each. Stable: of
-/// equal keys, those that were added first are taken, and they stay in their order. [`Engine::top_k`] does the same with
-/// keys that are together in memory.
+/// equal keys, those that were added first are taken, and they stay in their order. [`Engine::top_k`] does the same
+/// with keys that are together in memory.
 ///
 /// A threshold, the last of k keys that were added, keeps most keys out. Keys that pass it are candidates. The first k
-/// candidates are selected when there are 2k candidates, or some ten thousand, which lowers the threshold. A GPU selects
-/// the first k keys of a part, and the CPU adds these to the candidates: parts of some hundred MiB are best for it.
+/// candidates are selected when there are 2k candidates, or some ten thousand, which lowers the threshold. A GPU
+/// selects the first k keys of a part, and the CPU adds these to the candidates: parts of some hundred MiB are best for
+/// it.
 ///
 /// # Complexity
 /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The candidates take the memory of
