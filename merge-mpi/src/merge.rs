@@ -89,12 +89,8 @@ impl<W: Word> Merger<W> {
         let (merged, merged_payload) = (&mut self.keys[..count], &mut self.payload.get_mut()[..count * width]);
         match width {
             0 => self.engine.merge_many(&runs.iter().map(|(keys, _)| *keys).collect::<Vec<_>>(), merged)?,
-            4 => self
-                .engine
-                .merge_many(&pairs::<W, u32>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
-            8 => self
-                .engine
-                .merge_many(&pairs::<W, u64>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
+            4 => self.engine.merge_many(&pairs::<W, u32>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
+            8 => self.engine.merge_many(&pairs::<W, u64>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
             _ => {
                 let [before, after] = &mut self.indices;
                 let (mut before, after) = (&mut before[..count], &mut after[..count]);
