@@ -1,5 +1,5 @@
-//! The last step of a division: the scatter. Keys without values move [in any order](super::in_any_order), and keys
-//! with values [in order](super::in_order).
+//! The last step of a division: the scatter. Keys without values move in any order (`in_any_order`), and keys
+//! with values in order (`in_order`).
 
 use super::tiles::Tiles;
 use super::workspace::Job;

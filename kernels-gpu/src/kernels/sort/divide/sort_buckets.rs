@@ -1,5 +1,5 @@
-//! The end of the sort: one block sorts each bucket, by bins [of its keys](super::by_keys), or [of
-//! numbers](super::by_numbers) for keys of 8 bytes or with values. Buckets that bins do not sort are left to
+//! The end of the sort: one block sorts each bucket, by bins of its keys (`by_keys`), or of
+//! numbers (`by_numbers`) for keys of 8 bytes or with values. Buckets that bins do not sort are left to
 //! `sort_rest`.
 //!
 //! Keys of 4 bytes without values have two instances, one of them for long buckets. If such keys may be skewed, a

@@ -1,7 +1,7 @@
 //! Keys that remain after all divisions: rests, which have too many keys for a block, and buckets whose bins were too
 //! full. One block sorts each, slowly. Only adversarial inputs have any.
 //!
-//! Tiles are sorted, and then runs are merged. Keys with values [stay in order](super::rest_in_order).
+//! Tiles are sorted, and then runs are merged. Keys with values stay in order (`rest_in_order`).
 
 use super::rest_in_order::{merge_pairs_of_runs, sort_elements};
 use super::workspace::{Bucket, Job, Workspace};

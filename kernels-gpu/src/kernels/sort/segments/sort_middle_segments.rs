@@ -1,5 +1,5 @@
 //! Segments of more than 1024 keys that one block holds. Warps sort [runs](super::middle_runs) of 1024 keys in
-//! registers, and the block merges them. Keys with values are sorted [as numbers](super::middle_by_numbers), stably.
+//! registers, and the block merges them. Keys with values are sorted as numbers (`middle_by_numbers`), stably.
 //!
 //! The last run is filled up with the greatest keys, to a whole run of 1024.
 
