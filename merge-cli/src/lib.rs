@@ -42,7 +42,6 @@ pub fn main() -> ExitCode {
     let args: args::Args = Parser::try_parse().unwrap_or_else(|text| print_and_exit(&text));
     let result = report::catch_bugs(|| {
         os::limits::share_heap();
-        os::memory::return_freed();
         os::signals::install()?;
         check_environment()?;
         let args::ReportArgs { quiet, verbose, progress } = args.report;

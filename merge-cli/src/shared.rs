@@ -261,7 +261,6 @@ pub fn check(flags: CheckFlags) -> Result<CheckJob> {
 pub fn begin(program: String, quiet: bool, verbose: bool) -> Result<()> {
     report::set_name(program);
     crate::os::limits::share_heap();
-    memory::return_freed();
     signals::install()?;
     crate::check_environment()?;
     report::start(quiet, verbose, When::Never);

@@ -64,16 +64,6 @@ fn too_much(needed: u128, purpose: &str, why: &str) -> Failure {
     Failure::new(format!("{purpose} takes {needed} bytes of memory, {why}"))
 }
 
-/// Makes the allocator return freed memory to the system at once if little memory is available. Otherwise glibc keeps
-/// 64 MiB and more, perhaps a quarter of the memory of the keys. The cost is that the system has to provide more pages.
-pub fn return_freed() {
-    #[cfg(target_env = "gnu")]
-    if Machine::read().is_some_and(|machine| machine.available < LITTLE) {
-        // SAFETY: mallopt(3) changes a parameter of the allocator. It is thread-safe.
-        let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED) };
-    }
-}
-
 /// Requests pages of 2 MiB for `numbers`: they cause fewer page faults, and fewer misses of the TLB in random access.
 /// Where the system has no such pages, nothing changes.
 pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
@@ -144,9 +134,23 @@ struct Machine {
 }
 
 impl Machine {
+    /// Reads the memory of the machine, and sets the allocator for it. Every plan reads it before its large allocations.
     fn read() -> Option<Self> {
         let machine = Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)?;
-        Some(machine.within(cgroup_headroom()).mapping(mappable()))
+        let machine = machine.within(cgroup_headroom()).mapping(mappable());
+        machine.return_freed();
+        Some(machine)
+    }
+
+    /// If little memory is available, makes the allocator return freed memory to the system at once. By default glibc
+    /// keeps 64 MiB and more, which may be a quarter of the memory of the keys. In return, the system has to provide
+    /// more pages.
+    fn return_freed(self) {
+        #[cfg(target_env = "gnu")]
+        if self.available < LITTLE {
+            // SAFETY: mallopt(3) changes a parameter of the allocator. It is thread-safe.
+            let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED) };
+        }
     }
 
     /// The machine in the text of /proc/meminfo. `MemAvailable` is free memory plus the reclaimable part of the page
