@@ -2,7 +2,6 @@
 
 use super::{Concatenation, Input, Output};
 use crate::say::error::{Failure, Result, name};
-use std::path::Path;
 
 /// The values of a command's keys, and the output for values.
 #[derive(Debug)]
@@ -16,8 +15,7 @@ pub struct Values<I> {
 /// A file of keys, or several files that are read as one, and the file of their values, with its length in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Side<'a> {
-    keys_path: &'a Path,
-    is_of_several: bool,
+    inputs: &'a [Input],
     keys: u64,
     values: &'a Input,
     bytes: u64,
@@ -26,15 +24,15 @@ struct Side<'a> {
 impl Side<'_> {
     /// Bytes of a value, if there are keys. A value is one row of an array, or several.
     fn width(&self) -> Result<Option<u64>> {
-        let Self { keys_path, is_of_several, keys, values, bytes } = *self;
-        let keys_name = if is_of_several { "all inputs".to_owned() } else { name(keys_path) };
+        let Self { inputs, keys, values, bytes } = *self;
+        let (keys_name, have) = match inputs {
+            [input] => (name(input.path()), "has"),
+            _ => ("all inputs".to_owned(), "have"),
+        };
         let failure = |expected| Err(Failure::file(values.path(), expected));
         if keys == 0 {
             if bytes > 0 {
-                return failure(format!(
-                    "has {bytes} bytes, expected none: {keys_name} {} no keys",
-                    if is_of_several { "have" } else { "has" }
-                ));
+                return failure(format!("has {bytes} bytes, expected none: {keys_name} {have} no keys"));
             }
             return Ok(None);
         }
@@ -58,17 +56,14 @@ impl Side<'_> {
 /// Bytes of a value, which all files have in common, or 0 if there are no keys. `keys` has the number of keys of each
 /// input, and `bytes` the length of each file of values. One file may hold the values of all inputs.
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
-    if let ([values], [bytes], [first, ..]) = (values, bytes, inputs) {
-        let keys = keys.iter().sum();
-        let is_of_several = inputs.len() > 1;
-        let side = Side { keys_path: first.path(), is_of_several, keys, values, bytes: *bytes };
+    if let ([values], [bytes], [_, ..]) = (values, bytes, inputs) {
+        let side = Side { inputs, keys: keys.iter().sum(), values, bytes: *bytes };
         return Ok(side.width()?.unwrap_or(0) as usize);
     }
-    let files = inputs.iter().map(Input::path).zip(values);
-    let sides = files.zip(keys.iter().zip(bytes));
+    let sides = inputs.chunks(1).zip(values).zip(keys.iter().zip(bytes));
     let mut found: Option<(Side, u64)> = None;
-    for ((keys_path, values), (&keys, &bytes)) in sides {
-        let b = Side { keys_path, is_of_several: false, keys, values, bytes };
+    for ((inputs, values), (&keys, &bytes)) in sides {
+        let b = Side { inputs, keys, values, bytes };
         match (found, b.width()?) {
             (Some((a, of_a)), Some(of_b)) if of_a != of_b => {
                 return Err(Failure::new(format!(
