@@ -164,9 +164,9 @@ impl Layout {
         // Any two neighbouring buckets hold more than `bucket` keys together, unless one of them is next to a digit
         // that is too long for a block. Or else digits hold half of `bucket` keys on average. Pieces of equal keys are
         // full, except the last. So there are at most two buckets for each full bucket of keys, one more for each
-        // segment, and one more for each digit that is too long. A level has at most as many segments, and at most as
-        // many such digits, as there are full buckets. The first level has one segment, whose long digits are the
-        // segments of the second level.
+        // segment, and one more for each digit that is too long. In a level, neither the number of segments nor the
+        // number of long digits exceeds the number of full buckets. The first level has one segment, whose long digits
+        // are the segments of the second level.
         let first = if segments < DIGITS_CAPACITY as usize { segments } else { DIGITS_CAPACITY as usize };
         let of_later = if plan.levels > 1 { first + (2 * plan.levels as usize - 3) * segments } else { 0 };
         let most_buckets = 2 * segments + first + of_later;
