@@ -9,6 +9,7 @@
 //! ```
 
 use super::order::{Compare, Ordered};
+use crate::elements::{Elements, Slice};
 use crate::sequence::Sequence;
 use bytemuck::Pod;
 use core::marker::PhantomData;
@@ -145,6 +146,59 @@ impl<T: Pod> ItemsMut<T> {
             let (i, of_item) = (word as u32 / each, word as u32 % each);
             self.words.set(word, from.words.get(source(i as usize) * each as usize + of_item as usize));
         });
+    }
+}
+
+/// Items with their values, in global memory, that this launch does not write.
+#[derive(Clone, Copy)]
+pub(super) struct Source<T, V> {
+    pub items: Items<T>,
+    pub values: Items<V>,
+}
+
+impl<T: Pod, V: Pod> Source<T, V> {
+    /// The elements of `slice`.
+    ///
+    /// # Safety
+    /// There are `slice.len` items and values, and both meet the requirements of [`Items::new`].
+    #[inline(always)]
+    pub unsafe fn new(slice: Slice<T, V>) -> Self {
+        let Slice { at, len } = slice;
+        // SAFETY: the caller passes `len` items and `len` values that meet the requirements of `Items::new`.
+        unsafe { Self { items: Items::new(at.keys, len), values: Items::new(at.values, len) } }
+    }
+
+    /// The `len` elements from element `start`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice(self, start: usize, len: usize) -> Self {
+        Self { items: self.items.slice(start, len), values: self.values.slice(start, len) }
+    }
+}
+
+/// Items with their values, in global memory, that this launch writes.
+#[derive(Clone, Copy)]
+pub(super) struct Target<T, V> {
+    pub items: ItemsMut<T>,
+    pub values: ItemsMut<V>,
+}
+
+impl<T: Pod, V: Pod> Target<T, V> {
+    /// The `len` elements at `at`.
+    ///
+    /// # Safety
+    /// There are `len` items and values, and both meet the requirements of [`ItemsMut::new`].
+    #[inline(always)]
+    pub unsafe fn new(at: Elements<T, V>, len: usize) -> Self {
+        // SAFETY: the caller passes `len` items and `len` values that meet the requirements of `ItemsMut::new`.
+        unsafe { Self { items: ItemsMut::new(at.keys, len), values: ItemsMut::new(at.values, len) } }
+    }
+
+    /// The `len` elements from element `start`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice(self, start: usize, len: usize) -> Self {
+        Self { items: self.items.slice(start, len), values: self.values.slice(start, len) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Merges many pairs of runs, in two phases: `split_groups` divides, `merge_groups` merges.
+//! Merges many pairs of runs, in two phases: `SplitGroups` divides, `MergeGroups` merges.
 //!
 //! ```text
 //!   a, b     │ run 0 │ run 1 │ run 2 │ run 3 │ run 4 │      a merge pass of a sort: pairs of runs of one array
@@ -11,9 +11,11 @@
 //!   to       │ group 0  │ group 1  │ group 2  │
 //! ```
 
-use super::items::{InOrder, Items, ItemsMut};
+use super::instances::Entry;
+use super::items::{InOrder, Items, Source, Target};
 use super::order::Compare;
-use super::tile::{Pairs, THREADS, for_items_per_thread, tile_items};
+use super::tile::{Pairs, for_items_per_thread, tile_items};
+use crate::elements::{Elements, Slice};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::diagonal::diagonal_search;
 use bytemuck::Pod;
@@ -84,95 +86,107 @@ impl Groups {
     }
 }
 
-/// Kernel: divides all groups into [tiles](Groups::tiles) of `tile` items. `splits[t]` becomes the number of items that
-/// the merge takes from the group's first run before tile `t`. One thread per tile.
+/// Kernel: divides all groups into [tiles](Groups::tiles) of [`tile_items`]. `splits[t]` becomes the number of items
+/// that the merge takes from the group's first run before tile `t`. One thread per tile.
 ///
 /// # Safety
-/// `a` and `b` are arrays of `m` and `n` items, in global memory, aligned to 4 bytes, and contain the runs of `groups`.
-/// `splits` has capacity for all tiles, and the grid has at least one thread per tile.
-#[inline(always)]
-pub unsafe fn split_groups<C: Compare>(
-    a: *const C::Item,
-    m: usize,
-    b: *const C::Item,
-    n: usize,
-    splits: *mut usize,
-    groups: Groups,
-    tile: usize,
-) {
-    let (t, tiles) = (thread::index_1d() as usize, groups.tiles(tile));
-    if t >= tiles {
-        return;
-    }
-    // SAFETY: the caller passes `m` items at `a`, `n` at `b` and room for `tiles` splits. This thread alone writes
-    // `splits[t]`, `t < tiles`.
-    let (a, b, splits) = unsafe { (Items::new(a, m), Items::new(b, n), GlobalMut::new(splits, tiles)) };
-    let TileOfGroup { number, lengths, rank, .. } = groups.tile(t, tile);
-    let a = InOrder::<C, _>::new(a.slice(number * groups.a_stride, lengths[0]));
-    let b = InOrder::<C, _>::new(b.slice((number * groups.b_stride).min(n), lengths[1]));
-    splits.set(t, diagonal_search(rank, a, b));
+/// `a` and `b` are items in global memory, aligned to 4 bytes, and contain the runs of `groups`. Their values are not
+/// read. `splits` has capacity for all tiles, and the grid has at least one thread per tile.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SplitGroups<C: Compare, V> {
+    /// The array of the first runs.
+    pub a: Slice<C::Item, V>,
+    /// The array of the second runs.
+    pub b: Slice<C::Item, V>,
+    /// The result.
+    pub splits: *mut usize,
+    /// Where the runs are.
+    pub groups: Groups,
 }
 
-/// Kernel: merges the runs of each group into `to`, with their values. One block per [tile](tile_items).
+impl<C: Compare, V: Pod> Entry for SplitGroups<C, V> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let (groups, tile) = (self.groups, const { tile_items::<C::Item, V>() });
+        let (t, tiles) = (thread::index_1d() as usize, groups.tiles(tile));
+        if t >= tiles {
+            return;
+        }
+        // SAFETY: the caller passes the items of `a` and `b`, and room for `tiles` splits. This thread alone writes
+        // `splits[t]`, `t < tiles`.
+        let (a, b, splits) = unsafe {
+            (
+                Items::<C::Item>::new(self.a.at.keys, self.a.len),
+                Items::<C::Item>::new(self.b.at.keys, self.b.len),
+                GlobalMut::new(self.splits, tiles),
+            )
+        };
+        let TileOfGroup { number, lengths, rank, .. } = groups.tile(t, tile);
+        let a = InOrder::<C, _>::new(a.slice(number * groups.a_stride, lengths[0]));
+        let b = InOrder::<C, _>::new(b.slice((number * groups.b_stride).min(b.len()), lengths[1]));
+        splits.set(t, diagonal_search(rank, a, b));
+    }
+}
+
+/// Kernel: merges the runs of each group into `to`. One block per [tile](tile_items).
 ///
 /// # Safety
-/// The arrays meet the requirements of [`split_groups`], and `splits` is its result for tiles of [`tile_items`]. There
-/// is one value per item. `to` has capacity for all merged items and does not overlap any other array. There is one
-/// block per tile, of [`THREADS`] threads, with [`shared_bytes`](super::tile::shared_bytes) of dynamic shared memory.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_groups<C: Compare, V: Pod>(
-    a: *const C::Item,
-    a_values: *const V,
-    m: usize,
-    b: *const C::Item,
-    b_values: *const V,
-    n: usize,
-    to: *mut C::Item,
-    to_values: *mut V,
-    splits: *const usize,
-    groups: Groups,
-) {
-    let (t, tile) = (thread::block_idx_x() as usize, const { tile_items::<C::Item, V>() });
-    let TileOfGroup { number, lengths, rank, count } = groups.tile(t, tile);
-    // SAFETY: the arrays have `m`, `n` and `groups.total` elements, and there is a split per tile. A block writes the
-    // items of its own tile. The launch has the bytes of a tile; barriers separate a slot's writes from reads by other
-    // threads.
-    let (a, a_values, b, b_values, to, to_values, splits, shared) = unsafe {
-        (
-            Items::<C::Item>::new(a, m),
-            Items::<V>::new(a_values, m),
-            Items::<C::Item>::new(b, n),
-            Items::<V>::new(b_values, n),
-            ItemsMut::<C::Item>::new(to, groups.total),
-            ItemsMut::<V>::new(to_values, groups.total),
-            Global::new(splits, groups.tiles(tile)),
-            Pairs::<C, V>::dynamic(tile),
-        )
-    };
-    let begin = splits.get(t);
-    let is_last = rank + count == lengths[0] + lengths[1];
-    let end = if is_last { lengths[0] } else { splits.get(t + 1) };
-    // For unsorted runs, splits may be out of order.
-    let of_a = clamp_split(begin, end, count) - begin;
-    let of_b = count - of_a;
-    // Without its second run, the last group may have `b_first` beyond the end.
-    let (a_first, b_first) = (number * groups.a_stride + begin, (number * groups.b_stride + rank - begin).min(n));
-    shared.fill(
-        (a.slice(a_first, of_a), a_values.slice(a_first, of_a)),
-        (b.slice(b_first, of_b), b_values.slice(b_first, of_b)),
-    );
-    thread::sync_threads();
-    for_items_per_thread!(C::Item, V, VT => {
-        let slot = thread::thread_idx_x() * VT as u32;
-        let merged = shared.merge::<VT>(of_a as u32, slot, count as u32);
+/// The arrays meet the requirements of [`SplitGroups`], and `splits` is its result. There is one value per item. `to`
+/// has capacity for all merged elements and does not overlap any other array. There is one block per tile, of
+/// [`THREADS`](super::tile::THREADS) threads, with [`shared_bytes`](super::tile::shared_bytes) of dynamic shared
+/// memory.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MergeGroups<C: Compare, V> {
+    /// The array of the first runs.
+    pub a: Slice<C::Item, V>,
+    /// The array of the second runs.
+    pub b: Slice<C::Item, V>,
+    /// The merged runs.
+    pub to: Elements<C::Item, V>,
+    /// The result of [`SplitGroups`].
+    pub splits: *const usize,
+    /// Where the runs are.
+    pub groups: Groups,
+}
+
+impl<C: Compare, V: Pod> Entry for MergeGroups<C, V> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let groups = self.groups;
+        let (t, tile) = (thread::block_idx_x() as usize, const { tile_items::<C::Item, V>() });
+        let TileOfGroup { number, lengths, rank, count } = groups.tile(t, tile);
+        // SAFETY: the arrays have their elements, `to` has `groups.total`, and there is a split per tile. A block
+        // writes the items of its own tile. The launch has the bytes of a tile; barriers separate a slot's writes from
+        // reads by other threads.
+        let (a, b, to, splits, shared) = unsafe {
+            (
+                Source::new(self.a),
+                Source::new(self.b),
+                Target::new(self.to, groups.total),
+                Global::new(self.splits, groups.tiles(tile)),
+                Pairs::<C, V>::dynamic(tile),
+            )
+        };
+        let begin = splits.get(t);
+        let is_last = rank + count == lengths[0] + lengths[1];
+        let end = if is_last { lengths[0] } else { splits.get(t + 1) };
+        // For unsorted runs, splits may be out of order.
+        let of_a = clamp_split(begin, end, count) - begin;
+        // Without its second run, the last group may have the start of that run beyond the end.
+        let b_first = (number * groups.b_stride + rank - begin).min(self.b.len);
+        shared.fill_both(a.slice(number * groups.a_stride + begin, of_a), b.slice(b_first, count - of_a));
         thread::sync_threads();
-        shared.store(merged, slot, count as u32);
-    });
-    thread::sync_threads();
-    let start = number * groups.group + rank;
-    shared.items.copy_to(to.slice(start, count), THREADS as u32);
-    shared.values.copy_to(to_values.slice(start, count), THREADS as u32);
+        for_items_per_thread!(C::Item, V, VT => {
+            let slot = thread::thread_idx_x() * VT as u32;
+            let merged = shared.merge::<VT>(of_a as u32, slot, count as u32);
+            thread::sync_threads();
+            shared.store(merged, slot, count as u32);
+        });
+        thread::sync_threads();
+        shared.copy_to(to.slice(number * groups.group + rank, count));
+    }
 }
 
 #[cfg(test)]

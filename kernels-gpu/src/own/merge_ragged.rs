@@ -1,118 +1,139 @@
-//! Merges pairs of runs of any lengths, in two phases: `split_ragged` divides, `merge_ragged` merges.
+//! Merges pairs of runs of any lengths, in two phases: `SplitRagged` divides, `MergeRagged` merges.
 //!
 //! Tiles are independent of the boundaries of pairs, as in the library's own
 //! [`merge_ragged`](crate::kernels::merge_ragged). All tiles have the same number of items, in a part of A and a part
 //! of B. A tile may contain any number of pairs. A thread finds the pair of its first item, and goes on to the next
 //! pair at the end of each.
 
-use super::items::{InOrder, Items, ItemsMut};
+use super::instances::Entry;
+use super::items::{InOrder, Items, Source, Target};
 use super::order::Compare;
-use super::tile::{Pairs, Registers, THREADS, for_items_per_thread, tile_items};
+use super::tile::{Pairs, Registers, for_items_per_thread, tile_items};
+use crate::elements::{Elements, Slice};
 use crate::kernels::merge_ragged::{Ends, Offsets, Tile};
 use crate::sequence::Sequence;
 use crate::thread::diagonal::diagonal_search;
 use bytemuck::{Pod, Zeroable};
 use cuda_std::prelude::*;
 
-/// Kernel: divides the merged pairs into tiles. `splits[2 t]` becomes the pair at the start of tile `t`, and
-/// `splits[2 t + 1]` the number of A's items before it. One thread per tile.
+/// Kernel: divides the merged pairs into tiles of [`tile_items`]. `splits[2 t]` becomes the pair at the start of tile
+/// `t`, and `splits[2 t + 1]` the number of A's items before it. One thread per tile.
 ///
 /// # Safety
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, and `pairs` is at least 1. The last
-/// offsets are the lengths of `a` and `b`, in global memory, aligned to 4 bytes. `tiles` is the total number of items
-/// divided by `tile`, rounded up. `splits` has capacity for `2 * tiles` numbers, and the grid has at least `tiles`
-/// threads.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn split_ragged<C: Compare>(
-    a: *const C::Item,
-    a_offsets: *const usize,
-    b: *const C::Item,
-    b_offsets: *const usize,
-    pairs: usize,
-    splits: *mut usize,
-    tiles: usize,
-    tile: usize,
-) {
-    let t = thread::index_1d() as usize;
-    if t >= tiles {
-        return;
-    }
-    // SAFETY: the caller passes `pairs + 1` offsets per array and room for `2 * tiles` numbers at `splits`. This thread
-    // alone writes numbers `2 * t` and `2 * t + 1`, `t < tiles`.
-    let (offsets, splits) = unsafe { (Offsets::new(a_offsets, b_offsets, pairs), GlobalMut::new(splits, 2 * tiles)) };
-    let run = |from: *const C::Item| {
-        move |start: usize, end: usize| {
-            // SAFETY: a run is `start .. end` of an array that has the last offset as its length. Offsets ascend, so
-            // that `start <= end` and `end` is at most the last offset.
-            InOrder::<C, _>::new(unsafe { Items::new(from.wrapping_add(start), end - start) })
-        }
-    };
-    let (pair, taken) = offsets.split(t * tile, pairs, run(a), run(b));
-    splits.set(2 * t, pair);
-    splits.set(2 * t + 1, offsets.a.get(pair) + taken);
+/// offsets are the lengths of `a` and `b`, in global memory, aligned to 4 bytes. Their values are not read. `splits` has
+/// capacity for two numbers for each tile, and the grid has at least one thread per tile.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SplitRagged<C: Compare, V> {
+    /// The runs to merge.
+    pub pairs: PairsOfRuns<C, V>,
+    /// The result.
+    pub splits: *mut usize,
 }
 
-/// Kernel: merges pairs of any lengths into `to`, with their values. One block per [tile](tile_items).
+/// Pairs of runs, in two arrays.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PairsOfRuns<C: Compare, V> {
+    /// The first runs.
+    pub a: Slice<C::Item, V>,
+    /// Where they begin, and the end of the last one.
+    pub a_offsets: *const usize,
+    /// The second runs.
+    pub b: Slice<C::Item, V>,
+    /// Where they begin, and the end of the last one.
+    pub b_offsets: *const usize,
+    /// Number of pairs.
+    pub count: usize,
+}
+
+impl<C: Compare, V: Pod> PairsOfRuns<C, V> {
+    /// Number of items of all runs.
+    #[inline(always)]
+    fn total(self) -> usize {
+        self.a.len + self.b.len
+    }
+}
+
+impl<C: Compare, V: Pod> Entry for SplitRagged<C, V> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let (pairs, tile) = (self.pairs, const { tile_items::<C::Item, V>() });
+        let (t, tiles) = (thread::index_1d() as usize, pairs.total().div_ceil(tile));
+        if t >= tiles {
+            return;
+        }
+        // SAFETY: the caller passes `pairs.count + 1` offsets per array and room for `2 * tiles` numbers at `splits`.
+        // This thread alone writes numbers `2 * t` and `2 * t + 1`, `t < tiles`.
+        let (offsets, splits) = unsafe {
+            (Offsets::new(pairs.a_offsets, pairs.b_offsets, pairs.count), GlobalMut::new(self.splits, 2 * tiles))
+        };
+        let run = |from: *const C::Item| {
+            move |start: usize, end: usize| {
+                // SAFETY: a run is `start .. end` of an array that has the last offset as its length. Offsets ascend,
+                // so that `start <= end` and `end` is at most the last offset.
+                InOrder::<C, _>::new(unsafe { Items::new(from.wrapping_add(start), end - start) })
+            }
+        };
+        let (pair, taken) = offsets.split(t * tile, pairs.count, run(pairs.a.at.keys), run(pairs.b.at.keys));
+        splits.set(2 * t, pair);
+        splits.set(2 * t + 1, offsets.a.get(pair) + taken);
+    }
+}
+
+/// Kernel: merges pairs of any lengths into `to`. One block per [tile](tile_items).
 ///
 /// # Safety
-/// The arrays meet the requirements of [`split_ragged`], and `splits` is its result for tiles of [`tile_items`]. There
-/// is one value per item. `to` has capacity for `total` items, the number of all items, and does not overlap any other
-/// array. There is one block per tile, of [`THREADS`] threads, with [`shared_bytes`](super::tile::shared_bytes) of
-/// dynamic shared memory.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_ragged<C: Compare, V: Pod>(
-    a: *const C::Item,
-    a_values: *const V,
-    a_offsets: *const usize,
-    b: *const C::Item,
-    b_values: *const V,
-    b_offsets: *const usize,
-    pairs: usize,
-    to: *mut C::Item,
-    to_values: *mut V,
-    total: usize,
-    splits: *const usize,
-) {
-    let slots = const { tile_items::<C::Item, V>() };
-    // SAFETY: the caller passes `pairs + 1` offsets per array, `pairs >= 1`, and a split per tile. The launch has the
-    // bytes of a tile; barriers separate a slot's writes from reads by other threads.
-    let (tile, shared) = unsafe {
-        let offsets = Offsets::new(a_offsets, b_offsets, pairs);
-        (Tile::new(offsets, pairs, splits, total, slots), Pairs::<C, V>::dynamic(slots))
-    };
-    let (of_a, of_b) = (tile.a_next - tile.a_curr, tile.b_next - tile.b_curr);
-    let (start, count) = (tile.a_curr + tile.b_curr, of_a + of_b);
-    // SAFETY: `Tile` keeps the ends of a tile in order and inside the arrays: `a_curr + of_a` and `b_curr + of_b` are
-    // at most the last offsets. A block writes `start .. start + count` of `to`, and the ranges of two blocks are
-    // disjoint.
-    let (of_a_global, of_b_global, to, to_values) = unsafe {
-        (
-            (Items::new(a.wrapping_add(tile.a_curr), of_a), Items::new(a_values.wrapping_add(tile.a_curr), of_a)),
-            (Items::new(b.wrapping_add(tile.b_curr), of_b), Items::new(b_values.wrapping_add(tile.b_curr), of_b)),
-            ItemsMut::<C::Item>::new(to, total).slice(start, count),
-            ItemsMut::<V>::new(to_values, total).slice(start, count),
-        )
-    };
-    shared.fill(of_a_global, of_b_global);
-    thread::sync_threads();
-    for_items_per_thread!(C::Item, V, VT => {
-        let slot = thread::thread_idx_x() * VT as u32;
-        let merged = merge_share::<C, V, VT>(tile, shared, of_a as u32, slot, count as u32);
+/// The arrays meet the requirements of [`SplitRagged`], and `splits` is its result. There is one value per item. `to`
+/// has capacity for all elements and does not overlap any other array. There is one block per tile, of
+/// [`THREADS`](super::tile::THREADS) threads, with [`shared_bytes`](super::tile::shared_bytes) of dynamic shared
+/// memory.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MergeRagged<C: Compare, V> {
+    /// The runs to merge.
+    pub pairs: PairsOfRuns<C, V>,
+    /// The merged runs.
+    pub to: Elements<C::Item, V>,
+    /// The result of [`SplitRagged`].
+    pub splits: *const usize,
+}
+
+impl<C: Compare, V: Pod> Entry for MergeRagged<C, V> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let (pairs, slots) = (self.pairs, const { tile_items::<C::Item, V>() });
+        // SAFETY: the caller passes `pairs.count + 1` offsets per array, at least two, and a split per tile. The launch
+        // has the bytes of a tile; barriers separate a slot's writes from reads by other threads.
+        let (tile, shared) = unsafe {
+            let offsets = Offsets::new(pairs.a_offsets, pairs.b_offsets, pairs.count);
+            (Tile::new(offsets, pairs.count, self.splits, pairs.total(), slots), Pairs::<C, V>::dynamic(slots))
+        };
+        let (of_a, of_b) = (tile.a_next - tile.a_curr, tile.b_next - tile.b_curr);
+        let (start, count) = (tile.a_curr + tile.b_curr, of_a + of_b);
+        // SAFETY: the arrays have their elements, and `to` has the total. A block writes `start .. start + count` of
+        // `to`, and the ranges of two blocks are disjoint.
+        let (a, b, to) =
+            unsafe { (Source::new(pairs.a), Source::new(pairs.b), Target::new(self.to, pairs.total())) };
+        shared.fill_both(a.slice(tile.a_curr, of_a), b.slice(tile.b_curr, of_b));
         thread::sync_threads();
-        shared.store(merged, slot, count as u32);
-    });
-    thread::sync_threads();
-    shared.items.copy_to(to, THREADS as u32);
-    shared.values.copy_to(to_values, THREADS as u32);
+        for_items_per_thread!(C::Item, V, VT => {
+            let slot = thread::thread_idx_x() * VT as u32;
+            let merged = merge_slots::<C, V, VT>(tile, shared, of_a as u32, slot, count as u32);
+            thread::sync_threads();
+            shared.store(merged, slot, count as u32);
+        });
+        thread::sync_threads();
+        shared.copy_to(to.slice(start, count));
+    }
 }
 
 /// Shared memory to registers: items `slot .. slot + VT` of the merged tile, clipped to its `count` items. The first
 /// `of_a` items of the tile are from A.
 #[inline(always)]
 #[track_caller]
-fn merge_share<C: Compare, V: Pod, const VT: usize>(
+fn merge_slots<C: Compare, V: Pod, const VT: usize>(
     tile: Tile,
     shared: Pairs<C, V>,
     of_a: u32,

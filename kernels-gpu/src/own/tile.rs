@@ -3,7 +3,7 @@
 //! A thread has `VT` neighbouring items of the tile. The last tile of an array may be short: only the first `count`
 //! slots hold items.
 
-use super::items::{InOrder, Items, Tile, words};
+use super::items::{InOrder, Source, Target, Tile, words};
 use super::order::{Compare, Ordered};
 use crate::sequence::Sequence;
 use crate::thread::diagonal::diagonal_search;
@@ -85,16 +85,28 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
         Self { items: self.items.slice(start, len), values: self.values.slice(start, len) }
     }
 
-    /// Global to shared memory, with all threads of the block: loads the items of `a` and then of `b`, with their
-    /// values.
+    /// Global to shared memory, with all threads of the block: loads the elements of `from` to the first slots.
     #[inline(always)]
     #[track_caller]
-    pub fn fill(self, a: (Items<C::Item>, Items<V>), b: (Items<C::Item>, Items<V>)) {
-        let (of_a, of_b) = (a.0.len() as u32, b.0.len() as u32);
-        self.items.fill(a.0, THREADS as u32);
-        self.items.slice(of_a, of_b).fill(b.0, THREADS as u32);
-        self.values.fill(a.1, THREADS as u32);
-        self.values.slice(of_a, of_b).fill(b.1, THREADS as u32);
+    pub fn fill(self, from: Source<C::Item, V>) {
+        self.items.fill(from.items, THREADS as u32);
+        self.values.fill(from.values, THREADS as u32);
+    }
+
+    /// Global to shared memory, with all threads of the block: loads the elements of `a` and then of `b`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn fill_both(self, a: Source<C::Item, V>, b: Source<C::Item, V>) {
+        self.fill(a);
+        self.slice(a.items.len() as u32, b.items.len() as u32).fill(b);
+    }
+
+    /// Shared to global memory, with all threads of the block: stores the first slots to all elements of `to`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn copy_to(self, to: Target<C::Item, V>) {
+        self.items.copy_to(to.items, THREADS as u32);
+        self.values.copy_to(to.values, THREADS as u32);
     }
 
     /// Shared memory to registers: loads items `slot .. slot + VT`, clipped to `count`.

@@ -8,12 +8,12 @@ use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{Error, SetOperation};
 use bytemuck::Pod;
+use kernels_gpu::elements::{Elements, Output, Slice};
 use kernels_gpu::kernels::sort::indices::SetIndices;
-use kernels_gpu::own::instances::{
-    BalanceSets, CombineSets, MergeGroups, MergeRagged, SortTiles, SplitGroups, SplitRagged,
-};
-use kernels_gpu::own::merge_groups::Groups;
-use kernels_gpu::own::set_operation::{self, set_tile_items};
+use kernels_gpu::own::merge_groups::{Groups, MergeGroups, SplitGroups};
+use kernels_gpu::own::merge_ragged::{MergeRagged, PairsOfRuns, SplitRagged};
+use kernels_gpu::own::set_operation::{self, BalanceSets, CombineSets, set_tile_items};
+use kernels_gpu::own::sort_tiles::SortTiles;
 use kernels_gpu::own::tile::{THREADS, shared_bytes, tile_items};
 use kernels_gpu::own::{Compare, Kernels};
 
@@ -42,23 +42,43 @@ pub(in crate::gpu) const fn split_bytes<T, V>(groups: Groups) -> usize {
     groups.tiles(tile_items::<T, V>()) * size_of::<usize>()
 }
 
-/// Queues a stable sort.
-///
-/// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes, and `workspace` has [`sort_workspace_bytes`]. Nothing else
-/// uses them until the sort has ended.
-pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
-    queue: &impl Queue,
-    array: Arrays,
-    workspace: Address,
-) -> Result<(), Error> {
-    // SAFETY: both sorts require the conditions of this function. `sort_workspace_bytes` makes the same choice by
-    // `is_chosen`.
-    unsafe {
-        if by_bits::is_chosen::<C>(array.len) {
-            by_bits::sort::<C, V>(queue, array, workspace)
-        } else {
-            sort_by_merges::<C, V>(queue, array, workspace)
+/// Bytes of workspace for merges of any lengths into `total` items: two numbers for each tile.
+pub(in crate::gpu) const fn ragged_workspace_bytes<T, V>(total: usize) -> usize {
+    total.div_ceil(tile_items::<T, V>()).saturating_mul(2 * size_of::<usize>())
+}
+
+/// Bytes of workspace for a set operation on `total` items of both arrays: two splits and a word of the look-back for
+/// each tile.
+pub(in crate::gpu) const fn set_operation_workspace_bytes<T, V>(total: usize) -> usize {
+    let tiles = total.div_ceil(set_tile_items::<T, V>());
+    look_back_bytes(tiles).saturating_add(tiles.saturating_mul(2 * size_of::<usize>()))
+}
+
+/// The stable sort of `at` by an order `C`, with values of type `V`. If it `indexes`, the values are first set to the
+/// indices of their items.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Sort {
+    pub(in crate::gpu) at: Arrays,
+    pub(in crate::gpu) indexes: bool,
+}
+
+impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sort {
+    fn workspace_bytes(&self) -> usize {
+        sort_workspace_bytes::<C, V>(self.at.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace, and these bytes follow
+        // from the same choice. If it `indexes`, the values are indices of 4 or 8 bytes.
+        unsafe {
+            if self.indexes {
+                set_indices(queue, self.at)?;
+            }
+            if by_bits::is_chosen::<C>(self.at.len) {
+                by_bits::sort::<C, V>(queue, self.at, workspace)
+            } else {
+                sort_by_merges::<C, V>(queue, self.at, workspace)
+            }
         }
     }
 }
@@ -66,7 +86,7 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
 /// Queues a stable sort of tiles, and then passes of merges.
 ///
 /// # Safety
-/// The conditions of [`sort`] hold, with a workspace of [`by_merges_workspace_bytes`].
+/// The conditions of [`Sort::launch`] hold, with a workspace of [`by_merges_workspace_bytes`].
 unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
@@ -80,234 +100,23 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
     let passes = n.div_ceil(tile).max(1).next_power_of_two().trailing_zeros();
     // The arrays take turns such that the last pass writes to `array`.
     let (mut from, mut to) = if passes.is_multiple_of(2) { (spare, array) } else { (array, spare) };
-    let tiles = SortTiles::<C, V> {
-        from: array.keys as *mut C::Item,
-        from_values: array.values as *mut V,
-        to: to.keys as *mut C::Item,
-        to_values: to.values as *mut V,
-        n,
-        values: Default::default(),
-    };
+    let tiles = SortTiles::<C, V> { from: slice::<C, V>(array), to: elements::<C, V>(to) };
     // SAFETY: there is a block for each of the `n.div_ceil(tile)` tiles, with its shared bytes. `array` and `to`, which
     // is `array` or `spare`, have `n` items with values of type `V`.
     unsafe { queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(n.div_ceil(tile)), &tiles)? };
     for pass in 0..passes {
         (from, to) = (to, from);
-        let run = tile << pass;
-        let groups = Groups::of_runs(n, run);
+        let run = (tile << pass).min(n);
+        let runs = [from, from.part::<C::Item>(run, n - run)];
+        let merge = Merge { runs, out: to, groups: Groups::of_runs(n, tile << pass) };
         // SAFETY: the runs of `from` are sorted, and `from` and `to` do not overlap. Second runs begin at item `run`,
-        // and `run.min(n)` keeps them inside `from`. There is a split for each tile.
-        unsafe { merge::<C, V>(queue, [from, from.part::<C::Item>(run.min(n), n - run.min(n))], to, groups, splits)? };
+        // which is inside `from`. There is a split for each tile.
+        unsafe { Operation::<(C, V)>::launch(&merge, queue, splits)? };
     }
     Ok(())
 }
 
-/// Queues stable merges of the runs of `groups`.
-///
-/// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes, and have the lengths that `groups` requires. `out` overlaps
-/// no other array, and `workspace` has [`split_bytes`]. Until the merges have ended, nothing writes the arrays, and
-/// nothing else uses `out` and `workspace`.
-pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
-    queue: &impl Queue,
-    [a, b]: [Arrays; 2],
-    out: Arrays,
-    groups: Groups,
-    workspace: Address,
-) -> Result<(), Error> {
-    let tile = tile_items::<C::Item, V>();
-    let tiles = groups.tiles(tile);
-    let split = SplitGroups::<C, V> {
-        a: a.keys as *const C::Item,
-        m: a.len,
-        b: b.keys as *const C::Item,
-        n: b.len,
-        splits: workspace as *mut usize,
-        groups,
-        tile,
-        values: Default::default(),
-    };
-    let merge = MergeGroups::<C, V> {
-        a: a.keys as *const C::Item,
-        a_values: a.values as *const V,
-        m: a.len,
-        b: b.keys as *const C::Item,
-        b_values: b.values as *const V,
-        n: b.len,
-        to: out.keys as *mut C::Item,
-        to_values: out.values as *mut V,
-        splits: workspace as *const usize,
-        groups,
-        values: Default::default(),
-    };
-    // SAFETY: there is a thread, and then a block with its shared bytes, for each tile. `workspace` has a split for
-    // each tile, which the first launch writes and the second one reads.
-    unsafe {
-        queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
-        queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
-    }
-}
-
-/// Queues setting the values, of 4 or 8 bytes, to the indices of their items.
-///
-/// # Safety
-/// The conditions of [`sort`] hold.
-unsafe fn set_indices(queue: &impl Queue, array: Arrays) -> Result<(), Error> {
-    let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(16 * queue.multiprocessors());
-    let shape = Shape { blocks, threads: SMALL_BLOCK, shared_bytes: 0 };
-    let (n, first, order, merges) = (array.len, 0, std::ptr::null_mut(), 1);
-    with_numbers!(array.value_bytes, I => {
-        let set = SetIndices { to: array.values as *mut I, n, first, order, merges };
-        // SAFETY: `array` has `n` values of the width of `I`, and the kernel writes only values with an index below
-        // `n`.
-        unsafe { queue.launch(&bits(array.value_bytes), shape, &set) }
-    })
-}
-
-/// Bytes of workspace for merges of any lengths into `total` items: two numbers for each tile.
-pub(in crate::gpu) const fn ragged_workspace_bytes<T, V>(total: usize) -> usize {
-    total.div_ceil(tile_items::<T, V>()).saturating_mul(2 * size_of::<usize>())
-}
-
-/// Queues stable merges of `problems` pairs of runs of any lengths: items with their offsets.
-///
-/// # Safety
-/// The conditions of [`merge`] hold, with a workspace of [`ragged_workspace_bytes`]. Each offset array has
-/// `problems + 1` ascending offsets of 8 bytes, from 0 to the length of `a` or of `b`.
-pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
-    queue: &impl Queue,
-    [(a, a_offsets), (b, b_offsets)]: [(Arrays, Address); 2],
-    problems: usize,
-    out: Arrays,
-    workspace: Address,
-) -> Result<(), Error> {
-    let tile = tile_items::<C::Item, V>();
-    let tiles = out.len.div_ceil(tile);
-    let (a_offsets, b_offsets) = (a_offsets as *const usize, b_offsets as *const usize);
-    let split = SplitRagged::<C, V> {
-        a: a.keys as *const C::Item,
-        a_offsets,
-        b: b.keys as *const C::Item,
-        b_offsets,
-        pairs: problems,
-        splits: workspace as *mut usize,
-        tiles,
-        tile,
-        values: Default::default(),
-    };
-    let merge = MergeRagged::<C, V> {
-        a: a.keys as *const C::Item,
-        a_values: a.values as *const V,
-        a_offsets,
-        b: b.keys as *const C::Item,
-        b_values: b.values as *const V,
-        b_offsets,
-        pairs: problems,
-        to: out.keys as *mut C::Item,
-        to_values: out.values as *mut V,
-        total: out.len,
-        splits: workspace as *const usize,
-        values: Default::default(),
-    };
-    // SAFETY: if there is a tile, there are items and so a problem. There is a thread, and then a block with its shared
-    // bytes, for each tile. `workspace` has two numbers for each tile.
-    unsafe {
-        queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
-        queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
-    }
-}
-
-/// Bytes of workspace for a set operation on `total` items of both arrays: two splits and a word of the look-back for
-/// each tile.
-pub(in crate::gpu) const fn set_operation_workspace_bytes<T, V>(total: usize) -> usize {
-    let tiles = total.div_ceil(set_tile_items::<T, V>());
-    look_back_bytes(tiles).saturating_add(tiles.saturating_mul(2 * size_of::<usize>()))
-}
-
-/// Queues the operation on the items of `a` and `b`, with their values, to `out`. The number of items of the result
-/// goes to `count`.
-///
-/// # Safety
-/// The arrays are in the GPU's memory, aligned to 4 bytes. `out` has room for the most items of the result, `count` has
-/// 8 bytes, and `workspace` has [`set_operation_workspace_bytes`]. Written arrays overlap no other array. Until the
-/// operation has ended, nothing else uses written arrays, and nothing writes the others.
-pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
-    queue: &impl Queue,
-    operation: SetOperation,
-    [a, b]: [Arrays; 2],
-    out: Arrays,
-    count: Address,
-    workspace: Address,
-) -> Result<(), Error> {
-    let tile = set_tile_items::<C::Item, V>();
-    let tiles = (a.len + b.len).div_ceil(tile);
-    if tiles == 0 {
-        // SAFETY: `count` has 8 bytes, which are two words.
-        return unsafe { queue.clear(count, 2) };
-    }
-    let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
-    let balance = BalanceSets::<C, V> {
-        a: a.keys as *const C::Item,
-        m: a.len,
-        b: b.keys as *const C::Item,
-        n: b.len,
-        splits,
-        tiles,
-        tile,
-        values: Default::default(),
-    };
-    let combine = CombineSets::<C, V> {
-        a: a.keys as *const C::Item,
-        a_values: a.values as *const V,
-        m: a.len,
-        b: b.keys as *const C::Item,
-        b_values: b.values as *const V,
-        n: b.len,
-        to: out.keys as *mut C::Item,
-        to_values: out.values as *mut V,
-        capacity: out.len,
-        count: count as *mut u64,
-        tiles: workspace as *mut u64,
-        splits,
-        kept: kept_steps(operation),
-        values: Default::default(),
-    };
-    let shared_bytes = set_operation::shared_bytes::<C::Item, V>();
-    let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes };
-    // SAFETY: the words of the look-back are cleared first, and two splits for each tile are behind them in the
-    // workspace. There is a thread, and then a block with its shared bytes, for each tile.
-    unsafe {
-        queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
-        queue.launch(C::SUFFIX, a_thread_each(tiles), &balance)?;
-        queue.launch(C::SUFFIX, of_tiles, &combine)
-    }
-}
-
-/// The sort of `at` by an order `C`, with values of type `V`.
-#[derive(Clone, Copy)]
-pub(in crate::gpu) struct Sort {
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) indexes: bool,
-}
-
-impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sort {
-    fn workspace_bytes(&self) -> usize {
-        sort_workspace_bytes::<C, V>(self.at.len)
-    }
-
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. If it `indexes`, the
-        // values are indices of 4 or 8 bytes.
-        unsafe {
-            if self.indexes {
-                set_indices(queue, self.at)?;
-            }
-            sort::<C, V>(queue, self.at, workspace)
-        }
-    }
-}
-
-/// Merges of the runs of `groups`, of A and of B.
+/// Stable merges of the runs of `groups`, of A and of B.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Merge {
     pub(in crate::gpu) runs: [Arrays; 2],
@@ -321,13 +130,39 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Merge {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace.
-        unsafe { merge::<C, V>(queue, self.runs, self.out, self.groups, workspace) }
+        let ([a, b], groups) = (self.runs.map(slice::<C, V>), self.groups);
+        let tiles = groups.tiles(tile_items::<C::Item, V>());
+        let split = SplitGroups::<C, V> { a, b, splits: workspace as *mut usize, groups };
+        let to = elements::<C, V>(self.out);
+        let merge = MergeGroups::<C, V> { a, b, to, splits: workspace as *const usize, groups };
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. There is a thread, and then a
+        // block with its shared bytes, for each tile. `workspace` has a split for each tile, which the first launch
+        // writes and the second one reads.
+        unsafe {
+            queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
+            queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
+        }
     }
 }
 
-/// Merges of pairs of runs of any lengths. Each side is its items, and the address of their offsets.
+/// Queues setting the values, of 4 or 8 bytes, to the indices of their items.
+///
+/// # Safety
+/// The conditions of [`Sort::launch`] hold.
+unsafe fn set_indices(queue: &impl Queue, array: Arrays) -> Result<(), Error> {
+    let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(16 * queue.multiprocessors());
+    let shape = Shape { blocks, threads: SMALL_BLOCK, shared_bytes: 0 };
+    let (n, first, order, merges) = (array.len, 0, std::ptr::null_mut(), 1);
+    with_numbers!(array.value_bytes, I => {
+        let set = SetIndices { to: array.values as *mut I, n, first, order, merges };
+        // SAFETY: `array` has `n` values of the width of `I`, and the kernel writes only values with an index below
+        // `n`.
+        unsafe { queue.launch(&bits(array.value_bytes), shape, &set) }
+    })
+}
+
+/// Stable merges of pairs of runs of any lengths. Each side is its items, and the address of their `problems + 1`
+/// ascending offsets of 8 bytes, from 0 to the number of items.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Ragged {
     pub(in crate::gpu) runs: [(Arrays, Address); 2],
@@ -341,9 +176,19 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Ragged {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays and offsets, with written arrays apart, and
-        // `workspace_bytes` of workspace.
-        unsafe { merge_ragged::<C, V>(queue, self.runs, self.problems, self.out, workspace) }
+        let tiles = self.out.len.div_ceil(tile_items::<C::Item, V>());
+        let [(a, a_offsets), (b, b_offsets)] =
+            self.runs.map(|(run, offsets)| (slice::<C, V>(run), offsets as *const usize));
+        let pairs = PairsOfRuns::<C, V> { a, a_offsets, b, b_offsets, count: self.problems };
+        let split = SplitRagged { pairs, splits: workspace as *mut usize };
+        let merge = MergeRagged { pairs, to: elements::<C, V>(self.out), splits: workspace as *const usize };
+        // SAFETY: `Operation::launch` requires valid arrays and offsets, with written arrays apart. If there is a tile,
+        // there are items and so a problem. There is a thread, and then a block with its shared bytes, for each tile.
+        // `workspace` has two numbers for each tile.
+        unsafe {
+            queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
+            queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
+        }
     }
 }
 
@@ -363,10 +208,38 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sets {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace.
-        unsafe { set_operation::<C, V>(queue, self.operation, self.of, self.out, self.count, workspace) }
+        let [a, b] = self.of.map(slice::<C, V>);
+        let tiles = (a.len + b.len).div_ceil(set_tile_items::<C::Item, V>());
+        if tiles == 0 {
+            // SAFETY: `count` has 8 bytes, which are two words.
+            return unsafe { queue.clear(self.count, 2) };
+        }
+        let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
+        let balance = BalanceSets::<C, V> { a, b, splits };
+        let to = Output { at: elements::<C, V>(self.out), capacity: self.out.len, count: self.count as *mut u64 };
+        let kept = kept_steps(self.operation);
+        let combine = CombineSets::<C, V> { a, b, to, tiles: workspace as *mut u64, splits, kept };
+        let shared_bytes = set_operation::shared_bytes::<C::Item, V>();
+        let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes };
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. The words of the look-back are
+        // cleared first, and two splits for each tile are behind them in the workspace. There is a thread, and then a
+        // block with its shared bytes, for each tile.
+        unsafe {
+            queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
+            queue.launch(C::SUFFIX, a_thread_each(tiles), &balance)?;
+            queue.launch(C::SUFFIX, of_tiles, &combine)
+        }
     }
+}
+
+/// The addresses of items and their values.
+const fn elements<C: Compare, V>(arrays: Arrays) -> Elements<C::Item, V> {
+    Elements { keys: arrays.keys as *mut C::Item, values: arrays.values as *mut V }
+}
+
+/// Items and their values, and their number.
+const fn slice<C: Compare, V>(arrays: Arrays) -> Slice<C::Item, V> {
+    Slice { at: elements::<C, V>(arrays), len: arrays.len }
 }
 
 /// The shape of a launch with a thread for each tile.

@@ -3,10 +3,10 @@
 
 use super::super::sort::{SortPlan, sort as sort_numbers};
 use super::super::{Address, Arrays, Queue, align};
-use super::a_block_each;
+use super::{a_block_each, elements, slice};
 use crate::{Error, SortKernel, SortOrder};
 use bytemuck::Pod;
-use kernels_gpu::own::instances::{CodeItems, GatherItems};
+use kernels_gpu::own::by_bits::{CodeItems, GatherItems};
 use kernels_gpu::own::tile::tile_items;
 use kernels_gpu::own::{Compare, Kernels};
 
@@ -56,7 +56,7 @@ pub(in crate::gpu) fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
 /// Queues a stable sort by the ordered bits of the items.
 ///
 /// # Safety
-/// The conditions of [`sort`](super::sort) hold, with a workspace of [`workspace_bytes`] and at most [`MOST_ITEMS`].
+/// The conditions of [`Sort::launch`](super::Sort) hold, with a workspace of [`workspace_bytes`] and at most [`MOST_ITEMS`].
 pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
@@ -65,24 +65,10 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     let (n, layout) = (array.len, Layout::of::<C, V>(array.len));
     let [values, bits, indices, sort] =
         [layout.values, layout.bits, layout.indices, layout.sort].map(|at| workspace + at as Address);
-    let code = CodeItems::<C, V> {
-        from: array.keys as *const C::Item,
-        from_values: array.values as *const V,
-        copy: workspace as *mut C::Item,
-        copy_values: values as *mut V,
-        bits: bits as *mut u64,
-        n,
-        values: Default::default(),
-    };
-    let gather = GatherItems::<C, V> {
-        from: workspace as *const C::Item,
-        from_values: values as *const V,
-        order: indices as *const u32,
-        to: array.keys as *mut C::Item,
-        to_values: array.values as *mut V,
-        n,
-        values: Default::default(),
-    };
+    let copy = Arrays { keys: workspace, values, ..array };
+    let code = CodeItems::<C, V> { from: slice::<C, V>(array), copy: elements::<C, V>(copy), bits: bits as *mut u64 };
+    let to = elements::<C, V>(array);
+    let gather = GatherItems::<C, V> { from: slice::<C, V>(copy), order: indices as *const u32, to };
     let shape = a_block_each::<C::Item, V>(n.div_ceil(tile_items::<C::Item, V>()));
     let how = (SortKernel::Auto, SortOrder::Ascending);
     let numbers = Arrays { keys: bits, values: indices, len: n, value_bytes: size_of::<u32>() };
