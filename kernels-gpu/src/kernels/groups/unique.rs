@@ -3,7 +3,7 @@
 use super::heads;
 use crate::block::compaction::{self, CompactionMemory, load_each, scatter};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Elements, has_values};
+use crate::elements::{Output, Slice, has_values};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
@@ -34,12 +34,11 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 /// Blocks per multiprocessor for 4-byte keys with 8-byte values, which take more registers than other widths.
 const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
 
-/// Kernel: writes the first key of each group of `at` to `out`, with its value, and the number of groups to `count`.
+/// Kernel: writes the first key of each group of `from` to `out`, with its value, and the number of groups to `out.count`.
 /// One block per tile of `NT * VT` keys. There are no values if `V` is `()`.
 ///
 /// # Safety
-/// `at` has `n` keys, at least one, and `n` values; `out` has capacity for `n` of each. `count` points to one number,
-/// and `tiles` to the [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile,
+/// `from` has at least one element, and `out` has capacity for as many. `tiles` points to the [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile,
 /// of `NT` threads, whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
     u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
@@ -55,22 +54,20 @@ const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
         within (ROW.unique.of(8, 8).threads, ROW.unique_pairs_blocks),
 )]
 pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    at: Elements<B, V>,
-    n: usize,
-    out: Elements<B, V>,
-    count: *mut u64,
+    from: Slice<B, V>,
+    out: Output<B, V>,
     tiles: *mut u64,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, has_values::<V>())) };
-    let number = n.div_ceil(NT * VT);
+    let (n, number) = (from.len, from.len.div_ceil(NT * VT));
     // SAFETY: `tiles` has `number + 1` words, which nothing else uses. The launch has `shared_bytes`. Thread `t` writes
     // slots `1 + t + i * NT` of `keys`, and thread 0 slot 0. After a barrier behind the reads, it writes its own heads
     // to slots that the scan makes disjoint.
     let (tiles, Memory { keys: slots, sources, compaction }) =
         unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, has_values::<V>())) };
-    // SAFETY: the caller passes `n` keys at `at`, and `n` values unless `V` is `()`.
-    let from = unsafe { at.source(n) };
+    // SAFETY: the caller passes `n` keys, and `n` values unless `V` is `()`.
+    let from = unsafe { from.source() };
     heads::prefetch::<B, NT, VT>(from.keys);
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
@@ -100,10 +97,10 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let before = compaction.kept_before();
     if tile as usize + 1 == number && thread::thread_idx_x() == 0 {
         // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
-        unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
+        unsafe { GlobalMut::new(out.count, 1) }.set(0, before as u64 + of_tile as u64);
     }
     // SAFETY: `out` has capacity for `n` groups, and `before`, the heads of earlier tiles, makes ranges disjoint.
-    let to = unsafe { out.arrays(n) }.slice(before, of_tile as usize);
+    let to = unsafe { out.at.arrays(n) }.slice(before, of_tile as usize);
     compaction::write::<B, NT, VT>(slots, to.keys, Coding::NONE);
     if has_values::<V>() {
         compaction::put::<V, NT, VT>(loaded, to.values);

@@ -63,18 +63,8 @@ pub unsafe fn choose_digit<B: Bits>(
         memory.below.set(0, if is_first { below } else { 0 });
     }
     let own = [count(2 * thread), count(2 * thread + 1)];
-    let mut sum = own[0] + own[1];
-    let mut distance = 1;
-    while distance < const { THREADS as u32 } {
-        memory.sums.set(thread, sum);
-        thread::sync_threads();
-        if thread >= distance {
-            sum += memory.sums.get(thread - distance);
-        }
-        thread::sync_threads();
-        distance *= 2;
-    }
-    let sum = sum + memory.below.get(0);
+    // A barrier of the sum comes before `below` is read.
+    let sum = sum_up_to(own[0] + own[1], memory.sums) + memory.below.get(0);
     let before = sum - own[0] - own[1];
     if before < rank && rank <= sum {
         let is_second = before + own[0] < rank;
@@ -94,4 +84,21 @@ pub unsafe fn choose_digit<B: Bits>(
         progress.set_prefix(0, const { 8 * size_of::<B>() as u32 }, 0);
         progress.set_rank(k, number);
     }
+}
+
+/// The sum of the counts of all threads up to this one.
+#[inline(always)]
+#[track_caller]
+fn sum_up_to(own: u64, sums: Shared<u64>) -> u64 {
+    let (thread, mut sum, mut distance) = (thread::thread_idx_x(), own, 1);
+    while distance < const { THREADS as u32 } {
+        sums.set(thread, sum);
+        thread::sync_threads();
+        if thread >= distance {
+            sum += sums.get(thread - distance);
+        }
+        thread::sync_threads();
+        distance *= 2;
+    }
+    sum
 }

@@ -8,10 +8,10 @@
 //!            the third ■ of the warp follows two of the warp and all ■ of earlier warps, tiles and chunks
 //! ```
 
-use super::{CHUNK_UNIT, Chunk, KEYS4, KEYS8, Places, Progress, next_row, prefix};
+use super::{CHUNK_UNIT, Chunk, Input, KEYS4, KEYS8, Places, Progress, next_row, prefix};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
-use crate::elements::{Elements, Slice, Source, has_values};
+use crate::elements::{Arrays, Elements, Slice};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
@@ -78,121 +78,229 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     if !is_last && (collected == 0 || progress.collection() != collection || progress.digits() != collection + 1) {
         return;
     }
-    let is_from_candidates = is_last && collected > 0;
-    let has_indices = !is_from_candidates && from.at.values.is_null();
-    // SAFETY: the caller passes `n` elements at `from` and `collected` elements at `candidates`. This launch writes to
-    // neither of its inputs. Null pointers of values are not read: then `has_indices` is true or `V` is `()`.
-    let (Source { keys, values }, coding_of_keys) = unsafe {
-        if is_from_candidates { (candidates.source(collected), Coding::NONE) } else { (from.source(), coding) }
-    };
-    let k = out.len;
-    // SAFETY: `out` has `k` elements and `candidates` has `collected`. An element's index is the number of lesser, or
-    // of equal, elements before it, as counted by `places`: indices are distinct and in bounds.
-    let (out, candidates) = unsafe { (out.arrays(), candidates.arrays(collected)) };
-    let (left, chosen) = (progress.left(), progress.prefix());
-    let out_begin = if is_last { progress.before_collected() as usize } else { 0 };
-    // The first ties are the last of the `k` elements.
-    let ties_wanted = if is_last { progress.rank() as usize } else { collected };
-    let ties_begin = if is_last { k - ties_wanted } else { 0 };
-    let (thread, lane) = (thread::thread_idx_x(), warp::lane_id());
-    let warp = thread / WARP_SIZE;
-    let Chunk { mut begin, end } = Chunk::of_block(keys.len());
+    // SAFETY: the caller passes `n` elements at `from`, and `collected` elements at `candidates` and `k` at `out`. This
+    // launch writes to neither of its inputs. An element's index in the output is the number of lesser, or of equal,
+    // elements before it, as counted by `places`: indices are distinct and in bounds.
+    let wanted = unsafe { Wanted::new(from, candidates, out, progress, is_last, coding) };
+    let Chunk { mut begin, end } = Chunk::of_block(wanted.input.source.len());
     let chunks_before = before_chunk(places, memory.scan);
-    let (mut less_before, mut equal_before) = (out_begin + chunks_before[0], chunks_before[1]);
+    let mut before = Found { less: wanted.begin + chunks_before[0], equal: chunks_before[1] };
     let [less, equal] = places.of_block(thread::block_idx_x());
-    if less == 0 && (equal == 0 || equal_before >= ties_wanted) {
+    if less == 0 && (equal == 0 || before.equal >= wanted.ties) {
         return;
     }
+    let warp = thread::thread_idx_x() / WARP_SIZE;
     let mut turn = 0;
     while begin < end {
-        let first = begin + warp as usize * (WARP_SIZE as usize * VT) + lane as usize;
-        let row = |i: usize| first + i * WARP_SIZE as usize;
-        let mut found = [coding_of_keys.decode(B::MAX); VT];
-        // Full and partial tiles have separate code, so that full tiles need no bounds checks.
-        if begin + THREADS * VT <= end {
-            for i in 0..VT {
-                found[i] = keys.get(row(i));
-            }
-        } else {
-            for i in 0..VT {
-                if row(i) < end {
-                    found[i] = keys.get(row(i));
-                }
-            }
-        }
-        coding_of_keys.encode_all(&mut found);
         // Once enough equal keys are found, only lesser keys are collected.
-        let has_ties = equal_before >= ties_wanted;
-        if has_ties && chosen == 0 {
+        let has_ties = before.equal >= wanted.ties;
+        if has_ties && wanted.prefix == 0 {
             return;
         }
+        let first = begin + warp as usize * (WARP_SIZE as usize * VT) + warp::lane_id() as usize;
+        let found: [B; VT] = wanted.input.rows(first, end, begin + THREADS * VT <= end);
         // Bit i: whether this lane's key of row i is collected.
-        let (mut found_in, last) = (0u32, chosen - has_ties as u64);
+        let (mut rows, last) = (0u32, wanted.prefix - has_ties as u64);
         for i in 0..VT {
-            found_in |= ((prefix(found[i], left) <= last) as u32) << i;
+            rows |= ((prefix(found[i], wanted.left) <= last) as u32) << i;
         }
-        // The lanes with a lesser key in row `i`, the lanes with an equal prefix, and this lane's key. The key is read
-        // again, since few tiles have any.
-        let vote = |i: usize| {
-            let is_key = row(i) < end;
-            let key = if is_key { coding_of_keys.encode(keys.get(row(i))) } else { B::MAX };
-            let bits = prefix(key, left);
-            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make these calls: `begin` and `end` are equal in
-            // the block, and `next_row` returns the same row, or `None`, to all lanes of the warp.
-            let [less, equal] = unsafe {
-                [warp::ballot(FULL_MASK, is_key && bits < chosen), warp::ballot(FULL_MASK, is_key && bits == chosen)]
-            };
-            (key, less, equal)
-        };
-        let mut of_warp = 0;
-        let mut rows = found_in;
-        // SAFETY: all 32 lanes make this call, since `next_row` itself decides about each further round, equally in all
-        // lanes.
-        while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
-            let (_, less, equal) = vote(i);
-            of_warp += less.count_ones() | equal.count_ones() << 16;
-            rows = left;
-        }
-        if lane == 0 {
-            memory.of_warps.set(turn + warp, of_warp);
-        }
-        thread::sync_threads();
-        let of_other = if lane < WARPS as u32 { memory.of_warps.get(turn + lane) } else { 0 };
-        // SAFETY: the block is whole warps, and all its threads have passed the barrier: the 32 lanes of each warp make
-        // these calls.
-        let (of_tile, warps_before) =
-            unsafe { (reduce_add(FULL_MASK, of_other), reduce_add(FULL_MASK, if lane < warp { of_other } else { 0 })) };
-        if of_warp > 0 {
-            let mut less_begin = less_before + (warps_before & 0xffff) as usize;
-            let mut tie_begin = equal_before + (warps_before >> 16) as usize;
-            let below = (1 << lane) - 1;
-            let mut rows = found_in;
-            // SAFETY: `of_warp` is a sum of ballots, equal in all 32 lanes, and `next_row` ends the loop equally in all
-            // lanes: all 32 make this call.
-            while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
-                let (key, less, equal) = vote(i);
-                rows = left;
-                let (is_less, is_equal) = (less >> lane & 1 != 0, equal >> lane & 1 != 0);
-                let tie = tie_begin + (equal & below).count_ones() as usize;
-                let (is_tie, goes_out) = (is_equal && tie < ties_wanted, is_less || is_last);
-                if is_less || is_tie {
-                    let to = if is_less { less_begin + (less & below).count_ones() as usize } else { ties_begin + tie };
-                    let side = if goes_out { out } else { candidates };
-                    side.keys.set(to, if goes_out { coding.decode(key) } else { key });
-                    if has_values::<V>() {
-                        side.values
-                            .set(to, if has_indices { V::from_register(row(i) as u64) } else { values.get(row(i)) });
-                    }
-                }
-                less_begin += less.count_ones() as usize;
-                tie_begin += equal.count_ones() as usize;
+        let lanes = Rows::<VT> { rows, first, end };
+        // SAFETY: the 32 lanes of each warp make these calls: `begin` and `end` are equal in the block, and `of_warp`
+        // is equal in the warp.
+        unsafe {
+            let of_warp = lanes.count(&wanted);
+            let (of_tile, warps_before) = sums_of_tile(memory.of_warps, turn, of_warp);
+            if of_warp > 0 {
+                lanes.write(&wanted, before.plus(warps_before));
             }
+            before = before.plus(of_tile);
         }
-        less_before += (of_tile & 0xffff) as usize;
-        equal_before += (of_tile >> 16) as usize;
         begin += THREADS * VT;
         turn ^= WARPS as u32;
     }
+}
+
+/// The elements that a collection reads, the prefix that it compares their keys with, and where it writes them.
+struct Wanted<B, V> {
+    input: Input<B, V>,
+    /// The bits of the k-th key that are known, and the number of bits below them.
+    prefix: u64,
+    left: u32,
+    /// Whether this is the last collection.
+    is_last: bool,
+    /// Where lesser keys begin in `out`.
+    begin: usize,
+    /// The number of equal keys that are collected, and where they begin.
+    ties: usize,
+    ties_begin: usize,
+    out: Arrays<B, V>,
+    candidates: Arrays<B, V>,
+    /// The coding of the keys of `out`.
+    coding: Coding<B>,
+}
+
+impl<B: Bits, V: Word> Wanted<B, V> {
+    /// # Safety
+    /// The arrays meet the requirements of [`collect`].
+    #[inline(always)]
+    unsafe fn new(
+        from: Slice<B, V>,
+        candidates: Elements<B, V>,
+        out: Slice<B, V>,
+        progress: Progress,
+        is_last: bool,
+        coding: Coding<B>,
+    ) -> Self {
+        let (collected, k) = (progress.collected() as usize, out.len);
+        // SAFETY: the caller passes `collected` candidates, the elements of `from`, and `k` elements at `out`.
+        let (input, out, candidates) = unsafe {
+            let input = if is_last && collected > 0 {
+                Input { source: candidates.source(collected), coding: Coding::NONE, has_indices: false }
+            } else {
+                Input::new(from, coding)
+            };
+            (input, out.arrays(), candidates.arrays(collected))
+        };
+        let ties = if is_last { progress.rank() as usize } else { collected };
+        Self {
+            input,
+            prefix: progress.prefix(),
+            left: progress.left(),
+            is_last,
+            begin: if is_last { progress.before_collected() as usize } else { 0 },
+            ties,
+            // The first ties are the last of the `k` elements.
+            ties_begin: if is_last { k - ties } else { 0 },
+            out,
+            candidates,
+            coding,
+        }
+    }
+}
+
+/// Numbers of lesser and of equal keys that have been found.
+#[derive(Clone, Copy)]
+struct Found {
+    less: usize,
+    equal: usize,
+}
+
+impl Found {
+    /// Adds counts: lesser keys in the lower half of the word, equal keys in the upper half.
+    #[inline(always)]
+    fn plus(self, counts: u32) -> Self {
+        Self { less: self.less + (counts & 0xffff) as usize, equal: self.equal + (counts >> 16) as usize }
+    }
+}
+
+/// The rows of a warp in a tile. `rows` has a bit for each of this lane's keys that may be collected.
+#[derive(Clone, Copy)]
+struct Rows<const VT: usize> {
+    rows: u32,
+    /// The index of this lane's first key.
+    first: usize,
+    /// The end of the chunk.
+    end: usize,
+}
+
+/// A row: this lane's key, the lanes with a lesser key, and the lanes with an equal prefix.
+struct Vote<B> {
+    key: B,
+    less: u32,
+    equal: u32,
+}
+
+impl<const VT: usize> Rows<VT> {
+    /// The index of this lane's key in row `i`.
+    #[inline(always)]
+    fn row(self, i: usize) -> usize {
+        self.first + i * WARP_SIZE as usize
+    }
+
+    /// The keys of row `i` are read again, since few tiles have any.
+    ///
+    /// # Safety
+    /// All lanes of the warp make this call for the same row.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vote<B: Bits, V: Word>(self, i: usize, wanted: &Wanted<B, V>) -> Vote<B> {
+        let is_key = self.row(i) < self.end;
+        let key = if is_key { wanted.input.key(self.row(i)) } else { B::MAX };
+        let bits = prefix(key, wanted.left);
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make these calls.
+        let [less, equal] = unsafe {
+            [
+                warp::ballot(FULL_MASK, is_key && bits < wanted.prefix),
+                warp::ballot(FULL_MASK, is_key && bits == wanted.prefix),
+            ]
+        };
+        Vote { key, less, equal }
+    }
+
+    /// Counts of the warp: lesser keys in the lower half of the word, equal keys in the upper half.
+    ///
+    /// # Safety
+    /// All lanes of the warp make this call.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn count<B: Bits, V: Word>(self, wanted: &Wanted<B, V>) -> u32 {
+        let (mut of_warp, mut rows) = (0, self.rows);
+        // SAFETY: all 32 lanes make this call, since `next_row` itself decides about each further round, equally in all
+        // lanes.
+        while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
+            // SAFETY: all 32 lanes make this call for the row that `next_row` has returned.
+            let Vote { less, equal, .. } = unsafe { self.vote(i, wanted) };
+            of_warp += less.count_ones() | equal.count_ones() << 16;
+            rows = left;
+        }
+        of_warp
+    }
+
+    /// Writes the keys of the warp behind the keys that were found before.
+    ///
+    /// # Safety
+    /// All lanes of the warp make this call. `before` is the number of keys that earlier warps and tiles have found.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn write<B: Bits, V: Word>(self, wanted: &Wanted<B, V>, mut before: Found) {
+        let (lane, mut rows) = (warp::lane_id(), self.rows);
+        let below = (1 << lane) - 1;
+        // SAFETY: all 32 lanes make this call, since `next_row` ends the loop equally in all lanes.
+        while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
+            // SAFETY: all 32 lanes make this call for the row that `next_row` has returned.
+            let Vote { key, less, equal } = unsafe { self.vote(i, wanted) };
+            rows = left;
+            let (is_less, is_equal) = (less >> lane & 1 != 0, equal >> lane & 1 != 0);
+            let tie = before.equal + (equal & below).count_ones() as usize;
+            if is_less || (is_equal && tie < wanted.ties) {
+                let index = before.less + (less & below).count_ones() as usize;
+                let to = if is_less { index } else { wanted.ties_begin + tie };
+                let goes_out = is_less || wanted.is_last;
+                let side = if goes_out { wanted.out } else { wanted.candidates };
+                wanted.input.copy(self.row(i), if goes_out { wanted.coding.decode(key) } else { key }, side, to);
+            }
+            before.less += less.count_ones() as usize;
+            before.equal += equal.count_ones() as usize;
+        }
+    }
+}
+
+/// The sums of the counts of all warps, and of the warps before this one. Contains a barrier.
+///
+/// # Safety
+/// All threads of the block make this call, with the half of `of_warps` at `turn`, which the tile before has not used.
+#[inline(always)]
+#[track_caller]
+unsafe fn sums_of_tile(of_warps: Shared<u32>, turn: u32, of_warp: u32) -> (u32, u32) {
+    let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
+    if lane == 0 {
+        of_warps.set(turn + warp, of_warp);
+    }
+    thread::sync_threads();
+    let of_other = if lane < WARPS as u32 { of_warps.get(turn + lane) } else { 0 };
+    // SAFETY: the block is whole warps, and all its threads have passed the barrier: the 32 lanes of each warp make
+    // these calls.
+    unsafe { (reduce_add(FULL_MASK, of_other), reduce_add(FULL_MASK, if lane < warp { of_other } else { 0 })) }
 }
 
 /// Numbers of lesser keys and of equal keys in the chunks of earlier blocks.

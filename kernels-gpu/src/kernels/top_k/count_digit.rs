@@ -52,14 +52,45 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     if left == 0 {
         return;
     }
-    let digit = Digit::of_left(left);
     clear::<NT>(memory.counts, COUNTS as u32);
     thread::sync_threads();
+    let below = count_chunk::<B, NT>(keys, coding, (Digit::of_left(left), prefix), memory.counts);
+    if below > 0 {
+        memory.counts.fetch_add(BELOW as u32, below);
+    }
+    thread::sync_threads();
+    // SAFETY: `counts` has `COUNT_WORDS` words, and blocks only add to them atomically. `of_blocks` has `COUNTS` words
+    // for each of up to `MAX_BLOCKS` blocks, and a block writes its own.
+    let (counts, of_blocks) =
+        unsafe { (GlobalMut::new(counts, COUNT_WORDS), GlobalMut::new(of_blocks, MAX_BLOCKS * COUNTS)) };
+    let own = thread::block_idx_x() as usize * COUNTS;
+    let mut value = thread;
+    while value < COUNTS {
+        let count = memory.counts.get(value as u32);
+        of_blocks.set(own + value, count);
+        if count > 0 && counts.fetch_add(2 * value, count).checked_add(count).is_none() {
+            counts.fetch_add(2 * value + 1, 1);
+        }
+        value += NT;
+    }
+}
+
+/// Adds the digits of this block's keys that have this prefix to `counts`, and returns the number of this thread's keys
+/// with a lesser prefix.
+#[inline(always)]
+#[track_caller]
+fn count_chunk<B: Bits, const NT: usize>(
+    keys: Global<B>,
+    coding: Coding<B>,
+    (digit, prefix): (Digit, u64),
+    counts: Shared<u32>,
+) -> u32 {
+    let thread = thread::thread_idx_x() as usize;
     let mut below = 0;
     let mut count = |key: B| {
         let above = digit.above(key);
         if above == prefix {
-            memory.counts.fetch_add(digit.get(key), 1);
+            counts.fetch_add(digit.get(key), 1);
         }
         below += (above < prefix) as u32;
     };
@@ -85,22 +116,5 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
         }
         begin += NT * AT_ONCE;
     }
-    if below > 0 {
-        memory.counts.fetch_add(BELOW as u32, below);
-    }
-    thread::sync_threads();
-    // SAFETY: `counts` has `COUNT_WORDS` words, and blocks only add to them atomically. `of_blocks` has `COUNTS` words
-    // for each of up to `MAX_BLOCKS` blocks, and a block writes its own.
-    let (counts, of_blocks) =
-        unsafe { (GlobalMut::new(counts, COUNT_WORDS), GlobalMut::new(of_blocks, MAX_BLOCKS * COUNTS)) };
-    let own = thread::block_idx_x() as usize * COUNTS;
-    let mut value = thread;
-    while value < COUNTS {
-        let count = memory.counts.get(value as u32);
-        of_blocks.set(own + value, count);
-        if count > 0 && counts.fetch_add(2 * value, count).checked_add(count).is_none() {
-            counts.fetch_add(2 * value + 1, 1);
-        }
-        value += NT;
-    }
+    below
 }

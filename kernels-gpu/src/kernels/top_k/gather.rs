@@ -12,8 +12,8 @@
 //!   packed   │ warp 0, first, second │ warp 1, first │ warp 2, first, second │ …      the order of the keys
 //! ```
 
-use super::{KEYS4, KEYS8, Progress, next_row};
-use crate::elements::{Elements, Slice, Source, has_values};
+use super::{Input, KEYS4, KEYS8, Progress, next_row};
+use crate::elements::{Elements, Slice};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
@@ -97,92 +97,107 @@ pub unsafe fn gather<B: Bits, V: Word, const VT: usize>(
     // SAFETY: this launch only reads `progress`.
     let Some(bound) = (unsafe { Progress::new(progress) }).bound() else { return };
     let bound = B::from_register(bound);
-    let (n, has_indices) = (from.len, from.at.values.is_null());
     // SAFETY: the caller passes `n` elements at `from`, which nothing writes during the launch, and `PAGE` elements per
-    // page at `to`. Only the warp that has taken a page writes it. Null pointers of values are not read: then
-    // `has_indices` is true or `V` is `()`.
-    let (Source { keys, values }, to, of_pages) =
-        unsafe { (from.source(), to.arrays(pages.count as usize * PAGE), pages.open()) };
-    let lane = warp::lane_id();
+    // page at `to`. Only the warp that has taken a page writes it.
+    let (input, to, of_pages) =
+        unsafe { (Input::new(from, coding), to.arrays(pages.count as usize * PAGE), pages.open()) };
+    let (lane, tile, warps) = (warp::lane_id(), WARP_SIZE as usize * VT, pages.warps as usize);
     let warp = thread::block_idx_x() * WARPS as u32 + thread::thread_idx_x() / WARP_SIZE;
-    // Takes the next page, for key number `found` of this warp. Returns it to all lanes.
-    let take_page = |found: u32| {
-        let mut page = 0;
-        if lane == 0 {
-            page = of_pages.taken.fetch_add(0, 1);
-            if page < pages.count {
-                of_pages.owners.set(2 * page as usize, warp);
-                of_pages.owners.set(2 * page as usize + 1, found / PAGE as u32);
-            }
-        }
-        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call: `found` and `count` are sums of
-        // ballots, so that the branches around `take_page` are equal in all lanes.
-        unsafe { shuffle_idx(FULL_MASK, page, 0) }
-    };
-    let (tile, warps) = (WARP_SIZE as usize * VT, pages.warps as usize);
     // SAFETY: `pages.warps` is the number of warps of this grid, at least 1. Without this hint, the division would
     // compile to code that can panic.
     unsafe { core::hint::assert_unchecked(warps != 0) };
-    let share = n.div_ceil(warps).next_multiple_of(tile);
-    let mut begin = (warp as usize * share).min(n);
-    let end = (begin + share).min(n);
-    let (mut found, mut page) = (0, 0);
+    let part = from.len.div_ceil(warps).next_multiple_of(tile);
+    let mut begin = (warp as usize * part).min(from.len);
+    let end = (begin + part).min(from.len);
+    let mut own = OfWarp { pages: of_pages, count: pages.count, warp, found: 0, page: 0 };
     while begin < end {
         let row = |i: usize| begin + i * WARP_SIZE as usize + lane as usize;
-        let mut own = [coding.decode(B::MAX); VT];
-        // Full and partial tiles have separate code, so that full tiles need no bounds checks.
-        if begin + tile <= end {
-            for i in 0..VT {
-                own[i] = keys.get(row(i));
-            }
-        } else {
-            for i in 0..VT {
-                if row(i) < end {
-                    own[i] = keys.get(row(i));
-                }
-            }
-        }
-        coding.encode_all(&mut own);
+        let found: [B; VT] = input.rows(row(0), end, begin + tile <= end);
         let mut rows = 0;
         for i in 0..VT {
-            rows |= ((own[i] <= bound) as u32) << i;
+            rows |= ((found[i] <= bound) as u32) << i;
         }
         // SAFETY: all 32 lanes make this call: `begin` and `end` are equal in the warp, and `next_row` ends the loop
         // equally in all lanes.
         while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
             let is_found = rows >> i & 1 != 0 && row(i) < end;
             rows = left;
-            // SAFETY: `next_row` returned the same row to all 32 lanes, which all vote.
-            let of_row = unsafe { warp::ballot(FULL_MASK, is_found) };
-            let count = of_row.count_ones();
-            // The keys of a row go to the current page and, once it is full, to the next one.
-            let taken = found % PAGE as u32;
-            if taken == 0 && count > 0 {
-                page = take_page(found);
-            }
-            let first = page;
-            if taken + count > PAGE as u32 {
-                page = take_page(found + count);
-            }
-            if first.max(page) >= pages.count {
-                return;
-            }
+            // SAFETY: `next_row` returned the same row to all 32 lanes, which all make this call.
+            let Some(place) = (unsafe { own.place(is_found) }) else { return };
             if is_found {
-                let slot = taken + (of_row & ((1 << lane) - 1)).count_ones();
-                let of_slot = if slot < PAGE as u32 { first } else { page };
-                let place = of_slot as usize * PAGE + (slot % PAGE as u32) as usize;
                 // The key is read again, since a register array cannot be indexed by a variable.
-                to.keys.set(place, coding.encode(keys.get(row(i))));
-                if has_values::<V>() {
-                    to.values
-                        .set(place, if has_indices { V::from_register(row(i) as u64) } else { values.get(row(i)) });
-                }
+                input.copy(row(i), input.key(row(i)), to, place);
             }
-            found += count;
         }
         begin += tile;
     }
     if lane == 0 {
-        of_pages.of_warps.set(warp as usize, found);
+        own.pages.of_warps.set(warp as usize, own.found);
+    }
+}
+
+/// The pages of a warp.
+struct OfWarp {
+    pages: Opened,
+    /// Number of all pages.
+    count: u32,
+    /// Number of the warp.
+    warp: u32,
+    /// Number of keys that the warp has found.
+    found: u32,
+    /// The current page.
+    page: u32,
+}
+
+impl OfWarp {
+    /// Takes the next page, for key number `found` of this warp. Returns it to all lanes.
+    ///
+    /// # Safety
+    /// All lanes of the warp make this call.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn take(&self, found: u32) -> u32 {
+        let mut page = 0;
+        if warp::lane_id() == 0 {
+            page = self.pages.taken.fetch_add(0, 1);
+            if page < self.count {
+                self.pages.owners.set(2 * page as usize, self.warp);
+                self.pages.owners.set(2 * page as usize + 1, found / PAGE as u32);
+            }
+        }
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call.
+        unsafe { shuffle_idx(FULL_MASK, page, 0) }
+    }
+
+    /// Room for a row of the warp: the index of this lane's key in the array of all pages. `None` if no page is left.
+    ///
+    /// # Safety
+    /// All lanes of the warp make this call.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn place(&mut self, is_found: bool) -> Option<usize> {
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call.
+        let of_row = unsafe { warp::ballot(FULL_MASK, is_found) };
+        // The keys of a row go to the current page and, once it is full, to the next one.
+        let (count, taken) = (of_row.count_ones(), self.found % PAGE as u32);
+        // SAFETY: `found` and `count` are sums of ballots, so that the branches are equal in all lanes, which all make
+        // these calls.
+        let first = unsafe {
+            if taken == 0 && count > 0 {
+                self.page = self.take(self.found);
+            }
+            let first = self.page;
+            if taken + count > PAGE as u32 {
+                self.page = self.take(self.found + count);
+            }
+            first
+        };
+        if first.max(self.page) >= self.count {
+            return None;
+        }
+        self.found += count;
+        let slot = taken + (of_row & ((1 << warp::lane_id()) - 1)).count_ones();
+        let of_slot = if slot < PAGE as u32 { first } else { self.page };
+        Some(of_slot as usize * PAGE + (slot % PAGE as u32) as usize)
     }
 }

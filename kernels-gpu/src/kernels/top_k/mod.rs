@@ -38,10 +38,11 @@ pub mod gather;
 pub mod pack;
 pub mod take_sample;
 
-use crate::key::Bits;
+use crate::elements::{Arrays, Slice, Source, has_values};
+use crate::key::{Bits, Coding};
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, reduce_max};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max};
 
 /// Bits of a digit.
 pub const DIGIT_BITS: u32 = 11;
@@ -238,6 +239,68 @@ unsafe fn next_row<const VT: usize>(rows: u32) -> Option<(usize, u32)> {
     let left = unsafe { reduce_max(FULL_MASK, (VT as u32).saturating_sub(rows.trailing_zeros())) };
     let row = VT as u32 - left;
     if left == 0 { None } else { Some((row as usize, rows & !(1 << row))) }
+}
+
+/// The elements that a launch reads. An element has its index as its value where there are no values.
+#[derive(Clone, Copy)]
+struct Input<B, V> {
+    source: Source<B, V>,
+    coding: Coding<B>,
+    has_indices: bool,
+}
+
+impl<B: Bits, V: Word> Input<B, V> {
+    /// The elements of `from`, with indices for values if `from.values` is null.
+    ///
+    /// # Safety
+    /// There are `from.len` elements, which nothing writes during the launch.
+    #[inline(always)]
+    unsafe fn new(from: Slice<B, V>, coding: Coding<B>) -> Self {
+        // SAFETY: the caller passes `from.len` elements that nothing writes. Null pointers of values are not read: then
+        // `has_indices` is true or `V` is `()`.
+        Self { source: unsafe { from.source() }, coding, has_indices: from.at.values.is_null() }
+    }
+
+    /// Key `i`, as ordered bits.
+    #[inline(always)]
+    #[track_caller]
+    fn key(self, i: usize) -> B {
+        self.coding.encode(self.source.keys.get(i))
+    }
+
+    /// The keys of a lane: `first` and every 32nd after it, as ordered bits. The greatest key stands for each key from
+    /// `end` on.
+    #[inline(always)]
+    #[track_caller]
+    fn rows<const VT: usize>(self, first: usize, end: usize, is_full: bool) -> [B; VT] {
+        let row = |i: usize| first + i * WARP_SIZE as usize;
+        let mut found = [self.coding.decode(B::MAX); VT];
+        // Full and partial tiles have separate code, so that full tiles need no bounds checks.
+        if is_full {
+            for i in 0..VT {
+                found[i] = self.source.keys.get(row(i));
+            }
+        } else {
+            for i in 0..VT {
+                if row(i) < end {
+                    found[i] = self.source.keys.get(row(i));
+                }
+            }
+        }
+        self.coding.encode_all(&mut found);
+        found
+    }
+
+    /// Sets element `to` of `out` to `key` with the value of element `i`.
+    #[inline(always)]
+    #[track_caller]
+    fn copy(self, i: usize, key: B, out: Arrays<B, V>, to: usize) {
+        out.keys.set(to, key);
+        if has_values::<V>() {
+            let value = if self.has_indices { V::from_register(i as u64) } else { self.source.values.get(i) };
+            out.values.set(to, value);
+        }
+    }
 }
 
 /// A block's range of an array of keys. All chunks but the last ones have the same length.

@@ -66,22 +66,12 @@ pub unsafe fn pack<B: Bits, V: Word>(
     if taken > pages.count {
         return;
     }
-    // A thread has `of_thread` consecutive warps.
-    let (thread, of_thread) = (thread::thread_idx_x(), pages.warps.div_ceil(THREADS as u32));
-    let (first, end) = (thread * of_thread, ((thread + 1) * of_thread).min(pages.warps));
-    let mut sum = 0;
-    for warp in first..end {
-        memory.begins.set(warp, sum);
-        sum += of_pages.of_warps.get(warp as usize);
-    }
+    let thread = thread::thread_idx_x();
     // SAFETY: all threads of the block, which are whole warps, make this call: `taken` and `pages.count` are equal in
-    // all threads. Nothing else uses `scan`.
-    let (before, all) = unsafe { sum_before(sum, memory.scan) };
+    // all threads. Nothing else uses the memory.
+    let all = unsafe { find_begins(pages.warps, of_pages.of_warps, memory) };
     if (all as usize) < k {
         return;
-    }
-    for warp in first..end {
-        memory.begins.set(warp, before + memory.begins.get(warp));
     }
     thread::sync_threads();
     let block = thread::block_idx_x();
@@ -103,4 +93,28 @@ pub unsafe fn pack<B: Bits, V: Word>(
         }
         page += warps;
     }
+}
+
+/// Sets the start of each warp to the number of keys of earlier warps. Returns the number of all keys. The starts are
+/// available after the next barrier.
+///
+/// # Safety
+/// All threads of the block, whole warps, make this call, and nothing else uses the memory.
+#[inline(always)]
+#[track_caller]
+unsafe fn find_begins(warps: u32, of_warps: GlobalMut<u32>, memory: Memory) -> u32 {
+    // A thread has `of_thread` consecutive warps.
+    let (thread, of_thread) = (thread::thread_idx_x(), warps.div_ceil(THREADS as u32));
+    let (first, end) = (thread * of_thread, ((thread + 1) * of_thread).min(warps));
+    let mut sum = 0;
+    for warp in first..end {
+        memory.begins.set(warp, sum);
+        sum += of_warps.get(warp as usize);
+    }
+    // SAFETY: all threads of the block, which are whole warps, make this call, and nothing else uses `scan`.
+    let (before, all) = unsafe { sum_before(sum, memory.scan) };
+    for warp in first..end {
+        memory.begins.set(warp, before + memory.begins.get(warp));
+    }
+    all
 }

@@ -1,10 +1,11 @@
 //! Groups of equal keys: unique keys, run lengths and reductions by key.
 
 use super::sort::Sort;
-use super::{Address, Arrays, Queue, align, bits, elements, suffix, with_values};
+use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{Error, Reduction, SortKernel, SortOrder};
+use kernels_gpu::elements::Output;
 use kernels_gpu::kernels::groups::reduce_groups::{self, ReduceGroups};
 use kernels_gpu::kernels::groups::run_lengths::{self, RunLengths as RunLengthsKernel};
 use kernels_gpu::kernels::groups::unique::{self, Unique as UniqueKernel};
@@ -47,104 +48,13 @@ unsafe fn begin<K: Key>(
     Ok(Some(Shape { blocks: n.div_ceil(tile.keys()), threads: tile.threads as u32, shared_bytes }))
 }
 
-/// Queues writing the first key of each group of `at`, with its value, to `out`, and the number of groups to `count`.
-///
-/// # Safety
-/// The arrays are in the GPU's memory. `out` has at least the length of `at`, `count` has 8 bytes, and `workspace` has
-/// [`workspace_bytes`]. Written arrays overlap no other array. Until the work has ended, nothing else uses written
-/// arrays, and nothing writes the others.
-pub(in crate::gpu) unsafe fn unique<K: Key>(
-    queue: &impl Queue,
-    at: Arrays,
-    out: Arrays,
-    count: Address,
-    workspace: Address,
-) -> Result<(), Error> {
-    let tile = ROW.unique.of(size_of::<K>(), at.value_bytes);
-    let shared_bytes = unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), at.value_bytes > 0);
-    // SAFETY: `begin` clears the kernel's words in `workspace`, and its shape has a block for each tile. `out` has at
-    // least `at.len` elements, and there are at most `at.len` groups.
-    unsafe {
-        let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
-        let (count, tiles) = (count as *mut u64, workspace as *mut u64);
-        with_values!(at.value_bytes, V => {
-            let (n, at, out) =
-                (at.len, elements::<K, V>((at.keys, at.values)), elements::<K, V>((out.keys, out.values)));
-            queue.launch(&suffix::<K>(size_of::<V>()), shape, &UniqueKernel { at, n, out, count, tiles })
-        })
-    }
+/// The result of a launch, with values of type `V`.
+fn output<K: Key, V>(out: Arrays, count: Address) -> Output<K::Bits, V> {
+    Output { at: elements::<K, V>((out.keys, out.values)), capacity: out.len, count: count as *mut u64 }
 }
 
-/// Queues writing the first key of each group of `at` to `out`, with the reduction of the group's values, and the
-/// number of groups to `count`.
-///
-/// # Safety
-/// The conditions of [`unique()`] hold, with values of type `V`.
-pub(in crate::gpu) unsafe fn reduce_by_key<K: Key, V: Key>(
-    queue: &impl Queue,
-    reduction: Reduction,
-    at: Arrays,
-    out: Arrays,
-    count: Address,
-    workspace: Address,
-) -> Result<(), Error> {
-    let ordered = Coding::<V::Bits>::of::<V>(reduction == Reduction::Min);
-    let (of, coding) = match reduction {
-        Reduction::Sum if ordered.is_of_floats() => ("float", Coding::NONE),
-        Reduction::Sum => ("sum", Coding::NONE),
-        Reduction::Min | Reduction::Max => ("greatest", ordered),
-    };
-    let tile = ROW.reduce.of(size_of::<K>(), size_of::<V>());
-    let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), size_of::<V>());
-    // SAFETY: `begin` clears the kernel's words in `workspace`, and its shape has a block for each tile. `at` and `out`
-    // have values of type `V`, and there are at most `at.len` groups.
-    unsafe {
-        let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
-        let arguments = ReduceGroups {
-            keys: at.keys as *const K::Bits,
-            values: at.values as *const V::Bits,
-            n: at.len,
-            out_keys: out.keys as *mut K::Bits,
-            out_values: out.values as *mut V::Bits,
-            count: count as *mut u64,
-            shared_words: workspace as *mut u64,
-            coding,
-        };
-        queue.launch(&format!("{}v{}{of}", bits(size_of::<K>()), size_of::<V>()), shape, &arguments)
-    }
-}
-
-/// Queues writing the first key of each group of `keys` to `out`, with the length of the group as its value of 8 bytes,
-/// and the number of groups to `count`.
-///
-/// # Safety
-/// The conditions of [`unique()`] hold, with values of 8 bytes in `out`.
-pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
-    queue: &impl Queue,
-    keys: Arrays,
-    out: Arrays,
-    count: Address,
-    workspace: Address,
-) -> Result<(), Error> {
-    let tile = ROW.run_lengths.of(size_of::<K>(), 0);
-    let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>());
-    // SAFETY: `begin` clears the kernel's words in `workspace`, and its shape has a block for each tile. `out` has
-    // values of 8 bytes, and there are at most `keys.len` groups.
-    unsafe {
-        let Some(shape) = begin::<K>(queue, keys.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
-        let arguments = RunLengthsKernel {
-            keys: keys.keys as *const K::Bits,
-            n: keys.len,
-            out_keys: out.keys as *mut K::Bits,
-            lengths: out.values as *mut u64,
-            count: count as *mut u64,
-            shared_words: workspace as *mut u64,
-        };
-        queue.launch(&suffix::<K>(0), shape, &arguments)
-    }
-}
-
-/// The first key of each group of `at`, with its value, and the number of groups.
+/// The first key of each group of `at`, with its value, and the number of groups. `out` has at least the length of
+/// `at`.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Unique {
     pub(in crate::gpu) at: Arrays,
@@ -158,9 +68,20 @@ impl<K: Key> Operation<K> for Unique {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace.
-        unsafe { unique::<K>(queue, self.at, self.out, self.count, workspace) }
+        let Self { at, out, count } = *self;
+        let tile = ROW.unique.of(size_of::<K>(), at.value_bytes);
+        let shared_bytes =
+            unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), at.value_bytes > 0);
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `begin` clears the kernel's words
+        // in `workspace`, and its shape has a block for each tile. There are at most `at.len` groups.
+        unsafe {
+            let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
+            with_values!(at.value_bytes, V => {
+                let (from, out) = (slice::<K, V>(at), output::<K, V>(out, count));
+                let arguments = UniqueKernel { from, out, tiles: workspace as *mut u64 };
+                queue.launch(&suffix::<K>(size_of::<V>()), shape, &arguments)
+            })
+        }
     }
 }
 
@@ -201,14 +122,14 @@ impl<K: Key> Operation<K> for SortUnique {
         // do not overlap.
         unsafe {
             Operation::<K>::launch(&self.sort(), queue, workspace)?;
-            unique::<K>(queue, at, out, self.count, words)?;
+            Operation::<K>::launch(&Unique { at, out, count: self.count }, queue, words)?;
             queue.copy(out.keys, at.keys, at.len * size_of::<K>())?;
             queue.copy(out.values, at.values, at.len * at.value_bytes)
         }
     }
 }
 
-/// The first key of each group of `at`, with the group's length as its value, and the number of groups.
+/// The first key of each group of `at`, with the group's length as its value of 8 bytes, and the number of groups.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct RunLengths {
     pub(in crate::gpu) at: Arrays,
@@ -222,9 +143,18 @@ impl<K: Key> Operation<K> for RunLengths {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace.
-        unsafe { run_lengths::<K>(queue, self.at, self.out, self.count, workspace) }
+        let Self { at, out, count } = *self;
+        let tile = ROW.run_lengths.of(size_of::<K>(), 0);
+        let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>());
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `begin` clears the kernel's words
+        // in `workspace`, and its shape has a block for each tile. `out` has values of 8 bytes, and there are at most
+        // `at.len` groups.
+        unsafe {
+            let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
+            let (keys, n, out) = (at.keys as *const K::Bits, at.len, output::<K, u64>(out, count));
+            let arguments = RunLengthsKernel { keys, n, out, shared_words: workspace as *mut u64 };
+            queue.launch(&suffix::<K>(0), shape, &arguments)
+        }
     }
 }
 
@@ -243,8 +173,24 @@ impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace.
-        unsafe { reduce_by_key::<K, V>(queue, self.reduction, self.at, self.out, self.count, workspace) }
+        let Self { reduction, at, out, count } = *self;
+        let (key, value) = (size_of::<K>(), size_of::<V>());
+        let ordered = Coding::<V::Bits>::of::<V>(reduction == Reduction::Min);
+        let (of, coding) = match reduction {
+            Reduction::Sum if ordered.is_of_floats() => ("float", Coding::NONE),
+            Reduction::Sum => ("sum", Coding::NONE),
+            Reduction::Min | Reduction::Max => ("greatest", ordered),
+        };
+        let tile = ROW.reduce.of(key, value);
+        let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, key, value);
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `begin` clears the kernel's words
+        // in `workspace`, and its shape has a block for each tile. `at` and `out` have values of type `V`, and there
+        // are at most `at.len` groups.
+        unsafe {
+            let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
+            let (from, out) = (slice::<K, V::Bits>(at), output::<K, V::Bits>(out, count));
+            let arguments = ReduceGroups { from, out, shared_words: workspace as *mut u64, coding };
+            queue.launch(&format!("{}v{value}{of}", bits(key)), shape, &arguments)
+        }
     }
 }
