@@ -114,8 +114,7 @@ impl<C: Compare, V: Pod> Entry for MergeRagged<C, V> {
         let (start, count) = (tile.a_curr + tile.b_curr, of_a + of_b);
         // SAFETY: the arrays have their elements, and `to` has the total. A block writes `start .. start + count` of
         // `to`, and the ranges of two blocks are disjoint.
-        let (a, b, to) =
-            unsafe { (Source::new(pairs.a), Source::new(pairs.b), Target::new(self.to, pairs.total())) };
+        let (a, b, to) = unsafe { (Source::new(pairs.a), Source::new(pairs.b), Target::new(self.to, pairs.total())) };
         shared.fill_both(a.slice(tile.a_curr, of_a), b.slice(tile.b_curr, of_b));
         thread::sync_threads();
         for_items_per_thread!(C::Item, V, VT => {

@@ -39,7 +39,7 @@ pub struct Range<S> {
 const BITS_OF_MEAN: u32 = u32::BITS - WARP_SIZE.trailing_zeros();
 
 /// Rounds that find most divisions of evenly distributed keys.
-const ROUNDS_OF_SHARES: u32 = 5;
+const ROUNDS_OF_FRACTIONS: u32 = 5;
 
 /// The sum over all lanes, which may exceed 2^32.
 ///
@@ -111,40 +111,16 @@ where
             let before = unsafe { lane_rank(own, width > 0) };
             return low + u32::from(width > 0 && (before as u64) < left);
         }
-        // For evenly distributed keys, the division is at the same fraction of the rest of every run, or after the
-        // first round, of every range. For other distributions halves are safer: each round then excludes a quarter of
-        // the keys that are left.
         round += 1;
-        let even = round <= ROUNDS_OF_SHARES;
-        let part = if round == 1 { run.length() as u32 - low } else { width };
-        // SAFETY: `round`, and with it `even`, is equal in all 32 lanes: every lane makes this call, or no lane does.
-        let share = if even { left as f32 / unsafe { sum(part) } as f32 } else { 0.5 };
-        let expected = low + ((part as f32 * share) as u32).min(width.saturating_sub(1));
-        let own = if width > 0 { run.at(expected as usize) } else { B::MAX };
-        // SAFETY: `even` is equal in all 32 lanes, which all make the same call. The ballot above has found a lane with
+        // SAFETY: all 32 lanes make this call with the same `left` and `round`. The ballot above has found a lane with
         // `width > 1`, so that at least one takes part.
-        let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
-        // SAFETY: all 32 lanes make this call. `source` is the first lane of a ballot that is not 0, so that it is
-        // below 32.
-        let pivot = unsafe { from_lane(own, source) };
+        let Guess { expected, own, source, pivot } = unsafe { Range { run, low, high }.guess(left, round) };
         // SAFETY: all 32 lanes vote: no branch of this round has separated them.
         if unsafe { ballot(FULL_MASK, width > 0 && own == pivot) }.count_ones() > 1 {
-            // Other runs have keys equal to the pivot, perhaps many: the division is before all equal keys, behind
-            // them, or among them.
-            let less = count_near(low, high, expected, own < pivot, |i| run.at(i as usize) < pivot);
-            let near = expected.max(less);
-            let is_alike = if own < pivot && less < high { run.at(less as usize) == pivot } else { own == pivot };
-            let up_to = count_near(less, high, near, is_alike, |i| run.at(i as usize) == pivot);
-            // SAFETY: the ballot that leads here is equal in all 32 lanes, which all make these calls.
-            let (all_less, all_up_to) = unsafe { (sum(less), sum(up_to)) };
-            if rank < all_less {
-                high = less;
-            } else if rank > all_up_to {
-                low = up_to;
-            } else {
-                // SAFETY: `rank`, `all_less` and `all_up_to` are equal in all 32 lanes: every lane makes this call, or
-                // no lane does.
-                return less + unsafe { share_in_order(rank - all_less, up_to - less) };
+            // SAFETY: the ballot that leads here is equal in all 32 lanes, which all make this call.
+            match unsafe { Range { run, low, high }.beside(rank, expected, own, pivot) } {
+                Beside::Range(range) => (low, high) = range,
+                Beside::Found(before) => return before,
             }
             continue;
         }
@@ -168,13 +144,86 @@ where
     }
 }
 
-/// The lane's share of `wanted`, where each lane takes up to its `room` before the next lane takes any.
+/// A round's pivot: a key near the division.
+struct Guess<B> {
+    /// Where the division of this lane's run would be if the runs were alike, and the key there.
+    expected: u32,
+    own: B,
+    /// The lane of the pivot.
+    source: u32,
+    pivot: B,
+}
+
+impl<B: Bits, S: Sequence<Index = usize, Item = B>> Range<S> {
+    /// The pivot of round `round`, which counts from 1. `left` keys of the ranges are before the divisions.
+    ///
+    /// # Safety
+    /// All lanes of the warp make the same call, and at least one lane has a key left.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn guess(self, left: u64, round: u32) -> Guess<B> {
+        let Self { run, low, high } = self;
+        let width = high - low;
+        // For evenly distributed keys, the division is at the same fraction of the rest of every run, or after the
+        // first round, of every range. For other distributions halves are safer: each round then excludes a quarter of
+        // the keys that are left.
+        let even = round <= ROUNDS_OF_FRACTIONS;
+        let part = if round == 1 { run.length() as u32 - low } else { width };
+        // SAFETY: `round`, and with it `even`, is equal in all 32 lanes: every lane makes this call, or no lane does.
+        let fraction = if even { left as f32 / unsafe { sum(part) } as f32 } else { 0.5 };
+        let expected = low + ((part as f32 * fraction) as u32).min(width.saturating_sub(1));
+        let own = if width > 0 { run.at(expected as usize) } else { B::MAX };
+        // SAFETY: `even` is equal in all 32 lanes, which all make the same call. By `# Safety`, at least one takes
+        // part.
+        let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
+        // SAFETY: all 32 lanes make this call. `source` is the first lane of a ballot that is not 0, so that it is
+        // below 32.
+        let pivot = unsafe { from_lane(own, source) };
+        Guess { expected, own, source, pivot }
+    }
+}
+
+/// What is left of a range when keys equal to the pivot are excluded, or the division among these keys.
+enum Beside {
+    Range((u32, u32)),
+    Found(u32),
+}
+
+impl<B: Bits, S: Sequence<Index = usize, Item = B>> Range<S> {
+    /// Divides before all keys that equal the pivot, behind them, or among them. Several runs may have such keys,
+    /// perhaps many.
+    ///
+    /// # Safety
+    /// All lanes of the warp make the same call, with the same `rank` and `pivot`.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn beside(self, rank: u64, expected: u32, own: B, pivot: B) -> Beside {
+        let Self { run, low, high } = self;
+        let less = count_near(low, high, expected, own < pivot, |i| run.at(i as usize) < pivot);
+        let near = expected.max(less);
+        let is_alike = if own < pivot && less < high { run.at(less as usize) == pivot } else { own == pivot };
+        let up_to = count_near(less, high, near, is_alike, |i| run.at(i as usize) == pivot);
+        // SAFETY: all 32 lanes make these calls.
+        let (all_less, all_up_to) = unsafe { (sum(less), sum(up_to)) };
+        if rank < all_less {
+            Beside::Range((low, less))
+        } else if rank > all_up_to {
+            Beside::Range((up_to, high))
+        } else {
+            // SAFETY: `rank`, `all_less` and `all_up_to` are equal in all 32 lanes: every lane makes this call, or no
+            // lane does.
+            Beside::Found(less + unsafe { divide_in_order(rank - all_less, up_to - less) })
+        }
+    }
+}
+
+/// The lane's part of `wanted`, where each lane takes up to its `room` before the next lane takes any.
 ///
 /// # Safety
 /// All lanes of the warp make the same call.
 #[inline(always)]
 #[track_caller]
-unsafe fn share_in_order(wanted: u64, room: u32) -> u32 {
+unsafe fn divide_in_order(wanted: u64, room: u32) -> u32 {
     let (mut left, mut own) = (wanted, 0);
     for lane in 0..WARP_SIZE {
         // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call. The loop has `WARP_SIZE` rounds in

@@ -12,7 +12,7 @@ use super::reduction::{FloatSum, Greatest, Reduction, Sum};
 use crate::block::compaction::{self, CompactionMemory, scatter};
 use crate::block::segmented::{SegmentedMemory, Tail};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Output, Slice};
+use crate::elements::{Output, Slice, Source};
 use crate::key::{Bits, Coding};
 use crate::tuning::{ROW, Tile};
 use crate::warp::carry::Carries;
@@ -97,8 +97,7 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     shared_words: *mut u64,
     coding: Coding<V>,
 ) {
-    const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
-    const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
+    const { heads::check::<NT, VT>() };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let (n, number) = (from.len, from.len.div_ceil(NT * VT));
     // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
@@ -118,15 +117,7 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     heads::prefetch::<B, NT, VT>(from.keys);
     heads::prefetch::<V, NT, VT>(from.values);
     let tile = compaction.take(tiles);
-    let first = tile as usize * (NT * VT);
-    let len = (n - first).min(NT * VT);
-    heads::load::<B, NT, VT>(from.keys, first, len, slots);
-    shared::commit_copies();
-    heads::load_striped::<V, NT, VT>(from.values.slice(first, len), reduced, coding.decode(R::IDENTITY));
-    shared::commit_copies();
-    // Wait for the keys alone: all later tiles wait for this tile's count, and no tile waits for its values yet.
-    shared::wait_for_all_but_last_commit();
-    thread::sync_threads();
+    let len = load::<B, V, NT, VT>(from, tile, slots, reduced, coding.decode(R::IDENTITY));
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
     // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
     // its end.
@@ -153,18 +144,41 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         reduced.set(0, R::combine(carried, reduced.get(0)));
     }
     let (keys, values) = (slots.slice(0, kept.of_tile), reduced.slice(0, kept.of_tile));
-    // SAFETY: the caller passes room for `n` elements and a count, and all threads of the block make this call.
+    // SAFETY: the caller passes room for `n` elements, and `kept_before` is the number of heads in earlier tiles.
     unsafe { write_groups::<B, V, NT, VT>((keys, values), tile == 0, compaction.kept_before(), (out, n), coding) };
     if tile as usize + 1 == number && thread::thread_idx_x() == 0 {
         let groups = compaction.kept_before() + kept.of_tile as usize;
         let last = if of_tile.has_head { of_tile.value } else { R::combine(carried, of_tile.value) };
-        // SAFETY: the caller passes one number at `count`. The block of the last tile alone writes it and the last
-        // group's value, since no head closes that group.
+        // SAFETY: the caller passes room for `n` elements and one number at `count`. The block of the last tile alone
+        // writes it and the last group's value, since no head closes that group.
         unsafe {
             GlobalMut::new(out.at.values, n).set(groups - 1, coding.decode(last));
             GlobalMut::new(out.count, 1).set(0, groups as u64);
         }
     }
+}
+
+/// Global to shared memory: loads the keys and values of a tile, and fills the rest of its values with `rest`. Returns
+/// the number of its elements when its keys are there. Its values are still on their way, because all later tiles wait
+/// for this tile's count, and no tile waits for its values yet.
+#[inline(always)]
+#[track_caller]
+fn load<B: Bits, V: Bits, const NT: usize, const VT: usize>(
+    from: Source<B, V>,
+    tile: u32,
+    keys: Shared<B>,
+    values: Shared<V>,
+    rest: V,
+) -> usize {
+    let first = tile as usize * (NT * VT);
+    let len = (from.len() - first).min(NT * VT);
+    heads::load::<B, NT, VT>(from.keys, first, len, keys);
+    shared::commit_copies();
+    heads::load_striped::<V, NT, VT>(from.values.slice(first, len), values, rest);
+    shared::commit_copies();
+    shared::wait_for_all_but_last_commit();
+    thread::sync_threads();
+    len
 }
 
 /// Sets value `i` of the tile to the reduction of the values before head `i`, since the head before. The first head also

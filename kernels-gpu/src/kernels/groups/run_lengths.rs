@@ -9,7 +9,7 @@
 
 use super::heads;
 use super::reduction::Length;
-use crate::block::compaction::{self, CompactionMemory, is_behind, scatter};
+use crate::block::compaction::{self, CompactionMemory, Kept, is_behind, scatter};
 use crate::block::segmented::Tail;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::elements::Output;
@@ -60,8 +60,7 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     out: Output<B, u64>,
     shared_words: *mut u64,
 ) {
-    const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
-    const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
+    const { heads::check::<NT, VT>() };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
@@ -94,12 +93,7 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
         scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
     }
     let first_of_thread = thread * VT as u32;
-    if heads.bits != 0 && kept.before_thread + heads.bits.count_ones() == kept.of_tile {
-        let last_head = first_of_thread + heads.bits.ilog2();
-        carries.publish(tile, Tail { has_head: true, value: (len as u32 - last_head) as u64 });
-    } else if kept.of_tile == 0 && thread == WARP_SIZE {
-        carries.publish(tile, Tail { has_head: false, value: len as u64 });
-    }
+    publish_tail(carries, tile, len as u32, (heads.bits, first_of_thread), kept);
     // SAFETY: all threads of the block, which are whole warps, make these calls after `count`.
     unsafe {
         compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause);
@@ -121,11 +115,24 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     thread::sync_threads();
     write_lengths::<B, NT, VT>(slots, kept.of_tile, carried, groups_before, lengths);
     if tile as usize + 1 == number && thread == 0 {
-        let groups = groups_before + kept.of_tile as usize;
-        let last_head = if kept.of_tile > 0 { slots.get(kept.of_tile - 1).to_register() } else { 0 };
-        lengths.set(groups - 1, len as u64 - last_head + if kept.of_tile > 0 { 0 } else { carried });
         // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
-        unsafe { GlobalMut::new(out.count, 1) }.set(0, groups as u64);
+        let count = unsafe { GlobalMut::new(out.count, 1) };
+        let last_head = if kept.of_tile > 0 { slots.get(kept.of_tile - 1).to_register() } else { 0 };
+        let groups = groups_before + kept.of_tile as usize;
+        lengths.set(groups - 1, len as u64 - last_head + if kept.of_tile > 0 { 0 } else { carried });
+        count.set(0, groups as u64);
+    }
+}
+
+/// Publishes the length of the tile's last part of a group. `heads` are the bits of this thread's heads, and the index of
+/// its first key in the tile.
+#[inline(always)]
+#[track_caller]
+fn publish_tail(carries: Carries, tile: u32, len: u32, (heads, first): (u32, u32), kept: Kept) {
+    if heads != 0 && kept.before_thread + heads.count_ones() == kept.of_tile {
+        carries.publish(tile, Tail { has_head: true, value: (len - (first + heads.ilog2())) as u64 });
+    } else if kept.of_tile == 0 && thread::thread_idx_x() == WARP_SIZE {
+        carries.publish(tile, Tail { has_head: false, value: len as u64 });
     }
 }
 

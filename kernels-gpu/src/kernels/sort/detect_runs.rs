@@ -245,28 +245,47 @@ pub unsafe fn detect_runs<B: Bits>(
         if count > 0 && !many {
             many = count > most_descents;
             if !many {
-                let mut left = descents;
-                while left != 0 {
-                    let slot = found.fetch_add(DESCENTS, 1);
-                    if slot < most_descents {
-                        let step = left.trailing_zeros() as usize;
-                        starts.set(slot as usize, at + step * WARP_SIZE as usize + lane as usize + 1);
-                    } else {
-                        many = true;
-                    }
-                    left &= left - 1;
-                }
+                many = !note_starts(descents, first, most_descents, found, starts);
             }
         }
         // SAFETY: no branch surrounds the calls that differs between lanes, so that the 32 lanes of the warp make both.
         (many, ascends) = unsafe { (ballot(FULL_MASK, many) != 0, ballot(FULL_MASK, ascends) != 0) };
         at += BETWEEN_VOTES * warps;
     }
-    // One write for each block: writes to one address wait for each other. SAFETY: the launch has
-    // `DETECTION_SHARED_BYTES`. Lane 0 of each warp writes the word of its warp before the barrier, and thread 0 reads
-    // the words after it.
+    // SAFETY: the launch has `DETECTION_SHARED_BYTES`, and all threads of the block make this call.
+    unsafe { raise_for_block(many, ascends, found) };
+}
+
+/// Adds the starts of runs behind a lane's descents to `starts`. Bit i of `descents` belongs to key `first + 32 i`.
+/// Returns false if there are too many.
+#[inline(always)]
+#[track_caller]
+fn note_starts(descents: u32, first: usize, most: u32, found: GlobalMut<u32>, starts: GlobalMut<usize>) -> bool {
+    let (mut left, mut has_room) = (descents, true);
+    while left != 0 {
+        let slot = found.fetch_add(DESCENTS, 1);
+        if slot < most {
+            starts.set(slot as usize, first + left.trailing_zeros() as usize * WARP_SIZE as usize + 1);
+        } else {
+            has_room = false;
+        }
+        left &= left - 1;
+    }
+    has_room
+}
+
+/// Raises what the warps of the block have found, by one write for each word: writes to one address wait for each
+/// other.
+///
+/// # Safety
+/// The launch has [`DETECTION_SHARED_BYTES`], and all threads of the block, which are whole warps, make this call.
+#[inline(always)]
+#[track_caller]
+unsafe fn raise_for_block(many: bool, ascends: bool, found: GlobalMut<u32>) {
+    // SAFETY: the launch has `DETECTION_SHARED_BYTES`. Lane 0 of each warp writes the word of its warp before the
+    // barrier, and thread 0 reads the words after it.
     let of_warps = unsafe { Memory::at_start() }.of_warps.slice(0, thread::block_dim_x() / WARP_SIZE);
-    if lane == 0 {
+    if warp::lane_id() == 0 {
         of_warps.set(thread::thread_idx_x() / WARP_SIZE, u32::from(many) | u32::from(ascends) << 1);
     }
     thread::sync_threads();

@@ -17,6 +17,9 @@ use cuda_std::warp::WARP_SIZE;
 /// Keys that a thread holds in registers between global and shared memory.
 const AT_ONCE: usize = 16;
 
+/// Keys that a warp takes at once.
+const AT_ONCE_OF_WARP: u32 = AT_ONCE as u32 * WARP_SIZE;
+
 impl Plan {
     /// Calls `source` for each segment, and calls the function that it returns for each key of the segment, with the
     /// key's index in the segment and its slot in the tile. A warp takes a segment. If there are at most two segments,
@@ -61,21 +64,7 @@ impl Plan {
         tile: Shared<U>,
         packing: impl FnOnce() -> P,
     ) {
-        const AT_ONCE_OF_WARP: u32 = AT_ONCE as u32 * WARP_SIZE;
         let (lane, segments) = (thread::thread_idx_x() % WARP_SIZE, self.segments());
-        // Moves on by `keys` keys, as if every segment were filled up to a multiple of the keys that a warp takes at
-        // once.
-        let advance = |(mut segment, begin): (u32, u32), keys: u32| {
-            let mut begin = begin + keys;
-            while segment < segments {
-                let taken = self.lengths.get(segment).next_multiple_of(AT_ONCE_OF_WARP);
-                if begin < taken {
-                    break;
-                }
-                (segment, begin) = (segment + 1, begin - taken);
-            }
-            (segment, begin)
-        };
         let load = |(segment, begin): (u32, u32)| {
             let mut loaded = [T::from_register(0); AT_ONCE];
             if segment < segments {
@@ -92,7 +81,7 @@ impl Plan {
             }
             loaded
         };
-        let mut at = advance((0, 0), thread::thread_idx_x() / WARP_SIZE * AT_ONCE_OF_WARP);
+        let mut at = self.advance((0, 0), thread::thread_idx_x() / WARP_SIZE * AT_ONCE_OF_WARP);
         let mut loaded = load(at);
         let pack = packing();
         while at.0 < segments {
@@ -115,9 +104,24 @@ impl Plan {
             } else {
                 store(first_slot.wrapping_sub(first), row_bytes.wrapping_neg());
             }
-            at = advance(at, NT as u32 / WARP_SIZE * AT_ONCE_OF_WARP);
+            at = self.advance(at, NT as u32 / WARP_SIZE * AT_ONCE_OF_WARP);
             loaded = load(at);
         }
+    }
+
+    /// Moves on by `keys` keys from a segment and a key of it, as if every segment were filled up to a multiple of the
+    /// keys that a warp takes at once.
+    #[inline(always)]
+    fn advance(self, (mut segment, begin): (u32, u32), keys: u32) -> (u32, u32) {
+        let mut begin = begin + keys;
+        while segment < self.segments() {
+            let taken = self.lengths.get(segment).next_multiple_of(AT_ONCE_OF_WARP);
+            if begin < taken {
+                break;
+            }
+            (segment, begin) = (segment + 1, begin - taken);
+        }
+        (segment, begin)
     }
 
     /// Prefetches all lines of the values of all segments into the cache.
