@@ -178,7 +178,7 @@ pub struct Row {
     pub rank_tolerance: u32,
     /// The tolerance in the sort of few keys, without and with values.
     pub small_rank_tolerance: u32,
-    /// Warps that find the splits for a merge pass: the number that the GPU holds at once.
+    /// Warps per multiprocessor that find the splits for a merge pass. Each multiprocessor holds this many at once.
     pub split_warps: usize,
 }
 
@@ -249,7 +249,7 @@ pub const SM_90: Row = Row {
     unique_pairs_pause: 1000,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
-    split_warps: 5280,
+    split_warps: 40,
 };
 
 /// The row of the compiled kernels.

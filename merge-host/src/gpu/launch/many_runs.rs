@@ -20,7 +20,6 @@ use kernels_gpu::kernels::merge_two_runs::{MergeTwoRuns, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
-use kernels_gpu::kernels::sort::merge_pass::split_runs;
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning;
@@ -150,12 +149,12 @@ pub(super) unsafe fn merge_passes<K: Key>(
         let after = passes.len() - 1 - pass;
         let output = if after.is_multiple_of(2) { (out.keys, out.values) } else { (part(0), part(layout.values)) };
         let (tiles, decode) = (runs.tile_count(), if after == 0 { coding } else { Coding::NONE });
-        let per_warp = split_runs::boundaries_per_warp(tiles);
+        let (splits_shape, per_warp) = splits_shape(queue, tiles);
         let split = SplitManyRuns { from: input.0 as *const K::Bits, runs, encode, splits, per_warp };
         before(pass)?;
         // SAFETY: `splits` has `words_of_tile` words for each tile of any pass (`Layout::of`). The offsets are those
         // that `# Safety` requires when the pass begins. `splits_shape` covers all tiles.
-        unsafe { queue.launch(&bits(size_of::<K>()), splits_shape(tiles), &split)? };
+        unsafe { queue.launch(&bits(size_of::<K>()), splits_shape, &split)? };
         with_values!(value_bytes, V => {
             let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
             let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };

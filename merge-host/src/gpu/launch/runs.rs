@@ -6,7 +6,7 @@ use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::detect_runs::{self, CopyRuns};
 use kernels_gpu::kernels::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
-use kernels_gpu::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
+use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Coding, Key};
 
@@ -78,11 +78,11 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     }
     let tile_keys = plan.long_run_tile_keys();
     let tiles = n.div_ceil(tile_keys as usize);
-    let per_warp = split_runs::boundaries_per_warp(tiles);
+    let (splits_shape, per_warp) = splits_shape(queue, tiles);
     let split = SplitLongRuns { from: to as *const K::Bits, n, tile_keys, splits, starts, per_warp, order: found };
     // SAFETY: `splits` has `MAX_RUNS` words for each tile (`long_run_split_bytes`), and `splits_shape` covers all
     // tiles.
-    unsafe { queue.launch(&width, splits_shape(tiles), &split)? };
+    unsafe { queue.launch(&width, splits_shape, &split)? };
     let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
     let shape = queue.persistent(MIN_BLOCKS_PER_SM, threads, shared_bytes);
     let suffix = SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>();

@@ -17,18 +17,18 @@ use crate::warp::multiway_co_rank::{Range, multiway_co_rank};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
-/// Number of boundaries that a warp of [`split_runs`] finds, one after another. Each is close to the one before. It is
-/// still faster to use all warps that the GPU holds at once.
-pub const fn boundaries_per_warp(tiles: usize) -> u32 {
-    tiles.div_ceil(ROW.split_warps) as u32
+/// Number of boundaries that a warp of [`split_runs`] finds, one after another, on a GPU with this number of
+/// multiprocessors. Each is close to the one before. It is still faster to use all warps that the GPU holds at once.
+pub const fn boundaries_per_warp(tiles: usize, multiprocessors: usize) -> u32 {
+    tiles.div_ceil(ROW.split_warps * multiprocessors) as u32
 }
 
 /// Threads of a block of [`split_runs`] as the host launches it.
 pub const SPLIT_THREADS: u32 = 4 * WARP_SIZE;
 
-/// Blocks of [`SPLIT_THREADS`] threads that [`split_runs`] needs for `tiles` tiles.
-pub const fn split_blocks(tiles: usize) -> usize {
-    tiles.div_ceil((boundaries_per_warp(tiles) * SPLIT_THREADS / WARP_SIZE) as usize)
+/// Blocks of [`SPLIT_THREADS`] threads that [`split_runs`] needs for `tiles` tiles, with `per_warp` for each warp.
+pub const fn split_blocks(tiles: usize, per_warp: u32) -> usize {
+    tiles.div_ceil((per_warp * SPLIT_THREADS / WARP_SIZE) as usize)
 }
 
 /// Kernel: writes to `splits[t * k + i]` the number of keys of run `i` of its group that the merge takes before tile

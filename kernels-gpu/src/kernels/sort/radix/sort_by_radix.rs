@@ -2,8 +2,8 @@
 
 use super::count::count_share;
 use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
-use super::sweep::{Memory, sweep_tile};
-use super::{Job, PHASES};
+use super::sweep::{Memory, TaskWords, sweep_tile};
+use super::{Job, PHASES, Workspace};
 use crate::block::shared_memory;
 use crate::elements::Elements;
 use crate::kernels::sort::is_whole_warps;
@@ -79,15 +79,7 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     }
     loop {
         if thread::thread_idx_x() == 0 {
-            let (phase, task) = job.phase_of(words.next());
-            let before = words.phase();
-            if before < phase {
-                workspace().finish_tasks(before, words.begun());
-                if phase < PHASES {
-                    workspace().wait_for_tasks(phase - 1, job.tasks(phase - 1));
-                }
-            }
-            words.set(phase, task);
+            begin_task(&job, workspace(), words);
         }
         thread::sync_threads();
         let phase = words.phase();
@@ -109,4 +101,20 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
             words.set_next(workspace().take_task());
         }
     }
+}
+
+/// Sets the next task. One thread makes this call. If the task is of another phase than the one before, it first reports
+/// the tasks of that phase as finished, and waits for all tasks of the phases before.
+#[inline(always)]
+#[track_caller]
+fn begin_task(job: &Job, workspace: Workspace, words: TaskWords) {
+    let (phase, task) = job.phase_of(words.next());
+    let before = words.phase();
+    if before < phase {
+        workspace.finish_tasks(before, words.begun());
+        if phase < PHASES {
+            workspace.wait_for_tasks(phase - 1, job.tasks(phase - 1));
+        }
+    }
+    words.set(phase, task);
 }

@@ -383,6 +383,29 @@ impl<B: Bits, V: Word> Sort<B, V> {
         thread::sync_threads();
     }
 
+    /// The indices in the segment of this thread's sorted numbers, striped.
+    #[inline(always)]
+    #[track_caller]
+    fn indices(&self, pass: Pass) -> [u32; LANE_KEYS] {
+        let (numbers, own, len) = (self.coding_of_numbers(), recomputed(thread::thread_idx_x()), self.len());
+        let rank = |i: usize| own + i as u32 * thread::block_dim_x();
+        let mut indices = [0; LANE_KEYS];
+        for i in 0..LANE_KEYS {
+            if rank(i) < len {
+                indices[i] = numbers.index(self.numbers().get(rank(i)));
+            }
+        }
+        if pass == Pass::UpperOfLower {
+            let order = self.from().keys;
+            for i in 0..LANE_KEYS {
+                if rank(i) < len {
+                    indices[i] = order.get(indices[i] as usize).to_register() as u32;
+                }
+            }
+        }
+        indices
+    }
+
     /// Shared to global: stores keys by the indices of their numbers, and their values. Ends with a barrier.
     ///
     /// # Safety
@@ -390,25 +413,10 @@ impl<B: Bits, V: Word> Sort<B, V> {
     #[inline(always)]
     #[track_caller]
     unsafe fn store(&self, pass: Pass) {
-        let numbers = self.coding_of_numbers();
         // Computed again in each loop: to keep ranks takes registers.
         let first = || recomputed(thread::thread_idx_x());
         let rank = |first: u32, i: usize| first + i as u32 * thread::block_dim_x();
-        let mut indices = [0; LANE_KEYS];
-        let (own, len) = (first(), self.len());
-        for i in 0..LANE_KEYS {
-            if rank(own, i) < len {
-                indices[i] = numbers.index(self.numbers().get(rank(own, i)));
-            }
-        }
-        if pass == Pass::UpperOfLower {
-            let order = self.from().keys;
-            for i in 0..LANE_KEYS {
-                if rank(own, i) < len {
-                    indices[i] = order.get(indices[i] as usize).to_register() as u32;
-                }
-            }
-        }
+        let indices = self.indices(pass);
         thread::sync_threads();
         let values = self.memory.slots.values;
         let copy_values = || {

@@ -224,8 +224,8 @@ struct Across {
 pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const NT: usize, const VT: usize>(
     segments: Heads,
     base: usize,
-    (from, to): (Arrays<B, V>, Arrays<B, V>),
-    (encode, decode): (Coding<B>, Coding<B>),
+    [from, to]: [Arrays<B, V>; 2],
+    [encode, decode]: [Coding<B>; 2],
 ) {
     const { assert!(NT * VT < 1 << 16, "indices in a tile have 16 bits") };
     let slots = (NT * VT) as u32;
@@ -250,10 +250,43 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
     segments.mark::<NT, VT>(base, count, memory.heads);
     thread::sync_threads();
 
+    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it.
+    let heads = unsafe { find_neighbours::<B, VT>(memory) };
+    sort_own::<B, V, T, VT>(memory, heads, count);
+    thread::sync_threads();
+
+    // Not unrolled: the block size is a variable.
+    let mut threads = 1;
+    while threads < thread::block_dim_x() {
+        let first = thread & !(2 * threads - 1);
+        let [begin, middle, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
+        let head = memory.befores.get(first + threads);
+        let across = Across { a: head.max(begin), middle, end: memory.nexts.get(head / VT as u32).min(end) };
+        // SAFETY: all threads of the block make the call: the loop depends on the block size only. `across` lies in the
+        // tile and in one segment, whose keys are in order on both sides. Slots behind the `count` keys are not merged.
+        unsafe { merge_across::<B, V, VT>(memory, across, slot, head < middle.min(count)) };
+        threads *= 2;
+    }
+
+    tile::decode_to_global::<_, NT>(memory.keys, to.keys, decode, thread);
+    if const { has_values::<V>() } {
+        move_values::<V, NT, VT>(memory.indices, from.values, to.values);
+    }
+}
+
+/// Returns the heads among this thread's slots as bits. Sets for each thread the last head up to its first slot, and for
+/// each last head of a thread the next head.
+///
+/// # Safety
+/// All threads of the block make this call once, after the heads are marked.
+#[inline(always)]
+#[track_caller]
+unsafe fn find_neighbours<B: Bits, const VT: usize>(memory: Memory<B>) -> u32 {
+    let thread = thread::thread_idx_x();
+    let slot = thread * VT as u32;
     let heads = own_heads::<VT>(memory.heads, slot);
     let last = if heads == 0 { 0 } else { slot + u32::BITS - heads.leading_zeros() };
-    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it. `of_warps` has `WARP_SIZE`
-    // words and is used once.
+    // SAFETY: all threads of the block make this call. `of_warps` has `WARP_SIZE` words and is used once.
     let before = unsafe { last_before(last, memory.of_warps) };
     let starts_segment = heads & 1 == 1;
     // The first slot of the tile is a head, so that only the first thread has no head before.
@@ -261,8 +294,14 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
     if heads != 0 && before > 0 {
         memory.nexts.set((before - 1) / VT as u32, slot + heads.trailing_zeros());
     }
+    heads
+}
 
-    // In registers: each thread writes the slots that it has read.
+/// Sorts the parts of segments in this thread's slots, in registers. A thread writes the slots that it has read.
+#[inline(always)]
+#[track_caller]
+fn sort_own<B: Bits, V: Word, T: Tagged<B>, const VT: usize>(memory: Memory<B>, heads: u32, count: u32) {
+    let slot = thread::thread_idx_x() * VT as u32;
     if slot < count {
         let mut tagged = [T::new(0, B::MAX, 0); VT];
         for i in 0..VT as u32 {
@@ -284,37 +323,30 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
             memory.indices.set(slot + i, 0);
         }
     }
-    thread::sync_threads();
+}
 
-    // Not unrolled: the block size is a variable.
-    let mut threads = 1;
-    while threads < thread::block_dim_x() {
-        let first = thread & !(2 * threads - 1);
-        let [begin, middle, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
-        let head = memory.befores.get(first + threads);
-        let across = Across { a: head.max(begin), middle, end: memory.nexts.get(head / VT as u32).min(end) };
-        // SAFETY: all threads of the block make the call: the loop depends on the block size only. `across` lies in the
-        // tile and in one segment, whose keys are in order on both sides. Slots behind the `count` keys are not merged.
-        unsafe { merge_across::<B, V, VT>(memory, across, slot, head < middle.min(count)) };
-        threads *= 2;
-    }
-
-    tile::decode_to_global::<_, NT>(memory.keys, to.keys, decode, thread);
-    if const { has_values::<V>() } {
-        // All values are read before any is written, as `to` may be `from`.
-        let mut values = [V::from_register(0); VT];
-        for i in 0..VT {
-            let at = thread + (i * NT) as u32;
-            if at < count {
-                values[i] = from.values.get(memory.indices.get(at) as usize);
-            }
+/// Sets value `i` of `to` to value `indices[i]` of `from`. All values are read before any is written, as `to` may be
+/// `from`.
+#[inline(always)]
+#[track_caller]
+fn move_values<V: Word, const NT: usize, const VT: usize>(
+    indices: Shared<u16>,
+    from: GlobalMut<V>,
+    to: GlobalMut<V>,
+) {
+    let (thread, count) = (thread::thread_idx_x(), from.len() as u32);
+    let mut values = [V::from_register(0); VT];
+    for i in 0..VT {
+        let at = thread + (i * NT) as u32;
+        if at < count {
+            values[i] = from.get(indices.get(at) as usize);
         }
-        thread::sync_threads();
-        for i in 0..VT {
-            let at = thread + (i * NT) as u32;
-            if at < count {
-                to.values.set(at as usize, values[i]);
-            }
+    }
+    thread::sync_threads();
+    for i in 0..VT {
+        let at = thread + (i * NT) as u32;
+        if at < count {
+            to.set(at as usize, values[i]);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::block_sort::BlockSort;
 use kernels_gpu::kernels::sort::merge_pass::merge_runs::MergeRuns;
-use kernels_gpu::kernels::sort::merge_pass::split_runs::{self, SplitRuns};
+use kernels_gpu::kernels::sort::merge_pass::split_runs::SplitRuns;
 use kernels_gpu::kernels::sort::runs::{Passes, Shuffle};
 use kernels_gpu::key::{Coding, Key};
 
@@ -77,12 +77,12 @@ pub(super) unsafe fn merge_sort<K: Key>(
     while let Some(k) = passes.next() {
         let runs = plan.runs_of_pass(n, run, k).shuffled(Shuffle { runs: shuffled, random });
         let tiles = runs.tile_count();
-        let per_warp = split_runs::boundaries_per_warp(tiles);
+        let (splits_shape, per_warp) = splits_shape(queue, tiles);
         if !splits.is_null() {
             let split = SplitRuns { from: from.0 as *const K::Bits, runs, splits, per_warp, order };
             // SAFETY: `splits` has `k` words for each tile of any pass (`split_bytes`), and `splits_shape` covers all
             // tiles.
-            unsafe { queue.launch(&bits(size_of::<K>()), splits_shape(tiles), &split)? };
+            unsafe { queue.launch(&bits(size_of::<K>()), splits_shape, &split)? };
         }
         let (input, output, decode) = (from, to, decode(passes));
         with_values!(value_bytes, V => {

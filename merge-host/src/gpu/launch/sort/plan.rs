@@ -2,7 +2,7 @@
 
 use super::super::divide::DividePlan;
 use super::super::radix::RadixPlan;
-use super::super::{Thresholds, suffix};
+use super::super::{Queue, Thresholds, suffix};
 use crate::SortKernel;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::block_sort;
@@ -171,7 +171,9 @@ impl SortPlan {
     }
 }
 
-/// The launch that finds splits for `tiles` tiles.
-pub(in crate::gpu::launch) fn splits_shape(tiles: usize) -> Shape {
-    Shape { blocks: split_runs::split_blocks(tiles), threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }
+/// The launch that finds the splits of `tiles` tiles, and the number of splits for each of its warps.
+pub(in crate::gpu::launch) fn splits_shape(queue: &impl Queue, tiles: usize) -> (Shape, u32) {
+    let per_warp = split_runs::boundaries_per_warp(tiles, queue.multiprocessors());
+    let blocks = split_runs::split_blocks(tiles, per_warp);
+    (Shape { blocks, threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }, per_warp)
 }
