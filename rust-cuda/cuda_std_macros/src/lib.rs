@@ -207,32 +207,8 @@ fn launcher(instances: &Instances, function: &ItemFn, parameters: &[&Ident]) -> 
     let names: Vec<&Ident> = parameters.iter().copied().filter(|parameter| of_arguments(parameter)).collect();
     let (fields, types): (Vec<_>, Vec<_>) = arguments.iter().map(|Passed { ident, ty }| (ident, ty)).unzip();
     let count = fields.len();
-    let table = |suffix: &str, chosen: &[GenericArgument]| {
-        let of_struct = names.iter().map(|name| {
-            let at = parameters.iter().position(|parameter| parameter == name).expect("it is one of the parameters");
-            &chosen[at]
-        });
-        let of_struct = (!names.is_empty()).then(|| quote!(::<#(#of_struct),*>));
-        let of_kernel = (!chosen.is_empty()).then(|| quote!(::<#(#chosen),*>));
-        let concrete = arguments.iter().map(|argument| {
-            let mut ty = argument.ty.clone();
-            Substitute { parameters, arguments: chosen }.visit_type_mut(&mut ty);
-            ty
-        });
-        let index = 0..count;
-        quote! {
-            ::cuda_std::launch::Instance::new(
-                #suffix,
-                || ::core::any::TypeId::of::<#structure #of_struct>(),
-                // SAFETY: the caller passes pointers to all arguments, in this order and with their types. The
-                // arguments meet the kernel's `# Safety` section.
-                ::cuda_std::__emulated!(|pointers: *const *mut ::core::ffi::c_void| unsafe {
-                    #(let #fields = (*pointers.add(#index)).cast::<#concrete>().read();)*
-                    #kernel #of_kernel (#(#call),*)
-                })
-            )
-        }
-    };
+    let launched = Launched { kernel, structure: &structure, parameters, names: &names, arguments: &arguments, call };
+    let table = |suffix: &str, chosen: &[GenericArgument]| launched.instance(suffix, chosen);
     let tables: Vec<_> = if instances.0.is_empty() {
         vec![table("", &[])]
     } else {
@@ -263,6 +239,51 @@ fn launcher(instances: &Instances, function: &ItemFn, parameters: &[&Ident]) -> 
         #visibility const #constant: ::cuda_std::launch::Kernel =
             ::cuda_std::launch::Kernel { name: #name, instances: &[#(#tables),*] };
     })
+}
+
+/// A kernel whose instances are listed.
+struct Launched<'a> {
+    kernel: &'a Ident,
+    /// The struct of its arguments.
+    structure: &'a Ident,
+    /// The generic parameters of the kernel, and the ones among them that the struct has.
+    parameters: &'a [&'a Ident],
+    names: &'a [&'a Ident],
+    arguments: &'a [Passed],
+    /// The expressions that the kernel is called with.
+    call: Vec<Expr>,
+}
+
+impl Launched<'_> {
+    /// The instance with this suffix, for these generic arguments.
+    fn instance(&self, suffix: &str, chosen: &[GenericArgument]) -> proc_macro2::TokenStream {
+        let Self { kernel, structure, parameters, names, arguments, call } = self;
+        let of_struct = names.iter().map(|name| {
+            let at = parameters.iter().position(|parameter| parameter == name).expect("it is one of the parameters");
+            &chosen[at]
+        });
+        let of_struct = (!names.is_empty()).then(|| quote!(::<#(#of_struct),*>));
+        let of_kernel = (!chosen.is_empty()).then(|| quote!(::<#(#chosen),*>));
+        let fields = arguments.iter().map(|argument| &argument.ident);
+        let concrete = arguments.iter().map(|argument| {
+            let mut ty = argument.ty.clone();
+            Substitute { parameters, arguments: chosen }.visit_type_mut(&mut ty);
+            ty
+        });
+        let index = 0..arguments.len();
+        quote! {
+            ::cuda_std::launch::Instance::new(
+                #suffix,
+                || ::core::any::TypeId::of::<#structure #of_struct>(),
+                // SAFETY: the caller passes pointers to all arguments, in this order and with their types. The
+                // arguments meet the kernel's `# Safety` section.
+                ::cuda_std::__emulated!(|pointers: *const *mut ::core::ffi::c_void| unsafe {
+                    #(let #fields = (*pointers.add(#index)).cast::<#concrete>().read();)*
+                    #kernel #of_kernel (#(#call),*)
+                })
+            )
+        }
+    }
 }
 
 /// Converts `merge_big` to `MergeBig`.

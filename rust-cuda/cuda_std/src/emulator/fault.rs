@@ -262,47 +262,8 @@ impl Display for FaultKind {
                 let place = Place { byte: *byte as i64, size: *size, len: Some(*len) };
                 write!(f, "reads {place} of {space}: never written")
             }
-            Self::Race { space, byte, access, with } => {
-                let Conflict { block, thread, access: earlier, location } = &**with;
-                let (block, thread) = (Short(*block), Short(*thread));
-                let past = match earlier {
-                    Access::Read => "read",
-                    Access::ReadConstant => "read as constant",
-                    Access::Write => "wrote",
-                    Access::Update => "atomically updated",
-                    Access::Copy => "began to copy to",
-                };
-                let order = match (access, earlier) {
-                    (Access::ReadConstant, _) | (_, Access::ReadConstant) => "in the same launch",
-                    (_, Access::Copy) => "and has not waited for the copy",
-                    _ => "and no barrier is between",
-                };
-                write!(
-                    f,
-                    "{access} byte {byte} of {space}, which block {block}, thread {thread} {past} at {location}, \
-                     {order}: race"
-                )
-            }
-            Self::Barrier { barrier, missing } => {
-                match barrier {
-                    Barrier::Block => write!(f, "waits at a barrier of the block")?,
-                    Barrier::Warp(mask) => write!(f, "waits at a warp operation with mask {mask:#x}")?,
-                }
-                match missing.len() {
-                    1 => write!(f, " that 1 thread never reaches")?,
-                    n => write!(f, " that {n} threads never reach")?,
-                }
-                const NAMED: usize = 4;
-                for (i, missing) in missing.iter().take(NAMED).enumerate() {
-                    let thread = Short(missing.thread);
-                    let comma = if i == 0 { ":" } else { "," };
-                    match &missing.waits_at {
-                        Some(location) => write!(f, "{comma} thread {thread} waits at {location}")?,
-                        None => write!(f, "{comma} thread {thread} has returned")?,
-                    }
-                }
-                if missing.len() > NAMED { write!(f, ", and {} more", missing.len() - NAMED) } else { Ok(()) }
-            }
+            Self::Race { space, byte, access, with } => fmt_race(f, *space, *byte, *access, with),
+            Self::Barrier { barrier, missing } => fmt_barrier(f, barrier, missing),
             Self::Mask { mask, lane } => {
                 write!(f, "makes a warp operation with mask {mask:#x}, without lane {lane}, which takes part in it")
             }
@@ -310,6 +271,49 @@ impl Display for FaultKind {
             Self::Launch(reason) => write!(f, "cannot start: {reason}"),
         }
     }
+}
+
+fn fmt_race(f: &mut Formatter<'_>, space: Space, byte: usize, access: Access, with: &Conflict) -> fmt::Result {
+    let Conflict { block, thread, access: earlier, location } = with;
+    let (block, thread) = (Short(*block), Short(*thread));
+    let past = match earlier {
+        Access::Read => "read",
+        Access::ReadConstant => "read as constant",
+        Access::Write => "wrote",
+        Access::Update => "atomically updated",
+        Access::Copy => "began to copy to",
+    };
+    let order = match (access, earlier) {
+        (Access::ReadConstant, _) | (_, Access::ReadConstant) => "in the same launch",
+        (_, Access::Copy) => "and has not waited for the copy",
+        _ => "and no barrier is between",
+    };
+    write!(
+        f,
+        "{access} byte {byte} of {space}, which block {block}, thread {thread} {past} at {location}, {order}: race"
+    )
+}
+
+fn fmt_barrier(f: &mut Formatter<'_>, barrier: &Barrier, missing: &[Missing]) -> fmt::Result {
+    /// Threads that a message names.
+    const NAMED: usize = 4;
+    match barrier {
+        Barrier::Block => write!(f, "waits at a barrier of the block")?,
+        Barrier::Warp(mask) => write!(f, "waits at a warp operation with mask {mask:#x}")?,
+    }
+    match missing.len() {
+        1 => write!(f, " that 1 thread never reaches")?,
+        n => write!(f, " that {n} threads never reach")?,
+    }
+    for (i, missing) in missing.iter().take(NAMED).enumerate() {
+        let thread = Short(missing.thread);
+        let comma = if i == 0 { ":" } else { "," };
+        match &missing.waits_at {
+            Some(location) => write!(f, "{comma} thread {thread} waits at {location}")?,
+            None => write!(f, "{comma} thread {thread} has returned")?,
+        }
+    }
+    if missing.len() > NAMED { write!(f, ", and {} more", missing.len() - NAMED) } else { Ok(()) }
 }
 
 impl Display for Space {
