@@ -146,10 +146,10 @@ pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
 
 /// The first key of each group of `at`, with its value, and the number of groups.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Unique {
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct Unique {
+    pub at: Arrays,
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<K: Key> Operation<K> for Unique {
@@ -210,10 +210,10 @@ impl<K: Key> Operation<K> for SortUnique {
 
 /// The first key of each group of `at`, with the group's length as its value, and the number of groups.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct RunLengths {
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct RunLengths {
+    pub at: Arrays,
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<K: Key> Operation<K> for RunLengths {
@@ -230,11 +230,11 @@ impl<K: Key> Operation<K> for RunLengths {
 
 /// The first key of each group of `at`, with the reduction of the group's values, and the number of groups.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct ReduceByKey {
-    pub(in crate::gpu) reduction: Reduction,
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct ReduceByKey {
+    pub reduction: Reduction,
+    pub at: Arrays,
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {
