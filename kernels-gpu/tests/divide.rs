@@ -1,7 +1,7 @@
 //! The kernels of the dividing sort, in the emulator, against the standard library's stable sort. Blocks and buckets
 //! are so small that few keys take every path, and the kernels are told to divide regardless of the sample.
 //!
-//! Whole sorts, with the launches of a GPU, are tested in `merge-host/src/gpu/launch/emulated/sort.rs`.
+//! Whole sorts, with the launches of a GPU, are tested in `merge-host/tests/launches/sort.rs`.
 
 mod common;
 use common::*;

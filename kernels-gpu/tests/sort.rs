@@ -1,7 +1,7 @@
 //! Single kernels of the merge sort in the emulator, in cases that the host never launches or launches for many keys
 //! only; and device functions.
 //!
-//! Whole sorts, with the launches of a GPU, are tested in `merge-host/src/gpu/launch/emulated/sort.rs`.
+//! Whole sorts, with the launches of a GPU, are tested in `merge-host/tests/launches/sort.rs`.
 
 mod common;
 use common::*;

@@ -113,8 +113,11 @@ pub use elements::{Elements, ElementsMut};
 pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, TopK, Work};
 pub use engine_kind::EngineKind;
 pub use error::{Cause, Error};
-#[cfg(feature = "emulator")]
+#[cfg(all(feature = "gpu", feature = "emulator"))]
 pub use gpu::emulated;
+#[cfg(all(feature = "gpu", feature = "emulator"))]
+#[doc(hidden)]
+pub use gpu::launches;
 #[cfg(feature = "gpu")]
 pub use gpu::{
     DeviceArray, DeviceElements, DeviceElementsMut, DeviceOffsets, Event, Gpu, GpuGroup, GroupElements,

@@ -168,10 +168,10 @@ fn missing(entry: &str) -> Error {
 
 /// The shape of a launch: blocks, threads per block, and bytes of dynamic shared memory per block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) blocks: usize,
-    pub(crate) threads: u32,
-    pub(crate) shared_bytes: u32,
+pub struct Shape {
+    pub blocks: usize,
+    pub threads: u32,
+    pub shared_bytes: u32,
 }
 
 impl Kernels {

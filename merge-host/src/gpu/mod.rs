@@ -28,9 +28,12 @@ pub mod emulated;
 mod failure;
 mod group;
 mod host;
+#[doc(hidden)]
 mod kernels;
+#[doc(hidden)]
 mod launch;
 mod numbers;
+#[doc(hidden)]
 mod operation;
 mod operations;
 mod own;
@@ -46,13 +49,27 @@ pub use kernels::kernel_modules;
 pub use operations::Segments;
 pub use stream::{Event, Stream};
 
+/// What tests of launches use. It is no part of the library's interface.
+#[cfg(feature = "emulator")]
+#[doc(hidden)]
+pub mod launches {
+    pub use super::Address;
+    pub use super::kernels::Shape;
+    pub use super::launch::thresholds::Thresholds;
+    pub use super::launch::{
+        Arrays, Entry, Queue, batch, bounds, emulated, exchange, groups, many_ragged, many_runs, merge, own, segments,
+        sets, sort, top_k,
+    };
+    pub use super::operation::Operation;
+}
+
 use crate::{DeviceInfo, Error, allocation};
 use cust::device::{Device, DeviceAttribute};
 use failure::{OrFailure, initialise};
 use libcuda_lazy as _;
 
 /// The address of an array in the GPU's memory.
-type Address = u64;
+pub type Address = u64;
 
 /// `len` zeros, or an error if the host has too little memory.
 fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Box<[T]>, Error> {

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 /// An operation on keys of type `K`, or on a tuple of types if it depends on several.
-pub(super) trait Operation<K> {
+pub trait Operation<K> {
     /// Bytes of workspace. They depend on lengths and options, and not on addresses.
     fn workspace_bytes(&self) -> usize {
         0

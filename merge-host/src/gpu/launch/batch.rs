@@ -16,13 +16,13 @@ const THREADS: u32 = 256;
 
 /// The lengths of a batch of pairs of runs of one length.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Lengths {
+pub struct Lengths {
     /// Pairs of runs.
-    pub(in crate::gpu) problems: usize,
+    pub problems: usize,
     /// Keys of a merged pair: 1 to [`MAX_BATCH_LENGTH`].
-    pub(in crate::gpu) d: usize,
+    pub d: usize,
     /// Keys of A in a merged pair.
-    pub(in crate::gpu) a_len: usize,
+    pub a_len: usize,
 }
 
 impl Lengths {
@@ -151,10 +151,10 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
 
 /// The merges of pairs of runs of one length. The arrays are A, B and the output.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Batch {
-    pub(in crate::gpu) kernel: BatchKernel,
-    pub(in crate::gpu) arrays: [Arrays; 3],
-    pub(in crate::gpu) lengths: Lengths,
+pub struct Batch {
+    pub kernel: BatchKernel,
+    pub arrays: [Arrays; 3],
+    pub lengths: Lengths,
 }
 
 impl<K: Key> Operation<K> for Batch {
@@ -173,13 +173,13 @@ impl<K: Key> Operation<K> for Batch {
 /// The merges of pairs of runs of any lengths. The `problems + 1` offsets of A and of B begin with 0, never decrease
 /// and end with the number of keys.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Ragged {
-    pub(in crate::gpu) a: Arrays,
-    pub(in crate::gpu) b: Arrays,
+pub struct Ragged {
+    pub a: Arrays,
+    pub b: Arrays,
     /// Addresses of numbers of 8 bytes.
-    pub(in crate::gpu) offsets: [Address; 2],
-    pub(in crate::gpu) problems: usize,
-    pub(in crate::gpu) out: Arrays,
+    pub offsets: [Address; 2],
+    pub problems: usize,
+    pub out: Arrays,
 }
 
 impl<K: Key> Operation<K> for Ragged {

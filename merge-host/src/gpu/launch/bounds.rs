@@ -74,11 +74,11 @@ pub(in crate::gpu) unsafe fn bounds<K: Key>(
 /// Lower or upper bounds of `needles` in `keys`. `bounds` is the address of the result, and the bytes of one bound, 4
 /// or 8.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Bounds {
-    pub(in crate::gpu) lower: bool,
-    pub(in crate::gpu) needles: Arrays,
-    pub(in crate::gpu) keys: Arrays,
-    pub(in crate::gpu) bounds: (Address, usize),
+pub struct Bounds {
+    pub lower: bool,
+    pub needles: Arrays,
+    pub keys: Arrays,
+    pub bounds: (Address, usize),
 }
 
 impl<K: Key> Operation<K> for Bounds {

@@ -50,7 +50,7 @@ const BITS: u32 = 5;
 const NUMBERING_THREADS: u32 = 256;
 
 /// A GPU of a group, with a queue of launches and a queue of copies to its memory.
-pub(in crate::gpu) trait Member {
+pub trait Member {
     /// The queue of its launches.
     type Queue<'a>: Queue
     where
@@ -94,7 +94,7 @@ pub(in crate::gpu) trait Member {
 }
 
 /// Host memory that a GPU also uses.
-pub(in crate::gpu) trait Searches {
+pub trait Searches {
     /// The address that a GPU uses.
     fn address(&self) -> Address;
 
@@ -106,7 +106,7 @@ pub(in crate::gpu) trait Searches {
 }
 
 /// Most words of the searches of an exchange between `members` members.
-pub(in crate::gpu) const fn search_words(members: usize) -> usize {
+pub const fn search_words(members: usize) -> usize {
     // The ends of all pieces of all members, and the start.
     let ranks = members * MOST_PIECES + 1;
     ranks * ((1 << BITS) - 1) * SEARCH_WORDS
@@ -114,7 +114,7 @@ pub(in crate::gpu) const fn search_words(members: usize) -> usize {
 
 /// How a part of `len` keys is merged, and the memory that the member needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gpu) struct ExchangePlan {
+pub struct ExchangePlan {
     members: usize,
     len: usize,
     /// Keys of a whole piece.
@@ -134,12 +134,12 @@ struct Layout {
 
 impl ExchangePlan {
     /// The plan for a part of `len` keys of type `K` with values of `value_bytes` bytes, or 0, in a group of `members`.
-    pub(in crate::gpu) const fn of<K>(members: usize, len: usize, value_bytes: usize) -> Self {
+    pub const fn of<K>(members: usize, len: usize, value_bytes: usize) -> Self {
         Self::with_pieces::<K>(members, len, value_bytes, LEAST_PIECE_BYTES)
     }
 
     /// [`of`](Self::of) with whole pieces of at least `least_bytes` bytes.
-    pub(super) const fn with_pieces<K>(members: usize, len: usize, value_bytes: usize, least_bytes: usize) -> Self {
+    pub const fn with_pieces<K>(members: usize, len: usize, value_bytes: usize, least_bytes: usize) -> Self {
         let key_bytes = size_of::<K>();
         let pieces = match len.saturating_mul(key_bytes + value_bytes) / least_bytes {
             0 => 1,
@@ -150,7 +150,7 @@ impl ExchangePlan {
     }
 
     /// The ends of the pieces.
-    pub(super) fn ends(self) -> Vec<usize> {
+    pub fn ends(self) -> Vec<usize> {
         let mut ends: Vec<usize> = (1..).map(|i| i * self.piece).take_while(|&end| end < self.len).collect();
         if !ends.is_empty() {
             // There are several pieces, and the last one is halved.
@@ -175,7 +175,7 @@ impl ExchangePlan {
     }
 
     /// Bytes of workspace, beginning at a multiple of 16.
-    pub(in crate::gpu) fn workspace_bytes<K: GpuKey>(self) -> usize {
+    pub fn workspace_bytes<K: GpuKey>(self) -> usize {
         self.layout::<K>().end
     }
 
@@ -264,13 +264,13 @@ pub(in crate::gpu) fn record<K: GpuKey>(record: &Record, value_bytes: usize) -> 
 
 /// A member's input and output in an exchange.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Share {
+pub struct Share {
     /// Its run.
-    pub(in crate::gpu) run: Arrays,
+    pub run: Arrays,
     /// Its part of the merge.
-    pub(in crate::gpu) part: Arrays,
+    pub part: Arrays,
     /// Its workspace, of [`ExchangePlan::workspace_bytes`].
-    pub(in crate::gpu) workspace: Address,
+    pub workspace: Address,
 }
 
 /// Queues the exchange of the members' ascending runs. The parts, one after the other, are the merge of all runs. Of
@@ -297,7 +297,7 @@ pub(in crate::gpu) unsafe fn exchange<K: GpuKey, M: Member>(members: &[M], share
 ///
 /// # Safety
 /// The conditions of [`exchange`] hold, with workspaces for these plans.
-pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
+pub unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
     members: &[M],
     shares: &[Share],
     plans: &[ExchangePlan],

@@ -56,10 +56,10 @@ fn output<K: Key, V>(out: Arrays, count: Address) -> Output<K::Bits, V> {
 /// The first key of each group of `at`, with its value, and the number of groups. `out` has at least the length of
 /// `at`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Unique {
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct Unique {
+    pub at: Arrays,
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<K: Key> Operation<K> for Unique {
@@ -131,10 +131,10 @@ impl<K: Key> Operation<K> for SortUnique {
 
 /// The first key of each group of `at`, with the group's length as its value of 8 bytes, and the number of groups.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct RunLengths {
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct RunLengths {
+    pub at: Arrays,
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<K: Key> Operation<K> for RunLengths {
@@ -160,11 +160,11 @@ impl<K: Key> Operation<K> for RunLengths {
 
 /// The first key of each group of `at`, with the reduction of the group's values, and the number of groups.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct ReduceByKey {
-    pub(in crate::gpu) reduction: Reduction,
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct ReduceByKey {
+    pub reduction: Reduction,
+    pub at: Arrays,
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {

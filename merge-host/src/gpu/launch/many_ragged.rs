@@ -46,17 +46,17 @@ const FEW_MERGES: usize = 256;
 
 /// Groups of the runs of an array. The offsets are in the GPU's memory.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct RunGroups {
+pub struct RunGroups {
     /// Where each run begins, and the end of the last one: `runs + 1` numbers of 8 bytes.
-    pub(in crate::gpu) offsets: Address,
-    pub(in crate::gpu) runs: usize,
+    pub offsets: Address,
+    pub runs: usize,
     /// The first run of each group, and the number of runs: `count + 1` numbers of 8 bytes.
-    pub(in crate::gpu) groups: Address,
-    pub(in crate::gpu) count: usize,
+    pub groups: Address,
+    pub count: usize,
     /// Most runs of a group. Groups of more runs are not merged to one.
-    pub(in crate::gpu) most_runs: usize,
+    pub most_runs: usize,
     /// Most keys of a group.
-    pub(in crate::gpu) longest: usize,
+    pub longest: usize,
 }
 
 /// How groups are merged.
@@ -91,7 +91,7 @@ impl RunGroups {
     }
 
     /// Whether `out` may be the arrays of `from`: no pass then writes the array that it reads.
-    pub(in crate::gpu) fn can_be_in_place<K: Key>(self, n: usize, value_bytes: usize) -> bool {
+    pub fn can_be_in_place<K: Key>(self, n: usize, value_bytes: usize) -> bool {
         match self.way::<K>(n, value_bytes) {
             Way::Copy | Way::Sort => true,
             Way::One => MergeMany::can_be_in_place(self.runs),
@@ -230,11 +230,11 @@ unsafe fn copy<K: Key>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<
 
 /// The merge of the runs of each group of `from` to the same indices of `out`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct MergeManyRagged {
-    pub(in crate::gpu) order: SortOrder,
-    pub(in crate::gpu) from: Arrays,
-    pub(in crate::gpu) groups: RunGroups,
-    pub(in crate::gpu) out: Arrays,
+pub struct MergeManyRagged {
+    pub order: SortOrder,
+    pub from: Arrays,
+    pub groups: RunGroups,
+    pub out: Arrays,
 }
 
 impl<K: Key> Operation<K> for MergeManyRagged {

@@ -199,11 +199,11 @@ unsafe fn merge_two_runs<K: Key>(
 
 /// The merge of the runs of `from` to `out`. `offsets` is the address of numbers of 8 bytes, and the number of runs.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct MergeMany {
-    pub(in crate::gpu) order: SortOrder,
-    pub(in crate::gpu) from: Arrays,
-    pub(in crate::gpu) offsets: (Address, usize),
-    pub(in crate::gpu) out: Arrays,
+pub struct MergeMany {
+    pub order: SortOrder,
+    pub from: Arrays,
+    pub offsets: (Address, usize),
+    pub out: Arrays,
 }
 
 impl MergeMany {

@@ -191,11 +191,11 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
 /// The merge of `a` and `b`, with or without values, to `out`, which has the length of both together. Textbook kernels
 /// merge keys alone.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Merge {
-    pub(in crate::gpu) kernel: MergeKernel,
-    pub(in crate::gpu) a: Arrays,
-    pub(in crate::gpu) b: Arrays,
-    pub(in crate::gpu) out: Arrays,
+pub struct Merge {
+    pub kernel: MergeKernel,
+    pub a: Arrays,
+    pub b: Arrays,
+    pub out: Arrays,
 }
 
 impl<K: Key> Operation<K> for Merge {
@@ -219,15 +219,15 @@ impl<K: Key> Operation<K> for Merge {
 /// The merge of consecutive runs of the given lengths at `from`, two runs at a time, in passes from one array to the
 /// other. It is for more keys than passes over many runs can count.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct MergeTree<'a> {
-    pub(in crate::gpu) lengths: &'a [usize],
-    pub(in crate::gpu) from: Arrays,
-    pub(in crate::gpu) to: Arrays,
+pub struct MergeTree<'a> {
+    pub lengths: &'a [usize],
+    pub from: Arrays,
+    pub to: Arrays,
 }
 
 impl MergeTree<'_> {
     /// Whether this number of runs ends in `to`, after an odd number of passes.
-    pub(in crate::gpu) const fn ends_in_to(runs: usize) -> bool {
+    pub const fn ends_in_to(runs: usize) -> bool {
         runs.next_power_of_two().trailing_zeros() % 2 == 1
     }
 }

@@ -24,24 +24,24 @@
 //! memory. Launches go to a [`Queue`]: a stream, a record of entry points, or in tests the emulator.
 
 pub(super) mod all;
-pub(super) mod batch;
-pub(super) mod bounds;
+pub mod batch;
+pub mod bounds;
 mod divide;
-#[cfg(any(test, feature = "emulator"))]
-pub(super) mod emulated;
-pub(super) mod exchange;
-pub(super) mod groups;
-pub(super) mod many_ragged;
-pub(super) mod many_runs;
-pub(super) mod merge;
-pub(super) mod own;
+#[cfg(feature = "emulator")]
+pub mod emulated;
+pub mod exchange;
+pub mod groups;
+pub mod many_ragged;
+pub mod many_runs;
+pub mod merge;
+pub mod own;
 mod radix;
 mod runs;
-pub(super) mod segments;
-pub(super) mod sets;
-pub(super) mod sort;
-mod thresholds;
-pub(super) mod top_k;
+pub mod segments;
+pub mod sets;
+pub mod sort;
+pub mod thresholds;
+pub mod top_k;
 
 use super::failure::OrFailure;
 use super::kernels::Shape;
@@ -60,10 +60,10 @@ use thresholds::Thresholds;
 const PERSISTENT_BLOCKS: usize = 8;
 
 /// A kernel's name and the suffix of one of its instances, which together name an entry point of a module.
-pub(super) type Entry = (&'static str, String);
+pub type Entry = (&'static str, String);
 
 /// A queue of launches.
-pub(super) trait Queue {
+pub trait Queue {
     /// Multiprocessors of the GPU.
     fn multiprocessors(&self) -> usize;
 
@@ -170,20 +170,20 @@ impl Queue for OnStream<'_> {
 
 /// Keys in the GPU's memory, and a value for each unless `value_bytes` is 0.
 #[derive(Clone, Copy)]
-pub(super) struct Arrays {
+pub struct Arrays {
     /// The address of the keys.
-    pub(super) keys: Address,
+    pub keys: Address,
     /// The address of the values.
-    pub(super) values: Address,
+    pub values: Address,
     /// The number of keys.
-    pub(super) len: usize,
+    pub len: usize,
     /// Bytes of a value: 0, 4 or 8.
-    pub(super) value_bytes: usize,
+    pub value_bytes: usize,
 }
 
 impl Arrays {
     /// Keys alone.
-    pub(super) const fn keys(keys: Address, len: usize) -> Self {
+    pub const fn keys(keys: Address, len: usize) -> Self {
         Self { keys, values: 0, len, value_bytes: 0 }
     }
 

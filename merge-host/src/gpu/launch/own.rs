@@ -1,6 +1,6 @@
 //! Sorts, merges and set operations in a user's own order.
 
-pub(in crate::gpu) mod by_bits;
+pub mod by_bits;
 
 use super::sets::{kept_steps, look_back_bytes};
 use super::{Address, Arrays, Queue, align, bits, with_numbers};
@@ -194,11 +194,11 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Ragged {
 
 /// A set operation on two sorted arrays. The number of items of the result goes to `count`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Sets {
-    pub(in crate::gpu) operation: SetOperation,
-    pub(in crate::gpu) of: [Arrays; 2],
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct Sets {
+    pub operation: SetOperation,
+    pub of: [Arrays; 2],
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sets {

@@ -38,7 +38,7 @@ const RUN_BLOCKS: usize = 4;
 
 /// Segments of an array that is in the GPU's memory.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Bounds {
+pub struct Bounds {
     segments: Segments,
     /// Most keys of a segment.
     longest: usize,
@@ -46,12 +46,12 @@ pub(in crate::gpu) struct Bounds {
 
 impl Bounds {
     /// The segments between `count + 1` offsets of 8 bytes, each of at most `longest` keys.
-    pub(in crate::gpu) fn of_offsets(offsets: Address, count: usize, longest: usize) -> Self {
+    pub fn of_offsets(offsets: Address, count: usize, longest: usize) -> Self {
         Self { segments: Segments { offsets: offsets as *const usize, count, length: 0 }, longest }
     }
 
     /// The segments of `length` keys of an array of `n`. The last one may be shorter. `length` is not 0.
-    pub(in crate::gpu) fn of_length(length: usize, n: usize) -> Self {
+    pub fn of_length(length: usize, n: usize) -> Self {
         Self { segments: Segments { offsets: ptr::null(), count: n.div_ceil(length), length }, longest: length.min(n) }
     }
 }
@@ -174,8 +174,8 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize
 
 /// The offset of the number of units in such a workspace. Behind it are the numbers of middle segments of each list, if
 /// there are lists.
-#[cfg(test)]
-pub(in crate::gpu) fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
+#[cfg(feature = "emulator")]
+pub fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
     if n == 0 { 0 } else { SegmentPlan::of::<K>(value_bytes).layout::<K>(n).units }
 }
 
@@ -417,11 +417,11 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
 
 /// The sort of each segment of `at`. Values become the keys' indices first if it `indexes`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct SortSegments {
-    pub(in crate::gpu) order: SortOrder,
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) bounds: Bounds,
-    pub(in crate::gpu) indexes: bool,
+pub struct SortSegments {
+    pub order: SortOrder,
+    pub at: Arrays,
+    pub bounds: Bounds,
+    pub indexes: bool,
 }
 
 impl<K: Key> Operation<K> for SortSegments {

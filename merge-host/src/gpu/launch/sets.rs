@@ -90,12 +90,12 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
 
 /// A set operation on `a` and `b`. `out` has room for the most keys of the result. Their number goes to `count`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Sets {
-    pub(in crate::gpu) operation: SetOperation,
-    pub(in crate::gpu) a: Arrays,
-    pub(in crate::gpu) b: Arrays,
-    pub(in crate::gpu) out: Arrays,
-    pub(in crate::gpu) count: Address,
+pub struct Sets {
+    pub operation: SetOperation,
+    pub a: Arrays,
+    pub b: Arrays,
+    pub out: Arrays,
+    pub count: Address,
 }
 
 impl<K: Key> Operation<K> for Sets {

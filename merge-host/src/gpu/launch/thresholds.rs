@@ -5,7 +5,7 @@ use kernels_gpu::tuning::{DivideTile, ROW, Tile};
 /// The numbers of keys, and of digits, that decide which kernels a sort is made of. A GPU gets
 /// [`DEFAULT`](Self::DEFAULT). Tests in the emulator, which takes long for many keys, pass smaller numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Thresholds {
+pub struct Thresholds {
     /// Up to this many keys, kernels have other shapes, and no launches find splits.
     pub small_sort: usize,
     /// Keys that are merged in any case are sorted without detecting runs, which takes about 40 µs, if there are fewer.

@@ -245,10 +245,10 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
 /// The first `out.len` elements of `from`, sorted. If `from.values` is 0 and `out` has values, they become the indices
 /// of the keys.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct TopK {
-    pub(in crate::gpu) order: SortOrder,
-    pub(in crate::gpu) from: Arrays,
-    pub(in crate::gpu) out: Arrays,
+pub struct TopK {
+    pub order: SortOrder,
+    pub from: Arrays,
+    pub out: Arrays,
 }
 
 impl<K: Key> Operation<K> for TopK {

@@ -12,13 +12,13 @@ use kernels_gpu::own::{Compare, Kernels};
 
 /// The fewest items that are sorted by their bits. On an H100, for items of 20 bytes, merges take 1.3 times as long at
 /// this number, and the same time at half of it.
-pub(in crate::gpu) const FEWEST_ITEMS: usize = 1 << 15;
+pub const FEWEST_ITEMS: usize = 1 << 15;
 
 /// The most items that are sorted by their bits: indices have 4 bytes.
 pub(in crate::gpu) const MOST_ITEMS: usize = 1 << 32;
 
 /// Whether `n` items are sorted by their bits, and not by merges.
-pub(in crate::gpu) const fn is_chosen<C: Compare>(n: usize) -> bool {
+pub const fn is_chosen<C: Compare>(n: usize) -> bool {
     C::ORDERED_BYTES > 0 && FEWEST_ITEMS <= n && n <= MOST_ITEMS
 }
 
@@ -49,15 +49,16 @@ impl Layout {
 
 /// Bytes of workspace for `n` items, at most [`MOST_ITEMS`], with values of type `V`: a copy of both, and an argsort of
 /// bits.
-pub(in crate::gpu) fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
+pub fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
     Layout::of::<C, V>(n).end
 }
 
 /// Queues a stable sort by the ordered bits of the items.
 ///
 /// # Safety
-/// The conditions of [`Sort::launch`](super::Sort) hold, with a workspace of [`workspace_bytes`] and at most [`MOST_ITEMS`].
-pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
+/// The conditions of [`Sort::launch`](super::Sort) hold, with a workspace of [`workspace_bytes`] and at most
+/// [`MOST_ITEMS`].
+pub(super) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
     workspace: Address,

@@ -13,13 +13,13 @@ use kernels_gpu::key::Key;
 pub(super) const MAX_KEYS: usize = 1 << 35;
 
 /// Offsets of the parts of a sort's workspace, in bytes, and its end. The keys' scratch array is at its start.
-pub(in crate::gpu::launch) struct Layout {
+pub struct Layout {
     values: usize,
     /// The description of detected runs, and the words on the order of the keys.
-    pub(in crate::gpu::launch) runs: usize,
+    pub runs: usize,
     radix: usize,
     /// The lists of the divisions.
-    pub(in crate::gpu::launch) lists: usize,
+    pub lists: usize,
     splits: usize,
     end: usize,
 }
@@ -80,7 +80,7 @@ impl SortPlan {
     }
 
     /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
-    pub(in crate::gpu::launch) fn layout<K: Key>(self, n: usize) -> Layout {
+    pub fn layout<K: Key>(self, n: usize) -> Layout {
         let values = align(n * size_of::<K>());
         let runs = values + align(n * self.value_bytes);
         let radix = runs + align(RUNS_BYTES);
@@ -98,7 +98,7 @@ impl SortPlan {
 
     /// Bytes of workspace for `n` keys of type `K`: a copy of keys and values, and splits or counters. 0 if one block
     /// sorts all keys, and `usize::MAX` for more keys than a GPU sorts.
-    pub(in crate::gpu) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
+    pub fn workspace_bytes<K: Key>(self, n: usize) -> usize {
         match n {
             _ if n <= self.block.keys() => 0,
             _ if n > MAX_KEYS => usize::MAX,

@@ -15,9 +15,9 @@ mod merges;
 mod order;
 mod plan;
 
-#[cfg(test)]
-pub(super) use layout::Layout;
-pub(in crate::gpu) use plan::SortPlan;
+#[cfg(feature = "emulator")]
+pub use layout::Layout;
+pub use plan::SortPlan;
 pub(super) use plan::splits_shape;
 
 use super::divide::Words;
@@ -51,7 +51,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
 ///
 /// # Safety
 /// The conditions of [`sort`] hold, for the workspace of this plan.
-pub(super) unsafe fn sort_by_plan<K: Key>(
+pub unsafe fn sort_by_plan<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
     order: SortOrder,

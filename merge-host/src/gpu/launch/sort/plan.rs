@@ -13,7 +13,7 @@ use kernels_gpu::tuning::{self, Tile};
 
 /// The shapes of a sort's two phases.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct SortPlan {
+pub struct SortPlan {
     pub(super) value_bytes: usize,
     /// Whether values begin as the keys' indices.
     pub(super) indexes: bool,
@@ -43,12 +43,7 @@ impl SortPlan {
     /// # Panics
     /// If runs may be detected of few keys, since the kernels that merge runs have the shape for many keys. Also if
     /// runs may be detected of keys that are sorted by all bits without an attempt to divide them.
-    pub(in crate::gpu::launch) const fn by<K: Key>(
-        thresholds: &Thresholds,
-        n: usize,
-        value_bytes: usize,
-        indexes: bool,
-    ) -> Self {
+    pub const fn by<K: Key>(thresholds: &Thresholds, n: usize, value_bytes: usize, indexes: bool) -> Self {
         let small = n <= thresholds.small_sort;
         let ((block, block_shape), runs) = match (value_bytes, small) {
             (0, false) => ((tuning::block(size_of::<K>()), ""), tuning::runs(size_of::<K>())),
@@ -79,7 +74,7 @@ impl SortPlan {
     }
 
     /// This plan with the given kernel. The workspace of [`SortKernel::Auto`] is enough for any kernel.
-    pub(in crate::gpu) const fn with_kernel(self, kernel: SortKernel) -> Self {
+    pub const fn with_kernel(self, kernel: SortKernel) -> Self {
         match kernel {
             SortKernel::Auto => self,
             SortKernel::MergePath => Self { divide: None, radix: None, ..self },

@@ -14,9 +14,7 @@ fn in_groups(n: usize, most: usize, bits: u32, (lower_bits, lower_mask): (u32, u
         keys.extend((0..random.random_range(1..=most)).map(|_| upper | random.random::<u32>() & lower_mask));
     }
     keys.truncate(n);
-    for i in (1..n).rev() {
-        keys.swap(i, random.random_range(0..=i));
-    }
+    shuffle(&mut keys, random);
     keys
 }
 
@@ -31,19 +29,19 @@ fn check_all<V: Word>(keys: &[u32], n: usize, random: &mut StdRng) {
     lengths.extend(Some(keys.len() % n).filter(|&rest| rest > 0));
     for by in [By::Length(n), By::Offsets] {
         let seed = random.random();
-        check_keys::<u32, V>(keys, &lengths, by, with::<V>(seed), seed);
+        check_keys::<u32, V>(keys, &lengths, by, With::by::<V>(seed), seed);
     }
     // The same bits as floats, some NaN, in one of the two ways.
     let (by, seed) = (if random.random() { By::Length(n) } else { By::Offsets }, random.random());
-    let floats: Vec<f32> = keys.iter().map(|&bits| <f32 as kernels_gpu::key::Key>::from_ordered(bits)).collect();
-    check_keys::<f32, V>(&floats, &lengths, by, with::<V>(seed), seed);
+    let floats: Vec<f32> = keys.iter().map(|&bits| f32::of_ordered(bits.into())).collect();
+    check_keys::<f32, V>(&floats, &lengths, by, With::by::<V>(seed), seed);
 }
 
 /// Groups of keys with equal numbers: few enough to be put in order, and more.
 #[test]
 fn keys_that_differ_in_their_lower_bits() {
     fn all<V: Word>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         let rows = [17, 32, 33, 63, 64, 100, 128, 256, 257, 300, 512, 600, 1000, 1023, 1024];
         let rows = rows.map(|n| (n, &[1, 2, 15, 16, 17, 40, 1024][..]));
         let middle = [(1025, &[1, 2, 15, 16, 17, 1025][..]), (4097, &[2, 4000]), (MAX_MIDDLE, &[1, 9])];
@@ -79,7 +77,7 @@ fn keys_that_differ_in_their_lower_bits() {
 #[test]
 fn keys_that_are_close_together_in_segments_that_are_not() {
     fn all<V: Word>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         for n in [20, 32, 64, 100, 256, 500, 1024] {
             let lower = (1 << index_bits(n)) - 1;
             for clusters in [1, 2] {
@@ -102,7 +100,7 @@ fn keys_that_are_close_together_in_segments_that_are_not() {
 #[test]
 fn groups_of_keys_end_where_segments_do() {
     fn all<V: Word>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         let middle = 1_u32 << 31;
         for n in [17, 32, 40, 64, 96, 256, 512] {
             let lower = (1 << index_bits(n)) - 1;
@@ -128,18 +126,16 @@ fn groups_of_keys_end_where_segments_do() {
 #[test]
 fn parts_of_long_segments_whose_keys_differ_in_their_lower_bits() {
     fn all<V: Word>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         for most in [2, 16, 40, 3000] {
             let digits = (0..4).flat_map(|digit| {
                 let keys = in_groups(4000, most, 24, (4, 0xf), &mut random);
                 keys.into_iter().map(move |key| digit << 30 | key)
             });
             let mut keys: Vec<u32> = digits.collect();
-            for i in (1..keys.len()).rev() {
-                keys.swap(i, random.random_range(0..=i));
-            }
+            shuffle(&mut keys, &mut random);
             let seed = random.random();
-            check_keys::<u32, V>(&keys, &[keys.len()], By::Offsets, with::<V>(seed), seed);
+            check_keys::<u32, V>(&keys, &[keys.len()], By::Offsets, With::by::<V>(seed), seed);
         }
     }
     all::<u32>();

@@ -1,31 +1,6 @@
-//! A queue that runs its launches in the emulator, and tests of all operations by the launches that a GPU gets.
+//! A queue that runs its launches in the emulator, for tests of operations by the launches that a GPU gets.
 
-// Only sorts and merges in a user's own order are public; the rest is for tests.
-#![cfg_attr(not(test), allow(dead_code, unused_imports))]
-
-#[cfg(test)]
-mod bounds;
-#[cfg(test)]
-mod exchange;
-#[cfg(test)]
-mod groups;
-#[cfg(test)]
-mod keys;
-#[cfg(test)]
-mod many_ragged;
-#[cfg(test)]
-mod many_runs;
-#[cfg(test)]
-mod merge;
-pub(in crate::gpu) mod own;
-#[cfg(test)]
-mod segments;
-#[cfg(test)]
-mod sets;
-#[cfg(test)]
-mod sort;
-#[cfg(test)]
-mod top_k;
+pub mod own;
 
 use super::*;
 use crate::gpu::operation::Operation;
@@ -37,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
 
 /// An emulated GPU, and the launches on it.
-pub(in crate::gpu) struct Device {
+pub struct Device {
     emulator: RefCell<Emulator>,
     random: RefCell<StdRng>,
     launched: RefCell<Vec<Entry>>,
@@ -47,7 +22,7 @@ pub(in crate::gpu) struct Device {
 impl Device {
     /// A device without arrays. `seed` decides the order of threads' turns, the order of launches that have none, and
     /// the numbers of [`Queue::random`].
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             emulator: RefCell::new(Emulator::new(seed)),
             random: RefCell::new(StdRng::seed_from_u64(seed)),
@@ -57,27 +32,27 @@ impl Device {
     }
 
     /// A copy of `values`.
-    fn array<T: Word>(&self, values: &[T]) -> Buffer<T> {
+    pub fn array<T: Word>(&self, values: &[T]) -> Buffer<T> {
         self.emulator.borrow_mut().buffer(values)
     }
 
     /// An uninitialised array of `len` elements.
-    fn uninit<T: Word>(&self, len: usize) -> Buffer<T> {
+    pub fn uninit<T: Word>(&self, len: usize) -> Buffer<T> {
         self.emulator.borrow_mut().uninit(len)
     }
 
     /// An uninitialised workspace of `bytes` bytes. Its parts are of several types; most accesses are to whole words.
-    fn workspace(&self, bytes: usize) -> Address {
+    pub fn workspace(&self, bytes: usize) -> Address {
         address(self.uninit::<u32>(bytes.div_ceil(size_of::<u32>())))
     }
 
     /// The elements of an array. All of its elements have to be initialised.
-    fn read<T: Word>(&self, array: Buffer<T>) -> Vec<T> {
+    pub fn read<T: Word>(&self, array: Buffer<T>) -> Vec<T> {
         self.checked(self.emulator.borrow_mut().read(array))
     }
 
     /// `count` words from `at` on. All words have to be initialised.
-    fn words(&self, at: Address, count: usize) -> Vec<u32> {
+    pub fn words(&self, at: Address, count: usize) -> Vec<u32> {
         let read = RefCell::new(Vec::new());
         let ended = self.emulator.borrow_mut().launch("words", 1, 1, 0, || {
             // SAFETY: the emulator reports words that are in no array.
@@ -89,7 +64,7 @@ impl Device {
     }
 
     /// The bits of the first `count` elements of an array. These elements have to be initialised.
-    fn elements<T: Word>(&self, array: Buffer<T>, count: usize) -> Vec<u64> {
+    pub fn elements<T: Word>(&self, array: Buffer<T>, count: usize) -> Vec<u64> {
         let read = RefCell::new(Vec::new());
         let ended = self.emulator.borrow_mut().launch("elements", 1, 1, 0, || {
             // SAFETY: the emulator reports elements that are in no array.
@@ -105,31 +80,53 @@ impl Device {
         result.unwrap_or_else(|fault| panic!("{fault} (seed {})", self.seed))
     }
 
-    /// Runs an operation on arrays of the device.
-    fn run<K>(&self, operation: &impl Operation<K>) {
+    /// Writes the first elements of an array.
+    pub fn write<T: Word>(&self, array: Buffer<T>, first: &[T]) {
+        let ended = self.emulator.borrow_mut().launch("write", 1, 1, 0, || {
+            // SAFETY: the emulator reports elements that are not in the array.
+            let to = unsafe { GlobalMut::<T>::new(array.as_mut_ptr(), first.len()) };
+            first.iter().enumerate().for_each(|(i, &element)| to.set(i, element));
+        });
+        self.checked(ended);
+    }
+
+    /// Runs an operation on arrays of the device. Returns its workspace.
+    pub fn run<K>(&self, operation: &impl Operation<K>) -> Address {
         let workspace = self.workspace(operation.workspace_bytes());
+        self.run_in(operation, workspace);
+        workspace
+    }
+
+    /// Runs an operation on arrays of the device, in a workspace with any contents.
+    pub fn run_in<K>(&self, operation: &impl Operation<K>, workspace: Address) {
         // SAFETY: the emulator reports accesses outside of arrays, and runs every launch to its end.
         let queued = unsafe { operation.launch(&self.queue(), workspace) };
         queued.unwrap_or_else(|error| panic!("{error}"));
     }
 
-    fn queue(&self) -> Emulated<'_> {
+    /// The seed that the device was made with.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The queue of the device's launches.
+    pub fn queue(&self) -> Emulated<'_> {
         Emulated { device: self, added: None }
     }
 
-    /// The entry points launched so far.
-    fn launched(&self) -> HashSet<Entry> {
-        self.launched.borrow().iter().cloned().collect()
+    /// The entry points of all launches so far, in their order.
+    pub fn launched(&self) -> Vec<Entry> {
+        self.launched.borrow().clone()
     }
 
     /// The kernels launched so far.
-    fn kernels(&self) -> HashSet<&'static str> {
+    pub fn kernels(&self) -> HashSet<&'static str> {
         self.launched.borrow().iter().map(|(kernel, _)| *kernel).collect()
     }
 }
 
 /// The address of an array.
-fn address<T>(array: Buffer<T>) -> Address {
+pub fn address<T>(array: Buffer<T>) -> Address {
     array.as_mut_ptr() as Address
 }
 
@@ -137,7 +134,7 @@ fn address<T>(array: Buffer<T>) -> Address {
 type Work = Box<dyn FnOnce(&mut Emulator) -> Result<(), Fault>>;
 
 /// A queue of launches that run at once, or when a join runs them.
-struct Emulated<'a> {
+pub struct Emulated<'a> {
     device: &'a Device,
     /// The work that a join has yet to run, if this is one of its two queues.
     added: Option<RefCell<VecDeque<Work>>>,

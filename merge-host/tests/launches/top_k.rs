@@ -1,61 +1,33 @@
 //! The first k keys, against the standard library's stable sort.
 
-use super::super::top_k;
-use super::keys::*;
-use super::*;
-use crate::SortOrder;
+use crate::common::*;
+use cuda_std::Word;
 use kernels_gpu::kernels::top_k::take_sample::{SAMPLE, position};
 use kernels_gpu::kernels::top_k::{CHUNK_UNIT as TILE, GATHERED};
-use std::cmp::Ordering;
+use merge_host::SortOrder;
+use merge_host::launches::Arrays;
+use merge_host::launches::emulated::Device;
+use merge_host::launches::top_k::TopK;
 use std::collections::HashSet;
-
-/// The values that come with the keys.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum With {
-    Nothing,
-    Values,
-    Indices,
-}
 
 /// Selects the first `k` keys in both orders. Returns for each order whether candidates were gathered in one reading.
 fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (Device, [bool; 2]) {
-    let n = keys.len();
-    let (device, mut gathered) = (Device::new(seed), vec![]);
-    for order in [SortOrder::Ascending, SortOrder::Descending] {
-        let compare = |i: &usize, j: &usize| match order {
-            SortOrder::Ascending => keys[*i].compare(&keys[*j]),
-            SortOrder::Descending => keys[*j].compare(&keys[*i]),
+    let device = Device::new(seed);
+    let gathered = [SortOrder::Ascending, SortOrder::Descending].map(|order| {
+        let (from, out) = (Pairs::<K, V>::of(&device, keys, 0).arrays(), Pairs::<K, V>::uninit(&device, k));
+        let (from, out) = match with {
+            With::Indices => (Arrays { values: 0, ..from }, out.of_indices()),
+            With::Nothing | With::Values => (from, out),
         };
-        let mut expected: Vec<usize> = (0..n).collect();
-        expected.sort_by(|i, j| compare(i, j).then(Ordering::Equal));
-        expected.truncate(k);
-        let value = |i: usize| V::from_register(if with == With::Values { 3 * i as u64 + 1 } else { i as u64 });
-        let values: Vec<V> = (0..n).map(value).collect();
-        let from = device.array(keys);
-        let from_values = if with == With::Values { address(device.array(&values)) } else { 0 };
-        let (out, out_values) = (device.uninit::<K>(k), device.uninit::<V>(if with == With::Nothing { 0 } else { k }));
-        let value_bytes = if with == With::Nothing { 0 } else { size_of::<V>() };
-        let arrays = |keys, values, len| Arrays { keys, values, len, value_bytes };
-        let workspace = device.workspace(top_k::workspace_bytes::<K>(n, k, value_bytes));
-        // SAFETY: the arrays are the device's, and nothing else uses them.
-        let queued = unsafe {
-            let (from, out) = (arrays(address(from), from_values, n), arrays(address(out), address(out_values), k));
-            top_k::top_k::<K>(&device.queue(), order, from, out, workspace)
-        };
-        queued.unwrap();
+        let workspace = device.run::<K>(&TopK { order, from, out: out.arrays() });
         // The numbers of `Progress`, counted from 0. Number 4 is the number of candidates, and number 6 the digit after
         // which they were collected.
         let progress = if k > 0 { device.words(workspace, 14) } else { vec![0; 14] };
-        gathered.push(progress[8] > 0 && progress[12] == GATHERED);
-        let what = format!("{k} of {n} {}, {order:?}, seed {seed}", <K as crate::Key>::NAME);
-        let of_keys: Vec<K> = expected.iter().map(|&i| keys[i]).collect();
-        assert!(raw_bits(&device.read(out)) == raw_bits(&of_keys), "keys: {what}");
-        if with != With::Nothing {
-            let of_values: Vec<V> = expected.iter().map(|&i| values[i]).collect();
-            assert!(raw_bits(&device.read(out_values)) == raw_bits(&of_values), "values: {what}");
-        }
-    }
-    (device, [gathered[0], gathered[1]])
+        let expected = &sorted_segments(keys, order, &[0, keys.len()])[..k];
+        out.check(&device, keys, expected, &|| format!("{k} of {} keys, {order:?}", keys.len()));
+        progress[8] > 0 && progress[12] == GATHERED
+    });
+    (device, gathered)
 }
 
 fn check_all<K: TestKey>() {
@@ -66,7 +38,7 @@ fn check_all<K: TestKey>() {
             let of_kind: Vec<K> = keys.random(n, seed);
             for &k in &ks {
                 match (i + k) % 3 {
-                    0 => check::<K, u32>(&of_kind, k, With::Nothing, seed),
+                    0 => check::<K, ()>(&of_kind, k, With::Nothing, seed),
                     1 => check::<K, u64>(&of_kind, k, With::Values, seed),
                     _ => check::<K, u32>(&of_kind, k, With::Indices, seed),
                 };
@@ -81,7 +53,7 @@ fn tiles_one_after_the_other() {
     for (n, k) in [(TILE - 1, 5), (TILE, TILE), (TILE + 1, TILE), (3 * TILE + 77, TILE + 3)] {
         check::<u32, u32>(&Keys::Any.random::<u32>(n, seed), k, With::Values, seed);
         check::<f32, u64>(&Keys::Equal.random::<f32>(n, seed), k, With::Indices, seed);
-        check::<i64, u32>(&Keys::Few.random::<i64>(n, seed), k, With::Nothing, seed);
+        check::<i64, ()>(&Keys::Few.random::<i64>(n, seed), k, With::Nothing, seed);
     }
 }
 
@@ -165,7 +137,11 @@ const MANY: usize = 9 * TILE + 1234;
 fn candidates_are_gathered_in_one_reading() {
     let seed = fresh_seed();
     for (i, k) in [1, 31, 500, 1500].into_iter().enumerate() {
-        let with = [With::Nothing, With::Values, With::Indices][i % 3];
+        let check = [
+            |keys: &[u32], k, seed| check::<u32, ()>(keys, k, With::Nothing, seed),
+            |keys: &[u32], k, seed| check::<u32, u64>(keys, k, With::Values, seed),
+            |keys: &[u32], k, seed| check::<u32, u64>(keys, k, With::Indices, seed),
+        ][i % 3];
         for (keys, is_gathered) in [
             (Keys::Any.random::<u32>(MANY, seed), true),
             // One warp or two find all candidates.
@@ -174,8 +150,7 @@ fn candidates_are_gathered_in_one_reading() {
             (Keys::Equal.random::<u32>(MANY, seed), false),
             (Keys::Few.random::<u32>(MANY, seed), false),
         ] {
-            let (_, gathered) = check::<u32, u64>(&keys, k, with, seed);
-            assert_eq!(gathered, [is_gathered; 2], "first {k}, seed {seed}");
+            assert_eq!(check(&keys, k, seed).1, [is_gathered; 2], "first {k}, seed {seed}");
         }
     }
     let kinds: Vec<i64> = Keys::Any.random::<u32>(MANY, seed).iter().map(|bits| (*bits % 1000) as i64 - 500).collect();

@@ -1,7 +1,6 @@
 //! Segments, and parts of long segments, that are sorted by bins, and segments that bins leave to merges.
 
 use super::*;
-use crate::gpu::kernels::Shape;
 use kernels_gpu::elements::Elements;
 use kernels_gpu::kernels::sort::segments::middle::{
     BINNED, CLASSES, LISTS, MAX_BINNED, MIN_BINNED, MiddleSegments, class_keys, list_words,
@@ -11,6 +10,7 @@ use kernels_gpu::kernels::sort::segments::sort_middle_by_bins::{self, BINS_THREA
 use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SortMiddleSegments};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
+use merge_host::launches::{Queue, Shape};
 
 impl Sorted {
     /// The number of segments of each list.
@@ -23,8 +23,7 @@ impl Sorted {
 fn alike_above<K: TestKey>(n: usize, alike: u32, random: &mut StdRng) -> Vec<K> {
     let below = (u32::MAX as u64 >> alike) as u32;
     let above = random.random::<u32>() & !below;
-    let key = |_| <K as Key>::from_ordered(Word::from_register((above | random.random::<u32>() & below) as u64));
-    (0..n).map(key).collect()
+    (0..n).map(|_| K::of_ordered((above | random.random::<u32>() & below).into())).collect()
 }
 
 /// Whether keys of this type take the next of several similar cases. Unsigned keys take all cases. Other keys, which
@@ -43,7 +42,7 @@ fn lists_of<K: TestKey>(input: &[K], lengths: &[usize], seed: u64) -> Vec<u32> {
 #[test]
 fn even_keys_are_sorted_by_bins() {
     fn all<K: TestKey>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         // From `scratch` after one digit and after three, and in place after two. After four digits there is nothing
         // left.
         for alike in [0, 8, 16, 24] {
@@ -68,7 +67,7 @@ fn even_keys_are_sorted_by_bins() {
 #[test]
 fn wide_keys_and_values_are_sorted_by_bins_too() {
     fn check<K: TestKey, V: Word>(with: With, alike: u32) {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         let lengths = [5, MAX_MIDDLE + 1, 3 * MAX_BINNED, 0, 40_000];
         let input = alike_above::<K>(lengths.iter().sum(), alike, &mut random);
         let lists = check_keys::<K, V>(&input, &lengths, By::Offsets, with, random.random()).listed();
@@ -102,13 +101,10 @@ fn segments_of_one_length_with_values_by_bins() {
 #[test]
 fn what_numbers_do_not_tell_apart_is_merged() {
     fn check<K: TestKey, V: Word>(with: With) {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         let lengths = [MIN_BINNED + 500, 700, MAX_BINNED];
         let key = |i: usize| ((i % 40) as u64) << (8 * size_of::<K>() - 6) | random.random_range(0..500);
-        let input: Vec<K> = (0..lengths.iter().sum())
-            .map(key)
-            .map(|bits| <K as Key>::from_ordered(Word::from_register(bits)))
-            .collect();
+        let input: Vec<K> = (0..lengths.iter().sum()).map(key).map(K::of_ordered).collect();
         let lists = check_keys::<K, V>(&input, &lengths, By::Offsets, with, random.random()).listed();
         assert_eq!((lists[BINNED], lists[1]), (2, 1), "{lists:?}");
         assert_eq!(lists[..CLASSES].iter().sum::<u32>(), 2, "{lists:?}");
@@ -121,15 +117,13 @@ fn what_numbers_do_not_tell_apart_is_merged() {
 /// Digits that are sorted alone, with the most and the fewest keys that bins take, and one fewer and one more.
 #[test]
 fn lengths_around_those_for_bins() {
-    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let mut random = fresh_random();
     let counts = [MIN_BINNED, MAX_BINNED, MAX_BINNED + 1, MAX_MIDDLE, MAX_MIDDLE + 1, MIN_BINNED - 1];
     let mut input: Vec<u32> = vec![];
     for (digit, count) in counts.into_iter().enumerate() {
         input.extend((0..count).map(|_| (digit as u32) << 24 | random.random::<u32>() >> 8));
     }
-    for i in (1..input.len()).rev() {
-        input.swap(i, random.random_range(0..=i));
-    }
+    shuffle(&mut input, &mut random);
     let lists = lists_of(&input, &[input.len()], random.random());
     // The longest one is divided again, into four segments for bins.
     assert_eq!(lists, [1, 0, 1, 0, 0, 1, 6]);
@@ -138,7 +132,7 @@ fn lengths_around_those_for_bins() {
 /// Keys in long segments that bins of equal width do not divide evenly: bins adapt to them.
 #[test]
 fn uneven_keys_are_sorted_by_bins_too() {
-    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let mut random = fresh_random();
     let lengths = [MAX_MIDDLE + 3, 30_000, MAX_BINNED, 2 * MAX_BINNED, 700];
     let n = lengths.iter().sum();
     for kind in [Keys::Nested, Keys::Few, Keys::Equal, Keys::Cluster, Keys::Ascending, Keys::Descending, Keys::Runs] {
@@ -204,7 +198,7 @@ fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u
 #[test]
 fn segments_of_one_length_by_bins() {
     fn all<K: TestKey>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         for length in [1, 2, 1000, 2559, 2560, 2561, 4607, MAX_BINNED] {
             for keys in [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending] {
                 if !takes_case::<K>(&mut random) {
@@ -225,7 +219,7 @@ fn segments_of_one_length_by_bins() {
 #[test]
 fn what_bins_do_not_sort_is_merged() {
     const LENGTH: usize = 3000;
-    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let mut random = fresh_random();
     let mut segment = || {
         let firsts: [u32; LENGTH / 100] = std::array::from_fn(|_| random.random_range(1..u32::MAX - 1));
         let key = |i| firsts[i / 100] + i as u32 % 2;
@@ -240,7 +234,7 @@ fn what_bins_do_not_sort_is_merged() {
 fn random_bits_from<K: TestKey>(n: usize, firsts: &[u32], random: &mut StdRng) -> Vec<K> {
     let mut key = |_| {
         let bits = firsts.iter().fold(0, |bits, first| bits | random.random_range(0..4) << first);
-        <K as Key>::from_ordered(Word::from_register(bits))
+        K::of_ordered(bits)
     };
     (0..n).map(&mut key).collect()
 }
@@ -249,7 +243,7 @@ fn random_bits_from<K: TestKey>(n: usize, firsts: &[u32], random: &mut StdRng) -
 /// and no digit is left for merges.
 #[test]
 fn even_parts_are_divided_by_few_bits() {
-    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let mut random = fresh_random();
     let lengths = [4 * (MAX_MIDDLE + 1500), 7];
     let n = lengths.iter().sum();
     let input: Vec<u32> = (0..n).map(|_| random.random_range(0..4) << 28 | random.random::<u32>() >> 8).collect();
@@ -264,7 +258,7 @@ fn even_parts_are_divided_by_few_bits() {
 #[test]
 fn few_bits_are_made_up_for_by_later_levels() {
     fn all<K: TestKey, V: Word>(with: With, kinds: &[&[u32]]) {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         // Each part has more keys than one block sorts, down to the last bits.
         for &firsts in kinds {
             let lengths = [4usize.pow(firsts.len() as u32) * (MAX_MIDDLE + 700), 3, MAX_MIDDLE + 1];

@@ -4,35 +4,19 @@ mod bins;
 mod long;
 mod numbers;
 
-use super::super::segments::{self, Bounds};
-use super::keys::*;
-use super::*;
-use crate::SortOrder;
+use crate::common::*;
+use cuda_std::Word;
 use kernels_gpu::kernels::sort::segments::Tiles;
 use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
 use kernels_gpu::kernels::sort::segments::sort_short_segments::MAX_SHORT;
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::has_wide_rows;
 use kernels_gpu::tuning::ROW;
-
-/// The values that move with the keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum With {
-    Nothing,
-    /// Three times the index of each key.
-    Values,
-    /// Uninitialised values, which become indices.
-    Indices,
-}
-
-/// The values of type `V` that move with keys: values for half of the seeds, and indices for the others.
-fn with<V>(seed: u64) -> With {
-    match size_of::<V>() {
-        0 => With::Nothing,
-        _ if seed % 4 < 2 => With::Values,
-        _ => With::Indices,
-    }
-}
+use merge_host::launches::Address;
+use merge_host::launches::emulated::{Device, address};
+use merge_host::launches::segments::{Bounds, SortSegments, units_at};
+use rand::Rng;
+use rand::rngs::StdRng;
 
 /// How the kernels find segments.
 #[derive(Clone, Copy, Debug)]
@@ -58,55 +42,43 @@ impl Sorted {
 /// Sorts segments of the given lengths, of random keys, on a new device, and compares.
 fn sort<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], by: By, with: With) -> Sorted {
     let seed = fresh_seed();
-    check_keys::<K, V>(&keys.random::<K>(lengths.iter().sum(), seed), lengths, by, with, seed)
+    check_keys::<K, V>(&keys.random(lengths.iter().sum(), seed), lengths, by, with, seed)
 }
 
-/// Sorts segments of `input` of the given lengths on a new device, and compares.
+/// Sorts segments of the given lengths on a new device, in either order, and compares.
 fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with: With, seed: u64) -> Sorted {
-    let (device, n) = (Device::new(seed), input.len());
-    let order = if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending };
-    let at = device.array(input);
-    let values = match with {
-        With::Values => device.array(&(0..n as u64).map(|i| V::from_register(3 * i)).collect::<Vec<_>>()),
-        With::Indices => device.uninit::<V>(n),
-        With::Nothing => device.uninit::<V>(0),
-    };
-    let mut offsets = vec![0];
-    offsets.extend(lengths.iter().scan(0, |end, length| {
-        *end += length;
-        Some(*end)
-    }));
+    let device = Device::new(seed);
+    let workspace = check_on::<K, V>(&device, None, input, lengths, by, with, seed);
+    Sorted { units: workspace + units_at::<K>(input.len(), size_of::<V>()) as Address, device }
+}
+
+/// Sorts segments of the given lengths on `device`, in a new workspace or in the given one. Returns the workspace.
+fn check_on<K: TestKey, V: Word>(
+    device: &Device,
+    workspace: Option<Address>,
+    input: &[K],
+    lengths: &[usize],
+    by: By,
+    with: With,
+    seed: u64,
+) -> Address {
+    let (n, order, offsets) = (input.len(), order_of(seed), offsets_of(lengths));
+    let pairs = Pairs::<K, V>::with(device, input, with);
     let bounds = match by {
         By::Offsets => Bounds::of_offsets(address(device.array(&offsets)), lengths.len(), n),
         By::Length(length) => Bounds::of_length(length, n),
     };
-    let value_bytes = size_of::<V>();
-    let end = segments::workspace_bytes::<K>(n, value_bytes);
-    let workspace = device.workspace(end);
-    let arrays = Arrays { keys: address(at), values: address(values), len: n, value_bytes };
-    // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-    unsafe { segments::sort_segments::<K>(&device.queue(), order, arrays, bounds, with == With::Indices, workspace) }
-        .expect("the emulator launches all");
-
-    let mut expected: Vec<usize> = (0..n).collect();
-    for ends in offsets.windows(2) {
-        expected[ends[0]..ends[1]].sort_by(|&i, &j| {
-            let ascending = input[i].compare(&input[j]);
-            if order == SortOrder::Descending { ascending.reverse() } else { ascending }
-        });
-    }
-    let what = || {
-        let name = <K as crate::Key>::NAME;
-        format!("{n} {name} in {} segments, {by:?}, {order:?}, {with:?}, seed {seed}", lengths.len())
+    let sort = SortSegments { order, at: pairs.arrays(), bounds, indexes: with == With::Indices };
+    let workspace = match workspace {
+        Some(workspace) => {
+            device.run_in::<K>(&sort, workspace);
+            workspace
+        }
+        None => device.run::<K>(&sort),
     };
-    let sorted: Vec<K> = expected.iter().map(|&i| input[i]).collect();
-    assert!(raw_bits(&device.read(at)) == raw_bits(&sorted), "keys: {}", what());
-    let factor = if with == With::Values { 3 } else { 1 };
-    if with != With::Nothing {
-        let found = device.read(values).into_iter().map(|value| value.to_register());
-        assert!(found.eq(expected.into_iter().map(|i| factor * i as u64)), "values: {}", what());
-    }
-    Sorted { device, units: workspace + segments::units_at::<K>(n, value_bytes) as Address }
+    let what = || format!("{n} keys in {} segments, {by:?}, {order:?}, {with:?}", lengths.len());
+    pairs.check(device, input, &sorted_segments(input, order, &offsets), &what);
+    workspace
 }
 
 /// The tiles for keys `K` with values `V`.
@@ -123,10 +95,9 @@ fn has_lists<K, V>() -> bool {
 /// Sorts by offsets in all ways for values of type `V`. Without lists, `has_units` says whether some segments are too
 /// long for one block.
 fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
-    let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
     let is_longer = |&length: &usize| length > MAX_MIDDLE;
     let has_units = if has_lists::<K, V>() { lengths.iter().any(is_longer) } else { has_units };
-    for &with in ways {
+    for &with in With::all::<V>() {
         let sorted = sort::<K, V>(keys, lengths, By::Offsets, with);
         if lengths.iter().any(|&length| length > 1) {
             assert_eq!(sorted.units() > 0, has_units, "{lengths:?}");
@@ -134,25 +105,10 @@ fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
     }
 }
 
-/// Calls a generic test for keys alone and with values of both widths, for one type of keys or for the test's own.
-macro_rules! with_all_values {
-    ($function:ident::<$K:ty>($($argument:expr),*)) => {{
-        $function::<$K, ()>($($argument),*);
-        $function::<$K, u32>($($argument),*);
-        $function::<$K, u64>($($argument),*);
-    }};
-    ($function:ident($($argument:expr),*)) => {{
-        $function::<()>($($argument),*);
-        $function::<u32>($($argument),*);
-        $function::<u64>($($argument),*);
-    }};
-}
-use with_all_values;
-
 #[test]
 fn short_segments_are_sorted_by_one_block_each() {
     fn all<K: TestKey, V: Word>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         let (slots, tiles) = tiles::<K, V>();
         let mut up_to =
             |most: usize, count: usize| -> Vec<usize> { (0..count).map(|_| random.random_range(0..=most)).collect() };
@@ -228,27 +184,8 @@ fn segments_of_one_length_need_no_offsets() {
     fn all<K: TestKey, V: Word>() {
         let (slots, tiles) = tiles::<K, V>();
         let with = if size_of::<V>() == 0 { With::Nothing } else { With::Values };
-        for length in [
-            1,
-            2,
-            3,
-            4,
-            5,
-            7,
-            8,
-            9,
-            16,
-            31,
-            32,
-            33,
-            100,
-            256,
-            1000,
-            tiles.overhang + 1,
-            tiles.overhang + 2,
-            slots,
-            slots + 1,
-        ] {
+        let small = [1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 33, 100, 256, 1000];
+        for length in small.into_iter().chain([tiles.overhang + 1, tiles.overhang + 2, slots, slots + 1]) {
             let n = 2 * slots + slots / 3;
             let mut lengths = vec![length; n / length];
             lengths.extend(Some(n % length).filter(|&rest| rest > 0));
@@ -259,12 +196,15 @@ fn segments_of_one_length_need_no_offsets() {
             let is_row = is_alone && (2..=MAX_ROW).contains(&length) && !is_wide_row;
             let merges = !has_lists && length > slots;
             let is_middle = has_lists && length > MAX_SHORT && length <= MAX_MIDDLE;
-            assert_eq!(kernels.contains("merge_segments"), merges, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_middle_segments"), is_middle, "segments of {length} keys");
-            let is_sorted_by_tiles = !has_lists && length > 1;
-            assert_eq!(kernels.contains("sort_segments"), is_sorted_by_tiles, "segments of {length} keys");
+            for (kernel, is_launched) in [
+                ("merge_segments", merges),
+                ("sort_rows", is_row),
+                ("sort_wide_rows", is_wide_row),
+                ("sort_middle_segments", is_middle),
+                ("sort_segments", !has_lists && length > 1),
+            ] {
+                assert_eq!(kernels.contains(kernel), is_launched, "{kernel}: segments of {length} keys");
+            }
         }
     }
     with_all_values!(all::<u32>());
@@ -281,7 +221,7 @@ fn edges() -> impl Iterator<Item = usize> {
 #[test]
 fn segments_at_the_edges_of_classes() {
     fn all<K: TestKey, V: Word>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         for length in edges().filter(|&length| length > 1) {
             // All cases for unsigned keys, and some for other keys, which differ in how they are encoded.
             if K::coding() != kernels_gpu::key::Coding::NONE && random.random_bool(0.7) {
@@ -291,17 +231,15 @@ fn segments_at_the_edges_of_classes() {
             // Some segments of a warp, some of the next, and a shorter last one.
             let mut lengths = vec![length; 5000usize.div_ceil(length)];
             lengths.extend(Some(random.random_range(0..length)).filter(|&rest| rest > 0));
-            sort::<K, V>(keys, &lengths, By::Length(length), with::<V>(length as u64));
-            let sorted = sort::<K, V>(keys, &lengths, By::Offsets, with::<V>(random.random()));
+            sort::<K, V>(keys, &lengths, By::Length(length), With::by::<V>(length as u64));
+            let sorted = sort::<K, V>(keys, &lengths, By::Offsets, With::by::<V>(random.random()));
             assert!(sorted.device.kernels().contains("sort_short_segments"));
         }
         let mut all: Vec<usize> = edges().chain([0; 20]).collect();
         for keys in [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending, Keys::Ascending] {
             for _ in 0..2 {
-                for i in (1..all.len()).rev() {
-                    all.swap(i, random.random_range(0..=i));
-                }
-                sort::<K, V>(keys, &all, By::Offsets, with::<V>(random.random()));
+                shuffle(&mut all, &mut random);
+                sort::<K, V>(keys, &all, By::Offsets, With::by::<V>(random.random()));
             }
         }
         // Tiles of one class after the other, with longer segments at the end.
@@ -309,7 +247,7 @@ fn segments_at_the_edges_of_classes() {
         many.sort_unstable();
         let longer = [&many[..], &[MAX_SHORT, MAX_SHORT + 1, 2000]].concat();
         for lengths in [many, longer] {
-            sort::<K, V>(Keys::Any, &lengths, By::Offsets, with::<V>(random.random()));
+            sort::<K, V>(Keys::Any, &lengths, By::Offsets, With::by::<V>(random.random()));
         }
     }
     fn alone<K: TestKey>() {
@@ -326,7 +264,7 @@ fn segments_at_the_edges_of_classes() {
 #[test]
 fn middle_segments_at_the_edges_of_runs() {
     fn all<K: TestKey, V: Word>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         let mut edges: Vec<usize> = [1, 2, 3, 4, 5, 7, 8]
             .into_iter()
             .flat_map(|runs| [runs * MAX_SHORT - 1, runs * MAX_SHORT, runs * MAX_SHORT + 1])
@@ -340,7 +278,7 @@ fn middle_segments_at_the_edges_of_runs() {
         for &length in &edges {
             let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
             let lengths = [length, length, random.random_range(1..length)];
-            let sorted = sort::<K, V>(keys, &lengths, By::Length(length), with::<V>(length as u64));
+            let sorted = sort::<K, V>(keys, &lengths, By::Length(length), With::by::<V>(length as u64));
             let kernels = sorted.device.kernels();
             assert!(!kernels.contains("sort_short_segments"), "segments of {length} keys");
             assert!(
@@ -350,10 +288,8 @@ fn middle_segments_at_the_edges_of_runs() {
         }
         let mut all: Vec<usize> = edges.into_iter().chain([0, 3, 0, 700, 1024, 17, 0]).collect();
         for keys in [Keys::Any, Keys::Few, Keys::Descending] {
-            for i in (1..all.len()).rev() {
-                all.swap(i, random.random_range(0..=i));
-            }
-            sort::<K, V>(keys, &all, By::Offsets, with::<V>(random.random()));
+            shuffle(&mut all, &mut random);
+            sort::<K, V>(keys, &all, By::Offsets, With::by::<V>(random.random()));
         }
     }
     fn alone<K: TestKey>() {
@@ -370,7 +306,7 @@ fn middle_segments_at_the_edges_of_runs() {
 #[test]
 fn segments_of_few_keys_and_longer_ones() {
     fn all<K: TestKey>() {
-        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let mut random = fresh_random();
         let (slots, _) = tiles::<K, ()>();
         for (most, sum) in
             [(3, slots), (20, 2 * slots), (70, 2 * slots), (300, 3 * slots), (1025, 4 * slots), (3000, 5 * slots)]
@@ -396,9 +332,8 @@ fn all_equal_keys_and_odd_floats_stay_exact() {
         for keys in [Keys::Equal, Keys::Descending, Keys::Ascending] {
             check::<f32, V>(keys, &[7, 0, 2 * slots + 1, 30, slots], true);
         }
-        let (odd, mut random) =
-            ([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, 1.5], StdRng::seed_from_u64(fresh_seed()));
-        let input: Vec<f32> = (0..3 * slots).map(|_| odd[random.random_range(0..odd.len())]).collect();
+        let mut random = fresh_random();
+        let input = odd_floats(3 * slots, &mut random);
         let lengths = [100, 5, slots + 50, 0, 2 * slots - 155];
         let with = if size_of::<V>() == 0 { With::Nothing } else { With::Values };
         check_keys::<f32, V>(&input, &lengths, By::Offsets, with, random.random());

@@ -1,26 +1,31 @@
 //! The sort by the plan of each size, against the standard library's stable sort.
 
-#[path = "../../../../../tests/src/bank_conflicts.rs"]
+#[path = "../../../tests/src/bank_conflicts.rs"]
 mod bank_conflicts;
 
-use super::super::sort::{Layout, SortPlan, sort_by_plan};
-use super::keys::*;
-use super::*;
-use crate::{SortKernel, SortOrder};
+use crate::common::{self, *};
+use cuda_std::Word;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::kernels::sort::divide::MOST_LEVELS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, RESTS};
 use kernels_gpu::kernels::sort::merge_pass;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::tuning::{self, ROW};
+use merge_host::launches::Operation;
+use merge_host::launches::Thresholds;
+use merge_host::launches::emulated::Device;
+use merge_host::launches::sort::{Layout, SortPlan, sort_by_plan};
+use merge_host::launches::{Address, Arrays, Entry, Queue};
+use merge_host::{Error, GpuKey, Key, SortKernel, SortOrder};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::HashSet;
 
-/// The values that move with the keys.
+/// The values that move with the keys, and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum With {
     Nothing,
-    /// Values of this many bytes: three times the index of the key, so that they differ from indices.
     Values(usize),
-    /// Uninitialised values of this many bytes, which become the indices of the keys.
     Indices(usize),
 }
 
@@ -47,6 +52,26 @@ enum Order {
     Divided,
 }
 
+/// A sort by a kernel of a plan for the automatic kernel, whose workspace is enough for any kernel.
+struct ByPlan {
+    plan: SortPlan,
+    kernel: SortKernel,
+    order: SortOrder,
+    at: Arrays,
+}
+
+impl<K: GpuKey> Operation<K> for ByPlan {
+    fn workspace_bytes(&self) -> usize {
+        self.plan.workspace_bytes::<K>(self.at.len)
+    }
+
+    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+        let plan = self.plan.with_kernel(self.kernel);
+        // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace.
+        unsafe { sort_by_plan::<K>(queue, plan, self.order, self.at, workspace) }
+    }
+}
+
 /// A sort that has run.
 struct Sorted {
     device: Device,
@@ -62,50 +87,24 @@ fn sort<K: TestKey>(
     with: With,
     seed: u64,
 ) -> Sorted {
-    let (device, n) = (Device::new(seed), keys.len());
-    let at = || format!("{} {} keys with {with:?}, {kernel:?}, {order:?}, seed {seed}", n, <K as crate::Key>::NAME);
-    let plan = SortPlan::by::<K>(thresholds, n, with.value_bytes(), matches!(with, With::Indices(_)));
-    let workspace = device.workspace(plan.workspace_bytes::<K>(n));
-    let plan = plan.with_kernel(kernel);
-    let array = device.array(keys);
-    let moved = match with.value_bytes() {
-        0 => sort_values::<K, ()>(&device, plan, order, array, None, workspace),
-        4 => sort_values::<K, u32>(&device, plan, order, array, Some(with), workspace),
-        _ => sort_values::<K, u64>(&device, plan, order, array, Some(with), workspace),
-    };
-    let mut expected: Vec<usize> = (0..n).collect();
-    expected.sort_by(|&i, &j| {
-        let ascending = keys[i].compare(&keys[j]);
-        if order == SortOrder::Descending { ascending.reverse() } else { ascending }
-    });
-    let expected_keys: Vec<K> = expected.iter().map(|&i| keys[i]).collect();
-    assert!(raw_bits(&device.read(array)) == raw_bits(&expected_keys), "keys: {}", at());
-    if let Some(moved) = moved {
-        assert!(moved.into_iter().eq(expected.into_iter().map(|i| i as u64)), "values: {}", at());
+    fn run<K: TestKey, V: Word>(sort: ByPlan, keys: &[K], with: common::With, device: &Device) -> Address {
+        let pairs = Pairs::<K, V>::with(device, keys, with);
+        let what = format!("{} keys with {with:?}, {:?}, {:?}", keys.len(), sort.kernel, sort.order);
+        let expected = sorted_segments(keys, sort.order, &[0, keys.len()]);
+        let workspace = device.run::<K>(&ByPlan { at: pairs.arrays(), ..sort });
+        pairs.check(device, keys, &expected, &|| what.clone());
+        workspace
     }
-    Sorted { device, workspace, layout: plan.layout::<K>(n) }
-}
-
-/// Runs the sort with values `V`. Returns the old index of each value's key, if there are values.
-fn sort_values<K: TestKey, V: Word>(
-    device: &Device,
-    plan: SortPlan,
-    order: SortOrder,
-    keys: Buffer<K>,
-    with: Option<With>,
-    workspace: Address,
-) -> Option<Vec<u64>> {
-    let n = keys.len();
-    let values = match with {
-        None => device.uninit::<V>(0),
-        Some(With::Indices(_)) => device.uninit::<V>(n),
-        Some(_) => device.array(&(0..n as u64).map(|i| V::from_register(3 * i)).collect::<Vec<_>>()),
+    let (device, n, indexes) = (Device::new(seed), keys.len(), matches!(with, With::Indices(_)));
+    let plan = SortPlan::by::<K>(thresholds, n, with.value_bytes(), indexes);
+    let sort = ByPlan { plan, kernel, order, at: Arrays::keys(0, n) };
+    let way = if indexes { common::With::Indices } else { common::With::Values };
+    let workspace = match with.value_bytes() {
+        0 => run::<K, ()>(sort, keys, common::With::Nothing, &device),
+        4 => run::<K, u32>(sort, keys, way, &device),
+        _ => run::<K, u64>(sort, keys, way, &device),
     };
-    let at = Arrays { keys: address(keys), values: address(values), len: n, value_bytes: size_of::<V>() };
-    // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-    unsafe { sort_by_plan::<K>(&device.queue(), plan, order, at, workspace).expect("the emulator launches all") };
-    let of_index = if with.is_some_and(|with| matches!(with, With::Values(_))) { 3 } else { 1 };
-    with.map(|_| device.read(values).into_iter().map(|value| value.to_register() / of_index).collect())
+    Sorted { device, workspace, layout: plan.with_kernel(kernel).layout::<K>(n) }
 }
 
 impl Sorted {
@@ -123,7 +122,7 @@ impl Sorted {
 
     /// The number of launches of that kernel.
     fn launches(&self, name: &str) -> usize {
-        self.device.launched.borrow().iter().filter(|(kernel, _)| *kernel == name).count()
+        self.device.launched().iter().filter(|(kernel, _)| *kernel == name).count()
     }
 
     /// The heads of the lists of a sort that divides several times.
@@ -175,11 +174,6 @@ const DIVIDED_FOUR_TIMES: Thresholds = Thresholds { four_divisions: 0, ..DIVIDED
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
 
-/// Either order, by the seed.
-fn order_of(seed: u64) -> SortOrder {
-    ORDERS[(seed % 2) as usize]
-}
-
 /// Sorts random keys of a new seed by the automatic kernel, in either order. For a descending sort the keys are
 /// reversed, so that kinds with an order keep it.
 fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: With) -> Sorted {
@@ -205,10 +199,10 @@ fn sort_until<K: TestKey>(
         if is_there(&sorted) {
             return;
         }
-        let seed = sorted.device.seed;
+        let seed = sorted.device.seed();
         others.push(format!("{:?}, seed {seed}, {:?}", sorted.order(), sorted.device.kernels()));
     }
-    panic!("{n} keys {keys:?} of type {} with {with:?}: never {what}, but {others:#?}", <K as crate::Key>::NAME);
+    panic!("{n} keys {keys:?} of type {} with {with:?}: never {what}, but {others:#?}", <K as Key>::NAME);
 }
 
 #[test]
@@ -242,13 +236,8 @@ fn few_keys_that_two_passes_merge() {
             let how = (SortKernel::MergePath, order_of(seed));
             let sorted = sort::<K>(&Thresholds::DEFAULT, how, &Keys::Any.random(n, seed), With::Nothing, seed);
             assert_eq!(sorted.launches("merge_runs"), passes, "{n} keys");
-            assert!(
-                sorted
-                    .device
-                    .launched()
-                    .iter()
-                    .any(|(kernel, suffix)| *kernel == "block_sort" && suffix.ends_with(block))
-            );
+            let is_block_sort = |(kernel, suffix): &Entry| *kernel == "block_sort" && suffix.ends_with(block);
+            assert!(sorted.device.launched().iter().any(is_block_sort));
         }
     }
     check::<u32>([ROW.block_sort_tiny, ROW.block_sort_small].map(|shapes| shapes.of(4, 0).keys()));
@@ -315,7 +304,7 @@ fn keys_are_sorted_by_all_bits_in_tiles_of_every_shape() {
                     _ => "u32v8",
                 };
                 let launched = HashSet::from([("sort_by_radix", shape.to_owned())]);
-                assert_eq!(sorted.device.launched(), launched, "{n} keys with {with:?}");
+                assert_eq!(HashSet::from_iter(sorted.device.launched()), launched, "{n} keys with {with:?}");
             }
         }
     }
@@ -473,7 +462,7 @@ fn one_division_is_enough_for_few_keys() {
             let expected = [(Keys::Any, Order::Divided), (Keys::Equal, Order::Divided), (Keys::Nested, Order::None)];
             for (keys, expected) in expected {
                 let sorted = sort_random::<K>(thresholds, keys, n, With::Nothing);
-                assert_eq!(sorted.order(), expected, "{keys:?}, seed {}", sorted.device.seed);
+                assert_eq!(sorted.order(), expected, "{keys:?}, seed {}", sorted.device.seed());
                 assert!(sorted.device.kernels().contains("sort_once"));
             }
         }
@@ -486,7 +475,7 @@ fn one_division_is_enough_for_few_keys() {
             (Keys::Runs, Order::None),
         ] {
             let sorted = sort_random::<K>(thresholds, keys, N, With::Nothing);
-            assert_eq!(sorted.order(), expected, "{keys:?}, seed {}", sorted.device.seed);
+            assert_eq!(sorted.order(), expected, "{keys:?}, seed {}", sorted.device.seed());
         }
     }
     for_all_types!(check(&DIVIDED_ONCE, &[10_000]));
@@ -554,9 +543,9 @@ fn parts_are_of_several_tiles() {
     const THRESHOLDS: Thresholds = Thresholds { several_tiles: (0, 3), ..DIVIDED_TWICE };
     fn check<K: TestKey>(keys: Keys, with: With) {
         let sorted = sort_random::<K>(&THRESHOLDS, keys, 100_000, with);
-        assert_eq!(sorted.order(), Order::Divided, "seed {}", sorted.device.seed);
+        assert_eq!(sorted.order(), Order::Divided, "seed {}", sorted.device.seed());
         let tile = ROW.divide.of(size_of::<K>(), with.value_bytes()).keys();
-        assert_eq!(sorted.heads()[1] as usize, 100_000usize.div_ceil(3 * tile), "parts, seed {}", sorted.device.seed);
+        assert_eq!(sorted.heads()[1] as usize, 100_000usize.div_ceil(3 * tile), "parts, seed {}", sorted.device.seed());
     }
     check::<u32>(Keys::Any, With::Values(4));
     check::<i32>(Keys::Few, With::Indices(8));
@@ -571,7 +560,7 @@ fn digits_of_two_levels_are_counted_at_once() {
             let thresholds = Thresholds { counted_twice: 0, ..thresholds };
             let sorted = sort_random::<K>(&thresholds, Keys::Any, 60_000, With::Nothing);
             let [_, _, is_twice, overflows, _] = sorted.left();
-            assert_eq!((sorted.order(), is_twice, overflows), (Order::Divided, 1, 0), "seed {}", sorted.device.seed);
+            assert_eq!((sorted.order(), is_twice, overflows), (Order::Divided, 1, 0), "seed {}", sorted.device.seed());
         }
     }
     check::<u32>();
@@ -581,7 +570,7 @@ fn digits_of_two_levels_are_counted_at_once() {
 #[test]
 fn long_buckets_are_sorted_by_larger_blocks() {
     let sorted = sort_random::<i32>(&DIVIDED_THREE_TIMES, Keys::Any, 60_000, With::Nothing);
-    assert!(sorted.order() == Order::Divided && sorted.left()[4] > 0, "seed {}", sorted.device.seed);
+    assert!(sorted.order() == Order::Divided && sorted.left()[4] > 0, "seed {}", sorted.device.seed());
 }
 
 /// More keys than a bucket has are too close together for the last level to tell them apart.
@@ -612,7 +601,7 @@ fn what_is_not_divided_is_merged_or_sorted_by_all_bits() {
             // A sample may miss the steps between runs, or not.
             sort_until::<K>((thresholds, keys, N, with), &format!("{expected:?}"), |sorted| {
                 let order = sorted.order();
-                assert_ne!(order, Order::Divided, "{keys:?}, seed {}", sorted.device.seed);
+                assert_ne!(order, Order::Divided, "{keys:?}, seed {}", sorted.device.seed());
                 order == expected
             });
         }
@@ -636,7 +625,7 @@ fn a_single_division_with_values_is_given_up_before_keys_are_merged() {
     fn check<K: TestKey>(with: With) {
         for _ in 0..4 {
             let sorted = sort_random::<K>(&DIVIDED_ONCE, Keys::Few, 60_000, with);
-            assert_eq!(sorted.order(), Order::None, "seed {}", sorted.device.seed);
+            assert_eq!(sorted.order(), Order::None, "seed {}", sorted.device.seed());
         }
     }
     check::<u64>(With::Values(4));
