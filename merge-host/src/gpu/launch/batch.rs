@@ -51,102 +51,9 @@ impl Lengths {
     }
 }
 
-/// Queues the merge of a batch of pairs of runs, of keys alone.
-///
-/// # Safety
-/// The arrays are in the GPU's memory and hold runs as `lengths` says. `out` overlaps no other array. Until the merge
-/// has ended, nothing writes the arrays, and nothing else uses `out`.
-pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
-    queue: &impl Queue,
-    kernel: BatchKernel,
-    [a, b, out]: [Address; 3],
-    lengths: Lengths,
-) -> Result<(), Error> {
-    let Lengths { problems: pairs, d, a_len } = lengths;
-    if kernel == BatchKernel::Auto {
-        let (a, b) = (Arrays::keys(a, pairs * a_len), Arrays::keys(b, pairs * (d - a_len)));
-        // SAFETY: the arrays hold `pairs` runs of `a_len`, `d - a_len` and `d` keys, as `lengths` says, and have no
-        // values.
-        return unsafe { merge_batch_pairs::<K>(queue, [a, b, Arrays::keys(out, pairs * d)], lengths) };
-    }
-    let (a, b, c) = (a as *const K::Bits, b as *const K::Bits, out as *mut K::Bits);
-    let (shape, d, a_len) = (lengths.small_shape::<K>(), d as u32, a_len as u32);
-    let merge = MergeSmallBatch { a, b, c, pairs, d, a_len, coding: Coding::of::<K>(false) };
-    // SAFETY: the arrays hold `pairs` runs as `lengths` says. `small_shape` gives each block a multiple of d threads,
-    // and each pair a block.
-    unsafe { queue.launch(&suffix::<K>(0), shape, &merge) }
-}
-
-/// Queues the merge of a batch of pairs of runs, with values or without.
-///
-/// # Safety
-/// The conditions of [`merge_batch`](merge_batch()) hold, for values as well.
-pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
-    queue: &impl Queue,
-    arrays: [Arrays; 3],
-    lengths: Lengths,
-) -> Result<(), Error> {
-    let (Lengths { problems: pairs, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
-    let value_bytes = arrays[0].value_bytes;
-    with_values!(value_bytes, V => {
-        let [a, b, c] = arrays.map(|array| slice::<K, V>(array).at);
-        // SAFETY: the arrays hold `pairs` runs as `lengths` says, with values of type `V`. `Lengths::shape` has a block
-        // for each `pairs_per_block` pairs, with the kernel's threads and shared bytes.
-        unsafe {
-            queue.launch(
-                &suffix::<K>(value_bytes),
-                lengths.shape::<K>(),
-                &MergeBatch { a, b, c, pairs, d, a_len, coding },
-            )
-        }
-    })
-}
-
 /// Bytes of workspace for a ragged batch into `total` keys: two numbers for each tile.
 pub(in crate::gpu) const fn ragged_workspace_bytes<K: Key>(total: usize) -> usize {
     total.div_ceil(tuning::ragged(size_of::<K>()).keys()) * 2 * size_of::<usize>()
-}
-
-/// Queues the merge of a batch of pairs of runs of any lengths, with values or without.
-///
-/// # Safety
-/// The conditions of [`merge_batch`](merge_batch()) hold, for values as well. Each offset array has `problems + 1`
-/// ascending offsets, from 0 to the length of `a` or of `b`. `workspace` has [`ragged_workspace_bytes`].
-pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
-    queue: &impl Queue,
-    (a, a_offsets): (Arrays, Address),
-    (b, b_offsets): (Arrays, Address),
-    problems: usize,
-    out: Arrays,
-    workspace: Address,
-) -> Result<(), Error> {
-    let shape = tuning::ragged(size_of::<K>());
-    let (total, tile_keys, splits) = (out.len, shape.keys(), workspace as *mut usize);
-    let tiles = total.div_ceil(tile_keys);
-    let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
-    let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
-    let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
-    let (pairs, coding) = (problems, Coding::of::<K>(false));
-    let path = {
-        let runs = |keys: Arrays, offsets| RaggedRuns { at: slice::<K, ()>(keys).at, offsets: offsets as *const usize };
-        PathRagged { a: runs(a, a_offsets), b: runs(b, b_offsets), pairs, splits, tiles, tile_keys, coding }
-    };
-    // SAFETY: `path_shape` has a thread for each tile, and `workspace` two numbers for each tile. The offsets bound the
-    // runs.
-    unsafe { queue.launch(&bits(size_of::<K>()), path_shape, &path)? };
-    with_values!(out.value_bytes, V => {
-        let runs = |from: Arrays, offsets| RaggedRuns { at: slice::<K, V>(from).at, offsets: offsets as *const usize };
-        let (a, b, c) = (runs(a, a_offsets), runs(b, b_offsets), slice::<K, V>(out).at);
-        // SAFETY: there is a block for each tile, with the kernel's threads and shared bytes. The launch before has
-        // written `splits`, and `c` has `total` elements with values of type `V`.
-        unsafe {
-            queue.launch(
-                &suffix::<K>(out.value_bytes),
-                tile_shape,
-                &MergeRagged { a, b, pairs, c, total, splits, coding },
-            )
-        }
-    })
 }
 
 /// The merges of pairs of runs of one length. The arrays are A, B and the output.
@@ -160,13 +67,25 @@ pub struct Batch {
 impl<K: Key> Operation<K> for Batch {
     unsafe fn launch(&self, queue: &impl Queue, _: Address) -> Result<(), Error> {
         let Self { kernel, arrays, lengths } = *self;
-        // SAFETY: `Operation::launch` requires arrays with runs of `lengths`, and an output apart from the others.
-        unsafe {
-            match arrays[2].value_bytes {
-                0 => merge_batch::<K>(queue, kernel, arrays.map(|array| array.keys), lengths),
-                _ => merge_batch_pairs::<K>(queue, arrays, lengths),
-            }
+        let (Lengths { problems: pairs, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
+        let value_bytes = arrays[2].value_bytes;
+        if kernel == BatchKernel::Small && value_bytes == 0 {
+            let [a, b, c] = arrays.map(|array| array.keys as *mut K::Bits);
+            let (a, b, shape, d, a_len) =
+                (a.cast_const(), b.cast_const(), lengths.small_shape::<K>(), d as u32, a_len as u32);
+            let merge = MergeSmallBatch { a, b, c, pairs, d, a_len, coding };
+            // SAFETY: `Operation::launch` requires arrays with runs of `lengths`, and an output apart from the others.
+            // `small_shape` gives each block a multiple of d threads, and each pair a block.
+            return unsafe { queue.launch(&suffix::<K>(0), shape, &merge) };
         }
+        with_values!(value_bytes, V => {
+            let [a, b, c] = arrays.map(|array| slice::<K, V>(array).at);
+            let merge = MergeBatch { a, b, c, pairs, d, a_len, coding };
+            // SAFETY: `Operation::launch` requires arrays with runs of `lengths`, and an output apart from the others.
+            // `Lengths::shape` has a block for each `pairs_per_block` pairs, with the kernel's threads and shared
+            // bytes.
+            unsafe { queue.launch(&suffix::<K>(value_bytes), lengths.shape::<K>(), &merge) }
+        })
     }
 }
 
@@ -189,9 +108,34 @@ impl<K: Key> Operation<K> for Ragged {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { a, b, offsets: [of_a, of_b], problems, out } = *self;
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace. The offsets are as `Ragged` documents.
-        unsafe { merge_ragged::<K>(queue, (a, of_a), (b, of_b), problems, out, workspace) }
+        let shape = tuning::ragged(size_of::<K>());
+        let (total, tile_keys, splits) = (out.len, shape.keys(), workspace as *mut usize);
+        let tiles = total.div_ceil(tile_keys);
+        let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
+        let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
+        let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
+        let (pairs, coding) = (problems, Coding::of::<K>(false));
+        let path = {
+            let runs =
+                |keys: Arrays, offsets| RaggedRuns { at: slice::<K, ()>(keys).at, offsets: offsets as *const usize };
+            PathRagged { a: runs(a, of_a), b: runs(b, of_b), pairs, splits, tiles, tile_keys, coding }
+        };
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `path_shape` has a thread for each tile, and `workspace` two numbers for each tile. The offsets bound the
+        // runs.
+        unsafe { queue.launch(&bits(size_of::<K>()), path_shape, &path)? };
+        with_values!(out.value_bytes, V => {
+            let runs = |from: Arrays, offsets| RaggedRuns { at: slice::<K, V>(from).at, offsets: offsets as *const usize };
+            let (a, b, c) = (runs(a, of_a), runs(b, of_b), slice::<K, V>(out).at);
+            // SAFETY: there is a block for each tile, with the kernel's threads and shared bytes. The launch before has
+            // written `splits`, and `c` has `total` elements with values of type `V`.
+            unsafe {
+                queue.launch(
+                    &suffix::<K>(out.value_bytes),
+                    tile_shape,
+                    &MergeRagged { a, b, pairs, c, total, splits, coding },
+                )
+            }
+        })
     }
 }
 

@@ -21,58 +21,8 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
     total.div_ceil(tuning::indexed(size_of::<K>()).keys()) * size_of::<usize>()
 }
 
-/// Queues the bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`), or
-/// otherwise not greater. Bounds are numbers of `index_bytes` bytes, 4 or 8.
-///
-/// # Safety
-/// The arrays are in the GPU's memory. `bounds` has a number for each needle, wide enough for the number of keys, and
-/// `workspace` has [`workspace_bytes`]. These two overlap no other array. Until the work has ended, nothing else uses
-/// them, and nothing writes the other arrays.
-/// are written, until the work has ended.
-pub(in crate::gpu) unsafe fn bounds<K: Key>(
-    queue: &impl Queue,
-    lower: bool,
-    needles: Arrays,
-    keys: Arrays,
-    (bounds, index_bytes): (Address, usize),
-    workspace: Address,
-) -> Result<(), Error> {
-    let (coding, suffix_of_bounds, is_lower) = (Coding::of::<K>(false), suffix::<K>(index_bytes), u32::from(lower));
-    let at = |keys: Arrays| (keys.keys as *const K::Bits, keys.len);
-    if needles.len == 0 {
-        return Ok(());
-    }
-    if keys.len / needles.len >= KEYS_PER_NEEDLE {
-        let ((needles, m), (keys, n)) = (at(needles), at(keys));
-        let shape = Shape { blocks: m.div_ceil(SEARCH_THREADS as usize), threads: SEARCH_THREADS, shared_bytes: 0 };
-        return with_numbers!(index_bytes, I => {
-            let search = SearchBounds { needles, m, keys, n, bounds: bounds as *mut I, lower: is_lower, coding };
-            // SAFETY: `blocks * SEARCH_THREADS` is at least `m`, so each needle has a thread, which writes the needle's
-            // bound.
-            unsafe { queue.launch(&suffix_of_bounds, shape, &search) }
-        });
-    }
-    // Of equal keys, keys of A go first. So A is the needles if keys equal to a needle do not count.
-    let (a, b) = if lower { (needles, keys) } else { (keys, needles) };
-    let (a, b) = (slice::<K, ()>(a), slice::<K, ()>(b));
-    let (tile, splits) = (tuning::indexed(size_of::<K>()), workspace as *mut usize);
-    let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
-    let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
-    let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-    // SAFETY: `workspace` has a split for each of the `tiles` tiles. `path_shape` has a thread and `shape` a block for
-    // each tile, with the kernel's shared bytes. `bounds` has a number for each needle.
-    unsafe {
-        let path = PathBig { a, b, splits, tiles, tile_keys, coding };
-        queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
-        with_numbers!(index_bytes, I => {
-            let merge = MergeBounds { a, b, bounds: bounds as *mut I, splits, lower: is_lower, coding };
-            queue.launch(&suffix_of_bounds, shape, &merge)
-        })
-    }
-}
-
-/// Lower or upper bounds of `needles` in `keys`. `bounds` is the address of the result, and the bytes of one bound, 4
-/// or 8.
+/// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`), or
+/// otherwise not greater. `bounds` is the address of the result, and the bytes of one bound, 4 or 8.
 #[derive(Clone, Copy)]
 pub struct Bounds {
     pub lower: bool,
@@ -87,9 +37,38 @@ impl<K: Key> Operation<K> for Bounds {
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { lower, needles, keys, bounds: to } = *self;
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace.
-        unsafe { bounds::<K>(queue, lower, needles, keys, to, workspace) }
+        let Self { lower, needles, keys, bounds: (bounds, index_bytes) } = *self;
+        let (coding, suffix_of_bounds, is_lower) = (Coding::of::<K>(false), suffix::<K>(index_bytes), u32::from(lower));
+        let at = |keys: Arrays| (keys.keys as *const K::Bits, keys.len);
+        if needles.len == 0 {
+            return Ok(());
+        }
+        if keys.len / needles.len >= KEYS_PER_NEEDLE {
+            let ((needles, m), (keys, n)) = (at(needles), at(keys));
+            let shape = Shape { blocks: m.div_ceil(SEARCH_THREADS as usize), threads: SEARCH_THREADS, shared_bytes: 0 };
+            return with_numbers!(index_bytes, I => {
+                let search = SearchBounds { needles, m, keys, n, bounds: bounds as *mut I, lower: is_lower, coding };
+                // SAFETY: `Operation::launch` requires valid arrays. `blocks * SEARCH_THREADS` is at least `m`, so each needle has a thread, which writes the needle's
+                // bound.
+                unsafe { queue.launch(&suffix_of_bounds, shape, &search) }
+            });
+        }
+        // Of equal keys, keys of A go first. So A is the needles if keys equal to a needle do not count.
+        let (a, b) = if lower { (needles, keys) } else { (keys, needles) };
+        let (a, b) = (slice::<K, ()>(a), slice::<K, ()>(b));
+        let (tile, splits) = (tuning::indexed(size_of::<K>()), workspace as *mut usize);
+        let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
+        let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
+        let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
+        // SAFETY: `Operation::launch` requires valid arrays. `workspace` has a split for each of the `tiles` tiles. `path_shape` has a thread and `shape` a block for
+        // each tile, with the kernel's shared bytes. `bounds` has a number for each needle.
+        unsafe {
+            let path = PathBig { a, b, splits, tiles, tile_keys, coding };
+            queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
+            with_numbers!(index_bytes, I => {
+                let merge = MergeBounds { a, b, bounds: bounds as *mut I, splits, lower: is_lower, coding };
+                queue.launch(&suffix_of_bounds, shape, &merge)
+            })
+        }
     }
 }

@@ -77,71 +77,11 @@ pub(super) fn path_shape(tiles: usize) -> Shape {
     }
 }
 
-/// Queues the merge of the keys of `a` and `b` to `out`.
-///
-/// # Safety
-/// The arrays are in the GPU's memory. `out` has the length of both together and overlaps no other array, and
-/// `workspace` has [`workspace_bytes`]. Until the merge has ended, nothing writes the arrays, and nothing else uses
-/// `out` and `workspace`.
-pub(in crate::gpu) unsafe fn merge<K: Key>(
-    queue: &impl Queue,
-    kernel: MergeKernel,
-    a: Arrays,
-    b: Arrays,
-    out: Address,
-    workspace: Address,
-) -> Result<(), Error> {
-    let total = a.len + b.len;
-    if total == 0 {
-        return Ok(());
-    }
-    let (suffix, coding, runs) = (suffix::<K>(0), Coding::of::<K>(false), (a, b));
-    let (a, m, b, n, c) = (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len, out as *mut K::Bits);
-    // SAFETY: `a` has `m` keys, `b` has `n` and `c` has `m + n`, by `# Safety`. Each branch has the threads and shared
-    // bytes of its kernel. The branch of two phases is taken only if `workspace_bytes` has a split for each tile.
-    unsafe {
-        match (kernel, AutoMerge::of::<K>(total)) {
-            (MergeKernel::Basic, _) => {
-                // Enough threads to fill the GPU. With more keys, each thread merges more.
-                let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(32 * queue.multiprocessors());
-                let shape = Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes: 0 };
-                queue.launch(&suffix, shape, &MergeBasic { a, m, b, n, c, coding })
-            }
-            (MergeKernel::Tiled, _) => {
-                let shape = textbook_shape(queue, total, merge_tiled::shared_bytes::<K>(TEXTBOOK_TILE));
-                queue.launch(&suffix, shape, &MergeTiled { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
-            }
-            (MergeKernel::Circular, _) => {
-                let shape = textbook_shape(queue, total, merge_circular::shared_bytes::<K>(TEXTBOOK_TILE));
-                queue.launch(&suffix, shape, &MergeCircular { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
-            }
-            (MergeKernel::Auto, AutoMerge::Small) => {
-                let threads = (total as u32).next_multiple_of(32);
-                let shape = Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<K>(total as u32) };
-                queue.launch(&suffix, shape, &MergeSmall { a, m, b, n, c, coding })
-            }
-            (MergeKernel::Auto, AutoMerge::Fused) => {
-                let tile = tuning::fused(size_of::<K>());
-                let shape = Shape {
-                    blocks: total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors()),
-                    threads: merge_fused::block_threads(tile.threads),
-                    shared_bytes: merge_fused::shared_bytes::<K::Bits>(tile.keys()),
-                };
-                queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
-            }
-            (MergeKernel::Auto | MergeKernel::MergePath, _) => {
-                let (a, b) = runs;
-                let out = Arrays::keys(out, total);
-                two_phase::<K, ()>(queue, &suffix, [a, b, out], workspace)
-            }
-        }
-    }
-}
-
 /// Queues the merge of `a` and `b` to `out` in two phases, with values of type `V`. `suffix` names the instance.
 ///
 /// # Safety
-/// The conditions of [`merge()`] hold, for values as well. `workspace` has a split for each tile.
+/// The arrays are in the GPU's memory, with values of type `V`. `out` has the length of both together and overlaps no
+/// other array. `workspace` has a split for each tile.
 unsafe fn two_phase<K: Key, V: Word>(
     queue: &impl Queue,
     suffix: &str,
@@ -170,24 +110,6 @@ fn textbook_shape(queue: &impl Queue, total: usize, shared_bytes: u32) -> Shape 
     Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }
 }
 
-/// Queues the merge of `a` and `b`, which have values, to `out`.
-///
-/// # Safety
-/// The conditions of [`merge()`] hold, for values as well. `workspace` has [`pairs_workspace_bytes`].
-pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
-    queue: &impl Queue,
-    a: Arrays,
-    b: Arrays,
-    out: Arrays,
-    workspace: Address,
-) -> Result<(), Error> {
-    with_numbers!(out.value_bytes, V => {
-        // SAFETY: the values have the width of `V`. `pairs_workspace_bytes` is a split for each tile, since tiles have
-        // one shape for all widths of values.
-        unsafe { two_phase::<K, V>(queue, &suffix::<K>(out.value_bytes), [a, b, out], workspace) }
-    })
-}
-
 /// The merge of `a` and `b`, with or without values, to `out`, which has the length of both together. Textbook kernels
 /// merge keys alone.
 #[derive(Clone, Copy)]
@@ -205,12 +127,54 @@ impl<K: Key> Operation<K> for Merge {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { kernel, a, b, out } = *self;
-        // SAFETY: `Operation::launch` requires valid arrays, with `out` apart. `bytes_of_workspace` chooses by
-        // `value_bytes` as well.
+        let total = out.len;
+        if total == 0 {
+            return Ok(());
+        }
+        if out.value_bytes > 0 {
+            return with_numbers!(out.value_bytes, V => {
+                // SAFETY: the values have the width of `V`. The workspace has a split for each tile, since tiles have one
+                // shape for all widths of values.
+                unsafe { two_phase::<K, V>(queue, &suffix::<K>(out.value_bytes), [a, b, out], workspace) }
+            });
+        }
+        let (suffix, coding, runs) = (suffix::<K>(0), Coding::of::<K>(false), [a, b, out]);
+        let (a, m, b, n, c) =
+            (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len, out.keys as *mut K::Bits);
+        // SAFETY: `Operation::launch` requires `m` keys at `a`, `n` at `b` and `m + n` at `c`, apart from the others. Each branch has the threads and shared
+        // bytes of its kernel. The branch of two phases is taken only if `workspace_bytes` has a split for each tile.
         unsafe {
-            match out.value_bytes {
-                0 => merge::<K>(queue, kernel, a, b, out.keys, workspace),
-                _ => merge_pairs::<K>(queue, a, b, out, workspace),
+            match (kernel, AutoMerge::of::<K>(total)) {
+                (MergeKernel::Basic, _) => {
+                    // Enough threads to fill the GPU. With more keys, each thread merges more.
+                    let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(32 * queue.multiprocessors());
+                    let shape = Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes: 0 };
+                    queue.launch(&suffix, shape, &MergeBasic { a, m, b, n, c, coding })
+                }
+                (MergeKernel::Tiled, _) => {
+                    let shape = textbook_shape(queue, total, merge_tiled::shared_bytes::<K>(TEXTBOOK_TILE));
+                    queue.launch(&suffix, shape, &MergeTiled { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
+                }
+                (MergeKernel::Circular, _) => {
+                    let shape = textbook_shape(queue, total, merge_circular::shared_bytes::<K>(TEXTBOOK_TILE));
+                    queue.launch(&suffix, shape, &MergeCircular { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
+                }
+                (MergeKernel::Auto, AutoMerge::Small) => {
+                    let threads = (total as u32).next_multiple_of(32);
+                    let shape =
+                        Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<K>(total as u32) };
+                    queue.launch(&suffix, shape, &MergeSmall { a, m, b, n, c, coding })
+                }
+                (MergeKernel::Auto, AutoMerge::Fused) => {
+                    let tile = tuning::fused(size_of::<K>());
+                    let shape = Shape {
+                        blocks: total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors()),
+                        threads: merge_fused::block_threads(tile.threads),
+                        shared_bytes: merge_fused::shared_bytes::<K::Bits>(tile.keys()),
+                    };
+                    queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
+                }
+                (MergeKernel::Auto | MergeKernel::MergePath, _) => two_phase::<K, ()>(queue, &suffix, runs, workspace),
             }
         }
     }

@@ -5,8 +5,8 @@ use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, elements, wi
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::detect_runs::{self, CopyRuns};
-use kernels_gpu::kernels::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
+use kernels_gpu::kernels::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Coding, Key};
 

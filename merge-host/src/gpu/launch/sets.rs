@@ -38,56 +38,6 @@ pub(super) const fn kept_steps(operation: SetOperation) -> u32 {
     kernel::Kept::new(a_alone, partners, b_alone).0
 }
 
-/// Queues the operation on the keys of `a` and `b`, with their values, to `out`. The number of keys of the result goes
-/// to `count`.
-///
-/// # Safety
-/// The arrays are in the GPU's memory. `out` has room for the most keys of the result, `count` has 8 bytes, and
-/// `workspace` has [`workspace_bytes`]. Written arrays overlap no other array. Until the operation has ended, nothing
-/// else uses written arrays, and nothing writes the others.
-pub(in crate::gpu) unsafe fn set_operation<K: Key>(
-    queue: &impl Queue,
-    operation: SetOperation,
-    a: Arrays,
-    b: Arrays,
-    out: Arrays,
-    count: Address,
-    workspace: Address,
-) -> Result<(), Error> {
-    let tile = ROW.sets.of(size_of::<K>(), out.value_bytes);
-    let tiles = tiles::<K>(a.len + b.len, out.value_bytes);
-    if tiles == 0 {
-        // SAFETY: `count` has 8 bytes, which are two words.
-        return unsafe { queue.clear(count, 2) };
-    }
-    let (kept, suffix_of_values) = (kept_steps(operation), suffix::<K>(out.value_bytes));
-    let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
-    let tile_keys = combine_sets::tile_keys(tile.threads, tile.items_per_thread);
-    let coding = Coding::of::<K>(false);
-    let shape = Shape {
-        blocks: tiles,
-        threads: tile.threads as u32,
-        shared_bytes: combine_sets::shared_bytes(
-            tile.threads,
-            tile.items_per_thread,
-            size_of::<K>(),
-            out.value_bytes > 0,
-        ),
-    };
-    // SAFETY: the words of the look-back are cleared first, and a split for each tile is behind them in the workspace.
-    // `path_shape` has a thread for each tile, and `shape` a block with its shared bytes. `out.len` is the capacity.
-    unsafe {
-        queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
-        let path = BalancePath { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
-        queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
-        with_values!(out.value_bytes, V => {
-            let (a, b, tiles) = (slice::<K, V>(a), slice::<K, V>(b), workspace as *mut u64);
-            let out = Output { at: slice::<K, V>(out).at, capacity: out.len, count: count as *mut u64 };
-            queue.launch(&suffix_of_values, shape, &CombineSets { a, b, out, tiles, splits, kept, coding })
-        })
-    }
-}
-
 /// A set operation on `a` and `b`. `out` has room for the most keys of the result. Their number goes to `count`.
 #[derive(Clone, Copy)]
 pub struct Sets {
@@ -105,8 +55,37 @@ impl<K: Key> Operation<K> for Sets {
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { operation, a, b, out, count } = *self;
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
-        // workspace.
-        unsafe { set_operation::<K>(queue, operation, a, b, out, count, workspace) }
+        let tile = ROW.sets.of(size_of::<K>(), out.value_bytes);
+        let tiles = tiles::<K>(a.len + b.len, out.value_bytes);
+        if tiles == 0 {
+            // SAFETY: `count` has 8 bytes, which are two words.
+            return unsafe { queue.clear(count, 2) };
+        }
+        let (kept, suffix_of_values) = (kept_steps(operation), suffix::<K>(out.value_bytes));
+        let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
+        let tile_keys = combine_sets::tile_keys(tile.threads, tile.items_per_thread);
+        let coding = Coding::of::<K>(false);
+        let shape = Shape {
+            blocks: tiles,
+            threads: tile.threads as u32,
+            shared_bytes: combine_sets::shared_bytes(
+                tile.threads,
+                tile.items_per_thread,
+                size_of::<K>(),
+                out.value_bytes > 0,
+            ),
+        };
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. The words of the look-back are cleared first, and a split for each tile is behind them in the workspace.
+        // `path_shape` has a thread for each tile, and `shape` a block with its shared bytes. `out.len` is the capacity.
+        unsafe {
+            queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
+            let path = BalancePath { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
+            queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
+            with_values!(out.value_bytes, V => {
+                let (a, b, tiles) = (slice::<K, V>(a), slice::<K, V>(b), workspace as *mut u64);
+                let out = Output { at: slice::<K, V>(out).at, capacity: out.len, count: count as *mut u64 };
+                queue.launch(&suffix_of_values, shape, &CombineSets { a, b, out, tiles, splits, kept, coding })
+            })
+        }
     }
 }

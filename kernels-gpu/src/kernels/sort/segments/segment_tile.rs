@@ -329,11 +329,7 @@ fn sort_own<B: Bits, V: Word, T: Tagged<B>, const VT: usize>(memory: Memory<B>, 
 /// `from`.
 #[inline(always)]
 #[track_caller]
-fn move_values<V: Word, const NT: usize, const VT: usize>(
-    indices: Shared<u16>,
-    from: GlobalMut<V>,
-    to: GlobalMut<V>,
-) {
+fn move_values<V: Word, const NT: usize, const VT: usize>(indices: Shared<u16>, from: GlobalMut<V>, to: GlobalMut<V>) {
     let (thread, count) = (thread::thread_idx_x(), from.len() as u32);
     let mut values = [V::from_register(0); VT];
     for i in 0..VT {
