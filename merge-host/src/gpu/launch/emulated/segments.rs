@@ -46,12 +46,19 @@ struct Sorted {
     device: Device,
     /// The address of the number of units of long segments.
     units: Address,
+    /// The address of the number of segments that were divided, if any may be.
+    divided: Option<Address>,
 }
 
 impl Sorted {
     /// The number of units of long segments.
     fn units(&self) -> u32 {
         self.device.words(self.units, 1)[0]
+    }
+
+    /// The number of segments that were divided.
+    fn divided(&self) -> usize {
+        self.divided.map_or(0, |at| self.device.words(at, 1)[0] as usize)
     }
 }
 
@@ -106,7 +113,10 @@ fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with:
         let found = device.read(values).into_iter().map(|value| value.to_register());
         assert!(found.eq(expected.into_iter().map(|i| factor * i as u64)), "values: {}", what());
     }
-    Sorted { device, units: workspace + segments::units_at::<K>(n, value_bytes) as Address }
+    let at = |offset: usize| workspace + offset as Address;
+    let longest = if let By::Length(length) = by { length.min(n) } else { n };
+    let divided = (longest > MAX_MIDDLE).then(|| at(segments::divided_at::<K>(n, value_bytes)));
+    Sorted { device, units: at(segments::units_at::<K>(n, value_bytes)), divided }
 }
 
 /// The tiles for keys `K` with values `V`.
@@ -120,16 +130,20 @@ fn has_lists<K, V>() -> bool {
     size_of::<V>() == 0 || size_of::<K>() == 4
 }
 
-/// Sorts by offsets in all ways for values of type `V`. Without lists, `has_units` says whether some segments are too
-/// long for one block.
-fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
+/// Sorts by offsets in all ways for values of type `V`. `has_longer` says whether some segments are too long for the
+/// block of a tile: these have units, unless they are listed or divided.
+fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_longer: bool) {
     let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
-    let is_longer = |&length: &usize| length > MAX_MIDDLE;
-    let has_units = if has_lists::<K, V>() { lengths.iter().any(is_longer) } else { has_units };
+    let divided = lengths.iter().filter(|&&length| length > MAX_MIDDLE).count();
     for &with in ways {
         let sorted = sort::<K, V>(keys, lengths, By::Offsets, with);
         if lengths.iter().any(|&length| length > 1) {
-            assert_eq!(sorted.units() > 0, has_units, "{lengths:?}");
+            assert_eq!(sorted.divided(), divided, "{lengths:?}");
+            let has_units = sorted.units() > 0;
+            assert!(
+                if has_lists::<K, V>() { !has_units } else { has_units || !has_longer || divided > 0 },
+                "{lengths:?}"
+            );
         }
     }
 }
