@@ -34,10 +34,6 @@ use crate::kernels::sort::merge_pass::{
     split_runs::SPLIT_RUNS,
 };
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
-use crate::kernels::sort::segments::long::{
-    count_long_segments::COUNT_LONG_SEGMENTS, divide_long_segments::DIVIDE_LONG_SEGMENTS,
-    find_long_segments::FIND_LONG_SEGMENTS, place_long_segments::PLACE_LONG_SEGMENTS,
-};
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_by_bins::SORT_MIDDLE_BY_BINS,
     sort_middle_segments::SORT_MIDDLE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
@@ -85,17 +81,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[TAKE_SAMPLE, GATHER, PACK, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
-    (
-        "long_segments",
-        &[
-            SORT_MIDDLE_BY_BINS,
-            SORT_MIDDLE_SEGMENTS,
-            FIND_LONG_SEGMENTS,
-            COUNT_LONG_SEGMENTS,
-            PLACE_LONG_SEGMENTS,
-            DIVIDE_LONG_SEGMENTS,
-        ],
-    ),
+    ("middle_segments", &[SORT_MIDDLE_BY_BINS, SORT_MIDDLE_SEGMENTS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 

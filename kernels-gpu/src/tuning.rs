@@ -169,8 +169,6 @@ pub struct Row {
     pub sort_by_radix_small: ByWidths<DivideTile>,
     /// Radix sort of an intermediate number of keys.
     pub sort_by_radix_middle: ByWidths<DivideTile>,
-    /// Distribution passes of long segments.
-    pub divide_segments: ByWidths<DivideTile>,
 
     // Searches of the sort.
     /// In the merge passes of keys without values: how far from its rank, in keys, a tile may begin. A larger tolerance
@@ -233,8 +231,6 @@ pub const SM_90: Row = Row {
         tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
     sort_by_radix_middle: ByWidths([
         tiles(512, 17, 2), None,              None,              None,              None,              None]),
-    divide_segments: ByWidths([
-        tiles(512, 24, 2), tiles(512, 12, 2), tiles(384, 32, 2), tiles(384, 22, 2), None,              None]),
 
     fused_blocks: 4,
     sets_blocks: 6,

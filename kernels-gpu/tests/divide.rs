@@ -57,6 +57,7 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         long: 0,
         in_order: u32::from(in_order),
         twice: u32::from(!in_order),
+        listed: 0,
     }
 }
 

@@ -30,7 +30,7 @@ pub fn argsort<K: GpuKey, I: Index>(n: usize) -> usize {
     SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
 }
 
-/// A sort of the segments of `n` elements, of any lengths: a copy of the elements, and at most 8 % of the keys. For an
+/// A sort of the segments of `n` elements, of any lengths: a copy of the elements, and at most 5 % of the keys. For an
 /// argsort, `V` is the type of the indices.
 pub const fn sort_segments<K: GpuKey, V>(n: usize) -> usize {
     segments::workspace_bytes::<K>(n, const { value_bytes::<V>() })

@@ -3,18 +3,20 @@
 //! The launches depend on the numbers of keys and of segments, and on how long a segment may be, but not on the
 //! offsets.
 
-mod long;
 mod middle;
 
-use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, elements, suffix, with_numbers, with_values};
+use super::divide::DividePlan;
+use super::{
+    Address, Arrays, PERSISTENT_BLOCKS, Queue, Thresholds, align, bits, elements, suffix, with_numbers, with_values,
+};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{Error, SortOrder};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
+use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job};
 use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::segments::find_segments::{self, FIND_THREADS, FindSegments};
-use kernels_gpu::kernels::sort::segments::long::COUNTERS;
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MergeSegments};
 use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
@@ -26,7 +28,6 @@ use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, mo
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
-use long::LongPlan;
 use std::ptr;
 
 /// The most keys. Runs of the last pass have fewer than 2^32 keys, and more keys and their copy exceed the memory of
@@ -54,6 +55,13 @@ impl Bounds {
     pub fn of_length(length: usize, n: usize) -> Self {
         Self { segments: Segments { offsets: ptr::null(), count: n.div_ceil(length), length }, longest: length.min(n) }
     }
+
+    /// Whether a segment of the `n` keys may be a middle one: with up to [`MAX_MIDDLE`] keys, but too many for lanes.
+    fn may_be_middle(self, n: usize) -> bool {
+        let Segments { offsets, count, length } = self.segments;
+        let is_middle = |keys: usize| (MAX_SHORT + 1..=MAX_MIDDLE).contains(&keys);
+        !offsets.is_null() || is_middle(self.longest) || is_middle(n - (count - 1) * length)
+    }
 }
 
 /// The shapes of a sort of segments.
@@ -70,15 +78,14 @@ struct Layout {
     values: usize,
     firsts: usize,
     list: usize,
-    /// The number of units. Behind it are the number of middle segments of each list, and the number of units of each
-    /// level of the division of long segments.
+    /// The number of units. Behind it are the numbers of middle segments of each list.
     units: usize,
     /// The number of tiles with longer segments, right behind the other numbers, and the list of such tiles.
     longer: usize,
     /// The lists of middle segments.
     middle: usize,
-    /// The workspace of the division of long segments, if there is one.
-    long: usize,
+    /// The lists of the division of long segments, if there is one.
+    division: usize,
     end: usize,
 }
 
@@ -101,23 +108,26 @@ impl SegmentPlan {
         let longer = units + unit_words * size_of::<u32>();
         let longer_words = if has_short::<K>(self.value_bytes) { tiles + 1 } else { 0 };
         let middle = units + align((unit_words + longer_words) * size_of::<u32>());
-        let long = middle + middle::list_bytes::<K>(n, self.value_bytes);
-        let end = match self.long::<K>(n) {
-            Some(plan) => long + plan.bytes(),
-            None => long,
+        let division = middle + middle::list_bytes::<K>(n, self.value_bytes);
+        let end = match self.division::<K>(n) {
+            Some(plan) => division + align(plan.list_bytes()),
+            None => division,
         };
-        Layout { values, firsts, list, units, longer, middle, long, end }
+        Layout { values, firsts, list, units, longer, middle, division, end }
     }
 
     /// The number of counters before the counter of tiles with longer segments.
     const fn counters_before_longer<K: Key>(self, n: usize) -> usize {
-        let of_levels = if self.long::<K>(n).is_some() { COUNTERS } else { 0 };
-        1 + middle::count_words::<K>(n, self.value_bytes) + of_levels
+        1 + middle::count_words::<K>(n, self.value_bytes)
     }
 
-    /// The division of long segments, if there is one for this number of keys.
-    const fn long<K: Key>(self, n: usize) -> Option<LongPlan> {
-        LongPlan::of::<K>(n, self.value_bytes, self.tiles)
+    /// The division of segments of more than [`MAX_MIDDLE`] keys, if there may be any among `n` keys that are not too
+    /// many to be divided.
+    const fn division<K: Key>(self, n: usize) -> Option<DividePlan> {
+        if n <= MAX_MIDDLE {
+            return None;
+        }
+        DividePlan::of_segments::<K>(&Thresholds::DEFAULT, n, self.value_bytes)
     }
 
     /// Whether segments of up to `longest` keys may be long ones. A segment of a tile begins at the tile's last key at
@@ -179,6 +189,12 @@ pub fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
     if n == 0 { 0 } else { SegmentPlan::of::<K>(value_bytes).layout::<K>(n).units }
 }
 
+/// The offset of the number of segments that are divided, if any may be.
+#[cfg(feature = "emulator")]
+pub fn divided_at<K: Key>(n: usize, value_bytes: usize) -> usize {
+    SegmentPlan::of::<K>(value_bytes).layout::<K>(n).division
+}
+
 /// Queues the stable sort of each segment of `at`. Values first become the indices of the keys in the array if it
 /// `indexes`.
 ///
@@ -214,7 +230,7 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         if has_one_length && at.value_bytes == 0 && bounds.longest <= MAX_ROW {
             return sorting.sort_rows();
         }
-        let places = Places::of::<K>(at, workspace);
+        let places = Places::of::<K>(at, bounds.longest, workspace);
         if has_one_length && has_short && bounds.longest > MAX_SHORT && bounds.longest <= MAX_MIDDLE {
             return middle::sort_of_length::<K>(queue, coding, at, (bounds, places.middle));
         }
@@ -225,9 +241,12 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
                 return Ok(());
             }
         }
+        sorting.divide(&places)?;
         if middle::has_lists::<K>(at.len, at.value_bytes) {
-            sorting.sort_listed(&places)?;
-            if places.plan.long::<K>(at.len).is_some() || bounds.longest <= MAX_MIDDLE {
+            if bounds.may_be_middle(at.len) {
+                middle::sort_listed::<K>(queue, coding, at, places.middle, bounds.longest)?;
+            }
+            if places.division.is_some() || bounds.longest <= MAX_MIDDLE {
                 return Ok(());
             }
         }
@@ -245,17 +264,15 @@ struct Places {
     firsts: *mut usize,
     list: *mut usize,
     units: *mut u32,
-    /// The counts of the lists of middle segments.
-    counts: Address,
     /// Null if there are no segments that lanes sort in registers.
     longer: *mut u32,
     middle: MiddleSegments,
-    /// The workspace of the division of long segments.
-    long: Address,
+    /// The division of long segments, and its job, if there may be any and they are divided.
+    division: Option<(DividePlan, Job)>,
 }
 
 impl Places {
-    fn of<K: Key>(at: Arrays, workspace: Address) -> Self {
+    fn of<K: Key>(at: Arrays, longest: usize, workspace: Address) -> Self {
         let plan = SegmentPlan::of::<K>(at.value_bytes);
         let layout = plan.layout::<K>(at.len);
         let part = |begin: usize| workspace + begin as Address;
@@ -268,10 +285,12 @@ impl Places {
             firsts: part(layout.firsts) as *mut usize,
             list: part(layout.list) as *mut usize,
             units: part(layout.units) as *mut u32,
-            counts,
             longer: if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() },
             middle: middle::lists::<K>(at.len, at.value_bytes, counts, part(layout.middle)),
-            long: part(layout.long),
+            division: plan
+                .division::<K>(at.len)
+                .filter(|_| longest > MAX_MIDDLE)
+                .map(|plan| (plan, plan.job(part(layout.division)))),
         }
     }
 }
@@ -332,18 +351,23 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
         }
     }
 
-    /// Finds the first segment of each tile, and lists long and middle segments.
+    /// Finds the first segment of each tile, and lists long and middle segments. Segments are listed in the job of the
+    /// division, if there is one.
     unsafe fn find(&self, places: &Places) -> Result<(), Error> {
         let &Places { plan, tiles, firsts, list, units, middle, .. } = places;
         let (segments, n) = (self.bounds.segments, self.at.len);
         let density = segments.count as f32 / n as f32;
-        let find = FindSegments { segments, n, density, firsts, list, units, middle };
+        let division = places.division.map_or(Job::NONE, |(_, job)| job);
+        let find = FindSegments { segments, n, density, firsts, list, units, middle, division };
         let shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
         let counters = plan.counters_before_longer::<K>(n) + usize::from(!places.longer.is_null());
-        // SAFETY: the counters, `firsts` and `list` are in the workspace, with room for all tiles. The blocks of
-        // `shape` cover all tiles.
+        // SAFETY: the counters, `firsts` and `list` are in the workspace, with room for all tiles. The heads of the job
+        // are cleared, and its buckets have fewer keys than `MAX_MIDDLE`. The blocks of `shape` cover all tiles.
         unsafe {
             self.queue.clear(units as Address, counters)?;
+            if division.is_some() {
+                self.queue.clear(division.words as Address, HEAD_WORDS)?;
+            }
             self.queue.launch(&self.suffix, shape, &find)
         }
     }
@@ -362,29 +386,25 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
         })
     }
 
-    /// Divides long segments, and sorts all segments that one block sorts alone.
-    unsafe fn sort_listed(&self, places: &Places) -> Result<(), Error> {
-        let &Places { plan, scratch, firsts, counts, middle, .. } = places;
-        let (queue, at, longest) = (self.queue, self.at, self.bounds.longest);
-        // SAFETY: `FindSegments` has written `firsts` and the lists, the counters of the division were cleared with the
-        // others, and its workspace is at `places.long`.
-        unsafe {
-            if let Some(plan) = plan.long::<K>(at.len)
-                && longest > MAX_MIDDLE
-            {
-                let words = middle::count_words::<K>(at.len, at.value_bytes);
-                let workspace = (counts + (words * size_of::<u32>()) as Address, places.long);
-                let segments = (self.bounds.segments, firsts as *const usize);
-                plan.divide::<K>(queue, self.coding, segments, (at, scratch), middle, workspace)?;
-            }
-            middle::sort_listed::<K>(queue, self.coding, (at, scratch), middle, longest)
-        }
+    /// Divides segments of more than [`MAX_MIDDLE`] keys, and sorts their buckets.
+    unsafe fn divide(&self, places: &Places) -> Result<(), Error> {
+        let Some((plan, job)) = places.division else {
+            return Ok(());
+        };
+        let (n, longest) = (self.at.len, self.bounds.longest);
+        let segments = self.bounds.segments.count.min(n / (MAX_MIDDLE + 1));
+        let (scratch, random) = (places.scratch, self.queue.random());
+        let division = plan.division_of_segments::<K>(self.coding, self.at, scratch, job, (segments, longest), random);
+        // SAFETY: `FindSegments` has listed the segments in `job`. Both sides have `n` elements, and no other launch of
+        // this sort uses the elements of these segments.
+        unsafe { division.divide_segments(self.queue) }
     }
 
-    /// Sorts what is left tile by tile, and merges the runs of long segments.
+    /// Sorts what is left tile by tile, and merges the runs of long segments that have not been divided.
     unsafe fn sort_in_tiles(&self, places: &Places) -> Result<(), Error> {
-        let &Places { plan, tiles, firsts, list, units, longer, .. } = places;
-        let (queue, longest, n) = (self.queue, self.bounds.longest, self.at.len);
+        let &Places { plan, tiles, firsts, list, units, longer, division, .. } = places;
+        let (queue, n) = (self.queue, self.at.len);
+        let longest = if division.is_some() { MAX_MIDDLE } else { self.bounds.longest };
         with_values!(self.at.value_bytes, V => {
             let (keys, scratch) = (elements::<K, V>((self.at.keys, self.at.values)), elements::<K, V>(places.scratch));
             let (segments, coding) = (self.bounds.segments, self.coding);

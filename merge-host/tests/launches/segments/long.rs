@@ -1,11 +1,10 @@
-//! Divisions of long segments of keys alone, and of 4-byte keys with values.
+//! Divisions of long segments.
 
 use super::*;
-use kernels_gpu::kernels::sort::segments::long::long_tile;
 
-/// Keys of a unit, for 4-byte keys with values of type `V`, or `()`.
-const fn unit<V>() -> usize {
-    long_tile(4, size_of::<V>()).keys()
+/// Keys of a tile of a division, for 4-byte keys with values of type `V`, or `()`.
+const fn tile<V>() -> usize {
+    ROW.divide.of(4, size_of::<V>()).keys()
 }
 
 /// Sorts segments of the given lengths by offsets, for several kinds of keys: alone, or with values of type `V` and
@@ -28,7 +27,7 @@ fn check_lengths_and_types<V: Word>(lengths: &[usize], kinds: &[Keys]) {
 #[test]
 fn segments_around_the_bounds_of_their_classes() {
     fn all<V: Word>() {
-        for bound in [MAX_MIDDLE, unit::<V>(), 2 * unit::<V>(), 3 * unit::<V>()] {
+        for bound in [MAX_MIDDLE, tile::<V>(), 2 * tile::<V>(), 3 * tile::<V>()] {
             check_lengths::<V>(&[bound - 1, 0, bound, bound + 1], &[Keys::Few]);
         }
     }
@@ -38,35 +37,34 @@ fn segments_around_the_bounds_of_their_classes() {
 #[test]
 fn long_segments_beside_short_middle_and_empty_ones() {
     fn all<V: Word>() {
-        let ((slots, tiles), unit) = (tiles::<u32, V>(), unit::<V>());
+        let ((slots, tiles), tile) = (tiles::<u32, V>(), tile::<V>());
         check_lengths_and_types::<V>(
-            &[3, 2 * unit + 7, 0, 0, 9, slots + 1, unit + 1, 1, MAX_MIDDLE + 1, 5],
+            &[3, 2 * tile + 7, 0, 0, 9, slots + 1, tile + 1, 1, MAX_MIDDLE + 1, 5],
             &[Keys::Any],
         );
         check_lengths::<V>(
-            &[tiles.keys - 1, tiles.overhang + 2, unit + tiles.keys, tiles.keys, unit + 1, unit + 2],
+            &[tiles.keys - 1, tiles.overhang + 2, tile + tiles.keys, tiles.keys, tile + 1, tile + 2],
             &[Keys::Any],
         );
     }
     with_all_values!(all());
 }
 
-/// More units than a part has, so that units take the places of earlier ones, and more parts than one thread reads at
-/// once.
+/// More tiles than a part has, and more parts than lanes of the warp that sums them.
 #[test]
-fn segments_of_many_units() {
+fn segments_of_many_tiles() {
     fn all<V: Word>() {
-        let lengths = [MAX_MIDDLE + 1, 16 * unit::<V>() + 5, 1, 8 * unit::<V>(), 8 * unit::<V>() + 1];
+        let lengths = [MAX_MIDDLE + 1, 16 * tile::<V>() + 5, 1, 8 * tile::<V>(), 8 * tile::<V>() + 1];
         sort::<u32, V>(Keys::Few, &lengths, By::Offsets, With::by::<V>(0));
-        // Keys alone have no parts. Values of 8 bytes have parts like values of 4 bytes.
+        // Keys alone have no counts of parts. Values of 8 bytes have parts like values of 4 bytes.
         if size_of::<V>() == 4 {
-            sort::<u32, V>(Keys::Any, &[64 * unit::<V>() + 1], By::Offsets, With::by::<V>(2));
+            sort::<u32, V>(Keys::Any, &[132 * tile::<V>() + 1], By::Offsets, With::by::<V>(2));
         }
     }
     with_all_values!(all());
 }
 
-/// Keys with equal first digits are divided by further digits until they differ, in the lists of either level.
+/// Keys with equal first bits, of which a sample finds the range.
 #[test]
 fn keys_are_divided_until_they_differ() {
     fn all<K: TestKey, V: Word>() {
@@ -93,83 +91,20 @@ fn keys_are_divided_until_they_differ() {
     all::<u32, u32>();
     all::<u32, u64>();
     all::<i32, u32>();
-}
-
-/// Digits of many keys, which are sorted alone, digits of few keys, which are sorted together, and empty digits.
-#[test]
-fn few_keys_between_digits_that_are_alone() {
-    let mut random = fresh_random();
-    let digits = [
-        (0, 7),
-        (1, 2048),
-        (2, 2049),
-        (3, 1),
-        (9, 700),
-        (10, 1500),
-        (11, 4000),
-        (12, 3),
-        (13, MAX_MIDDLE),
-        (200, MAX_MIDDLE + 1),
-        (255, 1),
-    ];
-    let mut input = vec![];
-    for (digit, count) in digits {
-        // For some digits, all further digits except the last are equal.
-        let mask = if digit % 2 == 0 { 0xff } else { 0xff_ffff };
-        input.extend((0..count).map(|_| digit << 24 | random.random::<u32>() & mask));
-    }
-    shuffle(&mut input, &mut random);
-    for seed in [2, 3] {
-        let lengths = [input.len() - 1, 1];
-        check_keys::<u32, ()>(&input, &lengths, By::Offsets, With::Nothing, seed);
-        check_keys::<u32, u32>(&input, &lengths, By::Offsets, With::Values, seed);
-        check_keys::<u32, u64>(&input, &lengths, By::Offsets, With::Indices, seed);
-    }
-}
-
-/// Digits of few keys, and digits of about as few, which are sorted together, at each level.
-#[test]
-fn digits_of_few_keys_and_about_as_many() {
-    fn all<V: Word>(longest: &[usize]) {
-        let mut random = fresh_random();
-        for (i, &longest) in longest.iter().enumerate() {
-            let shift = [24, 16, 8, 0][i % 4];
-            let alike: u32 = random.random();
-            let mut input = vec![];
-            for digit in 0..256u32 {
-                let count = match digit % 4 {
-                    0 => longest,
-                    1 if i % 2 == 0 => longest / 2,
-                    1 => 0,
-                    2 if i % 3 == 0 => longest / 2 - 1,
-                    _ => longest / 2,
-                };
-                let above = if shift == 24 { 0 } else { alike & u32::MAX << (shift + 8) };
-                let below = (1u32 << shift) - 1;
-                input.extend((0..count).map(|_| above | digit << shift | random.random::<u32>() & below));
-            }
-            shuffle(&mut input, &mut random);
-            // A segment before this one makes it begin anywhere.
-            let lengths = [random.random_range(1..2000), input.len()];
-            input.splice(..0, (0..lengths[0] as u32).rev());
-            let seed = random.random();
-            check_keys::<u32, V>(&input, &lengths, By::Offsets, With::by::<V>(seed), seed);
-        }
-    }
-    all::<()>(&[74, 97, 160, 321, 511, 512]);
-    all::<u32>(&[97, 320]);
+    all::<u64, u32>();
+    all::<f64, u64>();
 }
 
 /// Enough tiles for several blocks to list segments.
 #[test]
 fn more_segments_than_one_block_lists() {
     fn all<V: Word>() {
-        let ((slots, tiles), unit) = (tiles::<u32, V>(), unit::<V>());
-        let longer = MAX_MIDDLE.max(unit) + 1;
+        let ((slots, tiles), tile) = (tiles::<u32, V>(), tile::<V>());
+        let longer = MAX_MIDDLE.max(tile) + 1;
         let many = 140 * tiles.keys / (slots + 1 + longer);
         let mut lengths: Vec<usize> = (0..many).flat_map(|_| [slots + 1, longer]).collect();
         // A segment that begins in the tiles of one block and goes on in the tiles of another.
-        lengths.insert(many - many / 8, 9 * unit);
+        lengths.insert(many - many / 8, 9 * tile);
         sort::<u32, V>(Keys::Any, &lengths, By::Offsets, With::by::<V>(0));
     }
     with_all_values!(all());
@@ -178,7 +113,7 @@ fn more_segments_than_one_block_lists() {
 #[test]
 fn keys_of_one_digit_and_in_either_order() {
     fn all<V: Word>() {
-        let lengths = [7, 2 * unit::<V>() + 1, 30, MAX_MIDDLE + 5, unit::<V>()];
+        let lengths = [7, 2 * tile::<V>() + 1, 30, MAX_MIDDLE + 5, tile::<V>()];
         check_lengths_and_types::<V>(&lengths, &[Keys::Equal, Keys::Descending, Keys::Ascending, Keys::Cluster]);
     }
     with_all_values!(all());
@@ -189,7 +124,7 @@ fn one_long_segment_of_equal_keys_among_many_empty_ones() {
     fn all<V: Word>() {
         let empty = vec![0; 30_000];
         for keys in [Keys::Equal, Keys::Few] {
-            let lengths = [&empty[..], &[3 * unit::<V>() + 1], &empty].concat();
+            let lengths = [&empty[..], &[3 * tile::<V>() + 1], &empty].concat();
             sort::<u32, V>(keys, &lengths, By::Offsets, With::by::<V>(0));
         }
     }
@@ -198,7 +133,7 @@ fn one_long_segment_of_equal_keys_among_many_empty_ones() {
 
 #[test]
 fn odd_floats_stay_exact_in_both_orders() {
-    let lengths = [100, 5, MAX_MIDDLE + 50, 0, 2 * unit::<()>() + 155];
+    let lengths = [100, 5, MAX_MIDDLE + 50, 0, 2 * tile::<()>() + 155];
     let input = odd_floats(lengths.iter().sum(), &mut fresh_random());
     for seed in [2, 3] {
         check_keys::<f32, ()>(&input, &lengths, By::Offsets, With::Nothing, seed);
@@ -210,12 +145,13 @@ fn odd_floats_stay_exact_in_both_orders() {
 #[test]
 fn segments_of_one_length_are_divided_without_offsets() {
     fn all<V: Word>() {
-        let unit = unit::<V>();
-        for length in [MAX_MIDDLE + 1, 2 * unit, 2 * unit + 1, 3 * unit] {
+        let tile = tile::<V>();
+        for length in [MAX_MIDDLE + 1, 2 * tile, 2 * tile + 1, 3 * tile] {
             let lengths = [length, length, length / 2];
             let sorted = sort::<u32, V>(Keys::Few, &lengths, By::Length(length), With::by::<V>(length as u64));
             let kernels = sorted.device.kernels();
-            assert!(kernels.contains("divide_long_segments"), "segments of {length} keys");
+            assert!(kernels.contains("divide"), "segments of {length} keys");
+            assert!(!kernels.contains("sort_middle_segments") || length / 2 > MAX_SHORT, "segments of {length} keys");
             assert!(!kernels.contains("merge_segments"), "segments of {length} keys");
         }
     }
@@ -244,14 +180,85 @@ fn the_last_segment_of_one_length_is_short() {
 #[test]
 fn a_workspace_may_have_anything_in_it() {
     fn all<V: Word>() {
-        let (seed, unit) = (fresh_seed(), unit::<V>());
-        let n = 8 * unit;
+        let (seed, tile) = (fresh_seed(), tile::<V>());
+        let n = 8 * tile;
         let (device, mut workspace, with) = (Device::new(seed), None, With::all::<V>()[With::all::<V>().len() - 1]);
-        for mut lengths in [vec![n], vec![3, 2 * unit, 3 * unit + 1, MAX_MIDDLE], vec![unit + 1; 7], vec![n - 1]] {
+        for mut lengths in [vec![n], vec![3, 2 * tile, 3 * tile + 1, MAX_MIDDLE], vec![tile + 1; 7], vec![n - 1]] {
             lengths.push(n - lengths.iter().sum::<usize>());
             let input = Keys::Few.random::<u32>(n, seed);
             workspace = Some(check_on::<u32, V>(&device, workspace, &input, &lengths, By::Offsets, with, seed));
         }
     }
     with_all_values!(all());
+}
+
+/// Keys that no single look at a sample divides evenly, in segments of several lengths: each level looks again.
+#[test]
+fn skewed_keys_take_more_levels() {
+    fn all<K: TestKey, V: Word>() {
+        let mut random = fresh_random();
+        let lengths = [60_000, 3, MAX_MIDDLE + 1, 0, 30_000];
+        let n = lengths.iter().sum();
+        let width = 8 * size_of::<K>() as u32;
+        let of_bits = |bits: u64| <K as kernels_gpu::key::Key>::from_ordered(Word::from_register(bits));
+        // Many small keys, many large ones, few values far apart, and random words ANDed.
+        let mut kinds: [Box<dyn FnMut(&mut StdRng) -> u64>; 4] = [
+            Box::new(move |random| random.random::<u64>() >> (64 - width) >> random.random_range(0..width)),
+            Box::new(move |random| !(random.random::<u64>() >> (64 - width) >> random.random_range(0..width))),
+            Box::new(move |random| random.random_range(0..4) << (width - 2) | random.random_range(0..4)),
+            Box::new(|random| random.random::<u64>() & random.random::<u64>() & random.random::<u64>()),
+        ];
+        for draw in &mut kinds {
+            let input: Vec<K> = (0..n).map(|_| of_bits(draw(&mut random) & (u64::MAX >> (64 - width)))).collect();
+            let seed = random.random();
+            check_keys::<K, V>(&input, &lengths, By::Offsets, With::by::<V>(seed), seed);
+        }
+        let seed = random.random();
+        check_keys::<K, V>(&Keys::Nested.random::<K>(n, seed), &lengths, By::Offsets, With::by::<V>(seed), seed);
+    }
+    all::<u32, ()>();
+    all::<f32, ()>();
+    all::<u64, ()>();
+    all::<i32, u32>();
+    all::<u64, u64>();
+}
+
+/// Floats from 0 to 1, whose values and not whose bits are spread evenly.
+#[test]
+fn floats_are_divided_along_their_values() {
+    fn all<V: Word>() {
+        let mut random = fresh_random();
+        let lengths = [50_000, 7, 2 * MAX_MIDDLE];
+        for seed in [2, 3] {
+            let input: Vec<f32> = (0..lengths.iter().sum()).map(|_| random.random()).collect();
+            check_keys::<f32, V>(&input, &lengths, By::Offsets, With::by::<V>(seed), seed);
+            let input: Vec<f64> = (0..lengths.iter().sum()).map(|_| random.random::<f64>() - 0.5).collect();
+            check_keys::<f64, V>(&input, &lengths, By::Offsets, With::by::<V>(seed), seed);
+        }
+    }
+    with_all_values!(all());
+}
+
+/// 8-byte keys with values: runs of up to 9216 keys are merged, and longer segments divided.
+#[test]
+fn wide_keys_with_values_are_divided() {
+    fn all<K: TestKey, V: Word>() {
+        let tile = ROW.divide.of(8, size_of::<V>()).keys();
+        for (lengths, divided) in [
+            (vec![MAX_MIDDLE, 0, MAX_MIDDLE + 1, 3, 5 * tile + 1, 5000, 1], 2),
+            (vec![0, 3 * tile, 3 * tile + 1, 900, 4000, 0], 2),
+        ] {
+            for keys in [Keys::Any, Keys::Few, Keys::Equal] {
+                let sorted = sort::<K, V>(keys, &lengths, By::Offsets, With::by::<V>(fresh_seed()));
+                assert_eq!(sorted.divided(), divided);
+                assert!(sorted.units() > 0);
+            }
+        }
+        let sorted =
+            sort::<K, V>(Keys::Any, &[3 * tile, 3 * tile, 100], By::Length(3 * tile), With::by::<V>(fresh_seed()));
+        assert_eq!(sorted.divided(), 2);
+        assert_eq!(sorted.units(), 0);
+    }
+    all::<u64, u32>();
+    all::<f64, u64>();
 }

@@ -14,7 +14,7 @@ use kernels_gpu::kernels::sort::segments::sort_wide_rows::has_wide_rows;
 use kernels_gpu::tuning::ROW;
 use merge_host::launches::Address;
 use merge_host::launches::emulated::{Device, address};
-use merge_host::launches::segments::{Bounds, SortSegments, units_at};
+use merge_host::launches::segments::{Bounds, SortSegments, divided_at, units_at};
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -30,12 +30,19 @@ struct Sorted {
     device: Device,
     /// The address of the number of units of long segments.
     units: Address,
+    /// The address of the number of segments that were divided, if any may be.
+    divided: Option<Address>,
 }
 
 impl Sorted {
     /// The number of units of long segments.
     fn units(&self) -> u32 {
         self.device.words(self.units, 1)[0]
+    }
+
+    /// The number of segments that were divided.
+    fn divided(&self) -> usize {
+        self.divided.map_or(0, |at| self.device.words(at, 1)[0] as usize)
     }
 }
 
@@ -49,7 +56,11 @@ fn sort<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], by: By, with: With) 
 fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with: With, seed: u64) -> Sorted {
     let device = Device::new(seed);
     let workspace = check_on::<K, V>(&device, None, input, lengths, by, with, seed);
-    Sorted { units: workspace + units_at::<K>(input.len(), size_of::<V>()) as Address, device }
+    let (n, value_bytes) = (input.len(), size_of::<V>());
+    let longest = if let By::Length(length) = by { length.min(n) } else { n };
+    let at = |offset: usize| workspace + offset as Address;
+    let divided = (longest > MAX_MIDDLE).then(|| at(divided_at::<K>(n, value_bytes)));
+    Sorted { units: at(units_at::<K>(n, value_bytes)), divided, device }
 }
 
 /// Sorts segments of the given lengths on `device`, in a new workspace or in the given one. Returns the workspace.
@@ -92,15 +103,19 @@ fn has_lists<K, V>() -> bool {
     size_of::<V>() == 0 || size_of::<K>() == 4
 }
 
-/// Sorts by offsets in all ways for values of type `V`. Without lists, `has_units` says whether some segments are too
-/// long for one block.
-fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
-    let is_longer = |&length: &usize| length > MAX_MIDDLE;
-    let has_units = if has_lists::<K, V>() { lengths.iter().any(is_longer) } else { has_units };
+/// Sorts by offsets in all ways for values of type `V`. `has_longer` says whether some segments are too long for the
+/// block of a tile: these have units, unless they are listed or divided.
+fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_longer: bool) {
+    let divided = lengths.iter().filter(|&&length| length > MAX_MIDDLE).count();
     for &with in With::all::<V>() {
         let sorted = sort::<K, V>(keys, lengths, By::Offsets, with);
         if lengths.iter().any(|&length| length > 1) {
-            assert_eq!(sorted.units() > 0, has_units, "{lengths:?}");
+            assert_eq!(sorted.divided(), divided, "{lengths:?}");
+            let has_units = sorted.units() > 0;
+            assert!(
+                if has_lists::<K, V>() { !has_units } else { has_units || !has_longer || divided > 0 },
+                "{lengths:?}"
+            );
         }
     }
 }

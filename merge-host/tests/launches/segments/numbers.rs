@@ -121,23 +121,3 @@ fn groups_of_keys_end_where_segments_do() {
     all::<u32>();
     all::<u64>();
 }
-
-/// The same for parts of long segments after a division, in the scratch array.
-#[test]
-fn parts_of_long_segments_whose_keys_differ_in_their_lower_bits() {
-    fn all<V: Word>() {
-        let mut random = fresh_random();
-        for most in [2, 16, 40, 3000] {
-            let digits = (0..4).flat_map(|digit| {
-                let keys = in_groups(4000, most, 24, (4, 0xf), &mut random);
-                keys.into_iter().map(move |key| digit << 30 | key)
-            });
-            let mut keys: Vec<u32> = digits.collect();
-            shuffle(&mut keys, &mut random);
-            let seed = random.random();
-            check_keys::<u32, V>(&keys, &[keys.len()], By::Offsets, With::by::<V>(seed), seed);
-        }
-    }
-    all::<u32>();
-    all::<u64>();
-}

@@ -111,20 +111,20 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 }
 
 /// Kernel: chooses the digits of each segment of `level`, and clears its counters. The first level is one segment, the
-/// array. `random`, any number, seeds the positions of the sample. Keys that need at most `single` digits are divided
-/// once.
+/// array, unless the plan's segments are listed. `random`, any number, seeds the positions of the sample. Keys that
+/// need at most `single` digits are divided once.
 ///
-/// At the first level the kernel decides whether keys are divided at all, and stores the decision in the words of
+/// For the array the kernel decides whether keys are divided at all, and stores the decision in the words of
 /// `detect_runs`. Keys are divided if the sample, or its part in one interval, is spread evenly along one of the
 /// curves. They are also divided if the skew is small enough for the number of levels. They are not divided if most
 /// keys are in ascending or descending runs, which merges sort faster. If `always_divides` is not 0, keys are divided
 /// in any case. The kernel first sets the words of `detect_runs`, the heads of the lists, and the `cleared` words
-/// before these.
+/// before these. Listed segments are divided in any case.
 ///
 /// # Safety
 /// `keys` is the array that this level reads, as `coding` encodes it. The requirements of [`Job`] hold, and the
 /// `cleared` words before its words are writable. Blocks have [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`].
-/// The launch of the first level has one block.
+/// The launch for the array as one segment has one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn choose_digits<B: Bits>(
@@ -137,10 +137,11 @@ pub unsafe fn choose_digits<B: Bits>(
     cleared: u32,
     always_divides: u32,
 ) {
-    // SAFETY: `job.order` is null, or has `DETECTION_WORDS` words. Only thread 0 of the single block of the first level
+    // SAFETY: `job.order` is null, or has `DETECTION_WORDS` words. Only thread 0 of the single block for the array
     // writes them.
     let detection = unsafe { Detection::new(job.order) };
     let plan = job.plan;
+    let is_array = plan.is_array(level);
     // SAFETY: `keys` has `plan.n` keys, which this launch only reads. The lists have `job.at.words` words, as `Job`
     // says. The array is not constant memory: later kernels move these keys.
     let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
@@ -148,8 +149,8 @@ pub unsafe fn choose_digits<B: Bits>(
     // barrier before the next segment.
     let memory = unsafe { ChooseMemory::at_start() };
     let thread = thread::thread_idx_x();
-    if level == 0 {
-        // The first level has one block, and its launch comes first.
+    if is_array {
+        // The launch has one block, and comes first.
         if thread == 0 {
             workspace.clear();
             detection.begin();
@@ -164,11 +165,11 @@ pub unsafe fn choose_digits<B: Bits>(
         }
         thread::sync_threads();
     }
-    let segments = if level == 0 { 1 } else { workspace.segments(level) };
-    let parts = if level == 0 { plan.parts(plan.n) } else { workspace.parts(level) };
+    let segments = if is_array { 1 } else { workspace.segments(level) };
+    let parts = if is_array { plan.parts(plan.n) } else { workspace.parts(level) };
     let mut i = thread::block_idx_x();
     while i < segments {
-        let Pending { start, len, first_part, digit } = if level == 0 {
+        let Pending { start, len, first_part, digit } = if is_array {
             Pending { start: 0, len: plan.n, first_part: 0, digit: WHOLE }
         } else {
             workspace.pending(i)
@@ -187,7 +188,8 @@ pub unsafe fn choose_digits<B: Bits>(
         }
         // Keys below and above the sample take two more digits.
         let most = plan.most_digits(len, parts) - 2;
-        let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
+        let always_divides = !is_array || always_divides != 0;
+        let how = How { level, is_array, single, most, seed: start ^ random as u32, always_divides };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all `CHOOSE_THREADS` threads of the block make the call: `i`, `segments` and the list are the same
         // for all. `memory.scan` was last read before the barrier at the end of the loop.
@@ -202,7 +204,7 @@ pub unsafe fn choose_digits<B: Bits>(
             }
         };
         let count = digits.count;
-        if level == 0 && thread == 0 {
+        if is_array && thread == 0 {
             detection.divide();
             workspace.begin(plan.parts(plan.n));
         }
@@ -234,6 +236,8 @@ pub unsafe fn choose_digits<B: Bits>(
 pub(super) struct How {
     /// The level of the segment.
     pub level: u32,
+    /// Whether the segment is the array.
+    pub is_array: bool,
     /// Limit of the digits up to which one division is enough.
     pub single: u32,
     /// Upper limit on the digits.
@@ -274,7 +278,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     job: &Job,
     part: GlobalMut<B>,
     coding: Coding<B>,
-    How { level, single, most, seed, always_divides }: How,
+    How { level, is_array, single, most, seed, always_divides }: How,
     ChooseMemory { scan, intervals }: ChooseMemory,
 ) -> Result<Choice<B>, Undivided> {
     const { assert!((SAMPLE as usize).is_multiple_of(SAMPLED), "each thread samples as many keys") };
@@ -282,11 +286,11 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     let places = places::<SAMPLED>(len, seed);
     let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);
     for at in 0..SAMPLED {
-        // In later levels, each thread reads keys in pairs of neighbours: reading at many places takes long.
-        let is_beside = level > 0 && len > 1 && at % 2 > 0;
+        // Of many segments, each thread reads keys in pairs of neighbours: reading at many places takes long.
+        let is_beside = !is_array && len > 1 && at % 2 > 0;
         sample[at] = part.get(if is_beside { places[at - 1] + 1 } else { places[at] });
     }
-    let looks_for_runs = level == 0 && len > 1;
+    let looks_for_runs = is_array && len > 1;
     if looks_for_runs {
         for at in 0..SAMPLED {
             next[at] = part.get(places[at] + 1);
@@ -294,7 +298,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     }
     coding.encode_all(&mut sample);
     coding.encode_all(&mut next);
-    // SAFETY: `level` and `len` are the same for all threads, so that all or none make the call. `scan` has
+    // SAFETY: `is_array` and `len` are the same for all threads, so that all or none make the call. `scan` has
     // `BLOCK_WORDS` words, and `steps` ends with a barrier before the next use.
     let (ascents, descents) = if looks_for_runs { unsafe { steps(sample, next, scan) } } else { (0, 0) };
     let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
@@ -309,7 +313,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     // keys.
     let wanted = len.div_ceil(job.usual.max(1));
     let twice = plan.twice != 0
-        && level == 0
+        && is_array
         && plan.levels > 1
         && greatest - least > B::from_register(1 << 24)
         && curve == Curve::Distance
@@ -342,13 +346,13 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
                 && unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) } == 0;
         }
         let inside = (Curve::Distance, Coding::NONE, DEPTH);
-        // SAFETY: `level`, `in_runs` and `fullest` are the same for all threads: they come from sums over the block. So
+        // SAFETY: `is_array`, `in_runs` and `fullest` are the same for all threads: they come from sums over the block. So
         // all threads make the call. `scan` was last read before a barrier of `block_range`.
         let left = unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) };
         // Skewed keys take more levels than short inputs or keys with values have.
         left == 0 || plan.levels > 3 && fullest <= UNEVEN && (fullest <= UNEVEN_ANYWAY || left <= LEFT)
     };
-    let divides = level > 0 || always_divides || !in_runs && is_even_enough();
+    let divides = always_divides || !in_runs && is_even_enough();
     if divides {
         Ok(Choice { digits, exact: is_exact, twice })
     } else {

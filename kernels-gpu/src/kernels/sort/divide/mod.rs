@@ -15,8 +15,9 @@
 //!
 //! A small input needs only one division, in three launches: `count_once`, `divide_once` and `sort_once`, in [`once`].
 //!
-//! The first level has one segment, the array. Blocks count and move one part of a segment at a time. A division reads
-//! one buffer and writes the other. Between divisions, keys are ordered bits, as between the passes of a merge sort.
+//! The first level has one segment, the array; or it has the long ones of a user's [segments](super::segments), which
+//! are listed before. Blocks count and move one part of a segment at a time. A division reads one buffer and writes the
+//! other. Between divisions, keys are ordered bits, as between the passes of a merge sort.
 //! Equal keys without values may change places, since the result is the same. Keys with values are sorted stably. So
 //! kernels move keys without values `in_any_order` and sort them `by_keys`. They move keys with values `in_order` and
 //! sort them `by_numbers`.
@@ -44,9 +45,12 @@ pub mod workspace;
 
 pub use tiles::FEW_LEFT;
 
-/// Upper limit on the number of keys. Indices have 32 bits, and twice the length of a run in `sort_rest` also fits
-/// them.
+/// Upper limit on the keys of an array that is one segment.
 pub const MOST_KEYS: usize = 1 << 31;
+
+/// Upper limit on the keys of an array of listed segments. Indices have 32 bits, and so has the end of a part or of a
+/// pass behind the last key.
+pub const MOST_LISTED_KEYS: usize = u32::MAX as usize - (1 << 20);
 
 /// Upper limit on the digits of a division of keys without values. Digits for keys beyond the sample's come on top.
 pub const MOST_DIGITS: u32 = 1024;
@@ -58,7 +62,7 @@ pub const MOST_DIGITS_IN_ORDER: u32 = 256;
 pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
 
 /// Upper limit on the levels of divisions.
-pub const MOST_LEVELS: usize = 4;
+pub const MOST_LEVELS: usize = 6;
 
 /// Usual number of keys in a bucket if keys are spread evenly and a bucket has at most `bucket` keys. It lies five and
 /// a half standard deviations below `bucket`, so that hardly any bucket is too long by chance.

@@ -94,7 +94,8 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     }
     // Keys below and above the sample take two more digits.
     let most = plan.most_first_digits() - 2;
-    let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
+    let always_divides = always_divides != 0;
+    let how = How { level: 0, is_array: true, single: most, most, seed: random as u32, always_divides };
     // SAFETY: no branch surrounds the call, so that all `COUNT_THREADS` threads of the block make it. Nothing else uses
     // `memory`.
     let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, memory) };

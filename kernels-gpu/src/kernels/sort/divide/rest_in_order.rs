@@ -66,7 +66,7 @@ pub(super) fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arra
     let mut i = thread::thread_idx_x();
     while i < len {
         let own = i / run;
-        let other = (own ^ 1) * run;
+        let other = (own ^ 1).saturating_mul(run);
         let (key, value) = from.get(i);
         let is_before = |that: B| that < key || that == key && own % 2 == 1;
         let (mut low, mut high) = (other.min(len), other.saturating_add(run).min(len));

@@ -127,7 +127,7 @@ unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
         } else {
             each_tile::<B, NT>(tile, to.keys, decode, |at, _| merge_tile::<B, NT, VT>(from.keys, at, run, tile));
         }
-        run *= 2;
+        run = run.saturating_mul(2);
     }
 }
 
@@ -170,8 +170,8 @@ fn each_tile<B: Bits, const NT: usize>(
 #[track_caller]
 fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at: u32, run: u32, tile: Shared<B>) {
     let (len, slots, thread) = (from.len() as u32, tile.len(), thread::thread_idx_x());
-    // A run is one tile, two tiles, four tiles and so on.
-    let begin = at - at % (2 * run).max(1);
+    // A run is one tile, two tiles, four tiles and so on. No key is that far that twice a long run needs more bits.
+    let begin = at - at % run.saturating_mul(2).max(1);
     let a = from.slice(begin as usize, run.min(len - begin) as usize);
     let b_begin = begin + a.len() as u32;
     let b = from.slice(b_begin as usize, run.min(len - b_begin) as usize);

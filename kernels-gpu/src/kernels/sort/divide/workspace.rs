@@ -8,7 +8,7 @@
 //!   rest       keys that no division has spread, too many for a block
 //! ```
 
-use super::digits::{Curve, Digits, FINER, Scale};
+use super::digits::{Curve, Digits, FINER, Scale, WHOLE};
 use super::offsets::Offsets;
 use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
 use crate::elements::{Arrays, Elements};
@@ -48,7 +48,8 @@ const BUCKET: usize = 2;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Number of keys: at most [`MOST_KEYS`](super::MOST_KEYS).
+    /// Number of keys: at most [`MOST_KEYS`](super::MOST_KEYS), or [`MOST_LISTED_KEYS`](super::MOST_LISTED_KEYS) if
+    /// segments are listed.
     pub n: u32,
     /// Upper limit on the levels of divisions.
     pub levels: u32,
@@ -64,6 +65,9 @@ pub struct Plan {
     pub in_order: u32,
     /// 1 if the digits of two levels may be counted at once, and 0 otherwise.
     pub twice: u32,
+    /// 1 if the segments of the first level are listed before the first kernel, each of more keys than a bucket. 0 if
+    /// the first level has one segment, the array.
+    pub listed: u32,
 }
 
 impl Plan {
@@ -71,6 +75,12 @@ impl Plan {
     #[inline(always)]
     pub const fn is_once(&self) -> bool {
         self.levels == 1 && self.in_order == 0
+    }
+
+    /// Whether the only segment of `level` is the array.
+    #[inline(always)]
+    pub(super) const fn is_array(&self, level: u32) -> bool {
+        level == 0 && self.listed == 0
     }
 
     /// Keys of a part.
@@ -89,9 +99,13 @@ impl Plan {
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
         // In order, a tile has 128 words of counters for 256 digits, two in a word, and a share of the counters of its
-        // part of 16 tiles. In any order, a segment, which has more keys than a bucket, has room for at least nine
-        // digits.
-        at_least_one(if self.in_order != 0 { self.tile / 147 } else { self.bucket / 9 })
+        // part. Parts of one tile have no counters of tiles, and room for half of the digits. In any order, a segment,
+        // which has more keys than a bucket, has room for at least nine digits.
+        at_least_one(match (self.in_order, self.tiles) {
+            (0, _) => self.bucket / 9,
+            (_, 0 | 1) => self.tile / 147,
+            (_, tiles) => self.tile / (131 + 256 / tiles),
+        })
     }
 
     /// Twice the number of counters that a segment of `len` keys has for each of its digits.
@@ -165,16 +179,18 @@ impl Layout {
         // that is too long for a block. Or else digits hold half of `bucket` keys on average. Pieces of equal keys are
         // full, except the last. So there are at most two buckets for each full bucket of keys, one more for each
         // segment, and one more for each digit that is too long. In a level, neither the number of segments nor the
-        // number of long digits exceeds the number of full buckets. The first level has one segment, whose long digits
+        // number of long digits exceeds the number of full buckets. If the first level is the array, its long digits
         // are the segments of the second level.
-        let first = if segments < DIGITS_CAPACITY as usize { segments } else { DIGITS_CAPACITY as usize };
+        let is_listed = plan.listed != 0;
+        let of_array = !is_listed && segments > DIGITS_CAPACITY as usize;
+        let first = if of_array { DIGITS_CAPACITY as usize } else { segments };
         let of_later = if plan.levels > 1 { first + (2 * plan.levels as usize - 3) * segments } else { 0 };
-        let most_buckets = 2 * segments + first + of_later;
+        let most_buckets = (2 + is_listed as usize) * segments + first + of_later;
         // Pending segments grow from the start of their words, and long buckets from the end. Both have more than
         // `bucket` keys and no key is in both, so that the words suffice for both.
         let pending = buckets + most_buckets * BUCKET;
         let words = pending + segments * PENDING;
-        assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
+        assert!(words <= u32::MAX as usize, "there are no more keys than the plan may have");
         Self {
             pending: pending as u32,
             segments: all as u32,
@@ -191,7 +207,8 @@ impl Layout {
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
     /// The lists, of which [`Layout::cleared`] words after the heads are 0 before the first kernel. Only these kernels
-    /// write the lists; if keys are not divided, they write only the heads.
+    /// write the lists; if keys are not divided, they write only the heads. If segments are listed, the heads are 0
+    /// before [`list`](Self::list), which `choose_digits` follows.
     pub words: *mut u32,
     /// The words of `detect_runs`: what is known of the order of the keys.
     pub order: *mut u32,
@@ -208,9 +225,35 @@ impl Job {
     pub const fn new(words: *mut u32, order: *mut u32, plan: Plan) -> Self {
         Self { words, order, at: Layout::of(&plan), plan, usual: usual_len(plan.bucket as usize) as u32 }
     }
-}
 
-impl Job {
+    /// No job.
+    pub const NONE: Self = Self {
+        words: core::ptr::null_mut(),
+        order: core::ptr::null_mut(),
+        at: Layout { pending: 0, segments: 0, parts: 0, counters: 0, buckets: 0, words: 0 },
+        plan: Plan { n: 0, levels: 0, tile: 0, tiles: 0, bucket: 0, long: 0, in_order: 0, twice: 0, listed: 0 },
+        usual: 0,
+    };
+
+    /// Whether this is not [`NONE`](Self::NONE).
+    #[inline(always)]
+    pub fn is_some(&self) -> bool {
+        !self.words.is_null()
+    }
+
+    /// Lists the segment of `len` keys from key `start` on, for the first level.
+    ///
+    /// # Safety
+    /// The requirements of [`Job`] hold, and this is not [`NONE`](Self::NONE). The plan's segments are listed. They do
+    /// not overlap, and each has more keys than a bucket.
+    #[inline(always)]
+    pub(in crate::kernels::sort) unsafe fn list(&self, start: usize, len: usize) {
+        // SAFETY: the requirements of `Job` are this function's own. The list has room for each segment of more keys
+        // than a bucket.
+        let workspace = unsafe { Workspace::new(self) };
+        workspace.add_pending(0, (start as u32, len as u32), self.plan.parts(len as u32), WHOLE);
+    }
+
     /// The lists, and both sides of the elements.
     ///
     /// # Safety

@@ -1,9 +1,12 @@
-//! The first segment of each tile, and the lists of middle segments and of the units of long segments.
+//! The first segment of each tile, and the lists of middle segments, of segments to be divided, and of the units of
+//! other long segments.
 
 use super::middle::MiddleSegments;
+use super::middle_runs::MAX_MIDDLE;
 use super::{Segments, Tiles, UNIT_WORDS, Unit, most_units};
 use crate::block::scan::sum_up_to;
 use crate::block::segmented::shuffle_bits;
+use crate::kernels::sort::divide::workspace::Job;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
@@ -20,16 +23,18 @@ pub const fn blocks(tiles: usize) -> usize {
 }
 
 /// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end.
-/// Middle segments are appended to `middle`, if it takes them. For each tile of another long segment, a unit is
-/// appended to `list` and counted in `units`. Tiles are [`Tiles::of`] `SLOTS`.
+/// Middle segments are appended to `middle`, if it takes them. Segments of more than [`MAX_MIDDLE`] keys are listed in
+/// `division`, if there is one. For each tile of another long segment, a unit is appended to `list` and counted in
+/// `units`. Tiles are [`Tiles::of`] `SLOTS`.
 ///
 /// O(log `segments.count`) for each tile, however many segments there are.
 ///
 /// # Safety
 /// `segments` are the segments of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for
 /// [`most_units`] of `t` units. `density` is the approximate number of segments for each key; a better guess is faster.
-/// `units` is 0 before the launch, and `middle` meets the requirements of [`MiddleSegments`]. There are [`blocks`] of
-/// `t` blocks of [`FIND_THREADS`] threads.
+/// `units` is 0 before the launch, and `middle` meets the requirements of [`MiddleSegments`]. `division` is
+/// [`Job::NONE`], or a job for `n` keys in listed segments that meets the requirements of [`Job`], with buckets of fewer
+/// keys than [`MAX_MIDDLE`]. There are [`blocks`] of `t` blocks of [`FIND_THREADS`] threads.
 #[kernel(
     u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,
@@ -38,6 +43,7 @@ pub const fn blocks(tiles: usize) -> usize {
     u64v4 = <{ ROW.sort_segments.of(8, 4).keys() }>,
     u64v8 = <{ ROW.sort_segments.of(8, 8).keys() }>,
 )]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn find_segments<const SLOTS: usize>(
     segments: Segments,
     n: usize,
@@ -46,6 +52,7 @@ pub unsafe fn find_segments<const SLOTS: usize>(
     list: *mut usize,
     units: *mut u32,
     middle: MiddleSegments,
+    division: Job,
 ) {
     let Tiles { keys: tile_keys, overhang } = const { Tiles::of(SLOTS) };
     let tiles = n.div_ceil(tile_keys);
@@ -60,6 +67,7 @@ pub unsafe fn find_segments<const SLOTS: usize>(
             GlobalMut::new(units, 1),
         )
     };
+    let divides = |keys: usize| division.is_some() && keys > MAX_MIDDLE;
     let lane = warp::lane_id();
     let warp = (thread::block_idx_x() * (FIND_THREADS / WARP_SIZE) + thread::thread_idx_x() / WARP_SIZE) as usize;
     let t = warp * WARP_TILES + lane as usize;
@@ -76,14 +84,19 @@ pub unsafe fn find_segments<const SLOTS: usize>(
                 let (start, stop) = (bounds.start(first - 1), bounds.start(first));
                 let number = t - start / tile_keys;
                 let is_long = stop > (start / tile_keys + 1) * tile_keys + overhang;
-                if is_long && !middle.takes(stop - start) && start + number * tile_keys < stop {
+                let has_units = !middle.takes(stop - start) && !divides(stop - start);
+                if is_long && has_units && start + number * tile_keys < stop {
                     continued = Some(Unit { start, end: stop, number });
                 }
             }
             if next > first && bounds.start(next) > end + overhang {
                 let (start, end) = (bounds.start(next - 1), bounds.start(next));
                 if middle.takes(end - start) {
-                    middle.append(start, end - start, 0);
+                    middle.append(start, end - start);
+                } else if divides(end - start) {
+                    // SAFETY: `division` is a job for listed segments, as `divides` and the requirements say. The
+                    // segment has more keys than a bucket, and this thread alone lists it.
+                    unsafe { division.list(start, end - start) };
                 } else {
                     begun = Some(Unit { start, end, number: 0 });
                 }

@@ -1,15 +1,14 @@
-//! Lists of the middle segments. One block sorts each: a segment of more than 1024 keys, or a part of a long segment.
+//! Lists of the middle segments: those of more than 1024 keys that one block sorts.
 //!
 //! There is a list for each class of lengths, and a list of segments that are first [sorted by
 //! bins](super::sort_middle_by_bins). Segments that bins do not sort are appended to the list of their class.
 
-use super::long::MOST_LEVELS;
 use super::middle_runs::MAX_MIDDLE;
+use super::sort_short_segments::MAX_SHORT;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Upper limit on the keys of a segment of each class. Digits that divide keys evenly leave about a power of two keys,
-/// or a few more.
+/// Upper limit on the keys of a segment of each class.
 const CLASS_KEYS: [usize; CLASSES] = [2048, 4096, 5120, 6144, 8192, MAX_MIDDLE];
 
 /// Classes of middle segments.
@@ -37,24 +36,17 @@ const fn class_of(len: u32) -> u32 {
     class
 }
 
-/// Upper limit on the keys of a light digit of a long segment, which may be sorted together with others.
-pub const MAX_LIGHT: usize = 2048;
-
 /// Lower limit on the keys of a segment that is sorted by bins. For shorter ones, merges of two runs take no longer.
 pub const MIN_BINNED: usize = class_keys(0) + 1;
 
-/// Upper limit on the keys of a segment that is sorted by bins, and of a group of digits.
+/// Upper limit on the keys of a segment that is sorted by bins.
 pub const MAX_BINNED: usize = ROW.sort_buckets.of(4, 0).keys();
 
-/// Upper limit on the segments of a list for an array of `n` keys, at all levels of the division of long segments.
-///
-/// A key is in one list, except the keys of segments that bins give up, which are in two. A segment of the first class
-/// may have few keys if it is a group between heavy digits. A long segment has more than `MAX_MIDDLE` keys. It has one
-/// such group for each `MAX_LIGHT` keys, two for each heavy digit, and one more. Only digits with more than
-/// `MAX_MIDDLE` keys are divided again, at each level except the last.
+/// Upper limit on the segments of a list for an array of `n` keys. A key is in one list, except the keys of segments
+/// that bins give up, which are in two. Only the last one of segments of one length may have up to [`MAX_SHORT`] keys.
 const fn most(list: usize, n: usize) -> usize {
     match list {
-        0 => 2 * (n / MAX_LIGHT) + (2 * (MOST_LEVELS - 1) + MOST_LEVELS) * (n / MAX_MIDDLE) + 2,
+        0 => n / (MAX_SHORT + 1) + 1,
         BINNED => n / MIN_BINNED,
         class => n / (class_keys(class - 1) + 1),
     }
@@ -72,10 +64,8 @@ const fn entries_before(list: usize, n: usize) -> usize {
     entries
 }
 
-/// Words of an entry: the first key, and the number of keys, with the level from bit [`LEVEL`] on.
+/// Words of an entry: the first key, and the number of keys.
 pub(super) const ENTRY_WORDS: u32 = 2;
-const LEVEL: u32 = 16;
-const _: () = assert!(MAX_MIDDLE < 1 << LEVEL, "both are in one word");
 
 /// Words of the lists for an array of `n` keys.
 pub const fn list_words(n: usize) -> usize {
@@ -136,14 +126,14 @@ impl Lists {
         !self.0.counts.is_null() && len <= MAX_MIDDLE
     }
 
-    /// Appends the segment of `len` keys from key `start` on, after `level` digits have divided it. `len` is not 0, and
-    /// segments of that length [are listed](Self::takes).
+    /// Appends the segment of `len` keys from key `start` on. `len` is not 0, and segments of that length [are
+    /// listed](Self::takes).
     #[inline(always)]
     #[track_caller]
-    pub fn append(self, start: usize, len: usize, level: u32) {
+    pub fn append(self, start: usize, len: usize) {
         let is_binned = (MIN_BINNED..=MAX_BINNED).contains(&len);
         let list = if is_binned { BINNED } else { class_of(len as u32) as usize };
-        self.append_to(list, Listed { start, len: len as u32, level });
+        self.append_to(list, Listed { start, len: len as u32 });
     }
 
     /// Appends a segment that bins have not sorted to the list of its class.
@@ -155,11 +145,11 @@ impl Lists {
 
     #[inline(always)]
     #[track_caller]
-    fn append_to(self, list: usize, Listed { start, len, level }: Listed) {
+    fn append_to(self, list: usize, Listed { start, len }: Listed) {
         let at = ENTRY_WORDS as usize * self.counts().fetch_add(list, 1) as usize;
         let entries = self.entries(list);
         entries.set(at, start as u32);
-        entries.set(at + 1, level << LEVEL | len);
+        entries.set(at + 1, len);
     }
 
     /// Number of segments of a list.
@@ -187,9 +177,6 @@ pub(super) struct Listed {
     pub start: usize,
     /// Number of keys.
     pub len: u32,
-    /// Number of digits that have divided it. After none, keys are as the user has them. After an odd number, they are
-    /// in the scratch array.
-    pub level: u32,
 }
 
 impl Listed {
@@ -197,7 +184,6 @@ impl Listed {
     #[inline(always)]
     #[track_caller]
     pub fn of_entry(entry: Shared<u32>) -> Self {
-        let (start, len_and_level) = (entry.get(0), entry.get(1));
-        Self { start: start as usize, len: len_and_level & ((1 << LEVEL) - 1), level: len_and_level >> LEVEL }
+        Self { start: entry.get(0) as usize, len: entry.get(1) }
     }
 }

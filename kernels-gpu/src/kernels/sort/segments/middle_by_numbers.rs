@@ -67,12 +67,11 @@ const MOVED: usize = 8;
 ///
 /// # Safety
 /// Requirements of each unsafe function: all threads of the block make the call, after a barrier, in the order of
-/// [`sort`](Self::sort). Nothing else uses the memory, or the segment on both sides. The requirements of the kernel
-/// hold for the segment.
+/// [`sort`](Self::sort). Nothing else uses the memory, or the segment. The requirements of the kernel hold for the
+/// segment.
 #[derive(Clone, Copy)]
 pub(super) struct Sort<B, V> {
     pub at: Elements<B, V>,
-    pub scratch: Elements<B, V>,
     pub n: usize,
     pub coding: Coding<B>,
     pub memory: Memory<B, V>,
@@ -95,41 +94,12 @@ impl<B: Bits, V: Word> Sort<B, V> {
         }
     }
 
-    /// The segment before the sort.
+    /// The segment.
     #[inline(always)]
     #[track_caller]
-    fn from(&self) -> Arrays<B, V> {
-        self.part(if self.memory.segment.level().is_multiple_of(2) { self.at } else { self.scratch })
-    }
-
-    /// The segment after the sort.
-    #[inline(always)]
-    #[track_caller]
-    fn to(&self) -> Arrays<B, V> {
-        self.part(self.at)
-    }
-
-    /// Encoding of keys that have been loaded.
-    #[inline(always)]
-    #[track_caller]
-    fn encode(&self) -> Coding<B> {
-        if self.memory.segment.level() == 0 { self.coding } else { Coding::NONE }
-    }
-
-    /// Decoding of keys for the output. Keys of level 0 are kept as they are loaded, not encoded.
-    #[inline(always)]
-    #[track_caller]
-    fn decode(&self) -> Coding<B> {
-        if self.memory.segment.level() == 0 { Coding::NONE } else { self.coding }
-    }
-
-    /// The segment on `side`.
-    #[inline(always)]
-    #[track_caller]
-    fn part(&self, side: Elements<B, V>) -> Arrays<B, V> {
-        // SAFETY: both sides have `n` elements; `scratch` may lack them if all segments have one length, but these have
-        // level 0 and never use it.
-        unsafe { side.arrays(self.n) }.slice(self.memory.segment.start(), self.memory.segment.len())
+    fn elements(&self) -> Arrays<B, V> {
+        // SAFETY: `at` has `n` elements, by the requirements of the kernel.
+        unsafe { self.at.arrays(self.n) }.slice(self.memory.segment.start(), self.memory.segment.len())
     }
 
     #[inline(always)]
@@ -160,7 +130,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
     #[track_caller]
     fn row(&self, own: u32, own_len: u32) -> [B; LANE_KEYS] {
         let mut row = self.keys().part_of_row(own, own_len, self.keys().get(own));
-        self.encode().encode_all(&mut row);
+        self.coding.encode_all(&mut row);
         row
     }
 
@@ -183,7 +153,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         let (mut greatest, mut greatest_complement) = (0, 0);
         // The same for all lanes of a warp.
         if own_row() < self.end() {
-            let (from, own, len) = (self.from().keys, own_row(), self.len());
+            let (from, own, len) = (self.elements().keys, own_row(), self.len());
             let first = own - lane * LANE_KEYS as u32;
             for i in 0..LANE_KEYS as u32 {
                 let at = first + i * WARP_SIZE + lane;
@@ -270,7 +240,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
             return row;
         }
         if pass == Pass::UpperOfLower {
-            let (order, encode) = (self.from().keys, self.encode());
+            let (order, encode) = (self.elements().keys, self.coding);
             for i in 0..LANE_KEYS as u32 {
                 if own + i < len {
                     let key = self.keys().get(order.get((own + i) as usize).to_register() as u32);
@@ -298,7 +268,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
     unsafe fn put_in_order(&self) -> bool {
         let numbers = self.coding_of_numbers();
         let (slots, len, Memory { group_count, groups, .. }) = (self.numbers(), self.len(), self.memory);
-        let (keys, encode) = (self.keys(), self.encode());
+        let (keys, encode) = (self.keys(), self.coding);
         let key_of = |number: u32| encode.encode(keys.get(numbers.index(number)));
         let key = |rank: u32| key_of(slots.get(rank));
         let is_like_next = |rank: u32| numbers.are_alike(slots.get(rank), slots.get(rank + 1));
@@ -375,7 +345,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
     #[track_caller]
     unsafe fn keep_order(&self) {
         let numbers = self.coding_of_numbers();
-        let (order, mut rank) = (self.from().keys, recomputed(thread::thread_idx_x()));
+        let (order, mut rank) = (self.elements().keys, recomputed(thread::thread_idx_x()));
         while rank < order.len() as u32 {
             order.set(rank as usize, B::from_register(numbers.index(self.numbers().get(rank)) as u64));
             rank += thread::block_dim_x();
@@ -396,7 +366,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
             }
         }
         if pass == Pass::UpperOfLower {
-            let order = self.from().keys;
+            let order = self.elements().keys;
             for i in 0..LANE_KEYS {
                 if rank(i) < len {
                     indices[i] = order.get(indices[i] as usize).to_register() as u32;
@@ -420,7 +390,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         thread::sync_threads();
         let values = self.memory.slots.values;
         let copy_values = || {
-            let (own, from) = (first(), self.from().values);
+            let (own, from) = (first(), self.elements().values);
             for i in 0..LANE_KEYS {
                 if rank(own, i) < from.len() as u32 {
                     values.copy_async_mut(rank(own, i), from, rank(own, i) as usize);
@@ -431,7 +401,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         if const { size_of::<V>() <= 4 } {
             copy_values();
         }
-        let (own, to) = (first(), self.to().keys);
+        let (own, to) = (first(), self.elements().keys);
         for batch in (0..LANE_KEYS).step_by(MOVED) {
             let mut keys = [B::MIN; MOVED];
             for i in 0..MOVED {
@@ -439,7 +409,6 @@ impl<B: Bits, V: Word> Sort<B, V> {
                     keys[i] = self.keys().get(indices[batch + i]);
                 }
             }
-            self.decode().decode_all(&mut keys);
             for i in 0..MOVED {
                 if rank(own, batch + i) < to.len() as u32 {
                     to.set(rank(own, batch + i) as usize, keys[i]);
@@ -452,7 +421,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         }
         shared::wait_for_copies();
         thread::sync_threads();
-        let (own, to) = (first(), self.to().values);
+        let (own, to) = (first(), self.elements().values);
         for i in 0..LANE_KEYS {
             if rank(own, i) < to.len() as u32 {
                 to.set(rank(own, i) as usize, values.get(indices[i]));

@@ -22,8 +22,7 @@ const _: () = assert!(ROW_KEYS == LANE_KEYS, "a lane sorts a row");
 /// Keys of a run that a warp sorts.
 pub(super) const RUN: u32 = WARP_SIZE * LANE_KEYS as u32;
 
-/// Upper limit on the keys of a segment: a few more than 8192, since digits that divide keys evenly have about a power
-/// of two keys.
+/// Upper limit on the keys of a segment. Longer ones are divided.
 pub const MAX_MIDDLE: usize = 9 * RUN as usize;
 
 /// Threads of a block for segments of up to `keys` keys: 32 for each run.
@@ -52,20 +51,19 @@ pub struct WhichSegments {
 shared_memory! {
     /// The segment of a block. Threads read these words again and again instead of keeping them in registers.
     pub(super) struct SegmentWords() {
-        /// The number of the next segment; the first key, the number of keys and the level of the current one; and the
-        /// number of segments in the list.
+        /// The number of the next segment; the first key and the number of keys of the current one; and the number of
+        /// segments in the list.
         words: [u64; SEGMENT_WORDS],
         /// The entry of the next segment, whose load is in flight.
         entry: [u32; ENTRY_WORDS],
     }
 }
 
-const SEGMENT_WORDS: u32 = 5;
+const SEGMENT_WORDS: u32 = 4;
 const NUMBER: u32 = 0;
 const START: u32 = 1;
 const LEN: u32 = 2;
-const LEVEL: u32 = 3;
-const COUNT: u32 = 4;
+const COUNT: u32 = 3;
 
 impl SegmentWords {
     /// Begins before the first segment of a block. [`next`](Self::next) then has the same argument.
@@ -108,21 +106,20 @@ impl SegmentWords {
     #[track_caller]
     pub unsafe fn next(self, which: WhichSegments) {
         let (n, length, i) = (which.n, which.length, self.words.get(NUMBER));
-        let Listed { start, len, level } = if length > 0 {
+        let Listed { start, len } = if length > 0 {
             let start = (i as usize * length as usize).min(n);
-            Listed { start, len: (length as usize).min(n - start) as u32, level: 0 }
+            Listed { start, len: (length as usize).min(n - start) as u32 }
         } else if i < self.words.get(COUNT) {
             shared::wait_for_copies();
             Listed::of_entry(self.entry)
         } else {
-            Listed { start: 0, len: 0, level: 0 }
+            Listed { start: 0, len: 0 }
         };
         // SAFETY: this is thread 0, as the caller ensures, with the same lists. The entry that the load overwrites has
         // been read.
         unsafe { self.fetch(i + thread::grid_dim_x() as u64, which) };
         self.words.set(START, start as u64);
         self.words.set(LEN, len as u64);
-        self.words.set(LEVEL, level as u64);
     }
 
     /// The first key.
@@ -139,18 +136,11 @@ impl SegmentWords {
         self.words.get(LEN) as usize
     }
 
-    /// Number of digits that have divided it.
-    #[inline(always)]
-    #[track_caller]
-    pub fn level(self) -> u64 {
-        self.words.get(LEVEL)
-    }
-
     /// The segment as an entry of a list.
     #[inline(always)]
     #[track_caller]
     pub fn listed(self) -> Listed {
-        Listed { start: self.start(), len: self.len() as u32, level: self.level() as u32 }
+        Listed { start: self.start(), len: self.len() as u32 }
     }
 }
 

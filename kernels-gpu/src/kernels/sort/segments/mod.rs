@@ -4,16 +4,20 @@
 //!   segments   │0│1│2 │3│4                           │5 │6│…     from an offset to the next, or of one length
 //!   tiles      │ tile 0  │ tile 1  │ tile 2  │ tile 3  │ …       of most of the keys that a block can hold
 //!              └─ 0 to 3 ┘                   └─ 5, 6 … ─         short: a block sorts those that begin in its tile
-//!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs and merged
+//!                      │ unit 0    │ unit 1    │ 2    │           long: divided, or cut into runs and merged
 //! ```
 //!
 //! A segment is long if it ends too far behind its first tile for the tile's block to hold it. So no short segment is
 //! ever divided, and the cost of a segment depends only on its own keys. The device finds the long segments. The host
 //! knows nothing of this, so that the launches are the same for all offsets and can be captured.
 //!
+//! Segments of more than [`MAX_MIDDLE`](middle_runs::MAX_MIDDLE) keys are the segments of the first level of a
+//! [division](super::divide). An array of too many keys for that has its long segments cut into runs and merged, and so
+//! have 8-byte keys with values in segments of up to that length.
+//!
 //! | file | idea |
 //! | --- | --- |
-//! | [`find_segments`] | the first segment of each tile, and a list of the units of long segments |
+//! | [`find_segments`] | the first segment of each tile, and lists of longer segments |
 //! | [`sort_short_segments`] | one block sorts the segments of a tile of up to 1024 keys, by classes of length |
 //! | [`sort_segments`] | one block sorts the short segments of a tile, or a run of a long one |
 //! | `segment_tile` | the sort of a tile whose merges end at the ends of segments |
@@ -27,12 +31,10 @@
 //! | [`middle_runs`] | the block's merges of runs that warps have sorted |
 //! | [`sort_middle_segments`] | the sort of these segments |
 //! | `middle_by_numbers` | the sort of a segment with values, by numbers |
-//! | [`sort_middle_by_bins`] | the sort of segments, and of parts of long ones, by bins |
-//! | [`merge_segments`] | a merge pass over the long segments only |
-//! | [`long`] | the division of long segments digit by digit, for keys without values or of 4 bytes |
+//! | [`sort_middle_by_bins`] | the sort of these segments by bins |
+//! | [`merge_segments`] | a merge pass over long segments that are not divided |
 
 pub mod find_segments;
-pub mod long;
 pub mod merge_segments;
 pub mod middle;
 mod middle_by_numbers;

@@ -45,14 +45,12 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
 }
 
 /// Kernel: sorts each segment in the list of `which` for bins, or each segment of one length that `which` describes. A
-/// segment that bins cannot sort stays as it is and is appended to the list of its class. Elements of an odd level come
-/// from `scratch`.
+/// segment that bins cannot sort stays as it is and is appended to the list of its class.
 ///
 /// # Safety
-/// `at` has `which.n` elements, in global memory. So has `scratch` if segments have odd levels, and the two do not
-/// overlap. Segments have at most `NT * VT` keys. The lists meet the requirements of
-/// [`MiddleSegments`](super::middle::MiddleSegments), and all other launches that list segments have run before. Blocks
-/// have `NT` threads with [`shared_bytes`] of dynamic shared memory. `FEW` is [`few`] of `VT`.
+/// `at` has `which.n` elements, in global memory. Segments have at most `NT * VT` keys. The lists meet the requirements
+/// of [`MiddleSegments`](super::middle::MiddleSegments), and all other launches that list segments have run before.
+/// Blocks have `NT` threads with [`shared_bytes`] of dynamic shared memory. `FEW` is [`few`] of `VT`.
 #[kernel(
     u32 = <u32, (), { shape(4, 0).threads }, { shape(4, 0).items_per_thread }, { few(shape(4, 0).items_per_thread) }>
         within (BINS_THREADS, 3),
@@ -65,7 +63,6 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
 )]
 pub unsafe fn sort_middle_by_bins<B: Bits, V: Word, const NT: usize, const VT: usize, const FEW: usize>(
     at: Elements<B, V>,
-    scratch: Elements<B, V>,
     which: WhichSegments,
     coding: Coding<B>,
 ) {
@@ -90,14 +87,12 @@ pub unsafe fn sort_middle_by_bins<B: Bits, V: Word, const NT: usize, const VT: u
         if segment.len() == 0 {
             return;
         }
-        let level = segment.level();
-        // SAFETY: `at` has `which.n` elements, and `scratch` has, too, if a level is odd. One block uses each segment.
-        let part = |side: Elements<B, V>| unsafe { side.arrays(which.n) }.slice(segment.start(), segment.len());
-        let from = part(if level % 2 == 0 { at } else { scratch });
-        let codings = (if level == 0 { coding } else { Coding::NONE }, coding);
+        // SAFETY: `at` has `which.n` elements. One block uses each segment.
+        let part = || unsafe { at.arrays(which.n) }.slice(segment.start(), segment.len());
         // SAFETY: `segment` is the same for all threads, so that all `NT` threads of the block make the call. The
         // segment has up to `NT * VT` keys. A barrier comes before the next use of `bucket`.
-        let is_sorted = unsafe { sort_bucket::<B, V, NT, VT, FEW, true, FINER>(from, || part(at), codings, bucket) };
+        let is_sorted =
+            unsafe { sort_bucket::<B, V, NT, VT, FEW, true, FINER>(part(), part, (coding, coding), bucket) };
         if !is_sorted && thread::thread_idx_x() == 0 {
             // SAFETY: the lists meet the requirements of `MiddleSegments`, and later launches read the list of the
             // class.

@@ -32,13 +32,11 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
     }
 }
 
-/// Kernel: sorts each segment of `which`. A block takes one segment after another. Elements of an odd level come from
-/// `scratch`.
+/// Kernel: sorts each segment of `which`. A block takes one segment after another.
 ///
 /// # Safety
-/// `at` has `which.n` elements, in global memory. So has `scratch` if segments have odd levels, and the two do not
-/// overlap. The lists meet the requirements of [`MiddleSegments`](super::middle::MiddleSegments), and all launches that
-/// list segments have run before. Blocks have at least the [`threads`](super::middle_runs::threads) that the longest
+/// `at` has `which.n` elements, in global memory. The lists meet the requirements of
+/// [`MiddleSegments`](super::middle::MiddleSegments), and all launches that list segments have run before. Blocks have at least the [`threads`](super::middle_runs::threads) that the longest
 /// segment needs, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
 /// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
@@ -49,7 +47,6 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
 )]
 pub unsafe fn sort_middle_segments<B: Bits, V: Word>(
     at: Elements<B, V>,
-    scratch: Elements<B, V>,
     which: WhichSegments,
     coding: Coding<B>,
     minus_one: u32,
@@ -87,52 +84,40 @@ pub unsafe fn sort_middle_segments<B: Bits, V: Word>(
             return;
         }
         // SAFETY: `segment` is the same for all threads, so that all threads of the block make one call, after a
-        // barrier. No other block uses the segment. The launch has `shared_bytes`, and each side has `which.n`
-        // elements. Each sort ends with a barrier, before thread 0 writes the words of the next segment.
+        // barrier. No other block uses the segment. The launch has `shared_bytes`, and `at` has `which.n` elements. Each sort ends with a barrier, before thread 0 writes the words of the next segment.
         unsafe {
             if const { has_values::<V>() } {
                 let memory = Memory::<B, V>::at_start(threads);
-                Sort { at, scratch, n: which.n, coding, memory }.sort(minus_one);
+                Sort { at, n: which.n, coding, memory }.sort(minus_one);
             } else {
-                let level = segment.level();
-                let part = |keys: *mut B| GlobalMut::new(keys, which.n).slice(segment.start(), segment.len());
-                let from = if level % 2 == 0 { at.keys } else { scratch.keys };
-                let encode = if level == 0 { coding } else { Coding::NONE };
-                let slots = Swizzled::new(KeyMemory::<B>::at_start(threads).slots);
-                sort_keys(|| part(from), || part(at.keys), slots, (encode, coding), minus_one);
+                let keys = || GlobalMut::new(at.keys, which.n).slice(segment.start(), segment.len());
+                sort_keys(keys, Swizzled::new(KeyMemory::<B>::at_start(threads).slots), coding, minus_one);
             }
         }
     }
 }
 
-/// Sorts the keys of `from` to `to`, in `slots`. Both have the same length and may be the same array. Ends with a
-/// barrier.
+/// Sorts `keys` in `slots`. Ends with a barrier.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier. Nothing else uses the keys or the slots. Each thread has a
 /// row of slots, and there is a slot for each key.
 #[inline(always)]
-unsafe fn sort_keys<B: Bits>(
-    from: impl Fn() -> GlobalMut<B>,
-    to: impl Fn() -> GlobalMut<B>,
-    slots: Swizzled<B>,
-    (encode, decode): (Coding<B>, Coding<B>),
-    minus_one: u32,
-) {
-    let end = || end_of_runs(to().len());
+unsafe fn sort_keys<B: Bits>(keys: impl Fn() -> GlobalMut<B>, slots: Swizzled<B>, coding: Coding<B>, minus_one: u32) {
+    let end = || end_of_runs(keys().len());
     // The same for all lanes of a warp.
     if own_row() < end() {
         // SAFETY: `end()` is a multiple of `RUN`, so that the 32 lanes of the warp make the call. Their rows are one
         // run, which begins before the last key.
-        unsafe { load_and_sort_run(&from, slots, encode, minus_one) };
+        unsafe { load_and_sort_run(&keys, slots, coding, minus_one) };
     }
     thread::sync_threads();
     // SAFETY: no branch surrounds the call, so that all threads of the block make it, after a barrier. Nothing else
     // uses the slots.
     unsafe { merge_runs(slots, end) };
-    let (keys, mut i) = (to(), recomputed(thread::thread_idx_x()));
+    let (keys, mut i) = (keys(), recomputed(thread::thread_idx_x()));
     while i < keys.len() as u32 {
-        keys.set(i as usize, decode.decode(slots.get(i)));
+        keys.set(i as usize, coding.decode(slots.get(i)));
         i += thread::block_dim_x();
     }
     thread::sync_threads();

@@ -335,7 +335,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
     fn note_longer(self, middle: Lists, start: usize, len: u32) {
         if len > MAX_SHORT as u32 {
             if middle.takes(len as usize) {
-                middle.append(start, len as usize, 0);
+                middle.append(start, len as usize);
             } else {
                 self.has_longer.fetch_add(0, 1);
             }

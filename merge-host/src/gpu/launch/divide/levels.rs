@@ -5,6 +5,7 @@ use super::plan::{LONG_BUCKETS, long_suffix};
 use super::{DividePlan, Words};
 use crate::Error;
 use crate::gpu::kernels::Shape;
+use kernels_gpu::kernels::sort::divide as divisions;
 use kernels_gpu::kernels::sort::divide::choose_digits::{self, ChooseDigits};
 use kernels_gpu::kernels::sort::divide::count_digits::{self, CountDigits};
 use kernels_gpu::kernels::sort::divide::count_twice::{self, CountTwice};
@@ -14,7 +15,6 @@ use kernels_gpu::kernels::sort::divide::place_parts::{self, PlaceParts};
 use kernels_gpu::kernels::sort::divide::sort_buckets::{self, SortBuckets, is_by_keys};
 use kernels_gpu::kernels::sort::divide::sort_rest::{self, SortRest};
 use kernels_gpu::kernels::sort::divide::workspace::{Job, Layout};
-use kernels_gpu::kernels::sort::divide::{self as divisions, FEW_LEFT};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::Tile;
 
@@ -59,12 +59,29 @@ impl DividePlan {
     ) -> Division<K> {
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, self.plan);
         let sides = [(at.keys, at.values), scratch];
-        Division { how: self, job, coding, sides, cleared, random }
+        Division { how: self, job, coding, sides, cleared, random, segments: 1, busy: divisions::FEW_LEFT }
+    }
+
+    /// The divisions of the segments that `job` lists, up to `segments` of up to `longest` keys.
+    pub(in crate::gpu::launch) fn division_of_segments<K: Key>(
+        self,
+        coding: Coding<K::Bits>,
+        at: Arrays,
+        scratch: (Address, Address),
+        job: Job,
+        (segments, longest): (usize, usize),
+        random: u64,
+    ) -> Division<K> {
+        let sides = [(at.keys, at.values), scratch];
+        // Evenly spread keys need a second level if one level has too few digits for the longest segment.
+        let once = self.most_digits as usize * job.usual as usize;
+        let busy = if longest <= once { 1 } else { divisions::FEW_LEFT };
+        Division { how: self, job, coding, sides, cleared: 0, random, segments, busy }
     }
 }
 
-/// The divisions of one array, level by level, from one side to the other. They may run beside the kernels for keys
-/// that are not divided: either finds nothing to do.
+/// The divisions of one array, or of its segments, level by level, from one side to the other. They may run beside the
+/// kernels for keys that are not divided: either finds nothing to do.
 pub(in crate::gpu::launch) struct Division<K: Key> {
     how: DividePlan,
     job: Job,
@@ -72,6 +89,10 @@ pub(in crate::gpu::launch) struct Division<K: Key> {
     sides: [(Address, Address); 2],
     cleared: u32,
     random: u64,
+    /// Upper limit on the segments of the first level.
+    segments: usize,
+    /// The number of levels that are likely to divide most of the keys.
+    busy: u32,
 }
 
 impl<K: Key> Division<K> {
@@ -82,7 +103,6 @@ impl<K: Key> Division<K> {
     /// # Safety
     /// All arrays are in the GPU's memory and have the plan's number of keys. Nothing else uses them until this work
     /// has ended.
-    /// ended.
     pub(in crate::gpu::launch) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the `cleared` words behind the heads are part of the lists (`Layout::cleared`). `choose` and `place`
         // require the conditions of this function.
@@ -117,10 +137,30 @@ impl<K: Key> Division<K> {
     /// # Safety
     /// The conditions of [`begin`](Self::begin) hold, which has been called before, until the sort has ended.
     pub(in crate::gpu::launch) unsafe fn finish(&self, queue: &impl Queue) -> Result<(), Error> {
-        // SAFETY: `begin` has queued level 0. Each further level is chosen, placed and divided in this order, and then
-        // the buckets are complete.
+        // SAFETY: `begin` has queued level 0, which lists the segments of level 1.
+        unsafe { self.divide_from(queue, 1) }
+    }
+
+    /// Queues all divisions of listed segments, and the sort of the buckets. Keys outside of the segments stay as they
+    /// are.
+    ///
+    /// # Safety
+    /// All arrays are in the GPU's memory and have the plan's number of keys. Launches before have listed the segments.
+    /// Nothing else uses the segments, on either side, until the sort has ended.
+    pub(in crate::gpu::launch) unsafe fn divide_segments(&self, queue: &impl Queue) -> Result<(), Error> {
+        // SAFETY: the first level is the listed segments, which launches before have listed.
+        unsafe { self.divide_from(queue, 0) }
+    }
+
+    /// Queues the divisions from level `first` on, and the sort of the buckets.
+    ///
+    /// # Safety
+    /// The conditions of [`finish`](Self::finish) or of [`divide_segments`](Self::divide_segments) hold, and launches
+    /// before have listed the segments of level `first`.
+    unsafe fn divide_from(&self, queue: &impl Queue, first: u32) -> Result<(), Error> {
+        // SAFETY: each level is chosen, placed and divided in this order, and then the buckets are complete.
         unsafe {
-            for level in 1..self.how.plan.levels {
+            for level in first..self.how.plan.levels {
                 self.choose(queue, level)?;
                 self.place(queue, level)?;
                 self.divide(queue, level)?;
@@ -145,9 +185,10 @@ impl<K: Key> Division<K> {
         keys as *mut K::Bits
     }
 
-    /// Blocks for the segments of a level. The first level is one segment.
-    fn segment_blocks(queue: &impl Queue, level: u32) -> usize {
-        if level == 0 { 1 } else { SEGMENT_BLOCKS * queue.multiprocessors() }
+    /// Blocks for the segments of a level.
+    fn segment_blocks(&self, queue: &impl Queue, level: u32) -> usize {
+        let most = SEGMENT_BLOCKS * queue.multiprocessors();
+        if level == 0 { self.segments.min(most) } else { most }
     }
 
     /// Queues the choice of a level's digits.
@@ -158,7 +199,7 @@ impl<K: Key> Division<K> {
         let &Self { how: DividePlan { most_digits, .. }, job, cleared, random, .. } = self;
         let (keys, coding) = (self.keys_at(level), self.coding_at(level));
         let shape = Shape {
-            blocks: Self::segment_blocks(queue, level),
+            blocks: self.segment_blocks(queue, level),
             threads: choose_digits::CHOOSE_THREADS,
             shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
         };
@@ -198,14 +239,15 @@ impl<K: Key> Division<K> {
         unsafe { queue.launch(&suffix, count, &CountDigits { job, keys, level, coding })? };
         if value_bytes > 0 {
             // Usually some blocks for each segment, and a warp for each digit of the first segment.
-            let blocks = if level == 0 { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
+            let is_array = level == 0 && plan.listed == 0;
+            let blocks = if is_array { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
             let parts = Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 };
             // SAFETY: the launch before has counted the digits, in the words of `job`. The kernel has no dynamic shared
             // memory.
             unsafe { queue.launch(&suffix, parts, &PlaceParts { job, level })? };
         }
         let place = Shape {
-            blocks: Self::segment_blocks(queue, level),
+            blocks: self.segment_blocks(queue, level),
             threads: place_buckets::PLACE_THREADS,
             shared_bytes: place_buckets::PLACE_SHARED_BYTES,
         };
@@ -223,9 +265,10 @@ impl<K: Key> Division<K> {
         let DividePlan { plan, value_bytes, indexes, .. } = how;
         let ((from, to), coding, indexes) = (self.sides_at(level), self.coding_at(level), u32::from(indexes));
         // Each segment may have a part that is not full.
-        let parts = plan.parts(plan.n) as usize + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
+        let segments = if level > 0 { self.segments.max(divisions::MOST_DIGITS as usize) } else { self.segments - 1 };
+        let parts = plan.parts(plan.n) as usize + segments;
         // Blocks that take one tile each are faster than blocks that take several.
-        let blocks = if level < FEW_LEFT {
+        let blocks = if level < self.busy {
             parts * plan.tiles as usize
         } else {
             left_blocks(plan.levels) * queue.multiprocessors()

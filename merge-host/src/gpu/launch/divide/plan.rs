@@ -1,19 +1,29 @@
 //! The plan of a sort that divides: how often, by how many digits, and in what shapes.
 
-use super::super::{Thresholds, suffix};
+use super::super::{Address, Thresholds, suffix};
 use crate::gpu::kernels::Shape;
-use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Layout, Plan};
-use kernels_gpu::kernels::sort::divide::{self as divisions, divide};
+use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
+use kernels_gpu::kernels::sort::divide::{self as divisions, MOST_DIGITS_IN_ORDER, divide};
 use kernels_gpu::key::Key;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
+use std::ptr;
 
 /// The shape of blocks that sort long buckets. A multiprocessor holds one block.
 pub(super) const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
+
+/// The most keys of a long bucket of keys of type `K` with values of `value_bytes` bytes, or 0 if there are none.
+const fn most_of_long_bucket<K: Key>(value_bytes: usize) -> u32 {
+    if value_bytes == 0 && size_of::<K>() == 4 { LONG_BUCKETS.keys() as u32 } else { 0 }
+}
 
 /// The suffix of the instance that sorts long buckets.
 pub(super) fn long_suffix<K: Key>() -> String {
     format!("{}long", suffix::<K>(0))
 }
+
+/// Tiles of a part of a listed segment with values. More make fewer counts, but a segment's last part has fewer tiles,
+/// and a block for each tile of a full part.
+const LISTED_TILES: u32 = 4;
 
 /// The plan of the divisions.
 #[derive(Clone, Copy)]
@@ -58,11 +68,50 @@ impl DividePlan {
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= counted_twice) as u32;
         // Uneven keys of 8 bytes are merged. Among few keys, few digits have too many keys.
-        let has_long = value_bytes == 0 && size_of::<K>() == 4 && levels > 2;
-        let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
+        let long = if levels > 2 { most_of_long_bucket::<K>(value_bytes) } else { 0 };
         let n = n as u32;
-        let plan = Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice };
+        let plan = Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice, listed: 0 };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
+    }
+
+    /// The plan by these thresholds for listed segments of an array of `n` keys of type `K` with values of
+    /// `value_bytes` bytes, or 0. Each has more keys than one block sorts. `None` if there are too many keys.
+    ///
+    /// All distributions are divided. The digits of later levels come from samples of ever fewer keys, so that the
+    /// levels separate keys that are close together. Evenly spread keys take one level or two.
+    pub(in crate::gpu::launch) const fn of_segments<K: Key>(
+        thresholds: &Thresholds,
+        n: usize,
+        value_bytes: usize,
+    ) -> Option<Self> {
+        if n > divisions::MOST_LISTED_KEYS {
+            return None;
+        }
+        let (tile, bucket) = thresholds.divide(size_of::<K>(), value_bytes, n);
+        // With fewer digits, or without long buckets, uneven keys take more levels.
+        let (levels, tiles, most_digits) = match (size_of::<K>(), value_bytes) {
+            (4, 0) => (4, 1, thresholds.most_digits[1]),
+            (_, 0) => (6, 1, thresholds.most_digits[1]),
+            (4, _) => (5, LISTED_TILES, MOST_DIGITS_IN_ORDER - 2),
+            _ => (6, LISTED_TILES, MOST_DIGITS_IN_ORDER - 2),
+        };
+        let plan = Plan {
+            n: n as u32,
+            levels,
+            tile: tile.keys() as u32,
+            tiles,
+            bucket: bucket.keys() as u32,
+            long: most_of_long_bucket::<K>(value_bytes),
+            in_order: (value_bytes > 0) as u32,
+            twice: 0,
+            listed: 1,
+        };
+        Some(Self { plan, value_bytes, indexes: false, most_digits, tile, bucket })
+    }
+
+    /// The job of this plan, with its lists at this address, as kernels take it.
+    pub(in crate::gpu::launch) const fn job(&self, lists: Address) -> Job {
+        Job::new(lists as *mut u32, ptr::null_mut(), self.plan)
     }
 
     /// Whether a single division is enough that need not keep an order.
@@ -88,7 +137,7 @@ impl DividePlan {
     pub(in crate::gpu::launch) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
 
     /// Bytes of the lists.
-    pub(in crate::gpu::launch) fn list_bytes(self) -> usize {
+    pub(in crate::gpu::launch) const fn list_bytes(self) -> usize {
         Layout::of(&self.plan).words as usize * size_of::<u32>()
     }
 
@@ -114,8 +163,22 @@ mod tests {
                 }
             }
         }
+        fn check_segments<K: Key>() {
+            for n in [1 << 19, 5_000_000, 1 << 24, 1 << 28, divisions::MOST_LISTED_KEYS] {
+                for value_bytes in [0, 4, 8] {
+                    let plan = DividePlan::of_segments::<K>(&Thresholds::DEFAULT, n, value_bytes)
+                        .expect("there are not too many");
+                    let bytes = plan.list_bytes();
+                    assert!(bytes * 60 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
+                }
+            }
+            let too_many = divisions::MOST_LISTED_KEYS + 1;
+            assert!(DividePlan::of_segments::<K>(&Thresholds::DEFAULT, too_many, 0).is_none());
+        }
         check::<u32>();
         check::<u64>();
+        check_segments::<u32>();
+        check_segments::<u64>();
         assert!(DividePlan::of::<u32>(&Thresholds::DEFAULT, divisions::MOST_KEYS + 1, 0, false).is_none());
     }
 }

@@ -58,7 +58,7 @@ pub fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
 /// # Safety
 /// The conditions of [`Sort::launch`](super::Sort) hold, with a workspace of [`workspace_bytes`] and at most
 /// [`MOST_ITEMS`].
-pub(super) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
+pub unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,
     workspace: Address,

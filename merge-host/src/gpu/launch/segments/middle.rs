@@ -43,17 +43,15 @@ pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list:
     MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32 }
 }
 
-/// Queues the launch of up to `most` blocks that sort the segments of `which`, each of at most `longest` keys. Segments
-/// that have been divided by an odd number of digits are in `scratch`, and all others in `at`.
+/// Queues the launch of up to `most` blocks that sort the segments of `which`, each of at most `longest` keys.
 ///
 /// # Safety
 /// The arrays are in the GPU's memory, and nothing else uses them until the sort has ended. The launches before have
 /// made the lists.
-/// launches before have made.
 unsafe fn sort<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
-    (at, scratch): (Arrays, (Address, Address)),
+    at: Arrays,
     (which, longest): (WhichSegments, usize),
     most: usize,
 ) -> Result<(), Error> {
@@ -61,10 +59,10 @@ unsafe fn sort<K: Key>(
     let shared_bytes = sort_middle_segments::shared_bytes(size_of::<K>(), at.value_bytes, threads);
     let shape = Shape { blocks: most, threads: threads as u32, shared_bytes };
     with_values!(at.value_bytes, V => {
-        let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
-        let sort = SortMiddleSegments { at, scratch, which, coding, minus_one: MINUS_ONE };
-        // SAFETY: the segments of `which` are inside `at` and `scratch`, which have values of type `V`. The shape has
-        // the kernel's threads and shared bytes.
+        let at = elements::<K, V>((at.keys, at.values));
+        let sort = SortMiddleSegments { at, which, coding, minus_one: MINUS_ONE };
+        // SAFETY: the segments of `which` are inside `at`, which has values of type `V`. The shape has the kernel's
+        // threads and shared bytes.
         unsafe { queue.launch(&suffix, shape, &sort) }
     })
 }
@@ -82,28 +80,27 @@ pub(super) unsafe fn sort_of_length<K: Key>(
 ) -> Result<(), Error> {
     let (longest, length) = (bounds.longest, bounds.longest as u32);
     if !middle.counts.is_null() && (MIN_BINNED..=MAX_BINNED).contains(&longest) {
-        // SAFETY: the lists have `LISTS` counts, which are cleared here. No segment has been divided, so `scratch` is
-        // not used.
+        // SAFETY: the lists have `LISTS` counts, which are cleared here.
         return unsafe {
             queue.clear(middle.counts as Address, LISTS)?;
-            sort_by_bins::<K>(queue, coding, (at, (0, 0)), (middle, length))?;
-            sort_classes::<K>(queue, coding, (at, (0, 0)), middle, longest)
+            sort_by_bins::<K>(queue, coding, at, (middle, length))?;
+            sort_classes::<K>(queue, coding, at, middle, longest)
         };
     }
     let which = WhichSegments { n: at.len, length, list: 0, middle: MiddleSegments::NONE };
-    // SAFETY: the segments have `length` keys of `at`. No segment has been divided, so `scratch` is not used.
-    unsafe { sort::<K>(queue, coding, (at, (0, 0)), (which, longest), bounds.segments.count) }
+    // SAFETY: the segments have `length` keys of `at`.
+    unsafe { sort::<K>(queue, coding, at, (which, longest), bounds.segments.count) }
 }
 
-/// Queues the bin sort of the segments that are listed for it, of `at` or in `scratch`. If `length` is not 0, these are
-/// the segments of `length` keys of `at` instead. Segments that bins do not sort are listed in `middle`.
+/// Queues the bin sort of the segments of `at` that are listed for it. If `length` is not 0, these are the segments of
+/// `length` keys instead. Segments that bins do not sort are listed in `middle`.
 ///
 /// # Safety
 /// The conditions of [`sort_listed`] hold. The lists of classes are sorted later.
 unsafe fn sort_by_bins<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
-    (at, scratch): (Arrays, (Address, Address)),
+    at: Arrays,
     (middle, length): (MiddleSegments, u32),
 ) -> Result<(), Error> {
     let (least, n) = (if length == 0 { MIN_BINNED } else { length as usize }, at.len);
@@ -115,41 +112,40 @@ unsafe fn sort_by_bins<K: Key>(
     };
     let which = WhichSegments { n, length, list: BINNED as u32, middle };
     with_values!(at.value_bytes, V => {
-        let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
-        // SAFETY: the segments of `which` are inside `at` and `scratch`, which have values of type `V`. The shape has
-        // the kernel's threads and shared bytes.
-        unsafe { queue.launch(&suffix, shape, &SortMiddleByBins { at, scratch, which, coding }) }
+        let at = elements::<K, V>((at.keys, at.values));
+        // SAFETY: the segments of `which` are inside `at`, which has values of type `V`. The shape has the kernel's
+        // threads and shared bytes.
+        unsafe { queue.launch(&suffix, shape, &SortMiddleByBins { at, which, coding }) }
     })
 }
 
-/// Queues the sort of the listed segments, of `at` or in `scratch`. Before they were divided, segments had up to
-/// `longest` keys.
+/// Queues the sort of the listed segments of `at`, of up to `longest` keys.
 ///
 /// # Safety
-/// The conditions of [`sort_of_length`] hold, for `at` and `scratch`. The launches before have made the lists.
+/// The conditions of [`sort_of_length`] hold. The launches before have made the lists.
 pub(super) unsafe fn sort_listed<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
-    (at, scratch): (Arrays, (Address, Address)),
+    at: Arrays,
     middle: MiddleSegments,
     longest: usize,
 ) -> Result<(), Error> {
     // SAFETY: both functions require the conditions of this one. Bins list further segments before the classes are
     // sorted.
     unsafe {
-        sort_by_bins::<K>(queue, coding, (at, scratch), (middle, 0))?;
-        sort_classes::<K>(queue, coding, (at, scratch), middle, longest)
+        sort_by_bins::<K>(queue, coding, at, (middle, 0))?;
+        sort_classes::<K>(queue, coding, at, middle, longest)
     }
 }
 
-/// Queues the sort of the segments in the lists of the classes for up to `longest` keys, of `at` or in `scratch`.
+/// Queues the sort of the segments of `at` in the lists of the classes for up to `longest` keys.
 ///
 /// # Safety
 /// The conditions of [`sort_listed`] hold.
 unsafe fn sort_classes<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
-    (at, scratch): (Arrays, (Address, Address)),
+    at: Arrays,
     middle: MiddleSegments,
     longest: usize,
 ) -> Result<(), Error> {
@@ -158,8 +154,8 @@ unsafe fn sort_classes<K: Key>(
         let longest = class_keys(class);
         let most = MIDDLE_THREADS / threads(longest) * queue.multiprocessors();
         let which = WhichSegments { n: at.len, length: 0, list: class as u32, middle };
-        // SAFETY: the list of `class` has segments of at most `class_keys(class)` keys, inside `at` and `scratch`.
-        unsafe { sort::<K>(queue, coding, (at, scratch), (which, longest), most.min(at.len / (shorter + 1)))? };
+        // SAFETY: the list of `class` has segments of at most `class_keys(class)` keys, inside `at`.
+        unsafe { sort::<K>(queue, coding, at, (which, longest), most.min(at.len / (shorter + 1)))? };
         shorter = longest;
     }
     Ok(())
