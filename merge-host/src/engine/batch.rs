@@ -2,7 +2,7 @@
 
 use super::check::{check_batch, check_ragged};
 use super::{Engine, On, Work};
-use crate::cpu::{merge_batch, merge_ragged};
+use crate::cpu::{Run, RunMut, merge_batch, merge_ragged};
 use crate::{Elements, ElementsMut, Error, Key, Timing};
 
 impl Engine {
@@ -45,7 +45,17 @@ impl Engine {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        let (a, b, out) = (a.run("a")?, b.run("b")?, out.run_mut("out")?);
+        self.merge_batch_runs(a.run("a")?, b.run("b")?, out.run_mut("out")?, (d, a_len))
+    }
+
+    /// [`merge_batch`](Self::merge_batch), compiled once for all forms of its arguments.
+    fn merge_batch_runs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        a: Run<K, V>,
+        b: Run<K, V>,
+        out: RunMut<K, V>,
+        (d, a_len): (usize, usize),
+    ) -> Result<Timing, Error> {
         check_batch(a.keys.len(), b.keys.len(), out.keys.len(), d, a_len)?;
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
@@ -98,7 +108,16 @@ impl Engine {
         b: (impl Elements<K, V>, &[usize]),
         mut out: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        let ((a, of_a), (b, of_b), out) = ((a.0.run("a")?, a.1), (b.0.run("b")?, b.1), out.run_mut("out")?);
+        self.merge_ragged_runs((a.0.run("a")?, a.1), (b.0.run("b")?, b.1), out.run_mut("out")?)
+    }
+
+    /// [`merge_ragged`](Self::merge_ragged), compiled once for all forms of its arguments.
+    fn merge_ragged_runs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        (a, of_a): (Run<K, V>, &[usize]),
+        (b, of_b): (Run<K, V>, &[usize]),
+        out: RunMut<K, V>,
+    ) -> Result<Timing, Error> {
         check_ragged((a.keys.len(), of_a), (b.keys.len(), of_b), out.keys.len())?;
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {

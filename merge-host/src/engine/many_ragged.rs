@@ -2,7 +2,7 @@
 
 use super::check::check_groups;
 use super::{Engine, On, Work};
-use crate::cpu::merge_many_ragged;
+use crate::cpu::{Run, RunMut, merge_many_ragged};
 use crate::{Elements, ElementsMut, Error, Key, Timing};
 
 impl Engine {
@@ -49,7 +49,16 @@ impl Engine {
         (offsets, groups): (&[usize], &[usize]),
         mut out: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        let (from, out) = (from.run("the runs")?, out.run_mut("out")?);
+        self.merge_run_groups(from.run("the runs")?, (offsets, groups), out.run_mut("out")?)
+    }
+
+    /// [`merge_many_ragged`](Self::merge_many_ragged), compiled once for all forms of its arguments.
+    fn merge_run_groups<K: Key, V: Copy + Send + Sync>(
+        &self,
+        from: Run<K, V>,
+        (offsets, groups): (&[usize], &[usize]),
+        out: RunMut<K, V>,
+    ) -> Result<Timing, Error> {
         check_groups(from.keys.len(), offsets, groups, out.keys.len())?;
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {

@@ -2,9 +2,7 @@
 
 use super::check::{check_all_runs, check_kernel, check_two_runs};
 use super::{Engine, On, Work};
-#[cfg(feature = "gpu")]
-use crate::cpu::Run;
-use crate::cpu::{merge_many, merge_path, reference};
+use crate::cpu::{Run, RunMut, memory, merge_many, merge_path, reference};
 use crate::{Elements, ElementsMut, Error, Key, MergeKernel, Timing};
 
 impl Engine {
@@ -73,7 +71,17 @@ impl Engine {
         b: impl Elements<K, V>,
         mut out: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        let (a, b, out) = (a.run("a")?, b.run("b")?, out.run_mut("out")?);
+        self.merge_runs(kernel, a.run("a")?, b.run("b")?, out.run_mut("out")?)
+    }
+
+    /// [`merge_with`](Self::merge_with), compiled once for all forms of its arguments.
+    fn merge_runs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        kernel: MergeKernel,
+        a: Run<K, V>,
+        b: Run<K, V>,
+        out: RunMut<K, V>,
+    ) -> Result<Timing, Error> {
         check_two_runs(a.keys.len(), b.keys.len(), out.keys.len())?;
         let takes_values = matches!(kernel, MergeKernel::Auto | MergeKernel::MergePath);
         check_kernel(takes_values || size_of::<V>() == 0, kernel.name())?;
@@ -123,14 +131,27 @@ impl Engine {
         runs: &[impl Elements<K, V> + Sync],
         mut out: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        runs.iter().try_for_each(|run| run.run("a run").map(drop))?;
-        let (runs, out) = (runs.iter().map(|run| run.as_run()), out.run_mut("out")?);
-        check_all_runs(runs.clone().map(|run| run.keys.len()), out.keys.len())?;
+        let mut all = memory::reserved(runs.len())?;
+        runs.iter().try_for_each(|run| memory::push(&mut all, run.run("a run")?))?;
+        self.merge_all_runs(&all, out.run_mut("out")?)
+    }
+
+    /// [`merge_many`](Self::merge_many), compiled once for all forms of its arguments.
+    fn merge_all_runs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        runs: &[Run<K, V>],
+        out: RunMut<K, V>,
+    ) -> Result<Timing, Error> {
+        check_all_runs(runs.iter().map(|run| run.keys.len()), out.keys.len())?;
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => gpus.merge_many_host(&runs.map(Run::on_gpu).collect::<Vec<_>>(), out.on_gpu()),
-            On::Cpu(workers) => workers.try_merge(out.keys.len(), |threads| merge_many::merge(runs, out, threads)),
+            On::Gpus(gpus) => {
+                gpus.merge_many_host(&runs.iter().map(|run| run.on_gpu()).collect::<Vec<_>>(), out.on_gpu())
+            }
+            On::Cpu(workers) => {
+                workers.try_merge(out.keys.len(), |threads| merge_many::merge(runs.iter().copied(), out, threads))
+            }
         }?;
         Ok(place.timing(steps))
     }

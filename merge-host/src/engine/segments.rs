@@ -2,7 +2,7 @@
 
 use super::check::check_offsets;
 use super::{Engine, On, Work};
-use crate::cpu::sort_segments;
+use crate::cpu::{RunMut, sort_segments};
 use crate::{ElementsMut, Error, Key, SortOrder, Timing};
 
 impl Engine {
@@ -42,7 +42,16 @@ impl Engine {
         mut elements: impl ElementsMut<K, V>,
         offsets: &[usize],
     ) -> Result<Timing, Error> {
-        let run = elements.run_mut("the input")?;
+        self.sort_segments_of_run(order, elements.run_mut("the input")?, offsets)
+    }
+
+    /// [`sort_segments`](Self::sort_segments), compiled once for all forms of its arguments.
+    fn sort_segments_of_run<K: Key, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        run: RunMut<K, V>,
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
         check_offsets("the input", offsets, run.keys.len())?;
         let work = Work::sort_segments::<K>(run.keys.len(), offsets.len() - 1).with_values(size_of::<V>());
         let place = self.place_for::<K>(&work)?;

@@ -66,7 +66,15 @@ impl Engine {
         options: impl Into<SortOptions>,
         mut elements: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        let (options, run) = (options.into(), elements.run_mut("the input")?);
+        self.sort_run(options.into(), elements.run_mut("the input")?)
+    }
+
+    /// [`sort_with`](Self::sort_with), compiled once for all forms of its arguments.
+    fn sort_run<K: Key, V: Copy + Send + Sync>(
+        &self,
+        options: SortOptions,
+        run: RunMut<K, V>,
+    ) -> Result<Timing, Error> {
         let place = self.place_for::<K>(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
@@ -175,7 +183,16 @@ impl Engine {
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        let options = options.into();
+        self.argsort_run(options.into(), keys, indices)
+    }
+
+    /// [`argsort`](Self::argsort), compiled once for all forms of its options.
+    fn argsort_run<K: Key, I: Index>(
+        &self,
+        options: SortOptions,
+        keys: &[K],
+        indices: &mut [I],
+    ) -> Result<Timing, Error> {
         check_length("indices", keys.len(), indices.len(), "|keys|")?;
         check_index_range::<I>(keys.len())?;
         let place = self.place_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))?;

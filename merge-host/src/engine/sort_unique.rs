@@ -38,7 +38,15 @@ impl Engine {
         options: impl Into<SortOptions>,
         mut elements: impl ElementsMut<K, V>,
     ) -> Result<(usize, Timing), Error> {
-        let (options, RunMut { keys, values }) = (options.into(), elements.run_mut("the input")?);
+        self.sort_unique_run(options.into(), elements.run_mut("the input")?)
+    }
+
+    /// [`sort_unique`](Self::sort_unique), compiled once for all forms of its arguments.
+    fn sort_unique_run<K: Key, V: Copy + Send + Sync>(
+        &self,
+        options: SortOptions,
+        RunMut { keys, values }: RunMut<K, V>,
+    ) -> Result<(usize, Timing), Error> {
         let place = self.place_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<V>()))?;
         let mut count = 0;
         let steps = match place.on {

@@ -11,7 +11,7 @@ use super::launch::top_k::TopK;
 use super::launch::{Arrays, OnStream, bounds, segments};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::operation::{Operation, Record};
-use super::{Address, Gpu, zeroed};
+use super::{Address, Gpu, Stream, zeroed};
 use crate::cpu::{Run, RunMut};
 use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
@@ -81,6 +81,11 @@ impl<'a> Slice<'a> {
     fn bytes(self) -> usize {
         self.len.saturating_mul(self.key_bytes + self.values.each)
     }
+
+    /// Arrays of this length for an operation that is only recorded.
+    fn recorded(self) -> Arrays {
+        Record::arrays(self.len, self.values.each)
+    }
 }
 
 /// Keys and values in the GPU's memory.
@@ -138,7 +143,21 @@ impl OnGpu {
     }
 }
 
-/// Running operations on slices.
+/// Why a run has ended early.
+enum Ended {
+    /// Its upload has failed, and has kept the error.
+    Upload,
+    Error(Error),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Running operations on slices. What depends on no type is compiled once, and what depends on keys alone is compiled
+/// once for all values.
 impl Gpu {
     /// Uploads `slices` and runs the operation that `make` builds from their arrays.
     fn run<K, O: Operation<K>, const N: usize>(
@@ -147,7 +166,7 @@ impl Gpu {
         make: impl Fn([Arrays; N]) -> O,
     ) -> Result<([OnGpu; N], Steps), Error> {
         let upload =
-            |arrays: &[OnGpu; N]| arrays.iter().zip(slices).try_for_each(|(array, slice)| array.upload(self, slice));
+            |arrays: &[OnGpu]| arrays.iter().zip(slices).try_for_each(|(array, slice)| array.upload(self, slice));
         self.run_with(slices, upload, make)
     }
 
@@ -155,36 +174,69 @@ impl Gpu {
     fn run_with<K, O: Operation<K>, E: From<Error> + Send, const N: usize>(
         &self,
         slices: [Slice<'_>; N],
-        upload: impl FnOnce(&[OnGpu; N]) -> Result<(), E> + Send,
+        upload: impl FnOnce(&[OnGpu]) -> Result<(), E> + Send,
         make: impl Fn([Arrays; N]) -> O,
     ) -> Result<([OnGpu; N], Steps), E> {
         // The bytes of workspace and the entry points do not depend on addresses.
-        let planned = make(slices.map(|slice| Record::arrays(slice.len, slice.values.each)));
+        let planned = make(slices.map(Slice::recorded));
         let workspace_bytes = planned.workspace_bytes();
-        let data_bytes = slices.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.bytes()));
         // Launches are planned only for lengths that a GPU holds.
-        self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
+        self.check_memory_for(&slices, workspace_bytes)?;
         let record = Record::new(self.shared.multiprocessors);
         record.add(&planned)?;
-        let arrays = slices.map(|slice| OnGpu::new(self, slice));
-        let arrays = arrays.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        let (mut upload, mut error) = (Some(upload), None);
+        let mut upload = |arrays: &[OnGpu]| {
+            error = upload.take().and_then(|upload| upload(arrays).err());
+            error.is_none()
+        };
+        let launch = |arrays: &[OnGpu], stream: &Stream, workspace: Address| {
+            let operation = make(arrays_of(arrays));
+            // SAFETY: `run_dyn` passes arrays with the lengths of the slices, and a workspace of `workspace_bytes` at
+            // a multiple of 256. All are new allocations that nothing else uses, and it keeps them until the launches
+            // have ended.
+            unsafe { operation.launch(&OnStream::new(stream), workspace) }
+        };
+        let ran = self.run_dyn(&slices, workspace_bytes, record, &mut upload, &launch);
+        let (arrays, steps) = ran.map_err(|ended| match ended {
+            Ended::Upload => error.expect("the upload has kept its error"),
+            Ended::Error(error) => error.into(),
+        })?;
         let Ok(arrays): Result<[OnGpu; N], _> = arrays.try_into() else { unreachable!("there is an array a slice") };
+        Ok((arrays, steps))
+    }
+
+    /// [`run_with`](Self::run_with), compiled once. `upload` returns whether it has succeeded. `launch` queues the
+    /// launches on the arrays of `slices` and a workspace.
+    fn run_dyn(
+        &self,
+        slices: &[Slice<'_>],
+        workspace_bytes: usize,
+        record: Record,
+        upload: &mut (dyn FnMut(&[OnGpu]) -> bool + Send),
+        launch: &dyn Fn(&[OnGpu], &Stream, Address) -> Result<(), Error>,
+    ) -> Result<(Vec<OnGpu>, Steps), Ended> {
+        let arrays = slices.iter().map(|slice| OnGpu::new(self, *slice)).collect::<Result<Vec<_>, Error>>()?;
         // The driver compiles the kernels during the upload.
-        let (uploaded, loaded) = parallel::join(|| timed(|| upload(&arrays)), || self.load(record.entries()));
+        let upload = || if upload(&arrays) { Ok(()) } else { Err(Ended::Upload) };
+        let (uploaded, loaded) = parallel::join(|| timed(upload), || self.load(record.entries()));
         loaded?;
         let ((), upload) = uploaded?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
         let stream = self.stream()?;
         let ((), compute) = timed(|| {
             let _entered = self.enter()?;
-            let operation = make(arrays.each_ref().map(OnGpu::arrays));
-            // SAFETY: the arrays have the lengths of the slices, and the workspace has `workspace_bytes` at a multiple
-            // of 256. All are new allocations that nothing else uses. They live until `synchronize` has returned, or,
-            // after an error, until the drop of `stream`, which comes first and waits as well.
-            unsafe { operation.launch(&OnStream::new(&stream), address(&workspace))? };
+            // Arrays and workspace live until `synchronize` has returned, or, after an error, until the drop of
+            // `stream`, which comes first and waits as well.
+            launch(&arrays, &stream, address(&workspace))?;
             stream.synchronize()
         })?;
         Ok((arrays, Steps { upload, compute, ..Steps::default() }))
+    }
+
+    /// Refuses work on `slices` that does not fit free memory, before anything is allocated.
+    fn check_memory_for(&self, slices: &[Slice<'_>], workspace_bytes: usize) -> Result<(), Error> {
+        let data_bytes = slices.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.bytes()));
+        self.check_memory(data_bytes.saturating_add(workspace_bytes))
     }
 
     /// Refuses work that does not fit free memory, before anything is allocated.
@@ -202,7 +254,7 @@ impl Gpu {
     fn in_place<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         RunMut { keys, values }: RunMut<'_, K, V>,
-        work: impl FnOnce(&[K], Values<'_>) -> Result<(OnGpu, usize, Steps), Error>,
+        work: &dyn Fn(&[K], Values<'_>) -> Result<(OnGpu, usize, Steps), Error>,
     ) -> Result<(usize, Steps), Error> {
         if let Some(numbers) = Values::of_numbers(values) {
             let (done, count, mut timing) = work(keys, numbers)?;
@@ -219,34 +271,28 @@ impl Gpu {
         Ok((count, timing))
     }
 
-    /// Runs the operation that `make` builds from the arrays of A, B, the output and the offsets, and downloads the
-    /// output.
+    /// Runs a merge of A and B, and downloads the output.
     ///
     /// Values are handled as in [`in_place`](Self::in_place). Indices count through A and then through B.
-    fn merged<K: GpuKey, V: Copy + Send + Sync, O: Operation<K>>(
+    fn merged<K: GpuKey, V: Copy + Send + Sync>(
         &self,
+        merge: TwoSides<'_>,
         [a, b]: [Run<'_, K, V>; 2],
         out: RunMut<'_, K, V>,
-        offsets: [&[usize]; 2],
-        make: impl Fn([Arrays; 5]) -> O,
     ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
             return Ok(Steps::default());
         }
-        let offsets = offsets.map(|offsets| Slice::of(offsets, Values::NONE));
-        let run = |of_a: Values<'_>, of_b: Values<'_>| {
-            let room = Slice::room::<K>(out.keys.len(), of_a.each);
-            self.run([Slice::of(a.keys, of_a), Slice::of(b.keys, of_b), room, offsets[0], offsets[1]], &make)
-        };
+        let run = |of_a, of_b| self.run_merge(merge, [a.keys, b.keys], [of_a, of_b]);
         if let (Some(of_a), Some(of_b)) = (Values::of_numbers(a.values), Values::of_numbers(b.values)) {
-            let ([_, _, merged, ..], mut timing) = run(of_a, of_b)?;
+            let (merged, mut timing) = run(of_a, of_b)?;
             let numbers = bytes_of_mut(out.values).unwrap_or_default();
             ((), timing.download) = timed(|| merged.download(self, out.keys, numbers))?;
             return Ok(timing);
         }
         let (indices, mut sources) = (identity(out.keys.len())?, zeroed::<u64>(out.keys.len())?);
         let (of_a, of_b) = indices.split_at(a.keys.len());
-        let ([_, _, merged, ..], mut timing) = run(Values::of_indices(of_a), Values::of_indices(of_b))?;
+        let (merged, mut timing) = run(Values::of_indices(of_a), Values::of_indices(of_b))?;
         ((), timing.download) = timed(|| merged.download(self, out.keys, cast_slice_mut(&mut sources)))?;
         parallel::for_each(out.values.chunks_mut(BLOCK).zip(sources.chunks(BLOCK)), |(out, sources)| {
             for (value, &from) in out.iter_mut().zip(sources) {
@@ -258,20 +304,152 @@ impl Gpu {
     }
 }
 
+/// A merge of two sides.
+#[derive(Clone, Copy)]
+enum TwoSides<'a> {
+    Runs(MergeKernel),
+    Batch(Lengths),
+    /// A pair of runs between each two offsets.
+    Ragged([&'a [usize]; 2]),
+}
+
+/// The operations on keys of type `K`, with values that are numbers.
+impl Gpu {
+    /// Uploads and merges the keys and values of both sides.
+    fn run_merge<K: GpuKey>(
+        &self,
+        merge: TwoSides<'_>,
+        [a, b]: [&[K]; 2],
+        [of_a, of_b]: [Values<'_>; 2],
+    ) -> Result<(OnGpu, Steps), Error> {
+        let room = Slice::room::<K>(a.len() + b.len(), of_a.each);
+        let slices = [Slice::of(a, of_a), Slice::of(b, of_b), room];
+        let ([_, _, merged], timing) = match merge {
+            TwoSides::Runs(kernel) => self.run::<K, _, 3>(slices, |[a, b, out]| Merge { kernel, a, b, out }),
+            TwoSides::Batch(lengths) => {
+                let kernel = BatchKernel::Auto;
+                self.run::<K, _, 3>(slices, |arrays| Batch { kernel, arrays, lengths })
+            }
+            TwoSides::Ragged(offsets) => {
+                let ([a, b, room], problems) = (slices, offsets[0].len() - 1);
+                let [a_offsets, b_offsets] = offsets.map(|offsets| Slice::of(offsets, Values::NONE));
+                let make = |[a, b, out, of_a, of_b]: [Arrays; 5]| {
+                    let offsets = [of_a.keys, of_b.keys];
+                    Ragged { a, b, offsets, problems, out }
+                };
+                let ([a, b, out, ..], timing) = self.run::<K, _, 5>([a, b, room, a_offsets, b_offsets], make)?;
+                Ok(([a, b, out], timing))
+            }
+        }?;
+        Ok((merged, timing))
+    }
+
+    fn run_sort<K: GpuKey>(
+        &self,
+        SortOptions { order, kernel }: SortOptions,
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
+        let ([sorted], timing) = self.run::<K, _, 1>([Slice::of(keys, values)], sort)?;
+        Ok((sorted, keys.len(), timing))
+    }
+
+    /// The number is the number of keys that are left.
+    fn run_sort_unique<K: GpuKey>(
+        &self,
+        SortOptions { order, kernel }: SortOptions,
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, order, at, count: count.keys };
+        let slices = [Slice::of(keys, values), Slice::room::<u64>(1, 0)];
+        let ([unique, count], timing) = self.run::<K, _, 2>(slices, make)?;
+        Ok((unique, count.first_keys::<u64>(self, 1)?[0] as usize, timing))
+    }
+
+    fn run_sort_segments<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        offsets: &[usize],
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let (count, longest) = (offsets.len() - 1, widest(offsets));
+        let sort = |[at, offsets]: [Arrays; 2]| {
+            let bounds = segments::Bounds::of_offsets(offsets.keys, count, longest);
+            segments::SortSegments { order, at, bounds, indexes: false }
+        };
+        let slices = [Slice::of(keys, values), Slice::of(offsets, Values::NONE)];
+        let ([sorted, _], timing) = self.run::<K, _, 2>(slices, sort)?;
+        Ok((sorted, keys.len(), timing))
+    }
+
+    /// Uploads elements in runs of the given lengths and merges the runs: many at once, or two by two if there are more
+    /// keys than 32 bits count.
+    fn run_merge_many<K: GpuKey>(
+        &self,
+        lengths: &[usize],
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let (from, order) = (Slice::of(keys, values), SortOrder::Ascending);
+        let room = |is_needed: bool| Slice::room::<K>(if is_needed { keys.len() } else { 0 }, values.each);
+        if keys.len() > MOST {
+            let make = |[from, to]: [Arrays; 2]| MergeTree { lengths, from, to };
+            let ([from, to], timing) = self.run::<K, _, 2>([from, room(true)], make)?;
+            return Ok((if MergeTree::ends_in_to(lengths.len()) { to } else { from }, keys.len(), timing));
+        }
+        let (offsets, runs, in_place) = (ends_of(lengths), lengths.len(), MergeMany::can_be_in_place(lengths.len()));
+        let make = |[from, to, offsets]: [Arrays; 3]| {
+            let out = if in_place { from } else { to };
+            MergeMany { order, from, offsets: (offsets.keys, runs), out }
+        };
+        let slices = [from, room(!in_place), Slice::of(&offsets, Values::NONE)];
+        let ([from, to, _], timing) = self.run::<K, _, 3>(slices, make)?;
+        Ok((if in_place { from } else { to }, keys.len(), timing))
+    }
+
+    /// Uploads groups of runs between offsets, and merges the runs of each group.
+    fn run_merge_groups<K: GpuKey>(
+        &self,
+        offsets: &[usize],
+        groups: &[usize],
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let ends_of_groups: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
+        let described = |offsets_at: Address, groups_at: Address| RunGroups {
+            offsets: offsets_at,
+            runs: offsets.len() - 1,
+            groups: groups_at,
+            count: groups.len() - 1,
+            most_runs: widest(groups),
+            longest: widest(&ends_of_groups),
+        };
+        let in_place = described(0, 0).can_be_in_place::<K>(keys.len(), values.each);
+        let make = |[from, to, offsets, groups]: [Arrays; 4]| {
+            let out = if in_place { from } else { to };
+            let groups = described(offsets.keys, groups.keys);
+            MergeManyRagged { order: SortOrder::Ascending, from, groups, out }
+        };
+        let room = Slice::room::<K>(if in_place { 0 } else { keys.len() }, values.each);
+        let [of_runs, of_groups] = [offsets, groups].map(|offsets| Slice::of(offsets, Values::NONE));
+        let ([from, to, ..], timing) =
+            self.run::<K, _, 4>([Slice::of(keys, values), room, of_runs, of_groups], make)?;
+        Ok((if in_place { from } else { to }, keys.len(), timing))
+    }
+}
+
 /// The operations. The callers have checked lengths and offsets.
 impl Gpu {
     /// [`Engine::sort`](crate::Engine::sort).
     pub(crate) fn sort_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        SortOptions { order, kernel }: SortOptions,
+        options: SortOptions,
         data: RunMut<'_, K, V>,
     ) -> Result<Steps, Error> {
-        let (_, timing) = self.in_place(data, |keys, values| {
-            let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
-            let ([sorted], timing) = self.run::<K, _, 1>([Slice::of(keys, values)], sort)?;
-            Ok((sorted, keys.len(), timing))
-        })?;
-        Ok(timing)
+        Ok(self.in_place(data, &|keys, values| self.run_sort(options, keys, values))?.1)
     }
 
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
@@ -283,8 +461,8 @@ impl Gpu {
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Steps, E> {
-        let upload = |[on_gpu]: &[OnGpu; 1]| {
-            self.fill(&on_gpu.keys, threads, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
+        let upload = |on_gpu: &[OnGpu]| {
+            self.fill(&on_gpu[0].keys, threads, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
         };
         let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
         let ([sorted], mut timing) = self.run_with::<K, _, E, 1>([Slice::room::<K>(len, 0)], upload, sort)?;
@@ -296,15 +474,10 @@ impl Gpu {
     /// [`Engine::sort_unique`](crate::Engine::sort_unique).
     pub(crate) fn sort_unique_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        SortOptions { order, kernel }: SortOptions,
+        options: SortOptions,
         data: RunMut<'_, K, V>,
     ) -> Result<(usize, Steps), Error> {
-        self.in_place(data, |keys, values| {
-            let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, order, at, count: count.keys };
-            let slices = [Slice::of(keys, values), Slice::room::<u64>(1, 0)];
-            let ([unique, count], timing) = self.run::<K, _, 2>(slices, make)?;
-            Ok((unique, count.first_keys::<u64>(self, 1)?[0] as usize, timing))
-        })
+        self.in_place(data, &|keys, values| self.run_sort_unique(options, keys, values))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort).
@@ -328,17 +501,7 @@ impl Gpu {
         data: RunMut<'_, K, V>,
         offsets: &[usize],
     ) -> Result<Steps, Error> {
-        let (count, longest) = (offsets.len() - 1, widest(offsets));
-        let (_, timing) = self.in_place(data, |keys, values| {
-            let sort = |[at, offsets]: [Arrays; 2]| {
-                let bounds = segments::Bounds::of_offsets(offsets.keys, count, longest);
-                segments::SortSegments { order, at, bounds, indexes: false }
-            };
-            let slices = [Slice::of(keys, values), Slice::of(offsets, Values::NONE)];
-            let ([sorted, _], timing) = self.run::<K, _, 2>(slices, sort)?;
-            Ok((sorted, keys.len(), timing))
-        })?;
-        Ok(timing)
+        Ok(self.in_place(data, &|keys, values| self.run_sort_segments(order, offsets, keys, values))?.1)
     }
 
     /// [`Engine::merge_many`](crate::Engine::merge_many).
@@ -353,36 +516,7 @@ impl Gpu {
         let runs: Vec<_> = runs.iter().filter(|run| !run.keys.is_empty()).copied().collect();
         concatenate(&runs, &mut out);
         let lengths: Vec<usize> = runs.iter().map(|run| run.keys.len()).collect();
-        let (_, timing) = self.in_place(out, |keys, values| {
-            let (merged, timing) = self.merge_runs(&lengths, keys, values)?;
-            Ok((merged, keys.len(), timing))
-        })?;
-        Ok(timing)
-    }
-
-    /// Uploads elements in runs of the given lengths and merges the runs: many at once, or two by two if there are more
-    /// keys than 32 bits count.
-    fn merge_runs<K: GpuKey>(
-        &self,
-        lengths: &[usize],
-        keys: &[K],
-        values: Values<'_>,
-    ) -> Result<(OnGpu, Steps), Error> {
-        let (from, order) = (Slice::of(keys, values), SortOrder::Ascending);
-        let room = |is_needed: bool| Slice::room::<K>(if is_needed { keys.len() } else { 0 }, values.each);
-        if keys.len() > MOST {
-            let make = |[from, to]: [Arrays; 2]| MergeTree { lengths, from, to };
-            let ([from, to], timing) = self.run::<K, _, 2>([from, room(true)], make)?;
-            return Ok((if MergeTree::ends_in_to(lengths.len()) { to } else { from }, timing));
-        }
-        let (offsets, runs, in_place) = (ends_of(lengths), lengths.len(), MergeMany::can_be_in_place(lengths.len()));
-        let make = |[from, to, offsets]: [Arrays; 3]| {
-            let out = if in_place { from } else { to };
-            MergeMany { order, from, offsets: (offsets.keys, runs), out }
-        };
-        let slices = [from, room(!in_place), Slice::of(&offsets, Values::NONE)];
-        let ([from, to, _], timing) = self.run::<K, _, 3>(slices, make)?;
-        Ok((if in_place { from } else { to }, timing))
+        Ok(self.in_place(out, &|keys, values| self.run_merge_many(&lengths, keys, values))?.1)
     }
 
     /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
@@ -396,29 +530,7 @@ impl Gpu {
             return Ok(Steps::default());
         }
         out.copy_from(from);
-        let ends_of_groups: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
-        let described = |offsets_at: Address, groups_at: Address| RunGroups {
-            offsets: offsets_at,
-            runs: offsets.len() - 1,
-            groups: groups_at,
-            count: groups.len() - 1,
-            most_runs: widest(groups),
-            longest: widest(&ends_of_groups),
-        };
-        let (_, timing) = self.in_place(out, |keys, values| {
-            let in_place = described(0, 0).can_be_in_place::<K>(keys.len(), values.each);
-            let make = |[from, to, offsets, groups]: [Arrays; 4]| {
-                let out = if in_place { from } else { to };
-                let groups = described(offsets.keys, groups.keys);
-                MergeManyRagged { order: SortOrder::Ascending, from, groups, out }
-            };
-            let room = Slice::room::<K>(if in_place { 0 } else { keys.len() }, values.each);
-            let [of_runs, of_groups] = [offsets, groups].map(|offsets| Slice::of(offsets, Values::NONE));
-            let ([from, to, ..], timing) =
-                self.run::<K, _, 4>([Slice::of(keys, values), room, of_runs, of_groups], make)?;
-            Ok((if in_place { from } else { to }, keys.len(), timing))
-        })?;
-        Ok(timing)
+        Ok(self.in_place(out, &|keys, values| self.run_merge_groups(offsets, groups, keys, values))?.1)
     }
 
     /// [`Engine::merge`](crate::Engine::merge).
@@ -429,7 +541,7 @@ impl Gpu {
         b: Run<'_, K, V>,
         out: RunMut<'_, K, V>,
     ) -> Result<Steps, Error> {
-        self.merged([a, b], out, [&[]; 2], |[a, b, out, ..]| Merge { kernel, a, b, out })
+        self.merged(TwoSides::Runs(kernel), [a, b], out)
     }
 
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
@@ -440,8 +552,8 @@ impl Gpu {
         out: RunMut<'_, K, V>,
         (d, a_len): (usize, usize),
     ) -> Result<Steps, Error> {
-        let (kernel, lengths) = (BatchKernel::Auto, Lengths { problems: out.keys.len() / d, d, a_len });
-        self.merged([a, b], out, [&[]; 2], |[a, b, out, ..]| Batch { kernel, arrays: [a, b, out], lengths })
+        let lengths = Lengths { problems: out.keys.len() / d, d, a_len };
+        self.merged(TwoSides::Batch(lengths), [a, b], out)
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
@@ -451,14 +563,7 @@ impl Gpu {
         b: (Run<'_, K, V>, &[usize]),
         out: RunMut<'_, K, V>,
     ) -> Result<Steps, Error> {
-        let problems = a.1.len() - 1;
-        self.merged([a.0, b.0], out, [a.1, b.1], |[a, b, out, of_a, of_b]| Ragged {
-            a,
-            b,
-            offsets: [of_a.keys, of_b.keys],
-            problems,
-            out,
-        })
+        self.merged(TwoSides::Ragged([a.1, b.1]), [a.0, b.0], out)
     }
 
     /// [`Engine::set_operation`](crate::Engine::set_operation).
@@ -562,6 +667,11 @@ impl Gpu {
             timed(|| Ok::<_, Error>((out.first_keys(self, k)?, out.first_values(self, indexed)?)))?;
         Ok((keys, indices, Steps { download, ..timing }))
     }
+}
+
+/// The addresses and lengths of `N` arrays.
+fn arrays_of<const N: usize>(arrays: &[OnGpu]) -> [Arrays; N] {
+    std::array::from_fn(|i| arrays[i].arrays())
 }
 
 /// The greatest difference between neighbours.

@@ -22,6 +22,7 @@ use crate::{Error, GpuKey, Index, MergeKernel, SortOptions, SortOrder};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The sort of an array: its options, its length, and its values.
@@ -88,7 +89,7 @@ impl GpuGroup {
         }
         let job = Job { options, len, value_bytes: 0, indexes: false };
         let first = |member| self.part(member, len).start;
-        let (sorted, mut timing) = self.sort_on_members::<K, E>(job, |member, to| {
+        let (sorted, mut timing) = self.sort_on_members::<K, E>(job, &|member, to| {
             let read = |begin, part: &mut [u8]| read(first(member) + begin / size_of::<K>(), cast_slice_mut(part));
             self.gpu(member).fill(&to.keys, threads, read)
         })?;
@@ -126,7 +127,7 @@ impl GpuGroup {
             let part = self.part(member, len);
             to.fill(self.gpu(member), &keys[part.clone()], numbers.part(part))
         };
-        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, upload)?;
+        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, &upload)?;
         timing.download = self.download_sorted(&sorted, Some(keys), bytes_of_mut(values).unwrap_or_default())?;
         Ok(timing)
     }
@@ -138,7 +139,7 @@ impl GpuGroup {
         keys: &[K],
     ) -> Result<(Vec<OnMember>, Steps), Error> {
         let job = Job { options, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
-        self.sort_on_members::<K, Error>(job, |member, to| {
+        self.sort_on_members::<K, Error>(job, &|member, to| {
             self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
         })
     }
@@ -162,7 +163,7 @@ impl GpuGroup {
     fn sort_on_members<K: GpuKey, E: From<Error> + Send>(
         &self,
         job: Job,
-        upload: impl Fn(usize, &OnGpu) -> Result<(), E> + Sync,
+        upload: &(dyn Fn(usize, &OnGpu) -> Result<(), E> + Sync),
     ) -> Result<(Vec<OnMember>, Steps), E> {
         let Job { options: SortOptions { order, kernel }, len, value_bytes, indexes } = job;
         let (members, uploading) = timed(|| {
@@ -294,10 +295,19 @@ impl GpuGroup {
     /// member.
     pub(super) fn for_each_part<T: Send>(
         &self,
-        parts: impl IntoIterator<Item = T, IntoIter: Send>,
+        parts: impl IntoIterator<Item = T>,
         work: impl Fn(usize, T) -> Result<Steps, Error> + Sync,
     ) -> Result<Steps, Error> {
-        let timings = parallel::map(parts.into_iter().enumerate(), |(i, part)| work(i, part));
+        let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+        self.for_each_member(&|i| {
+            let part = parts[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+            part.map_or(Ok(Steps::default()), |part| work(i, part))
+        })
+    }
+
+    /// [`for_each_part`](Self::for_each_part), compiled once for all types of parts.
+    fn for_each_member(&self, work: &(dyn Fn(usize) -> Result<Steps, Error> + Sync)) -> Result<Steps, Error> {
+        let timings = parallel::map(0..self.len(), work);
         timings.into_iter().try_fold(Steps::default(), |all, timing| Ok(all.longest(timing?)))
     }
 
