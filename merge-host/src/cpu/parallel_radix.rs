@@ -82,7 +82,8 @@ pub(super) fn argsort<K: Key, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
-    let shares = Shares::of(keys.len(), threads)?;
+    // Ordered bits move, so that the sort is compiled for each width and not for each type.
+    let shares = Shares::<K::Bits>::of(keys.len(), threads)?;
     let chunk = shares.chunk(keys.len());
     let first_digit = if order == SortOrder::Ascending && first_unsorted_on(threads, keys).is_none() {
         None
@@ -102,7 +103,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts)?;
     let of_pool = Threads::OfPool(threads);
     parallel::try_for_each_on(of_pool, keys.chunks(chunk).zip(slices).enumerate(), |(i, (keys, buckets))| {
-        let keys = keys.iter().map(|key| order.applied_to(*key));
+        let keys = keys.iter().map(|key| order.applied_to(*key).to_ordered());
         scatter(keys.zip((i * chunk..).map(|i| MaybeUninit::new(I::from_usize(i)))), buckets, digit)
     })?;
     // SAFETY: `scatter` has filled every bucket with initialised indices. A sort writes to its part of `indices` only

@@ -240,7 +240,7 @@ fn bucket_sort<K: Key, V: Copy>(
     let keys = run.keys.len();
     let count = (keys / KEYS_PER_EVEN_BUCKET).clamp(2, EVEN_BUCKETS);
     let sample = run.keys.iter().step_by(keys.div_ceil(BUCKETS_SAMPLE)).copied();
-    let Ok(mut sample) = memory::collected(sample) else { return false };
+    let Ok(sample) = memory::collected(sample) else { return false };
     // A digit of a key takes half the time of a lookup of its bucket.
     let digit = Digit::first(differing, count);
     let mut counts = [0; RADIX];
@@ -249,9 +249,10 @@ fn bucket_sort<K: Key, V: Copy>(
         msd_sort(run.part(0..keys), scratch.part(0..keys), to_scratch, digit, workspace);
         return true;
     }
-    sample.sort_unstable_by_key(|key| key.to_ordered());
     let sample = sample.into_iter().map(|key| digit::word(SortOrder::Ascending, key));
-    let Ok(buckets) = memory::collected(sample).and_then(|sample| Buckets::new(&sample, count)) else { return false };
+    let Ok(mut sample) = memory::collected(sample) else { return false };
+    sample.sort_unstable();
+    let Ok(buckets) = Buckets::new(&sample, count) else { return false };
     let bucket_of = |key| usize::from(buckets.of(digit::word(SortOrder::Ascending, key))) & (EVEN_BUCKETS - 1);
     let mut counts = [0; EVEN_BUCKETS];
     run.keys.iter().for_each(|key| counts[bucket_of(*key)] += 1);

@@ -91,11 +91,12 @@ pub(crate) fn argsort<K: Key, I: Index>(
     if parallel_radix::can_argsort(keys.len(), threads) {
         return parallel_radix::argsort(order, keys, indices, threads);
     }
-    let mut sorted = Scratch::zeroed(keys.len())?;
+    // Ordered bits, so that the sort is compiled for each width and not for each type.
+    let mut sorted = Scratch::<K::Bits>::zeroed(keys.len())?;
     let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<I>::uninit(keys.len())?);
     fill_identity_on(threads, indices);
     for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
-        sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));
+        sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key).to_ordered());
     });
     // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
     // after it has written it.

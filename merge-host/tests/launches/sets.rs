@@ -89,11 +89,16 @@ fn sets_are_combined_with_sizes_around_tiles() {
         let totals = [1, 2, 33, tile - 1, tile, tile + 1, 3 * tile - 1, 3 * tile, 3 * tile + 1, 4 * tile + 77];
         check::<K, ()>((0, 0), 1);
         check::<K, u64>((0, 0), 1);
+        // Each of both widths takes half of the cases.
+        let mut case = if size_of::<K>() == 4 { 0.. } else { 1.. };
         for total in totals {
             for m in [0, total / 3, total / 2, total] {
                 for different in [1, 3, total / 8 + 1, 4 * total] {
-                    check::<K, ()>((m, total - m), different);
+                    if case.next().is_some_and(|case| case % 2 == 0) {
+                        check::<K, ()>((m, total - m), different);
+                    }
                 }
+                case.next();
             }
         }
     }

@@ -292,8 +292,11 @@ fn many_keys_are_merged_with_splits_that_another_kernel_finds() {
 #[test]
 fn keys_are_sorted_by_all_bits_in_tiles_of_every_shape() {
     fn check<K: TestKey>(numbers: &[usize]) {
-        for &n in numbers {
-            for with in With::ALL {
+        for (i, &n) in numbers.iter().enumerate() {
+            // Values and indices are for half of the numbers each.
+            for with in
+                [With::Nothing, [With::Values(4), With::Indices(4)][i % 2], [With::Indices(8), With::Values(8)][i % 2]]
+            {
                 let sorted = sort_random::<K>(&BY_ALL_BITS, [Keys::Any, Keys::Cluster, Keys::Few][n % 3], n, with);
                 let shape = match with.value_bytes() {
                     0 if n <= 10_000 => "u32small",
@@ -422,12 +425,12 @@ fn keys_that_are_nearly_in_order() {
             check(&in_runs(any.clone(), runs, false), &format!("{runs} uneven runs"), None);
         }
     }
-    for (keys, with) in [(Keys::Any, With::Nothing), (Keys::Few, With::Values(4)), (Keys::Any, With::Values(8))] {
-        check::<i32>(keys, with);
-        check::<f64>(keys, with);
-    }
+    check::<i32>(Keys::Any, With::Nothing);
+    check::<f64>(Keys::Any, With::Nothing);
+    check::<i32>(Keys::Few, With::Values(4));
     check::<f64>(Keys::Any, With::Values(4));
-    check::<i32>(Keys::Few, With::Values(8));
+    check::<i32>(Keys::Any, With::Values(8));
+    check::<f64>(Keys::Few, With::Values(8));
 }
 
 /// If keys are not divided and not sorted by all bits, runs are detected first. Keys are merged only if they are in no
@@ -479,7 +482,8 @@ fn one_division_is_enough_for_few_keys() {
         }
     }
     for_all_types!(check(&DIVIDED_ONCE, &[10_000]));
-    for_all_types!(check_orders(&DIVIDED_ONCE));
+    check_orders::<i32>(&DIVIDED_ONCE);
+    check_orders::<f64>(&DIVIDED_ONCE);
     check::<u32>(&DIVIDED_ONCE, &[60_000]);
     check::<i64>(&DIVIDED_ONCE, &[60_000]);
     let by_all_bits = Thresholds { merged: [0; 2], ..DIVIDED_ONCE };

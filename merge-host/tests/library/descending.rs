@@ -103,7 +103,7 @@ fn every_operation_takes_descending_keys() {
     every_operation::<u8>(seed);
     every_operation::<f32>(seed);
     every_operation::<i64>(seed);
-    every_operation::<i128>(seed);
+    every_operation::<u128>(seed);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn the_first_of_many_keys() {
         for n in [65_535, 65_537, 800_000] {
             let keys = keys::<f32>(kind, n, &mut rng);
             for k in [1, 20_000, n / 2, n] {
-                check::<f32, u32>(&keys, k, &mut rng, &format!("{kind}, seed {seed}"));
+                check::<f32, u64>(&keys, k, &mut rng, &format!("{kind}, seed {seed}"));
             }
         }
     }

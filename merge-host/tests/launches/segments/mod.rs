@@ -103,20 +103,16 @@ fn has_lists<K, V>() -> bool {
     size_of::<V>() == 0 || size_of::<K>() == 4
 }
 
-/// Sorts by offsets in all ways for values of type `V`. `has_longer` says whether some segments are too long for the
-/// block of a tile: these have units, unless they are listed or divided.
+/// Sorts by offsets. Values are indices for some of the distributions. `has_longer` says whether some segments are too
+/// long for the block of a tile: these have units, unless they are listed or divided.
 fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_longer: bool) {
     let divided = lengths.iter().filter(|&&length| length > MAX_MIDDLE).count();
-    for &with in With::all::<V>() {
-        let sorted = sort::<K, V>(keys, lengths, By::Offsets, with);
-        if lengths.iter().any(|&length| length > 1) {
-            assert_eq!(sorted.divided(), divided, "{lengths:?}");
-            let has_units = sorted.units() > 0;
-            assert!(
-                if has_lists::<K, V>() { !has_units } else { has_units || !has_longer || divided > 0 },
-                "{lengths:?}"
-            );
-        }
+    let ways = With::all::<V>();
+    let sorted = sort::<K, V>(keys, lengths, By::Offsets, ways[keys as usize % ways.len()]);
+    if lengths.iter().any(|&length| length > 1) {
+        assert_eq!(sorted.divided(), divided, "{lengths:?}");
+        let has_units = sorted.units() > 0;
+        assert!(if has_lists::<K, V>() { !has_units } else { has_units || !has_longer || divided > 0 }, "{lengths:?}");
     }
 }
 
@@ -146,9 +142,9 @@ fn short_segments_are_sorted_by_one_block_each() {
         }
     }
     with_all_values!(all::<u32>());
-    with_all_values!(all::<f32>());
     with_all_values!(all::<u64>());
     // Values move independently of the encoding of keys.
+    all::<f32, ()>();
     all::<i32, ()>();
     all::<i64, ()>();
     all::<f64, ()>();
@@ -223,7 +219,7 @@ fn segments_of_one_length_need_no_offsets() {
         }
     }
     with_all_values!(all::<u32>());
-    with_all_values!(all::<f32>());
+    all::<f32, ()>();
     with_all_values!(all::<u64>());
 }
 
@@ -344,7 +340,7 @@ fn segments_of_few_keys_and_longer_ones() {
 fn all_equal_keys_and_odd_floats_stay_exact() {
     fn all<V: Word>() {
         let (slots, _) = tiles::<f32, V>();
-        for keys in [Keys::Equal, Keys::Descending, Keys::Ascending] {
+        for keys in [Keys::Equal, Keys::Ascending] {
             check::<f32, V>(keys, &[7, 0, 2 * slots + 1, 30, slots], true);
         }
         let mut random = fresh_random();

@@ -110,11 +110,15 @@ fn values_of_any_size<K: TestKey, V: TestValue>(seed: u64) {
 
 #[test]
 fn moves_values_of_any_size() {
-    // One key type for each size suffices, because types of one size have the same digits.
+    // One key type for each size suffices, because types of one size have the same digits. A value of each size moves
+    // with keys of 4 or 8 bytes.
     let seed = seed();
     for_all_pairs!(values_of_any_size(seed));
     values_of_any_size::<f32, u8>(seed);
+    values_of_any_size::<f32, [u8; 3]>(seed);
     values_of_any_size::<i64, [u16; 3]>(seed);
+    values_of_any_size::<i64, u64>(seed);
+    values_of_any_size::<u32, (u64, u64, u64)>(seed);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn short_with_values<K: TestKey, V: TestValue>(seed: u64) {
 fn sorts_segments_of_any_length() {
     let seed = seed();
     for_all_key_types!(short(seed));
-    for_all_value_types!(short_with_values::<f32>(seed));
+    for_all_pairs!(short_with_values(seed));
 }
 
 /// Segments that are worth several threads, in shapes that are hard to divide evenly.
@@ -97,8 +97,8 @@ fn sorts_segments_of_all_shapes_on_several_threads() {
             let what = format!("{name}, seed {seed}");
             check::<u32, u32>(&engine, lengths, kind, &mut rng, &what);
             if number == 2 {
-                check::<f64, [u8; 3]>(&engine, lengths, kind, &mut rng, &what);
-                check::<u8, (u64, u64, u64)>(&engine, lengths, kind, &mut rng, &what);
+                check::<f64, (u64, u64, u64)>(&engine, lengths, kind, &mut rng, &what);
+                check::<u8, [u8; 3]>(&engine, lengths, kind, &mut rng, &what);
             }
         }
     }
