@@ -25,6 +25,7 @@ use super::prefix_index;
 use super::run::RunMut;
 use super::vector;
 use crate::sorted::first_unsorted_in_block;
+use crate::key_order::KeyOrder;
 use crate::{Key, SortOrder};
 
 /// The number of values of a digit.
@@ -250,9 +251,9 @@ fn bucket_sort<K: Key, V: Copy>(
         return true;
     }
     sample.sort_unstable_by_key(|key| key.to_ordered());
-    let sample = sample.into_iter().map(|key| digit::word(SortOrder::Ascending, key));
+    let sample = sample.into_iter().map(|key| digit::word(KeyOrder::ASCENDING, key));
     let Ok(buckets) = memory::collected(sample).and_then(|sample| Buckets::new(&sample, count)) else { return false };
-    let bucket_of = |key| usize::from(buckets.of(digit::word(SortOrder::Ascending, key))) & (EVEN_BUCKETS - 1);
+    let bucket_of = |key| usize::from(buckets.of(digit::word(KeyOrder::ASCENDING, key))) & (EVEN_BUCKETS - 1);
     let mut counts = [0; EVEN_BUCKETS];
     run.keys.iter().for_each(|key| counts[bucket_of(*key)] += 1);
     if counts.iter().any(|count| *count > keys / 2) {

@@ -3,11 +3,12 @@
 use super::check::check_offsets;
 use super::{Engine, On, Work};
 use crate::cpu::sort_segments;
-use crate::{ElementsMut, Error, Key, SortOrder, Timing};
+use crate::{ElementsMut, Error, Key, SortOptions, Timing};
 
 impl Engine {
-    /// Sorts each segment of `elements`, keys alone or with values, separately, in the given order. Stable: values of
-    /// equal keys of a segment keep their order, also in a descending sort.
+    /// Sorts each segment of `elements`, keys alone or with values, separately, as `options` say: a
+    /// [`SortOrder`](crate::SortOrder) or [`SortOptions`]. Stable: values of equal keys of a segment keep their order,
+    /// also in a descending sort.
     ///
     /// N segments are given by N + 1 offsets: segment `s` is the elements with the indices `offsets[s]..offsets[s +
     /// 1]`. The first offset must be 0, offsets must not decrease, and the last must be the number of elements. A
@@ -38,11 +39,11 @@ impl Engine {
     /// ```
     pub fn sort_segments<K: Key, V: Copy + Send + Sync>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         mut elements: impl ElementsMut<K, V>,
         offsets: &[usize],
     ) -> Result<Timing, Error> {
-        let run = elements.run_mut("the input")?;
+        let (SortOptions { order, .. }, run) = (options.into(), elements.run_mut("the input")?);
         check_offsets("the input", offsets, run.keys.len())?;
         let work = Work::sort_segments::<K>(run.keys.len(), offsets.len() - 1).with_values(size_of::<V>());
         let place = self.place_for::<K>(&work)?;

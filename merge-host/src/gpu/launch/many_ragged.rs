@@ -19,7 +19,8 @@ use super::segments::{self, Bounds};
 use super::{Address, Arrays, Queue, bits};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::{Error, SortOrder};
+use crate::key_order::KeyOrder;
+use crate::Error;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
 use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
@@ -164,7 +165,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value
 /// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    order: KeyOrder,
     from: Arrays,
     groups: RunGroups,
     out: Arrays,
@@ -231,7 +232,7 @@ unsafe fn copy<K: Key>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<
 /// The merge of the runs of each group of `from` to the same indices of `out`.
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct MergeManyRagged {
-    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) order: KeyOrder,
     pub(in crate::gpu) from: Arrays,
     pub(in crate::gpu) groups: RunGroups,
     pub(in crate::gpu) out: Arrays,
