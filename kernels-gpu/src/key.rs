@@ -10,7 +10,8 @@
 //!              others: the sign bit flipped    +0.0 … +inf +NaN     →  1…
 //! ```
 //!
-//! For floating point this is IEEE 754's total order, the one of [`f32::total_cmp`].
+//! For floating point this is IEEE 754's total order, the one of [`f32::total_cmp`]. A [`Coding`] can also rotate the
+//! numbers of floats such that all NaNs come last or first.
 
 use crate::thread::network::Wire;
 use core::ops::{Add, BitAnd, BitXor, Sub};
@@ -50,6 +51,12 @@ pub trait Bits:
     const MAX: Self;
     /// The top bit alone.
     const TOP: Self;
+    /// Number of NaNs of one sign, of floats with this many bits.
+    const NANS: Self;
+    /// The sum, modulo 2 to the number of bits.
+    fn plus(self, other: Self) -> Self;
+    /// The difference, modulo 2 to the number of bits.
+    fn minus(self, other: Self) -> Self;
     /// All ones if the top bit is set, otherwise 0.
     fn spread_top(self) -> Self;
     /// Number of zero bits above the highest bit that is 1.
@@ -79,6 +86,15 @@ macro_rules! bits {
             const ONE: Self = 1;
             const MAX: Self = $t::MAX;
             const TOP: Self = 1 << ($t::BITS - 1);
+            const NANS: Self = (1 << ($float::MANTISSA_DIGITS - 1)) - 1;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
             #[inline(always)]
             fn spread_top(self) -> Self {
                 (self as $signed >> ($t::BITS - 1)) as $t
@@ -149,15 +165,26 @@ unsafe fn greatest_wide(value: u64) -> u64 {
     }
 }
 
-/// The transformation of keys to ordered bits, as two numbers instead of a type. Kernels that take them as arguments
-/// serve all key types of one width, and both directions.
+/// The transformation of keys to ordered bits, as three numbers instead of a type. Kernels that take them as arguments
+/// serve all key types of one width, both directions, and all orders of NaNs.
 ///
 /// ```text
-///                         always   when_negative (top bit set)
-///   u32, u64              0…0      0…0
-///   i32, i64              10…0     0…0
-///   f32, f64              10…0     01…1
-///   the same, descending  inverted the same
+///                         always   when_negative (top bit set)   rotation
+///   u32, u64              0…0      0…0                           0
+///   i32, i64              10…0     0…0                           0
+///   f32, f64              10…0     01…1                          0
+///   the same, NaN last    the same the same                      -c
+///   the same, NaN first   the same the same                      c
+///   descending            inverted the same                      negated
+/// ```
+///
+/// In total order the c NaNs of one sign have the least numbers, and the c NaNs of the other sign the greatest
+/// ([`Bits::NANS`]). A rotation by c therefore moves the NaNs of one end to the other end:
+///
+/// ```text
+///   total order   -NaN … │ -inf … -0.0  +0.0 … +inf │ … +NaN
+///   NaN last             │ -inf … -0.0  +0.0 … +inf │ … +NaN │ -NaN …      number - c
+///   NaN first     … +NaN │ -NaN … │ -inf … -0.0  +0.0 … +inf │             number + c
 /// ```
 ///
 /// ```
@@ -165,6 +192,10 @@ unsafe fn greatest_wide(value: u64) -> u64 {
 /// let descending = Coding::of::<f32>(true);
 /// assert!(descending.encode((2.0f32).to_bits()) < descending.encode((-1.0f32).to_bits()));
 /// assert_eq!(descending.decode(descending.encode(7)), 7);
+///
+/// let last = descending.with_nans_last();
+/// assert!(last.encode((-1.0f32).to_bits()) < last.encode(f32::NAN.to_bits()));
+/// assert_eq!(last.decode(last.encode(7)), 7);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,11 +204,13 @@ pub struct Coding<B> {
     pub always: B,
     /// Bits to invert, in addition, in a key with the top bit set. The top bit is not one.
     pub when_negative: B,
+    /// Number to add, modulo 2 to the number of bits, after bits have been inverted.
+    pub rotation: B,
 }
 
 impl<B: Bits> Coding<B> {
     /// The identity: bits that are in order already.
-    pub const NONE: Self = Self { always: B::MIN, when_negative: B::MIN };
+    pub const NONE: Self = Self { always: B::MIN, when_negative: B::MIN, rotation: B::MIN };
 
     /// The coding of keys of type `K`, in ascending or in descending order.
     pub fn of<K: Key<Bits = B>>(descending: bool) -> Self {
@@ -188,7 +221,20 @@ impl<B: Bits> Coding<B> {
     /// The same keys in the opposite order.
     #[must_use]
     pub fn reversed(self) -> Self {
-        Self { always: self.always ^ B::MAX, ..self }
+        // !(bits + rotation) = !bits - rotation.
+        Self { always: self.always ^ B::MAX, rotation: B::MIN.minus(self.rotation), ..self }
+    }
+
+    /// The same order, except that all NaNs follow all numbers. Codings of integers stay unchanged.
+    #[must_use]
+    pub fn with_nans_last(self) -> Self {
+        Self { rotation: if self.is_of_floats() { B::MIN.minus(B::NANS) } else { self.rotation }, ..self }
+    }
+
+    /// The same order, except that all NaNs precede all numbers. Codings of integers stay unchanged.
+    #[must_use]
+    pub fn with_nans_first(self) -> Self {
+        Self { rotation: if self.is_of_floats() { B::NANS } else { self.rotation }, ..self }
     }
 
     /// Whether the keys are floats. Only the codings of floats treat negative keys differently.
@@ -200,7 +246,7 @@ impl<B: Bits> Coding<B> {
     /// A key's bits to ordered bits.
     #[inline(always)]
     pub fn encode(self, bits: B) -> B {
-        bits ^ (bits.spread_top() & self.when_negative) ^ self.always
+        (bits ^ (bits.spread_top() & self.when_negative) ^ self.always).plus(self.rotation)
     }
 
     /// Encodes all `keys`. The check for bits in order is uniform over the block.
@@ -227,7 +273,7 @@ impl<B: Bits> Coding<B> {
     #[inline(always)]
     pub fn decode(self, ordered: B) -> B {
         // The top bit is now the key's own, and decides about `when_negative` again.
-        let bits = ordered ^ self.always;
+        let bits = ordered.minus(self.rotation) ^ self.always;
         bits ^ (bits.spread_top() & self.when_negative)
     }
 }
@@ -259,7 +305,7 @@ macro_rules! signed_key {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
             fn coding() -> Coding<$bits> {
-                Coding { always: $bits::TOP, when_negative: $bits::MIN }
+                Coding { always: $bits::TOP, when_negative: $bits::MIN, rotation: $bits::MIN }
             }
             #[inline(always)]
             fn to_ordered(self) -> $bits {
@@ -280,7 +326,7 @@ macro_rules! float_key {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
             fn coding() -> Coding<$bits> {
-                Coding { always: $bits::TOP, when_negative: $bits::MAX ^ $bits::TOP }
+                Coding { always: $bits::TOP, when_negative: $bits::MAX ^ $bits::TOP, rotation: $bits::MIN }
             }
             #[inline(always)]
             fn to_ordered(self) -> $bits {

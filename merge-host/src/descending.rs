@@ -1,6 +1,6 @@
 //! Keys in descending order.
 
-use crate::Key;
+use crate::{Key, NanOrder};
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use std::fmt;
 
@@ -9,7 +9,8 @@ use std::fmt;
 /// Everything that takes ascending keys takes descending keys in this wrapper: merges, batches, set operations, arrays
 /// on a GPU, [`first_unsorted`](crate::first_unsorted) and [`unique`](crate::unique()). A sort of keys in
 /// [`SortOrder::Descending`](crate::SortOrder::Descending) gives the order of a sort of wrapped keys. [`descending`]
-/// and [`descending_mut`] wrap the keys of a slice in place.
+/// and [`descending_mut`] wrap the keys of a slice in place. The reverse of total order has NaNs at both ends;
+/// [`NanLast`](crate::NanLast)`<Descending<f32>>` has them at the end.
 ///
 /// ```
 /// use merge_host::{Engine, SetOperation, descending, descending_mut};
@@ -52,6 +53,8 @@ pub fn descending_mut<K: Key>(keys: &mut [K]) -> &mut [Descending<K>] {
 
 impl<K: Key> crate::key::sealed::Sealed for Descending<K> {
     type OnGpu = Descending<K::OnGpu>;
+    const NANS: u64 = K::NANS;
+    const NAN_ORDER: NanOrder = K::NAN_ORDER.reversed();
 }
 
 impl<K: Key> Key for Descending<K> {

@@ -1,12 +1,13 @@
 //! The types of keys.
 
-use crate::Word;
+use crate::{NanOrder, Word};
 use half::f16;
 use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
 /// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`,
-/// `u64`, `i64`, `f64`, `usize`, `isize`, `u128` or `i128`, a [`Descending`](crate::Descending) key, and no other type.
+/// `u64`, `i64`, `f64`, `usize`, `isize`, `u128` or `i128`, a [`Descending`](crate::Descending),
+/// [`NanLast`](crate::NanLast) or [`NanFirst`](crate::NanFirst) key, and no other type.
 ///
 /// Integers are in their usual order and floats in the order of `total_cmp`. Elements of other types are sorted by a
 /// [`SortKey`](crate::SortKey) or by a comparison.
@@ -29,15 +30,15 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     /// Whether a GPU engine can merge and sort keys of this type. They are then [`GpuKey`]s, or `usize` or `isize`,
     /// which an engine passes to the GPU as `u64` or `i64`.
     const ON_GPU: bool;
-    /// Encodes the key as ordered bits: `a` precedes `b` in total order if and only if `a.to_ordered() <
+    /// Encodes the key as ordered bits: `a` precedes `b` in the type's order if and only if `a.to_ordered() <
     /// b.to_ordered()`.
     fn to_ordered(self) -> Self::Bits;
     /// Decodes ordered bits: returns the key with the ordered bits `bits`.
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// A key that the GPU has kernels for: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, a [`Descending`](crate::Descending)
-/// wrapper of such a key, and no other type.
+/// A key that the GPU has kernels for: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, a [`Descending`](crate::Descending),
+/// [`NanLast`](crate::NanLast) or [`NanFirst`](crate::NanFirst) wrapper of such a key, and no other type.
 ///
 /// Both supertraits have `NAME`, `to_ordered` and other items with the same meaning. Generic code therefore names one
 /// of the traits, as in `<K as Key>::NAME`.
@@ -56,6 +57,10 @@ pub(crate) mod sealed {
     pub trait Sealed {
         /// The type of the keys on the GPU if [`ON_GPU`](super::Key::ON_GPU), and otherwise an unused type.
         type OnGpu: super::GpuKey;
+        /// The number of NaNs of one sign; 0 for integers.
+        const NANS: u64;
+        /// Where NaNs lie in the order of the type.
+        const NAN_ORDER: super::NanOrder;
     }
 
     /// Ordered bits: an unsigned integer.
@@ -81,6 +86,10 @@ pub(crate) mod sealed {
         fn widened(self) -> u128;
         /// The number `wide`, truncated to the width of this type.
         fn narrowed(wide: u128) -> Self;
+        /// The sum, modulo 2 to the number of bits.
+        fn plus(self, other: Self) -> Self;
+        /// The difference, modulo 2 to the number of bits.
+        fn minus(self, other: Self) -> Self;
     }
 }
 
@@ -107,6 +116,14 @@ macro_rules! bits {
             #[inline(always)]
             fn narrowed(wide: u128) -> Self {
                 wide as $t
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
             }
         }
     )*};
@@ -135,10 +152,28 @@ macro_rules! is_on_gpu {
     };
 }
 
+/// The number of NaNs of one sign.
+macro_rules! nans {
+    (f16) => {
+        (1 << (f16::MANTISSA_DIGITS - 1)) - 1
+    };
+    (f32) => {
+        (1 << (f32::MANTISSA_DIGITS - 1)) - 1
+    };
+    (f64) => {
+        (1 << (f64::MANTISSA_DIGITS - 1)) - 1
+    };
+    ($integer:ident) => {
+        0
+    };
+}
+
 macro_rules! key {
     ($on_gpu:tt; $($t:ident as $bits:ident: $to_ordered:expr, $from_ordered:expr;)*) => {$(
         impl sealed::Sealed for $t {
             type OnGpu = on_gpu!($on_gpu $t);
+            const NANS: u64 = nans!($t);
+            const NAN_ORDER: NanOrder = NanOrder::Total;
         }
         impl Key for $t {
             type Bits = $bits;

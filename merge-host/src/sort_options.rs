@@ -1,20 +1,22 @@
 //! How arrays are sorted.
 
-use crate::{SortKernel, SortOrder};
+use crate::key_order::KeyOrder;
+use crate::{NanOrder, SortKernel, SortOrder};
 
-/// How arrays are sorted: the order, and the kernel of a GPU. By default ascending, by the kernel that the library
-/// chooses.
+/// How arrays are sorted: the order, the place of NaNs, and the kernel of a GPU. By default ascending, in the order of
+/// the keys' type, by the kernel that the library chooses.
 ///
 /// ```
-/// use merge_host::{SortKernel, SortOptions, SortOrder};
+/// use merge_host::{NanOrder, SortKernel, SortOptions, SortOrder};
 ///
 /// assert_eq!(SortOptions::from(SortOrder::Ascending), SortOptions::default());
 /// let options = SortOptions::default().order(SortOrder::Descending).kernel(SortKernel::MergePath);
 /// assert_ne!(options, SortOptions::default());
+/// assert_eq!(SortOptions::from(NanOrder::Last), SortOptions::default().nans(NanOrder::Last));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SortOptions {
-    pub(crate) order: SortOrder,
+    pub(crate) order: KeyOrder,
     pub(crate) kernel: SortKernel,
 }
 
@@ -22,10 +24,17 @@ impl SortOptions {
     /// The same in that order.
     #[must_use]
     pub const fn order(self, order: SortOrder) -> Self {
-        Self { order, ..self }
+        Self { order: KeyOrder { direction: order, ..self.order }, ..self }
     }
 
-    /// The same by that kernel, where a GPU sorts. All kernels give the same result.
+    /// The same with NaNs at that place of the result, in either order. Integers are not affected.
+    #[must_use]
+    pub const fn nans(self, nans: NanOrder) -> Self {
+        Self { order: KeyOrder { nans, ..self.order }, ..self }
+    }
+
+    /// The same by that kernel, where a GPU sorts an array. All kernels give the same result. Calls of a `GpuGroup`, and
+    /// calls that sort segments, select the first keys or merge, ignore the kernel.
     #[must_use]
     pub const fn kernel(self, kernel: SortKernel) -> Self {
         Self { kernel, ..self }
@@ -34,6 +43,12 @@ impl SortOptions {
 
 impl From<SortOrder> for SortOptions {
     fn from(order: SortOrder) -> Self {
-        Self { order, ..Self::default() }
+        Self::default().order(order)
+    }
+}
+
+impl From<NanOrder> for SortOptions {
+    fn from(nans: NanOrder) -> Self {
+        Self::default().nans(nans)
     }
 }

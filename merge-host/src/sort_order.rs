@@ -1,6 +1,5 @@
 //! The order of a sort.
 
-use crate::Key;
 use crate::names::names;
 
 /// The order of a sort.
@@ -31,15 +30,4 @@ names! {
     SortOrder, "order":
     Ascending = "ascending",
     Descending = "descending",
-}
-
-impl SortOrder {
-    /// Encodes a key such that the ascending order of encoded keys is this order. Encoding twice restores the key.
-    #[inline(always)]
-    pub(crate) fn applied_to<K: Key>(self, key: K) -> K {
-        match self {
-            SortOrder::Ascending => key,
-            SortOrder::Descending => K::from_ordered(!key.to_ordered()),
-        }
-    }
 }

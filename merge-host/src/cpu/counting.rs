@@ -12,7 +12,8 @@
 use super::blocks::for_each_block_of_keys;
 use super::memory;
 use crate::key::sealed::Bits;
-use crate::{Error, Key, SortOrder, parallel};
+use crate::key_order::KeyOrder;
+use crate::{Error, Key, parallel};
 
 /// The greatest width of a key that counting sort takes, in bits.
 const MAX_BITS: u32 = 16;
@@ -33,7 +34,7 @@ pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
 }
 
 /// Sorts `keys`. [`can_sort`] is true for their number.
-pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
+pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     let part = keys.len().div_ceil(threads).max(KEYS_PER_VALUE * values::<K>());
     let mut ends = if part < keys.len() {
         let counts = parallel::try_map_on(threads, keys.chunks(part), |part| counts(order, part))?;
@@ -50,7 +51,7 @@ pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> 
         let mut value = ends.partition_point(|&end| end <= begin);
         while !block.is_empty() {
             let (same, rest) = block.split_at_mut(block.len().min(ends[value] - begin));
-            same.fill(order.applied_to(K::from_ordered(K::Bits::from_low(value))));
+            same.fill(order.decode(K::Bits::from_low(value)));
             (begin, block, value) = (begin + same.len(), rest, value + 1);
         }
     });
@@ -62,9 +63,9 @@ fn values<K: Key>() -> usize {
     1 << K::Bits::COUNT
 }
 
-fn counts<K: Key>(order: SortOrder, keys: &[K]) -> Result<Counts, Error> {
+fn counts<K: Key>(order: KeyOrder, keys: &[K]) -> Result<Counts, Error> {
     let mut counts: Counts = memory::zeroed(values::<K>())?;
-    let value = |key: K| order.applied_to(key).to_ordered().low();
+    let value = |key: K| order.encode(key).low();
     let rest = if K::Bits::COUNT <= 8 {
         // Increments of the same counter wait for each other, so adjacent keys use different histograms.
         let mut lanes = [[0usize; 1 << 8]; LANES];

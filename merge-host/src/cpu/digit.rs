@@ -1,7 +1,8 @@
 //! A digit of a key: some adjacent bits of its ordered bits.
 
+use crate::Key;
 use crate::key::sealed::Bits;
-use crate::{Key, SortOrder};
+use crate::key_order::KeyOrder;
 use bytemuck::Zeroable;
 
 /// Bits of a prefix beyond log2 of the number of keys: with them, prefixes of most random keys are distinct.
@@ -106,8 +107,8 @@ impl<const RADIX: usize> Digit<RADIX> {
 
 /// The ordered bits of a key, encoded for `order`. The key has at most the bytes of a `usize`.
 #[inline(always)]
-pub(super) fn word<K: Key>(order: SortOrder, key: K) -> u64 {
-    order.applied_to(key).to_ordered().low() as u64
+pub(super) fn word<K: Key>(order: KeyOrder, key: K) -> u64 {
+    order.encode(key).low() as u64
 }
 
 /// A mask of the bits that differ between `first` and some key. `first` need not be one of the keys.

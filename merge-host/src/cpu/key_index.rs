@@ -15,7 +15,8 @@ use super::memory::push;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{digit, leaf, sort, vector};
-use crate::{Error, Index, Key, SortOrder, parallel};
+use crate::key_order::KeyOrder;
+use crate::{Error, Index, Key, parallel};
 use bytemuck::Zeroable;
 
 /// The number of keys or numbers of a block.
@@ -34,7 +35,7 @@ pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
 /// Writes to `indices`, which has the length of `keys`, the permutation that sorts the keys. [`can_argsort`] is true
 /// for them.
 pub(super) fn argsort<K: Key, I: Index>(
-    order: SortOrder,
+    order: KeyOrder,
     keys: &[K],
     indices: &mut [I],
     threads: usize,
@@ -54,7 +55,7 @@ struct Numbers {
 
 impl Numbers {
     /// The numbers of `keys`, in the order of a stable sort.
-    fn sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
+    fn sorted<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
         let index_bits = leaf::index_bits(keys.len());
         // The number of key bits that do not fit. Keys of 4 bytes always fit.
         let rest = if size_of::<K>() == 8 { significant(keys, threads)? + index_bits } else { 0 };
@@ -66,7 +67,7 @@ impl Numbers {
                 *number = digit::word(order, *key) >> rest << index_bits | (begin + i) as u64;
             }
         });
-        sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut numbers), threads)?;
+        sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(&mut numbers), threads)?;
         let sorted = Self { numbers, index_bits };
         if rest > 0 {
             sorted.sorted_by_rest(|index| digit::word(order, keys[index]) & !(u64::MAX << rest), threads)
@@ -101,7 +102,7 @@ impl Numbers {
                     let index = *number & !(u64::MAX << index_bits);
                     *number = rest(index as usize) << index_bits | index;
                 }
-                sort::sort(SortOrder::Ascending, RunMut::of_keys(group), 1)?;
+                sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(group), 1)?;
                 begin += count;
             }
             Ok(())
@@ -128,15 +129,18 @@ fn significant<K: Key>(keys: &[K], threads: usize) -> Result<u32, Error> {
 mod tests {
     use super::*;
     use crate::cpu::fresh_seed;
+    use crate::{NanOrder, SortOrder};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
     use std::fmt::Debug;
 
     /// Compares the sort with the standard library's stable sort.
     fn check<K: Key + Debug>(name: &str, keys: &[K], seed: u64) {
-        for (order, threads) in [(SortOrder::Ascending, 1), (SortOrder::Descending, 1), (SortOrder::Ascending, 2)] {
+        let nans_last = KeyOrder { direction: SortOrder::Descending, nans: NanOrder::Last };
+        let orders = [KeyOrder::ASCENDING, SortOrder::Descending.into(), nans_last];
+        for (order, threads) in [(orders[0], 1), (orders[1], 1), (orders[2], 1), (orders[0], 2)] {
             let mut expected: Vec<usize> = (0..keys.len()).collect();
-            expected.sort_by_key(|i| order.applied_to(keys[*i]).to_ordered());
+            expected.sort_by_key(|i| order.encode(keys[*i]));
             let what = format!("{name}, {} of {}, {order:?}, {threads} threads, seed {seed}", keys.len(), K::NAME);
             let mut indices = vec![u32::MAX; keys.len()];
             argsort(order, keys, &mut indices, threads).unwrap();

@@ -1,5 +1,6 @@
 //! Replaces `vector` on processors other than x86-64, and sorts keys in other ways.
 
+use crate::key_order::KeyOrder;
 use crate::{Key, SortOrder};
 use std::ops::Range;
 
@@ -49,7 +50,7 @@ pub(super) fn merge_short<K: Key>(
 
 /// Sorts `keys` by the standard library.
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
-    keys.sort_unstable_by_key(|key| order.applied_to(key.to_ordered()));
+    keys.sort_unstable_by_key(|key| KeyOrder::from(order).encode(*key));
 }
 
 /// Sorts `keys` by the standard library, on one thread.

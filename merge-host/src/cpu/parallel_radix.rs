@@ -20,6 +20,7 @@ use super::memory;
 use super::radix::{self, Workspace};
 use super::run::RunMut;
 use super::write_combiner;
+use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
 use crate::sorted::first_unsorted_on;
 use crate::{Error, Index, Key, SortOrder, permutation};
@@ -72,12 +73,13 @@ pub(super) fn can_argsort(keys: usize, threads: usize) -> bool {
 }
 
 /// Writes to `indices` the permutation that sorts `keys`. Both have the same length, and [`can_argsort`] is true for
-/// it. The calling thread belongs to the pool of `threads` threads.
+/// it. The calling thread belongs to the pool of `threads` threads. `order` [keeps NaNs](KeyOrder::keeps_nans) where the
+/// order of `K` has them.
 ///
 /// Keys move directly to their buckets. Each bucket is sorted into memory that the next bucket uses again, so the
 /// scratch memory holds only the keys and the indices.
 pub(super) fn argsort<K: Key, I: Index>(
-    order: SortOrder,
+    order: KeyOrder,
     keys: &[K],
     indices: &mut [I],
     threads: usize,
@@ -85,7 +87,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     // Ordered bits move, so that the sort is compiled for each width and not for each type.
     let shares = Shares::<K::Bits>::of(keys.len(), threads)?;
     let chunk = shares.chunk(keys.len());
-    let first_digit = if order == SortOrder::Ascending && first_unsorted_on(threads, keys).is_none() {
+    let first_digit = if order.direction == SortOrder::Ascending && first_unsorted_on(threads, keys).is_none() {
         None
     } else {
         count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()), threads)?
@@ -94,7 +96,7 @@ pub(super) fn argsort<K: Key, I: Index>(
         permutation::fill_identity_on(threads, indices);
         return Ok(());
     };
-    if order == SortOrder::Descending {
+    if order.direction == SortOrder::Descending {
         // Descending keys are encoded by inverting their bits, which reverses the order of the digit's values.
         counts.chunks_mut(RADIX).for_each(|counts| counts[..digit.values()].reverse());
     }
@@ -103,7 +105,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts)?;
     let of_pool = Threads::OfPool(threads);
     parallel::try_for_each_on(of_pool, keys.chunks(chunk).zip(slices).enumerate(), |(i, (keys, buckets))| {
-        let keys = keys.iter().map(|key| order.applied_to(*key).to_ordered());
+        let keys = keys.iter().map(|key| order.encode(*key));
         scatter(keys.zip((i * chunk..).map(|i| MaybeUninit::new(I::from_usize(i)))), buckets, digit)
     })?;
     // SAFETY: `scatter` has filled every bucket with initialised indices. A sort writes to its part of `indices` only

@@ -24,6 +24,7 @@ use super::memory;
 use super::prefix_index;
 use super::run::RunMut;
 use super::vector;
+use crate::key_order::KeyOrder;
 use crate::sorted::first_unsorted_in_block;
 use crate::{Key, SortOrder};
 
@@ -249,11 +250,11 @@ fn bucket_sort<K: Key, V: Copy>(
         msd_sort(run.part(0..keys), scratch.part(0..keys), to_scratch, digit, workspace);
         return true;
     }
-    let sample = sample.into_iter().map(|key| digit::word(SortOrder::Ascending, key));
+    let sample = sample.into_iter().map(|key| digit::word(KeyOrder::ASCENDING, key));
     let Ok(mut sample) = memory::collected(sample) else { return false };
     sample.sort_unstable();
     let Ok(buckets) = Buckets::new(&sample, count) else { return false };
-    let bucket_of = |key| usize::from(buckets.of(digit::word(SortOrder::Ascending, key))) & (EVEN_BUCKETS - 1);
+    let bucket_of = |key| usize::from(buckets.of(digit::word(KeyOrder::ASCENDING, key))) & (EVEN_BUCKETS - 1);
     let mut counts = [0; EVEN_BUCKETS];
     run.keys.iter().for_each(|key| counts[bucket_of(*key)] += 1);
     if counts.iter().any(|count| *count > keys / 2) {

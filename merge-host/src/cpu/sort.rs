@@ -11,8 +11,9 @@ use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{counting, digit, leaf, parallel_radix, radix, sort_pairs, vector};
+use crate::key_order::KeyOrder;
 use crate::sorted::first_unsorted_on;
-use crate::{Error, Key, SortOrder};
+use crate::{Error, Key};
 use bytemuck::Zeroable;
 use std::any::TypeId;
 
@@ -24,7 +25,7 @@ const ENCODE_BLOCK: usize = 1 << 14;
 
 /// Sorts keys, with their values if these have any bytes. Stable.
 pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
-    order: SortOrder,
+    order: KeyOrder,
     run: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
@@ -37,14 +38,20 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
 }
 
 /// Sorts keys alone.
-fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
+fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     if counting::can_sort::<K>(keys.len()) {
         return counting::sort(order, keys, threads);
+    }
+    if !order.inverts_bits::<K>() {
+        // Vectors and radix passes sort the encoded keys.
+        let mut result = Ok(());
+        in_order(order, keys, threads, |bits| result = sort_keys(KeyOrder::ASCENDING, bits, threads));
+        return result;
     }
     let differing = || digit::differing_or_more(keys, vector::NARROW_BITS);
     if vector::can_sort_on::<K>(threads, keys.len(), differing) {
         if !is_sorted(order, keys, threads) {
-            vector::sort_on(order, keys, threads);
+            vector::sort_on(order.direction, keys, threads);
         }
         return Ok(());
     }
@@ -60,16 +67,16 @@ fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result
 
 /// Encodes `keys`, sorts their bits by `sort`, which sorts in ascending order, and decodes them. So a sort is compiled
 /// for each width and not for each type, and floats take the time of integers. Does nothing if keys are in order.
-pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K::Bits])) {
-    if order == SortOrder::Ascending && TypeId::of::<K>() == TypeId::of::<K::Bits>() {
+pub(super) fn in_order<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K::Bits])) {
+    if order.is_of::<K>() && TypeId::of::<K>() == TypeId::of::<K::Bits>() {
         return sort(bytemuck::cast_slice_mut(keys));
     }
     if is_sorted(order, keys, threads) {
         return;
     }
-    replace_each(keys, threads, |key| bytemuck::cast(order.applied_to(key.to_ordered())));
+    replace_each(keys, threads, |key| bytemuck::cast(order.encode(key)));
     sort(bytemuck::cast_slice_mut(keys));
-    replace_each(keys, threads, |bits| K::from_ordered(order.applied_to(bytemuck::cast(bits))));
+    replace_each(keys, threads, |bits| order.decode(bytemuck::cast(bits)));
 }
 
 /// Replaces each key by the result of `of`.
@@ -77,12 +84,13 @@ fn replace_each<K: Key>(keys: &mut [K], threads: usize, of: impl Fn(K) -> K + Sy
     for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| keys.iter_mut().for_each(|key| *key = of(*key)));
 }
 
-/// Whether `keys` are in order, as far as a scan without encoding tells. On several threads descending keys are not
-/// scanned, because the sort scans the encoded keys. The scan ends early unless keys are in order or nearly sorted.
-fn is_sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> bool {
-    match order {
-        SortOrder::Ascending => first_unsorted_on(threads, keys).is_none(),
-        SortOrder::Descending => threads == 1 && keys.is_sorted_by(|a, b| a.to_ordered() >= b.to_ordered()),
+/// Whether `keys` are in order, as far as a scan without encoding tells. On several threads only the order of `K` is
+/// scanned for, because the sort scans the encoded keys. The scan ends early unless keys are in order or nearly sorted.
+fn is_sorted<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> bool {
+    if order.is_of::<K>() {
+        first_unsorted_on(threads, keys).is_none()
+    } else {
+        threads == 1 && keys.is_sorted_by_key(|key| order.encode(*key))
     }
 }
 

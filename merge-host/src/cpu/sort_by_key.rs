@@ -12,8 +12,9 @@ use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{sort_by, sort_pairs};
 use crate::index::sealed::Sealed;
+use crate::key_order::KeyOrder;
 use crate::sorted::first_unsorted_on;
-use crate::{Error, Index, SortKey, SortOrder, Word};
+use crate::{Error, Index, SortKey, Word};
 
 /// The number of elements of a block: a thread extracts their bits.
 const BLOCK: usize = 1 << 12;
@@ -66,7 +67,7 @@ fn permute_by_word<W: Word, I: Index, T: Send>(
     threads: usize,
 ) -> Result<(), Error> {
     let mut indices = Scratch::<I>::zeroed(items.len())?;
-    sort_pairs::argsort(SortOrder::Ascending, &words, &mut indices, threads)?;
+    sort_pairs::argsort(KeyOrder::ASCENDING, &words, &mut indices, threads)?;
     // The move of the elements needs memory next.
     drop(words);
     // SAFETY: `argsort` has written a permutation: each index below `items.len()`, the length of `words`, once.
@@ -100,5 +101,5 @@ fn argsort_by_word<W: Word, T: Sync, S: SortKey, I: Index>(
     for_each_block_of_keys(&mut words, BLOCK, threads, |begin, words| {
         words.iter_mut().zip(&items[begin..]).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
     });
-    sort_pairs::argsort(SortOrder::Ascending, &words, indices, threads)
+    sort_pairs::argsort(KeyOrder::ASCENDING, &words, indices, threads)
 }

@@ -14,8 +14,9 @@ use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{key_index, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
+use crate::key_order::KeyOrder;
 use crate::permutation::fill_identity_on;
-use crate::{Error, Index, Key, SortOrder};
+use crate::{Error, Index, Key};
 use std::mem::MaybeUninit;
 
 /// The greatest size of a value that moves together with its key, in bytes.
@@ -25,7 +26,7 @@ const COPY_BLOCK: usize = 1 << 14;
 
 /// Sorts `keys`, and `values` with them. Both have the same length.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(
-    order: SortOrder,
+    order: KeyOrder,
     RunMut { keys, values }: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
@@ -44,7 +45,7 @@ pub(super) fn sort<K: Key, V: Copy + Send + Sync>(
 
 /// Moves values together with their keys.
 fn sort_values<K: Key, V: Copy + Send + Sync>(
-    order: SortOrder,
+    order: KeyOrder,
     keys: &mut [K],
     values: &mut [MaybeUninit<V>],
     threads: usize,
@@ -57,7 +58,7 @@ fn sort_values<K: Key, V: Copy + Send + Sync>(
 
 /// Sorts the indices of the values, then gathers the values.
 fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
-    order: SortOrder,
+    order: KeyOrder,
     keys: &mut [K],
     values: &mut [MaybeUninit<V>],
     threads: usize,
@@ -80,7 +81,7 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
 
 /// Writes to `indices`, which has the length of `keys`, the permutation that sorts `keys`.
 pub(crate) fn argsort<K: Key, I: Index>(
-    order: SortOrder,
+    order: KeyOrder,
     keys: &[K],
     indices: &mut [I],
     threads: usize,
@@ -88,7 +89,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     if key_index::can_argsort::<K>(keys.len(), threads) {
         return key_index::argsort(order, keys, indices, threads);
     }
-    if parallel_radix::can_argsort(keys.len(), threads) {
+    if order.keeps_nans::<K>() && parallel_radix::can_argsort(keys.len(), threads) {
         return parallel_radix::argsort(order, keys, indices, threads);
     }
     // Ordered bits, so that the sort is compiled for each width and not for each type.
@@ -96,7 +97,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<I>::uninit(keys.len())?);
     fill_identity_on(threads, indices);
     for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
-        sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key).to_ordered());
+        sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.encode(*key));
     });
     // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
     // after it has written it.

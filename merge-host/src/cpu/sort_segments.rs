@@ -12,8 +12,9 @@
 use super::memory::{out_of_memory, push};
 use super::run::RunMut;
 use super::{sort, vector};
+use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
-use crate::{Error, Key, SortOrder, allocation};
+use crate::{Error, Key, allocation};
 
 /// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const SHARES_PER_THREAD: usize = 8;
@@ -36,7 +37,7 @@ pub(crate) fn cost(offsets: &[usize]) -> usize {
 
 /// Sorts each segment, from an offset to the next, with values if these have any bytes. Stable.
 pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
-    order: SortOrder,
+    order: KeyOrder,
     run: RunMut<K, V>,
     offsets: &[usize],
     threads: usize,
@@ -63,14 +64,14 @@ fn sort_bits<B: Key>(bits: &mut [B], offsets: &[usize], threads: usize) -> Resul
                 run.keys.sort_unstable_by_key(|bits| bits.to_ordered());
                 Ok(())
             }
-            _ => sort::sort(SortOrder::Ascending, run, threads),
+            _ => sort::sort(KeyOrder::ASCENDING, run, threads),
         })
     })
 }
 
 /// Sorts the segments of keys with values.
 fn sort_pairs<K: Key, V: Copy + Send + Sync>(
-    order: SortOrder,
+    order: KeyOrder,
     run: RunMut<K, V>,
     offsets: &[usize],
     threads: usize,
@@ -94,9 +95,9 @@ struct Scratch<K: Key, V> {
 }
 
 impl<K: Key, V: Copy> Scratch<K, V> {
-    fn sort(&mut self, order: SortOrder, run: RunMut<K, V>) -> Result<(), Error> {
+    fn sort(&mut self, order: KeyOrder, run: RunMut<K, V>) -> Result<(), Error> {
         let len = run.keys.len();
-        let with_indices = run.keys.iter().zip(0..).map(|(key, index)| (order.applied_to(*key).to_ordered(), index));
+        let with_indices = run.keys.iter().zip(0..).map(|(key, index)| (order.encode(*key), index));
         self.keys.clear();
         allocation::handled(|| self.keys.try_reserve(len)).map_err(|_| out_of_memory::<(K::Bits, u32)>(len))?;
         self.keys.extend(with_indices);
@@ -107,7 +108,7 @@ impl<K: Key, V: Copy> Scratch<K, V> {
         let values = &mut run.values[..self.keys.len()];
         let keys = &mut run.keys[..self.keys.len()];
         for (i, (bits, index)) in self.keys.iter().enumerate() {
-            keys[i] = order.applied_to(K::from_ordered(*bits));
+            keys[i] = order.decode(*bits);
             values[i] = self.values[*index as usize];
         }
         Ok(())

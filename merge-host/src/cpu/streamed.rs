@@ -19,9 +19,10 @@ use super::buckets;
 use super::digit::word;
 use super::run::RunMut;
 use super::{Workers, memory, sort};
+use crate::key_order::KeyOrder;
 use crate::parallel::{Threads, try_for_each_on};
 use crate::timing::{Steps, timed};
-use crate::{Error, Key, SortOrder};
+use crate::{Error, Key};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ const fn is_possible<K>() -> bool {
 pub(crate) fn sort<K: Key, E: From<Error> + Send>(
     workers: &Workers,
     threads: Threads,
-    order: SortOrder,
+    order: KeyOrder,
     len: usize,
     read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
     write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
@@ -99,7 +100,7 @@ impl<'a, K: Key> Divided<'a, K> {
     /// Reads and divides all `keys`.
     fn read<E: From<Error> + Send>(
         threads: Threads,
-        order: SortOrder,
+        order: KeyOrder,
         keys: &'a mut [K],
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
     ) -> Result<Self, E> {
@@ -114,7 +115,7 @@ impl<'a, K: Key> Divided<'a, K> {
         let blocks = keys.chunks(block).enumerate();
         let sample = blocks.flat_map(|(i, keys)| &keys[..sampled(i, keys.len())]).map(|key| word(order, *key));
         let mut sample = memory::collected(sample)?;
-        sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut sample), 1)?;
+        sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(&mut sample), 1)?;
         let buckets = Buckets::new(&sample, (size_of_val(keys) / BUCKET_BYTES).clamp(1, MAX_BUCKETS))?;
 
         let mut ends = memory::zeroed(keys.len().div_ceil(block) * buckets.count())?;
@@ -138,7 +139,7 @@ impl<'a, K: Key> Divided<'a, K> {
         &self,
         workers: &Workers,
         threads: Threads,
-        order: SortOrder,
+        order: KeyOrder,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
         let counts = self.counts()?;
@@ -202,14 +203,7 @@ impl<'a, K: Key> Divided<'a, K> {
 
 /// Scatters the keys of `from` to `to`, bucket after bucket. `ends` is 0 at the call and becomes the ends of the
 /// buckets. `of_keys` is scratch memory. `to` and `of_keys` have the length of `from`.
-fn divide<K: Key>(
-    buckets: &Buckets,
-    order: SortOrder,
-    from: &[K],
-    of_keys: &mut [u16],
-    to: &mut [K],
-    ends: &mut [u32],
-) {
+fn divide<K: Key>(buckets: &Buckets, order: KeyOrder, from: &[K], of_keys: &mut [u16], to: &mut [K], ends: &mut [u32]) {
     for (key, bucket) in from.iter().zip(&mut *of_keys) {
         *bucket = buckets.of(word(order, *key));
         ends[usize::from(*bucket)] += 1;
@@ -257,8 +251,9 @@ mod tests {
 
     /// Sorts keys on several threads, and compares the result with the standard library.
     fn check<K: Key + Debug>(name: &str, keys: &[K], seed: u64) {
-        for order in [SortOrder::Ascending, SortOrder::Descending] {
-            let mut expected: Vec<_> = keys.iter().map(|key| order.applied_to(*key).to_ordered()).collect();
+        let nans_last = KeyOrder { direction: SortOrder::Ascending, nans: NanOrder::Last };
+        for order in [KeyOrder::ASCENDING, SortOrder::Descending.into(), nans_last] {
+            let mut expected: Vec<_> = keys.iter().map(|key| order.encode(*key)).collect();
             expected.sort_unstable();
             for threads in [1, 3] {
                 let written = Mutex::new(vec![None; keys.len()]);
@@ -271,7 +266,7 @@ mod tests {
                 let write = |begin: usize, part: &[K]| {
                     assert_eq!(read_keys.load(Ordering::Relaxed), keys.len() as u64, "{name}: all are read, once");
                     for (to, key) in written.lock().unwrap()[begin..].iter_mut().zip(part) {
-                        assert!(to.replace(order.applied_to(*key).to_ordered()).is_none(), "{name}: written twice");
+                        assert!(to.replace(order.encode(*key)).is_none(), "{name}: written twice");
                     }
                     Ok(())
                 };
@@ -331,7 +326,7 @@ mod tests {
                 assert_eq!(failing, usize::MAX, "nothing is written before all is read");
                 Err(error(2))
             };
-            let found = sort(&workers, Threads::New(3), SortOrder::Ascending, 100_000, read, write);
+            let found = sort(&workers, Threads::New(3), KeyOrder::ASCENDING, 100_000, read, write);
             assert_eq!(found, Err(error(if failing == usize::MAX { 2 } else { 1 })));
         }
     }

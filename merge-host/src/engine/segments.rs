@@ -3,11 +3,13 @@
 use super::check::check_offsets;
 use super::{Engine, On, Work};
 use crate::cpu::{RunMut, sort_segments};
-use crate::{ElementsMut, Error, Key, SortOrder, Timing};
+use crate::key_order::KeyOrder;
+use crate::{ElementsMut, Error, Key, SortOptions, Timing};
 
 impl Engine {
-    /// Sorts each segment of `elements`, keys alone or with values, separately, in the given order. Stable: values of
-    /// equal keys of a segment keep their order, also in a descending sort.
+    /// Sorts each segment of `elements`, keys alone or with values, separately, as `options` say: a
+    /// [`SortOrder`](crate::SortOrder) or [`SortOptions`]. Stable: values of equal keys of a segment keep their order,
+    /// also in a descending sort.
     ///
     /// N segments are given by N + 1 offsets: segment `s` is the elements with the indices `offsets[s]..offsets[s +
     /// 1]`. The first offset must be 0, offsets must not decrease, and the last must be the number of elements. A
@@ -38,17 +40,17 @@ impl Engine {
     /// ```
     pub fn sort_segments<K: Key, V: Copy + Send + Sync>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         mut elements: impl ElementsMut<K, V>,
         offsets: &[usize],
     ) -> Result<Timing, Error> {
-        self.sort_segments_of_run(order, elements.run_mut("the input")?, offsets)
+        self.sort_segments_of_run(options.into().order, elements.run_mut("the input")?, offsets)
     }
 
     /// [`sort_segments`](Self::sort_segments), compiled once for all forms of its arguments.
     fn sort_segments_of_run<K: Key, V: Copy + Send + Sync>(
         &self,
-        order: SortOrder,
+        order: KeyOrder,
         run: RunMut<K, V>,
         offsets: &[usize],
     ) -> Result<Timing, Error> {

@@ -5,9 +5,10 @@ use super::{Engine, On, Work};
 use crate::cpu::blocks::try_for_each_callback;
 use crate::cpu::{self, RunMut, Workers, memory, sort_pairs};
 use crate::index::check_index_range;
+use crate::key_order::KeyOrder;
 use crate::parallel::Threads;
 use crate::timing::{Steps, timed};
-use crate::{ElementsMut, Error, Index, Key, SortOptions, SortOrder, Timing};
+use crate::{ElementsMut, Error, Index, Key, SortOptions, Timing};
 #[cfg(feature = "gpu")]
 use bytemuck::{cast_slice, cast_slice_mut};
 
@@ -33,7 +34,8 @@ impl Engine {
     /// Sorts `elements`, keys alone or with values, as `options` say: a [`SortOrder`](crate::SortOrder) or
     /// [`SortOptions`]. Stable: values of equal keys keep their order, also in a descending sort.
     ///
-    /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN. [`sort_owned`](Self::sort_owned) takes
+    /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN. [`SortOptions::nans`] has all NaNs last or
+    /// first in either order. [`sort_owned`](Self::sort_owned) takes
     /// values that are not `Copy`.
     ///
     /// # Complexity
@@ -211,7 +213,7 @@ impl Engine {
 fn streamed_by_sort<K: Key, E: From<Error> + Send>(
     workers: &Workers,
     threads: Threads,
-    order: SortOrder,
+    order: KeyOrder,
     len: usize,
     read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
     write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,

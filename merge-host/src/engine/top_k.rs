@@ -8,8 +8,9 @@ use crate::cpu::memory::collected;
 use crate::cpu::top_k::Selection;
 use crate::cpu::{Run, RunMut, Workers, sort, sort_by};
 use crate::index::check_index_range;
+use crate::key_order::KeyOrder;
 use crate::timing::Steps;
-use crate::{Elements, ElementsMut, Error, Index, Key, SortOrder, Timing};
+use crate::{Elements, ElementsMut, Error, Index, Key, SortOptions, Timing};
 use bytemuck::allocation::cast_vec;
 #[cfg(feature = "gpu")]
 use bytemuck::cast_slice;
@@ -17,7 +18,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 impl Engine {
-    /// Fills `out` with the first `out.len()` elements of `from` in the given order, sorted. Stable: of equal keys, the
+    /// Fills `out` with the first `out.len()` elements of `from` in the order of `options`, a
+    /// [`SortOrder`](crate::SortOrder) or [`SortOptions`], sorted. Stable: of equal keys, the
     /// first ones are taken, and they stay in their order.
     ///
     /// Of several GPUs, each selects the first keys of its part, and the CPU selects among these. [`TopK`] is for keys
@@ -48,18 +50,18 @@ impl Engine {
     /// ```
     pub fn top_k<K: Key, V: Copy + Send + Sync>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         from: impl Elements<K, V>,
         mut out: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
         let (from, out) = (from.run("keys")?, out.run_mut("out")?);
         check_k(from.keys.len(), out.keys.len())?;
-        let mut top = TopK::new(order, out.keys.len());
+        let mut top = TopK::new(options, out.keys.len());
         let selected = top.add_run(self, from)?;
         self.finish(top, selected, out)
     }
 
-    /// Fills `out` with the first of `keys` in the given order, as [`top_k`](Self::top_k) does, and with their indices:
+    /// Fills `out` with the first of `keys` in the order of `options`, as [`top_k`](Self::top_k) does, and with their indices:
     /// `out` is `(&mut keys, &mut indices)`, and an index is `u32` or `u64`.
     ///
     /// # Errors
@@ -76,14 +78,14 @@ impl Engine {
     /// ```
     pub fn top_k_indices<K: Key, I: Index>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         keys: &[K],
         mut out: impl ElementsMut<K, I>,
     ) -> Result<Timing, Error> {
         let out = out.run_mut("out")?;
         check_k(keys.len(), out.keys.len())?;
         check_index_range::<I>(keys.len())?;
-        let mut top = TopK::new(order, out.keys.len());
+        let mut top = TopK::new(options, out.keys.len());
         let selected = top.add_with(self, keys, I::from_usize)?;
         self.finish(top, selected, out)
     }
@@ -136,7 +138,7 @@ impl Engine {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TopK<K: Key, V = ()> {
-    order: SortOrder,
+    order: KeyOrder,
     /// For values without bytes: the candidates, and one value, which stands for all values.
     keys: (Selection<K::Bits>, Option<V>),
     /// Where values have bytes: the candidates.
@@ -149,8 +151,9 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// Whether values have no bytes. A constant, so that the other way is not compiled.
     const KEYS_ALONE: bool = size_of::<V>() == 0;
 
-    /// The first `k` keys in that order, of none so far.
-    pub fn new(order: SortOrder, k: usize) -> Self {
+    /// The first `k` keys in the order of `options`, of none so far.
+    pub fn new(options: impl Into<SortOptions>, k: usize) -> Self {
+        let SortOptions { order, .. } = options.into();
         Self { order, keys: (Selection::new(k), None), pairs: Selection::new(k), added: 0 }
     }
 
@@ -196,7 +199,7 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     fn add_keys(&mut self, workers: &Workers, keys: &[K], value: impl Fn(usize) -> V) -> Result<Steps, Error> {
         let Self { order, keys: (selection, any), .. } = self;
         *any = any.or_else(|| (!keys.is_empty()).then(|| value(0)));
-        let bits = |range: Range<usize>| keys[range].iter().map(|key| order.applied_to(key.to_ordered()));
+        let bits = |range: Range<usize>| keys[range].iter().map(|key| order.encode(*key));
         workers.sort(keys.len(), |threads| selection.add(keys.len(), bits, threads))
     }
 
@@ -210,7 +213,7 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     ) -> Result<Steps, Error> {
         let Self { order, pairs, added: begin, .. } = self;
         let item = |i: usize| {
-            let (bits, index) = (order.applied_to(keys[i].to_ordered()), *begin + i as u64);
+            let (bits, index) = (order.encode(keys[i]), *begin + i as u64);
             Item { bits, index, value: value(i) }
         };
         match indices {
@@ -242,12 +245,12 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
         let mut bits = Vec::new();
         let steps = workers.sort(selection.k(), |threads| {
             bits = selection.into_items();
-            sort::sort(SortOrder::Ascending, RunMut::of_keys(&mut bits), threads)
+            sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(&mut bits), threads)
         })?;
         let values = any.map_or_else(Vec::new, |any| vec![any; bits.len()]);
         // A key has the size and the alignment of its bits.
         let mut keys: Vec<K> = cast_vec(bits);
-        keys.iter_mut().for_each(|key| *key = K::from_ordered(order.applied_to(bytemuck::cast(*key))));
+        keys.iter_mut().for_each(|key| *key = order.decode(bytemuck::cast(*key)));
         Ok((keys, values, steps))
     }
 
@@ -258,7 +261,7 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
             items = selection.into_items();
             sort_by::sort_by(&mut items, &Ord::cmp, threads)
         })?;
-        let key = |item: &Item<K::Bits, V>| K::from_ordered(order.applied_to(item.bits));
+        let key = |item: &Item<K::Bits, V>| order.decode(item.bits);
         Ok((collected(items.iter().map(key))?, collected(items.iter().map(|item| item.value))?, steps))
     }
 }
@@ -273,7 +276,7 @@ struct Selected<K> {
 /// The first `k` of `keys`, with their indices if it `indexes`, if GPUs are to select among them.
 fn selected_by_gpus<K: Key>(
     place: &Place<'_>,
-    order: SortOrder,
+    order: KeyOrder,
     keys: &[K],
     k: usize,
     indexes: bool,

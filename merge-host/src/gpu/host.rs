@@ -13,12 +13,12 @@ use super::numbers::{bytes_of, bytes_of_mut};
 use super::operation::{Operation, Record};
 use super::{Address, Gpu, Stream, zeroed};
 use crate::cpu::{Run, RunMut};
+use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
 use crate::timing::Steps;
 use crate::{
-    BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, SortOrder, Summand,
-    allocation,
+    BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand, allocation,
 };
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
@@ -370,7 +370,7 @@ impl Gpu {
 
     fn run_sort_segments<K: GpuKey>(
         &self,
-        order: SortOrder,
+        order: KeyOrder,
         offsets: &[usize],
         keys: &[K],
         values: Values<'_>,
@@ -393,7 +393,7 @@ impl Gpu {
         keys: &[K],
         values: Values<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
-        let (from, order) = (Slice::of(keys, values), SortOrder::Ascending);
+        let (from, order) = (Slice::of(keys, values), KeyOrder::ASCENDING);
         let room = |is_needed: bool| Slice::room::<K>(if is_needed { keys.len() } else { 0 }, values.each);
         if keys.len() > MOST {
             let make = |[from, to]: [Arrays; 2]| MergeTree { lengths, from, to };
@@ -431,7 +431,7 @@ impl Gpu {
         let make = |[from, to, offsets, groups]: [Arrays; 4]| {
             let out = if in_place { from } else { to };
             let groups = described(offsets.keys, groups.keys);
-            MergeManyRagged { order: SortOrder::Ascending, from, groups, out }
+            MergeManyRagged { order: KeyOrder::ASCENDING, from, groups, out }
         };
         let room = Slice::room::<K>(if in_place { 0 } else { keys.len() }, values.each);
         let [of_runs, of_groups] = [offsets, groups].map(|offsets| Slice::of(offsets, Values::NONE));
@@ -497,7 +497,7 @@ impl Gpu {
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
     pub(crate) fn sort_segments_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        order: SortOrder,
+        order: KeyOrder,
         data: RunMut<'_, K, V>,
         offsets: &[usize],
     ) -> Result<Steps, Error> {
@@ -652,7 +652,7 @@ impl Gpu {
     /// The first `k` of `keys`, or all if there are fewer, with their indices if it `indexes`. Stable.
     pub(super) fn top_k_host<K: GpuKey>(
         &self,
-        order: SortOrder,
+        order: KeyOrder,
         keys: &[K],
         k: usize,
         indexes: bool,

@@ -61,6 +61,7 @@ pub mod launches {
         sets, sort, top_k,
     };
     pub use super::operation::Operation;
+    pub use crate::key_order::KeyOrder;
 }
 
 use crate::{DeviceInfo, Error, allocation};

@@ -14,9 +14,7 @@ use super::launch::{bounds, segments};
 use super::{DeviceArray, DeviceOffsets, Stream};
 use crate::engine::{check_batch, check_capacity, check_k, check_kernel, check_length, check_offset_counts};
 use crate::index::check_index_range;
-use crate::{
-    BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, SortOrder, Summand,
-};
+use crate::{BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand};
 use bytemuck::Pod;
 
 const A: (&str, &str) = ("a", "values of a");
@@ -55,8 +53,8 @@ pub enum Segments<'a> {
 /// - [`Error::Device`] where the driver fails: written arrays then have unspecified elements. After any other error
 ///   nothing has been put on the stream.
 impl Stream {
-    /// Sorts `elements`, in the total order of the keys' type or descending. Stable: values of equal keys stay in their
-    /// order. O(n log n).
+    /// Sorts `elements` as `options` say: a [`SortOrder`](crate::SortOrder) or [`SortOptions`]. Stable: values of equal
+    /// keys stay in their order. O(n log n).
     ///
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them).
@@ -113,13 +111,13 @@ impl Stream {
     /// keys, and [`Error::SegmentLength`] if the segment length is 0.
     pub fn sort_segments<K: GpuKey, V: Pod>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         elements: impl DeviceElementsMut<K, V>,
         segments: Segments<'_>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
-        let mut call = Call::new(self);
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let at = call.writes(KEYS, &elements)?;
         let bounds = call.segments(segments, at.len)?;
         call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: false }, workspace)
@@ -134,13 +132,13 @@ impl Stream {
     /// keys and the indices are `u32`.
     pub fn argsort_segments<K: GpuKey, I: Index>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         keys: &mut DeviceArray<K>,
         indices: &mut DeviceArray<I>,
         segments: Segments<'_>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let mut call = Call::new(self);
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let at = call.writes(INDEXED, &(keys, indices))?;
         check_index_range::<I>(at.len)?;
         let bounds = call.segments(segments, at.len)?;
@@ -155,13 +153,13 @@ impl Stream {
     /// [Errors of all calls](#errors-of-all-of-them), and [`Error::TooFewKeys`] if `out` is longer than `from`.
     pub fn top_k<K: GpuKey, V: Pod>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         from: impl DeviceElements<K, V>,
         out: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
-        let mut call = Call::new(self);
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let (from, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
         check_k(from.len, out.len)?;
         call.run::<K>(&TopK { order, from, out }, workspace)
@@ -174,12 +172,12 @@ impl Stream {
     /// indices are `u32`.
     pub fn top_k_indices<K: GpuKey, I: Index>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         keys: &DeviceArray<K>,
         out: (&mut DeviceArray<K>, &mut DeviceArray<I>),
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        let mut call = Call::new(self);
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let (from, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "indices"), &out)?);
         check_k(from.len, out.len)?;
         check_index_range::<I>(from.len)?;
@@ -290,14 +288,14 @@ impl Stream {
     /// keys or more.
     pub fn merge_many<K: GpuKey, V: Pod>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         from: impl DeviceElements<K, V>,
         offsets: &DeviceOffsets,
         out: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
-        let mut call = Call::new(self);
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let from = call.reads(KEYS, &from)?;
         let offsets = (call.offsets(("offsets", "keys"), offsets, from.len)?, offsets.len() - 1);
         let out = call.writes(OUT, &out)?;
@@ -342,14 +340,14 @@ impl Stream {
     /// of `groups` is not the number of runs.
     pub fn merge_many_ragged<K: GpuKey, V: Pod>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         from: impl DeviceElements<K, V>,
         (offsets, groups): (&DeviceOffsets, &DeviceOffsets),
         out: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
-        let mut call = Call::new(self);
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let (from, runs) = (call.reads(KEYS, &from)?, offsets.len() - 1);
         let longest = offsets.longest().saturating_mul(groups.longest()).min(from.len);
         let described = RunGroups {

@@ -1,6 +1,6 @@
 //! Inputs, and expected results from the standard library's stable sort.
 
-use merge_host::{Descending, Engine, Key, SortOrder, f16};
+use merge_host::{Descending, Engine, Key, NanFirst, NanLast, NanOrder, SortOrder, f16};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
@@ -18,6 +18,10 @@ pub trait TestKey: Key {
     fn number(value: i64) -> Self;
     /// The ends of the range, and for floats the special values.
     fn special() -> Vec<Self>;
+    /// Whether the key is a NaN, and if so, whether it is one of the NaNs that are the least keys.
+    fn nan(&self) -> Option<bool> {
+        None
+    }
 }
 
 macro_rules! integer {
@@ -67,6 +71,9 @@ macro_rules! float {
                 special.extend(special.clone().into_iter().map(|value| -value));
                 special
             }
+            fn nan(&self) -> Option<bool> {
+                self.is_nan().then(|| self.is_sign_negative())
+            }
         }
     )*};
 }
@@ -90,7 +97,57 @@ impl<K: TestKey> TestKey for Descending<K> {
     fn special() -> Vec<Self> {
         K::special().into_iter().map(Self).collect()
     }
+    fn nan(&self) -> Option<bool> {
+        self.0.nan().map(|is_least| !is_least)
+    }
 }
+
+/// The order of two keys that differs from `K::order` in the place of NaNs. NaNs that would be the least keys follow
+/// the NaNs that would be the greatest.
+pub fn order_with<K: TestKey>(nans: NanOrder, a: &K, b: &K) -> Ordering {
+    let first = nans == NanOrder::First;
+    match (a.nan(), b.nan()) {
+        (Some(x), Some(y)) if nans != NanOrder::Total => x.cmp(&y).then(a.order(b)),
+        (Some(_), None) if nans != NanOrder::Total => {
+            if first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (None, Some(_)) if nans != NanOrder::Total => {
+            if first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+        _ => a.order(b),
+    }
+}
+
+macro_rules! nan_wrapper {
+    ($($name:ident: $order:ident;)*) => {$(
+        impl<K: TestKey> TestKey for $name<K> {
+            fn order(&self, other: &Self) -> Ordering {
+                order_with(NanOrder::$order, &self.0, &other.0)
+            }
+            fn from_random(bits: u128) -> Self {
+                Self(K::from_random(bits))
+            }
+            fn inverted(self) -> Self {
+                Self(self.0.inverted())
+            }
+            fn number(value: i64) -> Self {
+                Self(K::number(value))
+            }
+            fn special() -> Vec<Self> {
+                K::special().into_iter().map(Self).collect()
+            }
+        }
+    )*};
+}
+nan_wrapper!(NanLast: Last; NanFirst: First;);
 
 /// Calls a generic test function once for each key type, and for some types in descending order.
 #[macro_export]
@@ -113,6 +170,9 @@ macro_rules! for_all_key_types {
         $test::<merge_host::Descending<u8>>($($argument),*);
         $test::<merge_host::Descending<f32>>($($argument),*);
         $test::<merge_host::Descending<i64>>($($argument),*);
+        $test::<merge_host::NanLast<merge_host::f16>>($($argument),*);
+        $test::<merge_host::NanLast<f32>>($($argument),*);
+        $test::<merge_host::NanFirst<f64>>($($argument),*);
     };
 }
 
@@ -129,6 +189,7 @@ macro_rules! for_keys_of_all_kinds {
         $test::<i64>($($argument),*);
         $test::<f64>($($argument),*);
         $test::<u128>($($argument),*);
+        $test::<merge_host::NanLast<f32>>($($argument),*);
     };
 }
 
@@ -296,6 +357,7 @@ macro_rules! for_all_pairs {
             i64: u32;
             f64: (u64, u64, u64);
             u128: u64;
+            merge_host::NanFirst<f64>: u64;
         }
     };
 }

@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use merge_host::{
-    Engine, MergeKernel, SetOperation, SortOrder, descending, descending_mut, first_unsorted, unique, unique_indices,
+    Engine, MergeKernel, NanLast, SetOperation, SortOrder, descending, descending_mut, first_unsorted, unique,
+    unique_indices,
 };
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -104,6 +105,7 @@ fn every_operation_takes_descending_keys() {
     every_operation::<f32>(seed);
     every_operation::<i64>(seed);
     every_operation::<u128>(seed);
+    every_operation::<NanLast<f32>>(seed);
 }
 
 #[test]

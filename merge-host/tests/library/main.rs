@@ -15,6 +15,7 @@ mod groups;
 #[cfg(target_os = "linux")]
 mod memory_limit;
 mod merge;
+mod nan_order;
 mod pools;
 mod properties;
 mod sort;

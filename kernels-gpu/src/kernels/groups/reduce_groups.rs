@@ -111,6 +111,8 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
             Memory::<B, V>::at_start(NT, VT),
         )
     };
+    // A constant, which takes no registers.
+    let coding = Coding { rotation: V::MIN, ..coding };
     let Memory { keys: slots, values: reduced, segmented, carried, compaction } = memory;
     // SAFETY: the caller passes the elements of `from`.
     let from = unsafe { from.source() };

@@ -32,6 +32,7 @@ mod quicksort;
 mod short;
 
 use super::{digit, limit};
+use crate::key_order::inverts_bits;
 use crate::{Key, SortOrder};
 use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
@@ -146,8 +147,12 @@ fn short_at<K: Key>(level: Level) -> usize {
     short::MOST_ROWS * lanes::<K>(level)
 }
 
-/// The number of keys of a vector of `level`; 0 if there are no vectors for keys of this type.
+/// The number of keys of a vector of `level`; 0 if there are no vectors for keys of this type. Keys are encoded by
+/// inverting bits.
 fn lanes<K: Key>(level: Level) -> usize {
+    if !inverts_bits::<K>() {
+        return 0;
+    }
     match (size_of::<K>(), level) {
         (4, Level::Avx512) => U32x16::LANES,
         (4, Level::Avx2) => U32x8::LANES,

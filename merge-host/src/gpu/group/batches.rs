@@ -3,8 +3,9 @@
 
 use super::{GpuGroup, even_part};
 use crate::cpu::{Run, RunMut};
+use crate::key_order::KeyOrder;
 use crate::timing::Steps;
-use crate::{Error, GpuKey, SortOrder};
+use crate::{Error, GpuKey};
 use std::ops::Range;
 
 /// The callers have checked lengths and offsets.
@@ -56,7 +57,7 @@ impl GpuGroup {
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
     pub(crate) fn sort_segments_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        order: SortOrder,
+        order: KeyOrder,
         data: RunMut<'_, K, V>,
         offsets: &[usize],
     ) -> Result<Steps, Error> {

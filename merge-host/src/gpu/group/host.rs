@@ -15,10 +15,11 @@ use crate::gpu::launch::{Arrays, align};
 use crate::gpu::numbers::bytes_of_mut;
 use crate::gpu::operation::{Operation, Record};
 use crate::gpu::{Address, Gpu, zeroed};
+use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
 use crate::splits::{InMemory, ordered_splits};
 use crate::timing::Steps;
-use crate::{Error, GpuKey, Index, MergeKernel, SortOptions, SortOrder};
+use crate::{Error, GpuKey, Index, MergeKernel, SortOptions};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;
@@ -323,7 +324,7 @@ impl GpuGroup {
     /// their indices in `keys` if it `indexes`. The first `k` keys of the result are the first `k` of `keys`.
     pub(crate) fn top_k_host<K: GpuKey>(
         &self,
-        order: SortOrder,
+        order: KeyOrder,
         keys: &[K],
         k: usize,
         indexes: bool,

@@ -10,7 +10,8 @@ use crate::gpu::launch::sort::Sort;
 use crate::gpu::operation::Operation;
 use crate::gpu::{Address, DeviceArray};
 use crate::index::check_index_range;
-use crate::{Descending, Error, GpuKey, Index, SortKernel, SortOrder};
+use crate::key_order::KeyOrder;
+use crate::{Descending, Error, GpuKey, Index, NanFirst, NanLast, NanOrder, SortKernel, SortOptions, SortOrder};
 use bytemuck::Pod;
 
 /// # Sorts and merges
@@ -32,7 +33,7 @@ use bytemuck::Pod;
 /// - [`Error::Overlap`] if the arrays of a member overlap,
 /// - [`Error::Device`] where the driver fails: arrays that are written then have unspecified elements.
 impl GpuGroup {
-    /// Sorts the elements of all members to `out`, in the total order of the keys' type or descending. Stable: values
+    /// Sorts the elements of all members to `out`, in the order of `options`, a [`SortOrder`] or [`SortOptions`]. Stable: values
     /// of equal keys keep their order, by member and then by index. The content of `elements` is unspecified
     /// afterwards. O(n log n).
     ///
@@ -43,7 +44,7 @@ impl GpuGroup {
     /// [Errors of all calls](#errors-of-all-of-them).
     pub fn sort<K: GpuKey, V: Pod>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         elements: impl GroupElementsMut<K, V>,
         out: impl GroupElementsMut<K, V>,
         workspace: &mut [DeviceArray<u8>],
@@ -52,7 +53,7 @@ impl GpuGroup {
             self.shares(("keys", &elements), &out, workspace, |n, part| group_sort::<K, V>(self.len(), n, part))?;
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. All arrays are borrowed mutably, so
         // nothing else uses them, and they are freed after the work on their streams.
-        unsafe { self.sort_shares::<K>(order, &shares) }
+        unsafe { self.sort_shares::<K>(options.into().order, &shares) }
     }
 
     /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member. The
@@ -64,7 +65,7 @@ impl GpuGroup {
     /// values.
     pub fn argsort<K: GpuKey, I: Index>(
         &self,
-        order: SortOrder,
+        options: impl Into<SortOptions>,
         (keys, indices): (&mut [DeviceArray<K>], &mut [DeviceArray<I>]),
         out: (&mut [DeviceArray<K>], &mut [DeviceArray<I>]),
         workspace: &mut [DeviceArray<u8>],
@@ -82,7 +83,7 @@ impl GpuGroup {
             first += run.len;
         }
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps, and all arrays are borrowed mutably.
-        unsafe { self.sort_shares::<K>(order, &shares) }
+        unsafe { self.sort_shares::<K>(options.into().order, &shares) }
     }
 
     /// Merges the runs of the members, each ascending, to `out`. Of equal keys, keys of earlier members come first.
@@ -111,7 +112,7 @@ impl GpuGroup {
     /// # Safety
     /// The arrays of the shares belong to the members' streams, a workspace is enough for [`group_sort`], and nothing
     /// else uses the arrays.
-    unsafe fn sort_shares<K: GpuKey>(&self, order: SortOrder, shares: &[Share]) -> Result<(), Error> {
+    unsafe fn sort_shares<K: GpuKey>(&self, order: KeyOrder, shares: &[Share]) -> Result<(), Error> {
         for (member, share) in self.members.iter().zip(shares) {
             let sort = Sort { kernel: SortKernel::Auto, order, at: share.run, indexes: false };
             // SAFETY: the arrays of `share` are on this member's stream and are freed after the work on it. Nothing
@@ -128,13 +129,33 @@ impl GpuGroup {
     ///
     /// # Safety
     /// The conditions of [`exchange`](Self::exchange) hold, for runs in this order.
-    pub(super) unsafe fn exchange_in_order<K: GpuKey>(&self, order: SortOrder, shares: &[Share]) -> Result<(), Error> {
-        match order {
-            // SAFETY: this function requires the conditions of `exchange`, and the runs are ascending.
-            SortOrder::Ascending => unsafe { self.exchange::<K>(shares) },
-            // SAFETY: this function requires the conditions of `exchange`, and descending runs of `K` are ascending as
-            // `Descending<K>`.
-            SortOrder::Descending => unsafe { self.exchange::<Descending<K>>(shares) },
+    pub(super) unsafe fn exchange_in_order<K: GpuKey>(&self, order: KeyOrder, shares: &[Share]) -> Result<(), Error> {
+        match order.direction {
+            // SAFETY: this function requires the conditions of `exchange_with_nans`, for runs in this direction.
+            SortOrder::Ascending => unsafe { self.exchange_with_nans::<K>(order.nans, shares) },
+            // SAFETY: this function requires the conditions of `exchange_with_nans`, and descending runs of `K` are
+            // ascending as `Descending<K>`.
+            SortOrder::Descending => unsafe { self.exchange_with_nans::<Descending<K>>(order.nans, shares) },
+        }
+    }
+
+    /// [`exchange`](Self::exchange) of ascending runs with this order of NaNs.
+    ///
+    /// # Safety
+    /// The conditions of [`exchange`](Self::exchange) hold, for runs with this order of NaNs.
+    unsafe fn exchange_with_nans<K: GpuKey>(&self, nans: NanOrder, shares: &[Share]) -> Result<(), Error> {
+        // A constant, so that the other ways are not compiled for integers.
+        if const { K::NANS == 0 } {
+            // SAFETY: this function requires the conditions of `exchange`, and keys without NaNs have one order.
+            return unsafe { self.exchange::<K>(shares) };
+        }
+        // SAFETY: this function requires the conditions of `exchange`. The runs are ascending as keys of these types.
+        unsafe {
+            match nans {
+                NanOrder::Total => self.exchange::<K>(shares),
+                NanOrder::Last => self.exchange::<NanLast<K>>(shares),
+                NanOrder::First => self.exchange::<NanFirst<K>>(shares),
+            }
         }
     }
 

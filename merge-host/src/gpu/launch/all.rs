@@ -12,9 +12,10 @@ use super::sets::Sets;
 use super::sort::Sort;
 use super::top_k::TopK;
 use crate::gpu::operation::Record;
-use crate::{BatchKernel, Error, GpuKey, MergeKernel, Reduction, SetOperation, SortKernel, SortOrder};
+use crate::key_order::KeyOrder;
+use crate::{BatchKernel, Error, GpuKey, MergeKernel, Reduction, SetOperation, SortKernel};
 
-const ORDER: SortOrder = SortOrder::Ascending;
+const ORDER: KeyOrder = KeyOrder::ASCENDING;
 
 /// Adds all operations to the record.
 pub(in crate::gpu) fn record<K: GpuKey>(record: &Record) -> Result<(), Error> {

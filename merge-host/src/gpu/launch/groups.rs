@@ -4,7 +4,8 @@ use super::sort::Sort;
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::{Error, Reduction, SortKernel, SortOrder};
+use crate::key_order::KeyOrder;
+use crate::{Error, Reduction, SortKernel};
 use kernels_gpu::elements::Output;
 use kernels_gpu::kernels::groups::reduce_groups::{self, ReduceGroups};
 use kernels_gpu::kernels::groups::run_lengths::{self, RunLengths as RunLengthsKernel};
@@ -89,7 +90,7 @@ impl<K: Key> Operation<K> for Unique {
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct SortUnique {
     pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) order: KeyOrder,
     pub(in crate::gpu) at: Arrays,
     pub(in crate::gpu) count: Address,
 }

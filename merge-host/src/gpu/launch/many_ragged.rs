@@ -17,9 +17,10 @@
 use super::many_runs::{self, Layout, MOST, MergeMany, merge_passes, runs_of_pass};
 use super::segments::{self, Bounds};
 use super::{Address, Arrays, Queue, bits};
+use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::{Error, SortOrder};
+use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
 use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
@@ -164,7 +165,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value
 /// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    order: KeyOrder,
     from: Arrays,
     groups: RunGroups,
     out: Arrays,
@@ -231,7 +232,7 @@ unsafe fn copy<K: Key>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<
 /// The merge of the runs of each group of `from` to the same indices of `out`.
 #[derive(Clone, Copy)]
 pub struct MergeManyRagged {
-    pub order: SortOrder,
+    pub order: KeyOrder,
     pub from: Arrays,
     pub groups: RunGroups,
     pub out: Arrays,

@@ -12,9 +12,10 @@
 use super::merge::path_shape;
 use super::sort::splits_shape;
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
+use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::{Error, SortOrder};
+use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::merge_path;
 use kernels_gpu::kernels::merge_two_runs::{MergeTwoRuns, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
@@ -102,7 +103,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_byte
 /// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    order: KeyOrder,
     from: Arrays,
     (offsets, count): (Address, usize),
     out: Arrays,
@@ -130,7 +131,7 @@ pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
 /// begins, its offsets are as [`OffsetRuns`] requires.
 pub(super) unsafe fn merge_passes<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    order: KeyOrder,
     from: Arrays,
     passes: &[OffsetRuns],
     out: Arrays,
@@ -138,7 +139,7 @@ pub(super) unsafe fn merge_passes<K: Key>(
     before: impl Fn(usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let Arrays { len: n, value_bytes, .. } = from;
-    let (coding, layout) = (Coding::of::<K>(order == SortOrder::Descending), Layout::of::<K>(n, value_bytes, passes));
+    let (coding, layout) = (order.coding::<K>(), Layout::of::<K>(n, value_bytes, passes));
     let part = |begin: usize| workspace + begin as Address;
     let (splits, suffix) = (part(layout.splits) as *mut u32, suffix::<K>(value_bytes));
     let tile = tile_shape(size_of::<K>(), value_bytes);
@@ -173,14 +174,14 @@ pub(super) unsafe fn merge_passes<K: Key>(
 /// The conditions of [`merge_many_runs`] hold, with two offsets or three, and at least one key.
 unsafe fn merge_two_runs<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    order: KeyOrder,
     from: Arrays,
     offsets: Address,
     out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let Arrays { len: n, value_bytes, .. } = from;
-    let (tile, coding) = (tuning::merge(size_of::<K>(), value_bytes), Coding::of::<K>(order == SortOrder::Descending));
+    let (tile, coding) = (tuning::merge(size_of::<K>(), value_bytes), order.coding::<K>());
     let (tile_keys, tiles, suffix) = (tile.keys(), n.div_ceil(tile.keys()), suffix::<K>(value_bytes));
     let (keys, offsets, splits) = (from.keys as *const K::Bits, offsets as *const usize, workspace as *mut usize);
     let shared_bytes = merge_path::shared_bytes::<K>(tile_keys, tile.items_per_thread, value_bytes > 0);
@@ -200,7 +201,7 @@ unsafe fn merge_two_runs<K: Key>(
 /// The merge of the runs of `from` to `out`. `offsets` is the address of numbers of 8 bytes, and the number of runs.
 #[derive(Clone, Copy)]
 pub struct MergeMany {
-    pub order: SortOrder,
+    pub order: KeyOrder,
     pub from: Arrays,
     pub offsets: (Address, usize),
     pub out: Arrays,

@@ -9,9 +9,10 @@ use super::divide::DividePlan;
 use super::{
     Address, Arrays, PERSISTENT_BLOCKS, Queue, Thresholds, align, bits, elements, suffix, with_numbers, with_values,
 };
+use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::{Error, SortOrder};
+use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job};
 use kernels_gpu::kernels::sort::indices::SetIndices;
@@ -204,7 +205,7 @@ pub fn divided_at<K: Key>(n: usize, value_bytes: usize) -> usize {
 /// uses the arrays until the sort has ended.
 pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    order: KeyOrder,
     at: Arrays,
     bounds: Bounds,
     indexes: bool,
@@ -213,7 +214,7 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     if at.len == 0 {
         return Ok(());
     }
-    let coding = Coding::of::<K>(order == SortOrder::Descending);
+    let coding = order.coding::<K>();
     let sorting = Sorting::<_, K> { queue, coding, at, bounds, suffix: suffix::<K>(at.value_bytes) };
     let (has_one_length, has_short) = (bounds.segments.offsets.is_null(), has_short::<K>(at.value_bytes));
     // SAFETY: the arrays, the offsets and the workspace are as this function demands, which each step needs.
@@ -438,7 +439,7 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
 /// The sort of each segment of `at`. Values become the keys' indices first if it `indexes`.
 #[derive(Clone, Copy)]
 pub struct SortSegments {
-    pub order: SortOrder,
+    pub order: KeyOrder,
     pub at: Arrays,
     pub bounds: Bounds,
     pub indexes: bool,

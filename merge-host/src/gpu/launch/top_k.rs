@@ -4,7 +4,8 @@ use super::sort::{SortPlan, sort};
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::{Error, SortKernel, SortOrder};
+use crate::key_order::KeyOrder;
+use crate::{Error, SortKernel};
 use kernels_gpu::kernels::top_k::choose_digit::{self, ChooseDigit};
 use kernels_gpu::kernels::top_k::collect::{self, Collect};
 use kernels_gpu::kernels::top_k::count_chunks::{self, CountChunks};
@@ -99,7 +100,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
 /// [`workspace_bytes`]. Until the selection has ended, nothing writes `from`, and nothing else uses the other arrays.
 pub(in crate::gpu) unsafe fn top_k<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    order: KeyOrder,
     from: Arrays,
     out: Arrays,
     workspace: Address,
@@ -109,7 +110,7 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
         return Ok(());
     }
     let layout = Layout::of::<K>(n, k, out.value_bytes);
-    let coding = Coding::of::<K>(order == SortOrder::Descending);
+    let coding = order.coding::<K>();
     let sort_workspace = workspace + layout.sort as Address;
     let selection = Selection::<_, K> { queue, coding, from, out, workspace, layout };
     // SAFETY: the arrays and the workspace are as this function demands. The launches are in order: digits are counted
@@ -246,7 +247,7 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
 /// of the keys.
 #[derive(Clone, Copy)]
 pub struct TopK {
-    pub order: SortOrder,
+    pub order: KeyOrder,
     pub from: Arrays,
     pub out: Arrays,
 }

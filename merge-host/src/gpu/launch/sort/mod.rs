@@ -24,9 +24,10 @@ use super::divide::Words;
 use super::radix::RadixPlan;
 use super::{Address, Arrays, Queue};
 use crate::gpu::operation::Operation;
-use crate::{Error, SortKernel, SortOrder};
+use crate::key_order::KeyOrder;
+use crate::{Error, SortKernel};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::Key;
 use merges::merge_sort;
 use order::{detect_runs, use_order};
 
@@ -37,7 +38,7 @@ use order::{detect_runs, use_order};
 /// until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
 pub(in crate::gpu) unsafe fn sort<K: Key>(
     queue: &impl Queue,
-    (kernel, order): (SortKernel, SortOrder),
+    (kernel, order): (SortKernel, KeyOrder),
     at: Arrays,
     indexes: bool,
     workspace: Address,
@@ -54,13 +55,13 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
 pub unsafe fn sort_by_plan<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
-    order: SortOrder,
+    order: KeyOrder,
     at: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let n = at.len;
     let layout = plan.layout::<K>(n);
-    let coding = Coding::of::<K>(order == SortOrder::Descending);
+    let coding = order.coding::<K>();
     // If keys may be divided, a sample tells first whether they look as if they were in order.
     let detects = n >= plan.detection_keys && plan.divide.is_none();
     let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small);
@@ -129,7 +130,7 @@ pub unsafe fn sort_by_plan<K: Key>(
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct Sort {
     pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) order: SortOrder,
+    pub(in crate::gpu) order: KeyOrder,
     pub(in crate::gpu) at: Arrays,
     pub(in crate::gpu) indexes: bool,
 }
