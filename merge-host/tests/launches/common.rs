@@ -2,9 +2,9 @@
 
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
-use merge_host::launches::Arrays;
 use merge_host::launches::emulated::{Device, address};
-use merge_host::{GpuKey, Key, SortOrder};
+use merge_host::launches::{Arrays, KeyOrder};
+use merge_host::{GpuKey, Key, NanOrder, SortOrder};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
@@ -17,6 +17,9 @@ pub trait TestKey: GpuKey + Word {
     /// The standard library's total order.
     fn compare(&self, other: &Self) -> Ordering;
 
+    /// Whether the key is not a number.
+    fn is_nan(&self) -> bool;
+
     /// The key with these ordered bits.
     fn of_ordered(bits: u64) -> Self {
         <Self as kernels_gpu::key::Key>::from_ordered(Word::from_register(bits))
@@ -24,16 +27,26 @@ pub trait TestKey: GpuKey + Word {
 }
 
 macro_rules! keys {
-    ($($t:ty: $compare:ident, $turn:expr;)*) => {$(
+    ($($t:ty: $compare:ident, $is_nan:expr, $turn:expr;)*) => {$(
         impl TestKey for $t {
             const TURN: usize = $turn;
             fn compare(&self, other: &Self) -> Ordering {
                 self.$compare(other)
             }
+            fn is_nan(&self) -> bool {
+                $is_nan(*self)
+            }
         }
     )*};
 }
-keys!(u32: cmp, 0; i32: cmp, 1; f32: total_cmp, 2; u64: cmp, 0; i64: cmp, 1; f64: total_cmp, 2;);
+keys! {
+    u32: cmp, |_| false, 0;
+    i32: cmp, |_| false, 1;
+    f32: total_cmp, f32::is_nan, 2;
+    u64: cmp, |_| false, 0;
+    i64: cmp, |_| false, 1;
+    f64: total_cmp, f64::is_nan, 2;
+}
 
 /// Calls a generic test for each key type.
 macro_rules! for_all_types {
@@ -89,9 +102,35 @@ pub fn fresh_random() -> StdRng {
     StdRng::seed_from_u64(fresh_seed())
 }
 
-/// Either order, by the seed.
-pub fn order_of(seed: u64) -> SortOrder {
-    if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending }
+/// Either order, with one of the orders of NaNs, by the seed.
+pub fn order_of(seed: u64) -> KeyOrder {
+    let direction = if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending };
+    KeyOrder { direction, nans: [NanOrder::Total, NanOrder::Last, NanOrder::First][(seed / 2 % 3) as usize] }
+}
+
+/// Compares two keys. NaNs with the sign bit clear precede NaNs with the sign bit set, unless the order is total.
+fn compare_in<K: TestKey>(order: KeyOrder, a: &K, b: &K) -> Ordering {
+    let directed = |ordering: Ordering| match order.direction {
+        SortOrder::Ascending => ordering,
+        SortOrder::Descending => ordering.reverse(),
+    };
+    let nans = [a, b].map(TestKey::is_nan);
+    let of_nans = nans[0].cmp(&nans[1]);
+    match order.nans {
+        NanOrder::Total => directed(a.compare(b)),
+        _ if of_nans.is_ne() => {
+            if order.nans == NanOrder::Last {
+                of_nans
+            } else {
+                of_nans.reverse()
+            }
+        }
+        _ if nans[0] => {
+            let sign = |key: &K| key.to_register() >> (8 * size_of::<K>() - 1);
+            directed(sign(a).cmp(&sign(b)).then(a.compare(b)))
+        }
+        _ => directed(a.compare(b)),
+    }
 }
 
 /// Puts elements in random order.
@@ -159,7 +198,7 @@ impl Keys {
     }
 
     /// Keys of type `K` in runs of the given lengths, each in order.
-    pub fn in_runs<K: TestKey>(self, lengths: &[usize], order: SortOrder, seed: u64) -> Vec<K> {
+    pub fn in_runs<K: TestKey>(self, lengths: &[usize], order: KeyOrder, seed: u64) -> Vec<K> {
         let keys = self.random::<K>(lengths.iter().sum(), seed);
         sorted_segments(&keys, order, &offsets_of(lengths)).into_iter().map(|i| keys[i]).collect()
     }
@@ -190,22 +229,19 @@ pub fn offsets_of(lengths: &[usize]) -> Vec<usize> {
 /// instance of it.
 pub fn sorted_indices<K: TestKey>(
     keys: &[K],
-    order: SortOrder,
+    order: KeyOrder,
     mut indices: Vec<usize>,
     offsets: &[usize],
 ) -> Vec<usize> {
     fn sort(indices: &mut [usize], offsets: &[usize], compare: &dyn Fn(usize, usize) -> Ordering) {
         offsets.windows(2).for_each(|ends| indices[ends[0]..ends[1]].sort_by(|&i, &j| compare(i, j)));
     }
-    match order {
-        SortOrder::Ascending => sort(&mut indices, offsets, &|i, j| keys[i].compare(&keys[j])),
-        SortOrder::Descending => sort(&mut indices, offsets, &|i, j| keys[j].compare(&keys[i])),
-    }
+    sort(&mut indices, offsets, &|i, j| compare_in(order, &keys[i], &keys[j]));
     indices
 }
 
 /// [`sorted_indices`] of all keys.
-pub fn sorted_segments<K: TestKey>(keys: &[K], order: SortOrder, offsets: &[usize]) -> Vec<usize> {
+pub fn sorted_segments<K: TestKey>(keys: &[K], order: KeyOrder, offsets: &[usize]) -> Vec<usize> {
     sorted_indices(keys, order, (0..keys.len()).collect(), offsets)
 }
 

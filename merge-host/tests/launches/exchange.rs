@@ -3,10 +3,11 @@
 use crate::common::*;
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
+use merge_host::Error;
+use merge_host::launches::KeyOrder;
 use merge_host::launches::emulated::{Device, Emulated, address};
 use merge_host::launches::exchange::{ExchangePlan, Member, Searches, Share, exchange_by_plans, search_words};
 use merge_host::launches::{Address, Queue};
-use merge_host::{Error, SortOrder};
 
 /// A member of a group of emulated GPUs, which share one memory. It does all work at once, so nothing has to wait.
 ///
@@ -109,9 +110,9 @@ fn members_get_the_parts_of_a_stable_merge() {
     fn check<K: TestKey, V: Word>(keys: Keys, runs: &[usize], parts: &[usize], least_piece_bytes: usize) {
         let seed = fresh_seed();
         let device = Device::new(seed);
-        let input = keys.in_runs::<K>(runs, SortOrder::Ascending, seed);
+        let input = keys.in_runs::<K>(runs, KeyOrder::ASCENDING, seed);
         let outs = exchange::<K, V>(&device, &input, runs, parts, least_piece_bytes);
-        let merged = sorted_segments(&input, SortOrder::Ascending, &[0, input.len()]);
+        let merged = sorted_segments(&input, KeyOrder::ASCENDING, &[0, input.len()]);
         for (out, ends) in outs.into_iter().zip(offsets_of(parts).windows(2)) {
             out.check(&device, &input, &merged[ends[0]..ends[1]], &|| format!("{keys:?}, {runs:?} to {parts:?}"));
         }

@@ -4,7 +4,7 @@ use crate::common::*;
 use crate::many_runs::any_lengths;
 use cuda_std::Word;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
-use merge_host::SortOrder;
+use merge_host::launches::KeyOrder;
 use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::many_ragged::{MergeManyRagged, RunGroups};
 use rand::Rng;
@@ -60,7 +60,7 @@ fn merge<K: TestKey, V: Word>(
     input: &[K],
     shape: &Shape,
     known: (usize, usize),
-    order: SortOrder,
+    order: KeyOrder,
     seed: u64,
 ) -> (Device, Pairs<K, V>) {
     let device = Device::new(seed);
@@ -252,7 +252,7 @@ fn runs_that_are_not_sorted_do_no_harm() {
         for groups in [vec![5, 0, 1, 70, 2], vec![3; 300]] {
             let (shape, seed) = (Shape::any(&groups, 20_000), fresh_seed());
             let input = Keys::Any.random::<K>(shape.keys(), seed);
-            let (device, out) = merge::<K, V>(&input, &shape, shape.largest(), SortOrder::Ascending, seed);
+            let (device, out) = merge::<K, V>(&input, &shape, shape.largest(), KeyOrder::ASCENDING, seed);
             // Uninitialised elements would be reported.
             assert_eq!(device.read(out.keys).len(), input.len());
             device.read(out.values);
@@ -270,9 +270,9 @@ fn groups_of_more_runs_than_was_said_keep_their_keys() {
     fn all<K: TestKey, V: Word>() {
         for most_runs in [0, 1, 2, 9, 69] {
             let (shape, seed) = (Shape::any(&[5, 0, 1, 70, 2, 300], 20_000), fresh_seed());
-            let input = Keys::Any.in_runs::<K>(&shape.lengths, SortOrder::Ascending, seed);
+            let input = Keys::Any.in_runs::<K>(&shape.lengths, KeyOrder::ASCENDING, seed);
             let known = (most_runs, shape.largest().1);
-            let (device, out) = merge::<K, V>(&input, &shape, known, SortOrder::Ascending, seed);
+            let (device, out) = merge::<K, V>(&input, &shape, known, KeyOrder::ASCENDING, seed);
             let (merged, input) = (raw_bits(&device.read(out.keys)), raw_bits(&input));
             for ends in shape.ends_of_groups().windows(2) {
                 let [merged, input] = [&merged, &input].map(|bits| {

@@ -4,13 +4,13 @@ use crate::common::*;
 use cuda_std::Word;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
 use kernels_gpu::tuning;
-use merge_host::SortOrder;
+use merge_host::launches::KeyOrder;
 use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::many_runs::MergeMany;
 use rand::Rng;
 
 /// Merges runs of `input` of the given lengths on a new device. Checks that input and offsets are unchanged.
-fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: SortOrder, seed: u64) -> (Device, Pairs<K, V>) {
+fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: KeyOrder, seed: u64) -> (Device, Pairs<K, V>) {
     let device = Device::new(seed);
     let (from, out) = (Pairs::<K, V>::of(&device, input, 0), Pairs::uninit(&device, input.len()));
     let offsets = device.array(&offsets_of(lengths));
@@ -142,7 +142,7 @@ fn runs_that_do_not_overlap() {
     fn all<K: TestKey, V: Word>() {
         for count in [2, 6, 32, 70] {
             let (seed, lengths) = (fresh_seed(), any_lengths(count, 30_000));
-            let input = Keys::Any.in_runs::<K>(&[lengths.iter().sum()], SortOrder::Ascending, seed);
+            let input = Keys::Any.in_runs::<K>(&[lengths.iter().sum()], KeyOrder::ASCENDING, seed);
             check_keys::<K, V>(&input, &lengths, seed);
             check_keys::<K, V>(&input, &lengths, seed ^ 1);
         }
@@ -171,7 +171,7 @@ fn runs_that_are_not_sorted_do_no_harm() {
         {
             let (seed, lengths) = (fresh_seed(), any_lengths(count, 60_000));
             let input = keys.random::<K>(lengths.iter().sum(), seed);
-            let (device, out) = merge::<K, V>(&input, &lengths, SortOrder::Ascending, seed);
+            let (device, out) = merge::<K, V>(&input, &lengths, KeyOrder::ASCENDING, seed);
             // Uninitialised elements would be reported.
             assert_eq!(device.read(out.keys).len(), input.len());
             device.read(out.values);

@@ -4,10 +4,11 @@ use crate::common::*;
 use cuda_std::Word;
 use kernels_gpu::textbook::merge_small;
 use kernels_gpu::tuning;
+use merge_host::launches::KeyOrder;
 use merge_host::launches::batch::{Batch, Lengths, Ragged};
 use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::merge::{Merge, MergeTree};
-use merge_host::{BatchKernel, MergeKernel, SortOrder};
+use merge_host::{BatchKernel, MergeKernel};
 use rand::Rng;
 use std::collections::HashSet;
 
@@ -15,11 +16,11 @@ use std::collections::HashSet;
 fn check_merge<K: TestKey, V: Word>(kernel: MergeKernel, keys: Keys, m: usize, total: usize) -> Device {
     let seed = fresh_seed();
     let device = Device::new(seed);
-    let input = keys.in_runs::<K>(&[m, total - m], SortOrder::Ascending, seed);
+    let input = keys.in_runs::<K>(&[m, total - m], KeyOrder::ASCENDING, seed);
     let [a, b] = [(&input[..m], 0), (&input[m..], m)].map(|(run, first)| Pairs::<K, V>::of(&device, run, first));
     let out = Pairs::<K, V>::uninit(&device, total);
     device.run::<K>(&Merge { kernel, a: a.arrays(), b: b.arrays(), out: out.arrays() });
-    let expected = sorted_segments(&input, SortOrder::Ascending, &[0, total]);
+    let expected = sorted_segments(&input, KeyOrder::ASCENDING, &[0, total]);
     out.check(&device, &input, &expected, &|| format!("{keys:?}, {m} of {total} keys by {kernel:?}"));
     device
 }
@@ -85,7 +86,7 @@ struct Problems<K> {
 impl<K: TestKey> Problems<K> {
     fn new(keys: Keys, lengths: &[(usize, usize)], seed: u64) -> Self {
         let (a, b): (Vec<usize>, Vec<usize>) = lengths.iter().copied().unzip();
-        let input = keys.in_runs(&[&a[..], &b].concat(), SortOrder::Ascending, seed);
+        let input = keys.in_runs(&[&a[..], &b].concat(), KeyOrder::ASCENDING, seed);
         Self { input, offsets: [offsets_of(&a), offsets_of(&b)] }
     }
 
@@ -103,7 +104,7 @@ impl<K: TestKey> Problems<K> {
         let problems = a.windows(2).zip(b.windows(2));
         let indices = problems.clone().flat_map(|(a, b)| (a[0]..a[1]).chain(of_a + b[0]..of_a + b[1])).collect();
         let lengths: Vec<usize> = problems.map(|(a, b)| a[1] - a[0] + b[1] - b[0]).collect();
-        sorted_indices(&self.input, SortOrder::Ascending, indices, &offsets_of(&lengths))
+        sorted_indices(&self.input, KeyOrder::ASCENDING, indices, &offsets_of(&lengths))
     }
 }
 
@@ -175,12 +176,12 @@ fn pairs_of_runs_of_any_lengths_are_merged() {
 fn runs_are_merged_two_by_two() {
     fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize]) {
         let seed = fresh_seed();
-        let input = keys.in_runs::<K>(lengths, SortOrder::Ascending, seed);
+        let input = keys.in_runs::<K>(lengths, KeyOrder::ASCENDING, seed);
         let device = Device::new(seed);
         let (from, to) = (Pairs::<K, V>::of(&device, &input, 0), Pairs::<K, V>::uninit(&device, input.len()));
         device.run::<K>(&MergeTree { lengths, from: from.arrays(), to: to.arrays() });
         let merged = if MergeTree::ends_in_to(lengths.len()) { to } else { from };
-        let expected = sorted_segments(&input, SortOrder::Ascending, &[0, input.len()]);
+        let expected = sorted_segments(&input, KeyOrder::ASCENDING, &[0, input.len()]);
         merged.check(&device, &input, &expected, &|| format!("{keys:?}, {} runs", lengths.len()));
     }
     fn all<K: TestKey>() {

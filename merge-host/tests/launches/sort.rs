@@ -11,6 +11,7 @@ use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, RESTS};
 use kernels_gpu::kernels::sort::merge_pass;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::tuning::{self, ROW};
+use merge_host::launches::KeyOrder;
 use merge_host::launches::Operation;
 use merge_host::launches::Thresholds;
 use merge_host::launches::emulated::Device;
@@ -56,7 +57,7 @@ enum Order {
 struct ByPlan {
     plan: SortPlan,
     kernel: SortKernel,
-    order: SortOrder,
+    order: KeyOrder,
     at: Arrays,
 }
 
@@ -82,7 +83,7 @@ struct Sorted {
 /// Sorts `keys` on a new device, and compares with the standard library's sort.
 fn sort<K: TestKey>(
     thresholds: &Thresholds,
-    (kernel, order): (SortKernel, SortOrder),
+    (kernel, order): (SortKernel, KeyOrder),
     keys: &[K],
     with: With,
     seed: u64,
@@ -172,15 +173,16 @@ const DIVIDED_THREE_TIMES: Thresholds = Thresholds { two_divisions: 0, ..DIVIDED
 /// 4-byte keys alone may be divided four times.
 const DIVIDED_FOUR_TIMES: Thresholds = Thresholds { four_divisions: 0, ..DIVIDED_THREE_TIMES };
 
-const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
+const ORDERS: [KeyOrder; 2] =
+    [KeyOrder::ASCENDING, KeyOrder { direction: SortOrder::Descending, ..KeyOrder::ASCENDING }];
 
 /// Sorts random keys of a new seed by the automatic kernel, in either order. For a descending sort the keys are
 /// reversed, so that kinds with an order keep it.
 fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: With) -> Sorted {
     let seed = fresh_seed();
-    let order = order_of(seed);
+    let order = KeyOrder::from(order_of(seed).direction);
     let mut keys = keys.random::<K>(n, seed);
-    if order == SortOrder::Descending {
+    if order.direction == SortOrder::Descending {
         keys.reverse();
     }
     sort::<K>(thresholds, (SortKernel::Auto, order), &keys, with, seed)
@@ -367,7 +369,7 @@ fn keys_with_many_bank_conflicts_are_merged() {
         let seed = fresh_seed();
         let keys = bank_conflicts::conflicting(n, block, runs, size_of::<K>());
         let keys: Vec<K> = keys.into_iter().map(|key| K::from_register(key.into())).collect();
-        let how = (SortKernel::MergePath, SortOrder::Ascending);
+        let how = (SortKernel::MergePath, KeyOrder::ASCENDING);
         let sorted = sort::<K>(thresholds, how, &keys, With::Nothing, seed);
         assert!(sorted.launches("merge_runs") > 0);
     }
@@ -404,7 +406,7 @@ fn keys_that_are_nearly_in_order() {
         let thresholds = Thresholds { detection_keys: 0, merged: [usize::MAX; 2], ..MERGED };
         let seed = fresh_seed();
         let check = |input: &[K], what: &str, expected: Option<Order>| {
-            let how = (SortKernel::Auto, SortOrder::Ascending);
+            let how = (SortKernel::Auto, KeyOrder::ASCENDING);
             let found = sort::<K>(&thresholds, how, input, with, seed).order();
             // Keys of few values have runs by chance, and equal keys on both sides of a step.
             let expected = expected.filter(|_| keys == Keys::Any).unwrap_or(found);
@@ -447,7 +449,7 @@ fn order_is_detected_before_keys_are_merged() {
         for (keys, expected) in expected {
             for with in With::ALL {
                 let seed = fresh_seed();
-                let how = (SortKernel::Auto, SortOrder::Ascending);
+                let how = (SortKernel::Auto, KeyOrder::ASCENDING);
                 let sorted = sort::<K>(thresholds, how, &keys.random(N, seed), with, seed);
                 assert_eq!(sorted.order(), expected, "{keys:?} with {with:?}, seed {seed}");
             }

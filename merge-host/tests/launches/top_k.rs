@@ -6,6 +6,7 @@ use kernels_gpu::kernels::top_k::take_sample::{SAMPLE, position};
 use kernels_gpu::kernels::top_k::{CHUNK_UNIT as TILE, GATHERED};
 use merge_host::SortOrder;
 use merge_host::launches::Arrays;
+use merge_host::launches::KeyOrder;
 use merge_host::launches::emulated::Device;
 use merge_host::launches::top_k::TopK;
 use std::collections::HashSet;
@@ -13,7 +14,8 @@ use std::collections::HashSet;
 /// Selects the first `k` keys in both orders. Returns for each order whether candidates were gathered in one reading.
 fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (Device, [bool; 2]) {
     let device = Device::new(seed);
-    let gathered = [SortOrder::Ascending, SortOrder::Descending].map(|order| {
+    let gathered = [SortOrder::Ascending, SortOrder::Descending].map(|direction| {
+        let order = KeyOrder { direction, ..order_of(seed) };
         let (from, out) = (Pairs::<K, V>::of(&device, keys, 0).arrays(), Pairs::<K, V>::uninit(&device, k));
         let (from, out) = match with {
             With::Indices => (Arrays { values: 0, ..from }, out.of_indices()),
