@@ -1,7 +1,7 @@
 //! Checks whether a file is sorted.
 
 use super::order::{describe, first_disorder};
-use crate::coding::{Word, with_word};
+use crate::coding::Word;
 use crate::job::{Check, CheckRecords};
 use crate::os::{memory, threads};
 use crate::say::error::{Failure, Result};
@@ -11,11 +11,7 @@ use crate::say::stats::Phase;
 const BUFFER: u64 = 64 << 20;
 
 /// Checks keys.
-pub fn keys(job: Check) -> Result<()> {
-    with_word!(job.key_type.size(), W => check_keys::<W>(job))
-}
-
-fn check_keys<W: Word>(job: Check) -> Result<()> {
+pub fn keys<W: Word>(job: Check) -> Result<()> {
     let Check { mut input, key_type: _, unique, silent, resources, mut stats } = job;
     let count = input.count::<W>()?;
     threads::start(resources.threads, threads::useful(input.length()))?;

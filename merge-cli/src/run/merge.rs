@@ -1,13 +1,13 @@
 //! A merge of sorted files, in memory or while they are read.
 
+use super::finish;
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, work_of};
-use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
-use super::order::first_disorder;
+use super::in_memory::{self, Files, Merged, split_values};
+use super::runs::Runs;
 use super::spilled::{self, Outputs, PayloadSource, SortedSource};
 use super::verify::{Expected, verify};
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
+use crate::coding::Word;
 use crate::file::values::known_width;
 use crate::file::{Concatenation, Input, Output, Writer};
 use crate::job::Merge;
@@ -19,11 +19,7 @@ use merge_host::external::{Options, Shape};
 use merge_host::{MergeKernel, Work, unique};
 
 /// Merges files.
-pub fn run(job: Merge) -> Result<()> {
-    with_word!(job.key_type.size(), W => merge::<W>(job))
-}
-
-fn merge<W: Word>(mut job: Merge) -> Result<()> {
+pub fn run<W: Word>(mut job: Merge) -> Result<()> {
     let sizes = Sizes::of::<W>(&job)?;
     if let Some(values) = &mut job.values {
         values.output.set_size(sizes.width.unwrap_or(1));
@@ -45,7 +41,7 @@ fn merge<W: Word>(mut job: Merge) -> Result<()> {
             let kernel = if inputs.len() == 2 { Some(kernel.unwrap_or(MergeKernel::Auto)) } else { None };
             let checksum = merging.checksum.clone().filter(|_| !unique);
             let files = Files { inputs, values, assume_sorted, checksum };
-            merging.in_memory::<W>(Whole { kernel }, engine, files, output, values_output)?
+            merging.in_memory::<W>(Runs::Whole(kernel), engine, files, output, values_output)?
         }
     };
     let Progress { unique, checksum, assume_sorted: _, mut stats, width } = merging;
@@ -53,9 +49,7 @@ fn merge<W: Word>(mut job: Merge) -> Result<()> {
         let expected = Expected { count, checksum: checksum.get(), unique, width };
         stats.time(Phase::Check, || verify::<W>(&keys, values_writer.as_ref(), expected))?;
     }
-    stats.time(Phase::Write, || commit([keys].into_iter().chain(values_writer)))?;
-    stats.print();
-    Ok(())
+    finish([keys].into_iter().chain(values_writer), stats)
 }
 
 /// The sizes of a merge, as far as they are known before anything is read.
@@ -183,13 +177,13 @@ impl Progress {
     /// Merges files that fit in memory.
     fn in_memory<W: Word>(
         &mut self,
-        whole: Whole,
+        runs: Runs,
         mut engine: ChosenEngine,
         files: Files,
         output: Output,
         values_output: Option<Output>,
     ) -> Result<Written> {
-        let merged = in_memory::merge::<W>(files, &whole, &mut engine, &mut self.stats)?;
+        let merged = in_memory::merge::<W>(files, &runs, &mut engine, &mut self.stats)?;
         let Merged { mut keys, mut values, width } = merged;
         self.width = width;
         if self.unique {
@@ -235,21 +229,5 @@ impl<W: Word> Columns<'_, W> {
             };
             Ok((writer, values_output.map(write_values).transpose()?))
         })
-    }
-}
-
-/// One run in each file.
-struct Whole {
-    /// The kernel for two files.
-    kernel: Option<MergeKernel>,
-}
-
-impl<W: Word> Merging<W> for Whole {
-    fn first_disorder(&self, _input: usize, keys: &[W]) -> Option<usize> {
-        first_disorder(keys, false)
-    }
-
-    fn runs(&self) -> Runs<'_> {
-        Runs::Whole(self.kernel)
     }
 }

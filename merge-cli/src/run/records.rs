@@ -1,12 +1,12 @@
 //! A sort of records: in memory by the first words of their keys, or in chunks with the records as the payload of whole
 //! keys.
 
+use super::finish;
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
 use super::spilled::{self, PayloadOutput};
 use crate::coding::Word;
 use crate::file::blocks::Blocks;
-use crate::file::output::commit;
 use crate::file::{Concatenation, Output, Writer};
 use crate::job::{Resources, SortRecords};
 use crate::os::{memory, threads};
@@ -45,9 +45,7 @@ pub fn sort(job: SortRecords) -> Result<()> {
     if let Some(checksum) = &sorting.checksum {
         stats.time(Phase::Check, || sorting.verify(&writer, count, checksum.get()))?;
     }
-    stats.time(Phase::Write, || commit([writer]))?;
-    stats.print();
-    Ok(())
+    finish([writer], stats)
 }
 
 /// How records are sorted.

@@ -1,10 +1,10 @@
 //! A sort of each segment on its own, part by part.
 
+use super::finish;
 use super::engine::{ChosenEngine, failure, work_of};
 use super::merge::Columns;
-use crate::coding::{Word, with_word};
+use crate::coding::Word;
 use crate::file::offsets::Offsets;
-use crate::file::output::commit;
 use crate::file::values::{self, Values};
 use crate::file::{Concatenation, Output, Writer};
 use crate::job::{SegmentBounds, Segments};
@@ -19,11 +19,7 @@ use merge_host::{Engine, Index, SortOrder, Timing, Work, permutation};
 use std::path::Path;
 
 /// Sorts segments.
-pub fn run(job: Segments) -> Result<()> {
-    with_word!(job.key_type.size(), W => sort::<W>(job))
-}
-
-fn sort<W: Word>(job: Segments) -> Result<()> {
+pub fn run<W: Word>(job: Segments) -> Result<()> {
     let Segments { keys, key_type, values, bounds, mut output, resources, mut stats } = job;
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
@@ -42,7 +38,7 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
     let is_on_gpu = processors.engine == EngineChoice::Gpu;
     let mut engine = ChosenEngine::start(processors, key_type, work)?;
 
-    if let (Some(count), true) = (count, values.is_none() || width.is_some()) {
+    let (writer, values_writer) = if let (Some(count), true) = (count, values.is_none() || width.is_some()) {
         output.expect(count);
         let values = values.zip(width);
         let (input, values_output, width) = match values {
@@ -58,13 +54,12 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         stats.value_size = (width > 0).then_some(width);
         parts.sort::<W>(&bounds, Capacity { shape, memory, on_gpu }, &mut engine, &mut stats)?;
         let Parts { writer, values_writer, .. } = parts;
-        stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
+        (writer, values_writer)
     } else {
-        sort_pipe::<W>(keys, values, &bounds, output, &mut engine, &mut stats)?;
-    }
+        sort_pipe::<W>(keys, values, &bounds, output, &mut engine, &mut stats)?
+    };
     stats.engine = engine.name()?;
-    stats.print();
-    Ok(())
+    finish([writer].into_iter().chain(values_writer), stats)
 }
 
 /// Sorts segments whose number of keys or width of values is known only after all has been read.
@@ -75,7 +70,7 @@ fn sort_pipe<W: Word>(
     output: Output,
     engine: &mut ChosenEngine,
     stats: &mut Stats,
-) -> Result<()> {
+) -> Result<(Writer, Option<Writer>)> {
     let keys_path = keys.path().to_owned();
     let mut all = stats.time(Phase::Read, || keys.read_all::<W>())?;
     stats.keys = all.len() as u64;
@@ -91,9 +86,7 @@ fn sort_pipe<W: Word>(
     }
     // A pipe cannot be read again.
     stats.add(Part { keys: &mut all, values: &mut bytes, width, offsets: &offsets }.sort(engine, |_| Ok(false))?);
-    let columns = Columns { keys: &all, values: &bytes, width };
-    let (writer, values_writer) = columns.write(output, values_output, stats)?;
-    stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))
+    Columns { keys: &all, values: &bytes, width }.write(output, values_output, stats)
 }
 
 /// Files of keys and values that are sorted part by part, each of whole segments.

@@ -6,12 +6,12 @@
 //!   everything else                             the library's external sort, which spills nothing if all fits
 //! ```
 
+use super::finish;
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
 use super::spilled::{self, BufferedSource, KeySource, Outputs, PayloadOutput, PayloadSource, write_indices};
 use super::verify::{Expected, verify};
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
+use crate::coding::Word;
 use crate::file::values::{self, Values};
 use crate::file::{Concatenation, Output, Writer};
 use crate::job::{IndexLimit, Payload, Resources, Sort};
@@ -24,11 +24,7 @@ use merge_host::{Engine, Error, SortOptions, Work, unique_indices};
 use std::path::Path;
 
 /// Sorts keys.
-pub fn run(job: Sort) -> Result<()> {
-    with_word!(job.key_type.size(), W => sort::<W>(job))
-}
-
-fn sort<W: Word>(job: Sort) -> Result<()> {
+pub fn run<W: Word>(job: Sort) -> Result<()> {
     let Sort { keys, key_type, payload, output, unique, verify, resources, stats } = job;
     if verify {
         output.check_can_be_read_back("--output")?;
@@ -303,9 +299,7 @@ impl Sorting {
             let expected = Expected { count, checksum: checksum.get(), unique: self.unique, width };
             self.stats.time(Phase::Check, || verify::<W>(&keys, values.as_ref(), expected))?;
         }
-        self.stats.time(Phase::Write, || commit([keys].into_iter().chain(values)))?;
-        self.stats.print();
-        Ok(())
+        finish([keys].into_iter().chain(values), self.stats)
     }
 }
 

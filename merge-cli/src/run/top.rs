@@ -4,12 +4,12 @@
 //! bits, so the choice among equal keys does not matter. If the memory is too small for the candidates, all keys are
 //! sorted in chunks, and the first N keys are written.
 
+use super::finish;
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu, failure, work_of};
 use super::spilled::{self, KeySource, PayloadSource};
 use super::verify::{Expected, verify};
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
+use crate::coding::Word;
 use crate::file::{Concatenation, Writer};
 use crate::job::Top;
 use crate::os::{memory, threads};
@@ -26,11 +26,7 @@ const BUFFER: u64 = 32 << 20;
 const GPU_BUFFER: u64 = 256 << 20;
 
 /// Writes the first keys.
-pub fn run(job: Top) -> Result<()> {
-    with_word!(job.key_type.size(), W => top::<W>(job))
-}
-
-fn top<W: Word>(job: Top) -> Result<()> {
+pub fn run<W: Word>(job: Top) -> Result<()> {
     let Top { keys, key_type, count: wanted, mut output, verify: is_verified, resources, mut stats } = job;
     if is_verified {
         output.check_can_be_read_back("--output")?;
@@ -79,9 +75,7 @@ fn top<W: Word>(job: Top) -> Result<()> {
         let expected = Expected { count: written, checksum: checksum.get(), unique: false, width: 0 };
         stats.time(Phase::Check, || verify::<W>(&writer, None, expected))?;
     }
-    stats.time(Phase::Write, || commit([writer]))?;
-    stats.print();
-    Ok(())
+    finish([writer], stats)
 }
 
 /// The first `wanted` keys, sorted. `buffer` bytes are read at once.
