@@ -9,12 +9,11 @@ use crate::engine::{Place, RankEngine};
 use crate::exchange::{Exchange, Reduction};
 use crate::output::{Owner, Window, open, write as write_items};
 use crate::pieces::part;
-use crate::slice::Slice;
 use crate::sort::{Share, sort};
 use crate::times::{Phase, Times, lines};
 use merge_cli::shared::{
-    self, Concatenation, Failure, Items, MemorySize, Output, Result, SharedWriter, SortFlags, SortJob, Word,
-    is_in_memory, memory, report, temporary_folder, threads, with_word,
+    self, Concatenation, Failure, Items, KeySource, MemorySize, Output, PayloadSource, Resources, Result, SharedWriter,
+    SortFlags, SortJob, Word, is_in_memory, memory, report, temporary_folder, threads, with_word,
 };
 use merge_host::Work;
 use merge_host::external::Options;
@@ -202,7 +201,8 @@ fn budget(asked: Option<MemorySize>, place: Place, files: u64) -> Result<u64> {
 fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: bool, parts: bool) -> Result<()> {
     let Ranks { exchange, place, threads } = ranks;
     let Extent { slice, all, width } = Extent::of::<W>(exchange, &job, is_local)?;
-    let SortJob { input, items, mut output, engine, threads: wanted_threads, memory, folder, fan_in } = job;
+    let SortJob { input, items, mut output, resources } = job;
+    let Resources { processors, sort_kernel: _, threads: wanted_threads, memory, folder, fan_in } = resources;
     let own = slice.end - slice.start;
     let part = part(all, exchange.size(), exchange.rank());
     let count = part.end - part.start;
@@ -210,7 +210,12 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
     let owner = if parts { Owner::Each } else { Owner::First { on_one_machine: place.size == exchange.size() } };
     // Records are payloads, and their keys are not written.
     let has_keys = !matches!(items, Items::Records(..));
-    let (source, mut values_output) = Slice::new::<W>(input, items, width, slice);
+    let (payload, mut values_output) = match items {
+        Items::Keys(_) => (PayloadSource::None, None),
+        Items::Values(_, values) => (PayloadSource::Values(values.input, width), Some(values.output)),
+        Items::Records(layout, key) => (PayloadSource::Records(layout, key), None),
+    };
+    let source = KeySource::of_range::<W>(input, payload, slice);
     if let Some(values) = &mut values_output {
         values.set_size(width);
     }
@@ -239,7 +244,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
     let values_writer = values_output.map(|values| open(exchange, values, window, owner)).transpose()?;
     let mut engine = step(exchange, || {
         let count = usize::try_from(own).map_err(|_| Failure::new("a rank has more keys than it can address"))?;
-        RankEngine::start(engine, W::SIZE, Work::sort::<W>(count).with_values(width), place)
+        RankEngine::start(processors.engine, W::SIZE, Work::sort::<W>(count).with_values(width), place)
     })?;
     let merging = engine.merging();
 

@@ -89,7 +89,9 @@ fn unknown_argument(error: &clap::Error) -> String {
         return format!("{}: expected no further argument, found {found}", last(&command));
     }
     let close = match error.get(Context::SuggestedArg) {
-        Some(ContextValue::String(close)) if strsim::levenshtein(raw, close) <= MOST_EDITS => Some(format!("did you mean {close}?")),
+        Some(ContextValue::String(close)) if strsim::levenshtein(raw, close) <= MOST_EDITS => {
+            Some(format!("did you mean {close}?"))
+        }
         _ => None,
     };
     let of_sort = sort_1::hint(raw).filter(|_| sort_1::is_like(&command)).map(str::to_owned);

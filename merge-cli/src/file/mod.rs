@@ -18,4 +18,5 @@ pub mod values;
 pub use concatenation::Concatenation;
 pub use identity::Identity;
 pub use input::Input;
-pub use output::{Form, KeyRegion, Location, Output, OutputTarget, SharedWriter, Writer};
+pub use output::{Form, KeyRegion, Location, Output, SharedWriter, Writer};
+pub use target::Target;

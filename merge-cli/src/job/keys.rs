@@ -5,7 +5,7 @@ use super::{Resources, refuse};
 use crate::args::{CommonArgs, EngineArgs, MemoryArgs};
 use crate::coding::Coding;
 use crate::file::values::Values;
-use crate::file::{Form, Input, Output, OutputTarget};
+use crate::file::{Form, Input, Output, Target};
 use crate::format::arrow::Column;
 use crate::format::npy::Rows;
 use crate::format::{self, Container, Content, Format};
@@ -88,8 +88,8 @@ impl KeyFlags {
     }
 
     /// The output of keys of this type from `inputs`.
-    pub fn output(&self, target: OutputTarget, key_type: KeyType, inputs: &[Input]) -> Result<Output> {
-        let path = target.path();
+    pub fn output(&self, target: Target, key_type: KeyType, inputs: &[Input]) -> Result<Output> {
+        let path = &target.path;
         let format = format::of_output(path, self.format)?;
         let first = inputs.first();
         let endian = format::endian_of_output(path, format, self.endian, first.map(|input| input.coding().endian));
@@ -109,7 +109,7 @@ impl KeyFlags {
     pub fn open_values(
         &self,
         paths: &[PathBuf],
-        target: Option<OutputTarget>,
+        target: Option<Target>,
         inputs: &[Input],
         size: usize,
         keys_output: &Output,
@@ -131,8 +131,8 @@ impl KeyFlags {
         let values = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
         check_same("values", values.iter().filter_map(|input| Some((input, input.rows()?))))?;
         let width = crate::file::values::known_width(inputs, size, &values)?;
-        let format = format::of_values(target.path(), self.format)?;
-        let container = container_of_values(target.path(), format, &values)?;
+        let format = format::of_values(&target.path, self.format)?;
+        let container = container_of_values(&target.path, format, &values)?;
         let output = Output::new(target, Form { container, ..Form::raw(width.unwrap_or(0)) });
         output.check_size()?;
         if output.is_same(keys_output) {

@@ -50,11 +50,13 @@ pub enum Job {
 /// The resources that a run may use.
 #[derive(Debug)]
 pub struct Resources {
+    /// The engine, and the GPUs that it may use.
     pub processors: Processors,
     /// The kernel of a GPU's sort. Only `Auto` also allows the CPU.
     pub sort_kernel: SortKernel,
     /// Threads of the CPU, if `--parallel` is given.
     pub threads: Option<usize>,
+    /// Memory for keys and payloads, if `--memory` is given.
     pub memory: Option<MemorySize>,
     /// The folder for spilled runs, if `--tmp-dir` names one.
     pub folder: Option<PathBuf>,

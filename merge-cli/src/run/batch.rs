@@ -1,7 +1,7 @@
 //! A merge of many pairs of runs.
 
-use super::finish;
 use super::engine::{ChosenEngine, work_of};
+use super::finish;
 use super::in_memory::{self, Files, Merged, split_values};
 use super::merge::Columns;
 use super::runs::Runs;

@@ -34,12 +34,7 @@ pub struct Merged<W> {
 }
 
 /// Reads and merges the files.
-pub fn merge<W: Word>(
-    files: Files,
-    runs: &Runs,
-    engine: &mut ChosenEngine,
-    stats: &mut Stats,
-) -> Result<Merged<W>> {
+pub fn merge<W: Word>(files: Files, runs: &Runs, engine: &mut ChosenEngine, stats: &mut Stats) -> Result<Merged<W>> {
     let Files { mut inputs, values, assume_sorted, checksum } = files;
     let keys = stats.time(Phase::Read, || read_each::<W>(&mut inputs))?;
     let counts: Vec<u64> = keys.iter().map(|keys| keys.len() as u64).collect();

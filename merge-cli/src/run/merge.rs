@@ -1,8 +1,8 @@
 //! A merge of sorted files, in memory or while they are read.
 
-use super::finish;
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, work_of};
+use super::finish;
 use super::in_memory::{self, Files, Merged, split_values};
 use super::runs::Runs;
 use super::spilled::{self, Outputs, PayloadSource, SortedSource};

@@ -16,7 +16,7 @@ mod runs;
 mod segments;
 mod sets;
 mod sort;
-mod spilled;
+pub mod spilled;
 mod top;
 mod verify;
 

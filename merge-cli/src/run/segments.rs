@@ -1,7 +1,7 @@
 //! A sort of each segment on its own, part by part.
 
-use super::finish;
 use super::engine::{ChosenEngine, failure, work_of};
+use super::finish;
 use super::merge::Columns;
 use crate::coding::Word;
 use crate::file::offsets::Offsets;

@@ -8,8 +8,8 @@
 //!   from     A A B A B A
 //! ```
 
-use super::finish;
 use super::engine::{ChosenEngine, work_of};
+use super::finish;
 use super::order::{first_disorder, not_sorted};
 use super::spilled::{self, PayloadSource, SortedSource};
 use crate::coding::Word;

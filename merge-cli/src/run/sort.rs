@@ -6,9 +6,9 @@
 //!   everything else                             the library's external sort, which spills nothing if all fits
 //! ```
 
-use super::finish;
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
+use super::finish;
 use super::spilled::{self, BufferedSource, KeySource, Outputs, PayloadOutput, PayloadSource, write_indices};
 use super::verify::{Expected, verify};
 use crate::coding::Word;
@@ -80,7 +80,7 @@ impl Sorting {
         if let (Some(count), Some(true)) = (streamed, plan.in_memory) {
             return self.streamed::<W>(keys, count, output);
         }
-        let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
+        let source = KeySource::new(keys, PayloadSource::None, count, self.source_checksum());
         self.pairs::<W, _>(plan, source, 0, output, None)
     }
 
@@ -95,7 +95,7 @@ impl Sorting {
             let count = keys.count::<W>()?;
             let plan = self.plan::<W>(width, count, &keys, &output, Some(&values.output), true)?;
             let Values { input, output: values_output } = values;
-            let source = KeySource::new::<W>(keys, PayloadSource::Values(input, width), self.source_checksum())?;
+            let source = KeySource::new(keys, PayloadSource::Values(input, width), count, self.source_checksum());
             return self.pairs::<W, _>(plan, source, width, output, Some(values_output));
         }
         // The width of a value follows from the lengths of both inputs, so that both have to be read first.
@@ -130,7 +130,7 @@ impl Sorting {
     ) -> Result<()> {
         let (width, size) = (size_of::<u64>(), output.size());
         let plan = self.plan::<W>(width, count, &keys, &output, None, true)?;
-        let count = if plan.in_memory == Some(true) { count } else { None };
+        let (known, count) = (count, count.filter(|_| plan.in_memory == Some(true)));
         let (writer, written) = if let Some(count) = count {
             let keys = self.stats.time(Phase::Read, || keys.read_all::<W>())?;
             let mut indices = memory::zeroed::<u64>(count, "the indices")?;
@@ -150,7 +150,7 @@ impl Sorting {
             if self.unique {
                 output.check_needs_no_count("--unique")?;
             }
-            let source = KeySource::new::<W>(keys, PayloadSource::Indices(limit), None)?;
+            let source = KeySource::new(keys, PayloadSource::Indices(limit), known, None);
             let begin = |count| {
                 output.expect(count);
                 Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) })
@@ -248,7 +248,7 @@ impl Sorting {
             let bytes = u128::from(count) * W::SIZE as u128;
             let destination = Destination::of_keys(folder.as_deref(), bytes);
             let plan = SortPlan::in_chunks(shape, count, destination, &self.resources, keys.path())?;
-            let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
+            let source = KeySource::new(keys, PayloadSource::None, Some(count), self.source_checksum());
             let begin = |_| Ok(Outputs { keys: writer, values: None, checksum: None });
             return self.pairs_to::<W, _>(plan, source, 0, begin);
         }

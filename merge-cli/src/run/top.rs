@@ -4,9 +4,9 @@
 //! bits, so the choice among equal keys does not matter. If the memory is too small for the candidates, all keys are
 //! sorted in chunks, and the first N keys are written.
 
-use super::finish;
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu, failure, work_of};
+use super::finish;
 use super::spilled::{self, KeySource, PayloadSource};
 use super::verify::{Expected, verify};
 use crate::coding::Word;
@@ -59,7 +59,7 @@ pub fn run<W: Word>(job: Top) -> Result<()> {
         let mut device = || engine.device_memory().map_err(failure);
         let plan =
             SortPlan::new(Shape { key: W::SIZE, width: 0 }, count, destination, &resources, &mut device, keys.path())?;
-        let source = KeySource::new::<W>(keys, PayloadSource::None, None)?;
+        let source = KeySource::new(keys, PayloadSource::None, count, None);
         let begin = |count: Option<u64>| {
             output.expect(count.map(|count| count.min(wanted)));
             Ok(First { writer: output.begin()?, left: wanted, written: 0, checksum: checksum.clone() })

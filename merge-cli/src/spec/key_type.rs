@@ -59,8 +59,7 @@ pub enum Kind {
 impl KeyType {
     /// The name for `--type` and in extensions, such as `u32`.
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; 12] =
-            ["u8", "i8", "u16", "i16", "f16", "u32", "i32", "f32", "u64", "i64", "f64", "u128"];
+        const NAMES: [&str; 12] = ["u8", "i8", "u16", "i16", "f16", "u32", "i32", "f32", "u64", "i64", "f64", "u128"];
         NAMES[self as usize]
     }
 

@@ -81,28 +81,28 @@ fn batches_that_are_refused() {
     folder.write("unsorted.o", &[0u64, 1, 1, 4]);
     folder.write("none.o", &[0u64; 0]);
     folder.write("odd.o", b"odd");
-    let before = folder.files();
-    let run = |offsets: &str| folder.run(&format!("batch a.u32 b.u32 --offsets {offsets} -o out.u32"));
-    run("a.o two.o").fails(2, &["a.o: has offsets of 3 runs, expected as many runs as in two.o: 2"]);
-    run("one.o b.o").fails(2, &["one.o: the first offset is 1, expected 0"]);
-    run("down.o b.o").fails(2, &["down.o: offset 2 is 2, below the one before it (3)"]);
-    run("a.o short.o").fails(2, &["short.o: the last offset is 1, expected 2, the number of keys of b.u32"]);
-    run("huge.o b.o").fails(2, &["huge.o: the last offset is 18446744073709551615, expected 4"]);
-    run("none.o b.o").fails(2, &["none.o: has no offsets, expected one more than there are runs"]);
-    run("a.o odd.o").fails(2, &["odd.o: length is 3 bytes, expected a multiple of 8"]);
-    run("minus.i32 b.o").fails(2, &["minus.i32: offset 1 is -2, expected a number of keys from 0 to "]);
-    run("first.i64 b.o").fails(2, &["first.i64: offset 0 is -9223372036854775808, expected a number of keys"]);
-    run("large.u128 b.o")
-        .fails(2, &["large.u128: offset 1 is 18446744073709551616, expected a number of keys from 0 to "]);
-    run("lost.o a.o").fails(2, &["lost.o: No such file or directory"]);
-    run("- -").fails(2, &["OA and OB are both -"]);
-    run("unsorted.o b.o").fails(2, &["a.u32: not sorted at index 3 (in run 2): 1 after 9"]);
-    run("a.o b.o -d 2").fails(2, &["--offsets and -d"]);
-    run("a.o b.o --a-len 2").fails(2, &["--a-len", "--offsets"]);
-    run("a.o").fails(2, &["--offsets <OA> <OB>", "expected 2 values, found 1"]);
-    folder.run("batch a.u32 - --offsets a.o - -o out.u32").fails(2, &["B and OB are both -"]);
-    assert_eq!(folder.files(), before);
-    run("a.o b.o").succeeds();
+    for (offsets, part) in [
+        ("a.o two.o", "a.o: has offsets of 3 runs, expected as many runs as in two.o: 2"),
+        ("one.o b.o", "one.o: the first offset is 1, expected 0"),
+        ("down.o b.o", "down.o: offset 2 is 2, below the one before it (3)"),
+        ("a.o short.o", "short.o: the last offset is 1, expected 2, the number of keys of b.u32"),
+        ("huge.o b.o", "huge.o: the last offset is 18446744073709551615, expected 4"),
+        ("none.o b.o", "none.o: has no offsets, expected one more than there are runs"),
+        ("a.o odd.o", "odd.o: length is 3 bytes, expected a multiple of 8"),
+        ("minus.i32 b.o", "minus.i32: offset 1 is -2, expected a number of keys from 0 to "),
+        ("first.i64 b.o", "first.i64: offset 0 is -9223372036854775808, expected a number of keys"),
+        ("large.u128 b.o", "large.u128: offset 1 is 18446744073709551616, expected a number of keys from 0 to "),
+        ("lost.o a.o", "lost.o: No such file or directory"),
+        ("- -", "OA and OB are both -"),
+        ("unsorted.o b.o", "a.u32: not sorted at index 3 (in run 2): 1 after 9"),
+        ("a.o b.o -d 2", "--offsets and -d"),
+        ("a.o b.o --a-len 2", "--offsets and --a-len"),
+        ("a.o", "--offsets <OA> <OB>: expected 2 values, found 1"),
+    ] {
+        folder.refuses(&format!("batch a.u32 b.u32 --offsets {offsets} -o out.u32"), &[part]);
+    }
+    folder.refuses("batch a.u32 - --offsets a.o - -o out.u32", &["B and OB are both -"]);
+    folder.run("batch a.u32 b.u32 --offsets a.o b.o -o out.u32").succeeds();
     assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 9, 3, 0, 1]);
 }
 
@@ -167,11 +167,9 @@ fn segments_that_do_not_fit_in_memory_together() {
         ends.for_each(|ends| keys[ends[0] as usize..ends[1] as usize].sort_by(|x, y| y.cmp(x)));
         assert_same(&folder.read::<u32>("out.u32"), &keys, &format!("{lengths:?}"));
     }
-    let files = folder.files();
     folder.write("in.offsets", &[0u64, 10, 10 + 131_073, 600_000]);
-    let run = folder.run("sort in.u32 --segments in.offsets -o new.u32 -S 1M");
-    run.fails(2, &["in.u32: the segment at byte 40 has 131073 keys, too many for the 1048576 bytes of --memory"]);
-    assert_eq!(folder.files(), files);
+    let part = "in.u32: the segment at byte 40 has 131073 keys, too many for the 1048576 bytes of --memory";
+    folder.refuses("sort in.u32 --segments in.offsets -o new.u32 -S 1M", &[part]);
 }
 
 #[test]
@@ -181,22 +179,23 @@ fn sorts_of_segments_that_are_refused() {
     folder.write("in.o", &[0u64, 3, 4]);
     folder.write("short.o", &[0u64, 3]);
     folder.write("down.o", &[0u64, 3, 1, 4]);
-    let before = folder.files();
-    let run = |options: &str| folder.run(&format!("sort in.u32 {options} -o out.u32"));
-    run("--segments short.o").fails(2, &["short.o: the last offset is 3, expected 4, the number of keys of in.u32"]);
-    run("--segments down.o").fails(2, &["down.o: offset 2 is 1, below the one before it (3)"]);
-    run("--segments lost.o").fails(2, &["lost.o: No such file or directory"]);
-    run("--segment-len 3").fails(2, &["in.u32: has 4 keys, expected a multiple of 3, the --segment-len given"]);
-    run("--segments in.o --unique").fails(2, &["--segments and --unique cannot be used together"]);
-    run("--segment-len 0").fails(2, &["--segment-len <D>"]);
-    run("--segment-len 2 --segments in.o").fails(2, &["--segment-len", "--segments"]);
-    run("--segment-len 2 --argsort").fails(2, &["--argsort"]);
-    run("--segments in.o --argsort").fails(2, &["--argsort"]);
-    folder.run("sort - --type u32 --segments - -o out.u32").fails(2, &["IN and OFFSETS are both -"]);
+    for (options, part) in [
+        ("--segments short.o", "short.o: the last offset is 3, expected 4, the number of keys of in.u32"),
+        ("--segments down.o", "down.o: offset 2 is 1, below the one before it (3)"),
+        ("--segments lost.o", "lost.o: No such file or directory"),
+        ("--segment-len 3", "in.u32: has 4 keys, expected a multiple of 3, the --segment-len given"),
+        ("--segments in.o --unique", "--segments and --unique cannot be used together"),
+        ("--segment-len 0", "--segment-len <D>"),
+        ("--segment-len 2 --segments in.o", "--segments and --segment-len cannot be used together"),
+        ("--segment-len 2 --argsort", "--argsort and --segment-len cannot be used together"),
+        ("--segments in.o --argsort", "--argsort and --segments cannot be used together"),
+    ] {
+        folder.refuses(&format!("sort in.u32 {options} -o out.u32"), &[part]);
+    }
+    folder.refuses("sort - --type u32 --segments - -o out.u32", &["IN and OFFSETS are both -"]);
     // The length of a pipe is unknown until it ends.
     let keys = bytemuck::cast_slice::<u32, u8>(&[3, 2, 1]);
-    folder.run_with_input("sort - --segment-len 2 -o out.u32", keys).fails(2, &["-: has 3 keys", "multiple of 2"]);
-    assert_eq!(folder.files(), before);
+    folder.refuses_input("sort - --segment-len 2 -o out.u32", keys, &["-: has 3 keys", "multiple of 2"]);
     folder.run("sort in.u32 --segments in.o -o in.u32").succeeds();
     assert_eq!(folder.read::<u32>("in.u32"), [1, 2, 3, 0]);
 }

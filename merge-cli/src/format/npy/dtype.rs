@@ -165,7 +165,8 @@ fn number_names() -> String {
 /// The type and the byte order of the numbers that NumPy calls `name`.
 fn number(name: &str) -> Option<(KeyType, Endian)> {
     let (endian, name) = split_order(name);
-    let key_type = KeyType::value_variants().iter().find(|&&key_type| number_name(key_type).as_deref() == Some(name))?;
+    let key_type =
+        KeyType::value_variants().iter().find(|&&key_type| number_name(key_type).as_deref() == Some(name))?;
     // NumPy may write any byte order for numbers of one byte.
     let endian = if key_type.size() == 1 { Endian::Little } else { endian };
     Some((*key_type, endian))
