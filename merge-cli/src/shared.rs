@@ -5,8 +5,8 @@
 
 pub use crate::args::usage;
 pub use crate::coding::Word;
-pub use crate::file::values::Values;
-pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, SharedWriter};
+pub use crate::file::values::known_width;
+pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, Outputs, SharedWriter};
 pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folder};
 pub use crate::os::{memory, signals, threads};
 pub use crate::records::{Key, Layout};
@@ -125,7 +125,7 @@ pub enum Items {
     /// Keys of this type.
     Keys(KeyType),
     /// Keys of this type with values in other files.
-    Values(KeyType, Values<Concatenation>),
+    Values(KeyType, Concatenation),
     /// Records.
     Records(Layout, Key),
 }
@@ -144,8 +144,8 @@ pub struct SortJob {
     pub input: Concatenation,
     /// The kind of the items.
     pub items: Items,
-    /// The output of keys or records.
-    pub output: Output,
+    /// The outputs of keys or records, and of values.
+    pub outputs: Outputs,
     /// What each rank may use.
     pub resources: Resources,
 }
@@ -214,11 +214,12 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
                 Payload::Values(values) => Items::Values(job.key_type, values),
                 Payload::None | Payload::Indices(_) => Items::Keys(job.key_type),
             };
-            Ok(SortJob { input: job.keys, items, output: job.output, resources: job.resources })
+            Ok(SortJob { input: job.keys, items, outputs: job.outputs, resources: job.resources })
         }
         Job::SortRecords(job) => {
-            let items = Items::records(job.layout, job.reverse);
-            Ok(SortJob { input: job.input, items, output: job.output, resources: job.resources })
+            let (items, outputs) =
+                (Items::records(job.layout, job.reverse), Outputs { keys: job.output, values: None });
+            Ok(SortJob { input: job.input, items, outputs, resources: job.resources })
         }
         _ => Err(Failure::new("these flags ask for no sort")),
     }

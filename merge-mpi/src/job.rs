@@ -12,8 +12,9 @@ use crate::pieces::part;
 use crate::sort::{Share, sort};
 use crate::times::{Phase, Times, lines};
 use merge_cli::shared::{
-    self, Concatenation, Failure, Items, KeySource, MemorySize, Output, PayloadSource, Resources, Result, SharedWriter,
-    SortFlags, SortJob, Word, is_in_memory, memory, report, temporary_folder, threads, with_word,
+    self, Concatenation, Failure, Items, KeySource, MemorySize, Output, Outputs, PayloadSource, Resources, Result,
+    SharedWriter, SortFlags, SortJob, Word, is_in_memory, known_width, memory, report, temporary_folder, threads,
+    with_word,
 };
 use merge_host::Work;
 use merge_host::external::Options;
@@ -109,14 +110,11 @@ fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
 /// The job of these flags, after checks of the conditions for several ranks.
 fn decide(flags: SortFlags) -> Result<SortJob> {
     let job = shared::sort(flags)?;
-    job.output.check_can_be_shared()?;
+    job.outputs.iter().try_for_each(Output::check_can_be_shared)?;
     check_regular(&job.input)?;
     match &job.items {
         Items::Keys(_) => {}
-        Items::Values(_, values) => {
-            values.output.check_can_be_shared()?;
-            check_regular(&values.input)?;
-        }
+        Items::Values(_, values) => check_regular(values)?,
         Items::Records(_, key) if key.size() > LONGEST_KEY => {
             let message = format!("expected a --key of at most {LONGEST_KEY} bytes, found {}", key.size());
             return Err(Failure::file(job.input.path(), message));
@@ -152,9 +150,10 @@ impl Extent {
         let (count, width) = step(exchange, || {
             Ok(match &job.items {
                 Items::Keys(_) => (known(job.input.count::<W>()?), 0),
-                Items::Values(_, values) => {
-                    (known(job.input.count::<W>()?), values.known_width(&job.input, W::SIZE)?.unwrap_or(0))
-                }
+                Items::Values(_, values) => (
+                    known(job.input.count::<W>()?),
+                    known_width(job.input.inputs(), W::SIZE, values.inputs())?.unwrap_or(0),
+                ),
                 Items::Records(layout, _) => {
                     let files = job.input.inputs().iter();
                     let counts = files.map(|file| layout.count(file.path(), known(file.length())));
@@ -201,7 +200,7 @@ fn budget(asked: Option<MemorySize>, place: Place, files: u64) -> Result<u64> {
 fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: bool, parts: bool) -> Result<()> {
     let Ranks { exchange, place, threads } = ranks;
     let Extent { slice, all, width } = Extent::of::<W>(exchange, &job, is_local)?;
-    let SortJob { input, items, mut output, resources } = job;
+    let SortJob { input, items, outputs: Outputs { keys: mut output, values: mut values_output }, resources } = job;
     let Resources { processors, sort_kernel: _, threads: wanted_threads, memory, folder, fan_in } = resources;
     let own = slice.end - slice.start;
     let part = part(all, exchange.size(), exchange.rank());
@@ -210,10 +209,10 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
     let owner = if parts { Owner::Each } else { Owner::First { on_one_machine: place.size == exchange.size() } };
     // Records are payloads, and their keys are not written.
     let has_keys = !matches!(items, Items::Records(..));
-    let (payload, mut values_output) = match items {
-        Items::Keys(_) => (PayloadSource::None, None),
-        Items::Values(_, values) => (PayloadSource::Values(values.input, width), Some(values.output)),
-        Items::Records(layout, key) => (PayloadSource::Records(layout, key), None),
+    let payload = match items {
+        Items::Keys(_) => PayloadSource::None,
+        Items::Values(_, values) => PayloadSource::Values(values, width),
+        Items::Records(layout, key) => PayloadSource::Records(layout, key),
     };
     let source = KeySource::of_range::<W>(input, payload, slice);
     if let Some(values) = &mut values_output {

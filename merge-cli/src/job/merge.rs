@@ -77,9 +77,9 @@ pub fn job(
     let mut stats = flags.stats("merge", key_type, stats);
     stats.kernel = kernel.map(|kernel| MergeKernel::from(kernel).name());
     let output = flags.output(target, key_type, &inputs)?;
-    let values = flags.open_values(values, values_target, &inputs, key_type.size(), &output, value_files)?;
+    let (values, outputs) = flags.open_values(values, values_target, &inputs, key_type.size(), output, value_files)?;
     let kernel = kernel.filter(|kernel| !kernel.is_general()).map(MergeKernel::from);
-    Ok(Job::Merge(Merge { inputs, key_type, values, kernel, output, unique, verify, assume_sorted, resources, stats }))
+    Ok(Job::Merge(Merge { inputs, key_type, values, kernel, outputs, unique, verify, assume_sorted, resources, stats }))
 }
 
 /// The job of `gmerge batch`.
@@ -110,8 +110,9 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let key_type = flags.decide(&mut inputs, Some(&target.path))?;
     let stats = flags.stats("batch", key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
-    let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::Each)?;
-    Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))
+    let size = key_type.size();
+    let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::Each)?;
+    Ok(Job::Batch(Batch { inputs, key_type, values, runs, outputs, assume_sorted, resources, stats }))
 }
 
 /// The job of a set operation.

@@ -9,8 +9,7 @@ use crate::args::{EngineArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::values::Values;
-use crate::file::{Concatenation, Form, Output, Target};
+use crate::file::{Concatenation, Form, Output, Outputs, Target};
 use crate::format::{self, Container};
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, KeyType, Processors, SortKernel};
@@ -52,21 +51,23 @@ pub fn job(args: SortArgs) -> Result<Job> {
     stats.kernel = resources.sort_kernel_name();
     if args.argsort {
         let (output, limit) = output_of_indices(target, flags)?;
-        let (keys, payload) = (Concatenation::new(inputs), Payload::Indices(limit));
-        return Ok(Job::Sort(Sort { keys, key_type, payload, output, unique, verify, resources, stats }));
+        let (keys, payload, outputs) =
+            (Concatenation::new(inputs), Payload::Indices(limit), Outputs { keys: output, values: None });
+        return Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }));
     }
     let output = flags.output(target, key_type, &inputs)?;
-    let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
-    let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
+    let size = key_type.size();
+    let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::OneOrEach)?;
+    let values = values.map(Concatenation::new);
     let keys = Concatenation::new(inputs);
     if let Some(bounds) = bounds_of(args.segments.as_deref(), args.segment_len, flags)? {
-        return Ok(Job::Segments(Segments { keys, key_type, values, bounds, output, resources, stats }));
+        return Ok(Job::Segments(Segments { keys, key_type, values, bounds, outputs, resources, stats }));
     }
     if let Some(count) = args.top {
-        return Ok(Job::Top(Top { keys, key_type, count, output, verify, resources, stats }));
+        return Ok(Job::Top(Top { keys, key_type, count, output: outputs.keys, verify, resources, stats }));
     }
     let payload = values.map_or(Payload::None, Payload::Values);
-    Ok(Job::Sort(Sort { keys, key_type, payload, output, unique, verify, resources, stats }))
+    Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }))
 }
 
 /// The processors that sort. A named kernel needs a GPU.

@@ -2,8 +2,7 @@
 
 use super::engine::{ChosenEngine, work_of};
 use super::finish;
-use super::in_memory::{self, Files, Merged, split_values};
-use super::merge::Columns;
+use super::in_memory::{self, Files, Merged, write_all};
 use super::runs::Runs;
 use crate::coding::Word;
 use crate::file::Input;
@@ -18,18 +17,16 @@ use merge_host::external::Shape;
 
 /// Merges the pairs of runs of two files.
 pub fn run<W: Word>(job: Batch) -> Result<()> {
-    let Batch { inputs, key_type, values, runs, output, assume_sorted, resources, mut stats } = job;
+    let Batch { inputs, key_type, values, runs, outputs, assume_sorted, resources, mut stats } = job;
     let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
     let known = u128::from(counts.iter().flatten().sum::<u64>());
-    output.check_space(known * W::SIZE as u128)?;
-    let mut width = 0;
-    if let Some(values) = &values {
-        width = known_width(&inputs, W::SIZE, &values.input)?.unwrap_or(0);
-        values.output.check_space(known * width as u128)?;
-    }
+    let width = match &values {
+        Some(values) => known_width(&inputs, W::SIZE, values)?.unwrap_or(0),
+        None => 0,
+    };
     let bytes = [W::SIZE, width].map(|size| known * size as u128);
-    let values_output = values.as_ref().map(|values| &values.output);
-    let files = Destination::new(&output, values_output, bytes).in_memory();
+    outputs.check_space(bytes)?;
+    let files = Destination::new(&outputs.keys, outputs.values.as_ref(), bytes).in_memory();
     let shape = Shape { key: W::SIZE, width };
     let purpose =
         format!("the batch of {}", inputs.iter().map(|input| name(input.path())).collect::<Vec<_>>().join(" and "));
@@ -37,7 +34,6 @@ pub fn run<W: Word>(job: Batch) -> Result<()> {
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
     let work = work_of(counts.iter().copied().sum(), |keys| Work::merge::<W>(keys).with_values(width));
     let mut engine = ChosenEngine::start(resources.processors.clone(), key_type, work)?;
-    let (values, values_output) = split_values(values);
     let runs = match runs {
         BatchRuns::OfLength { d, a_len } => Runs::OfLength { d, a_len },
         BatchRuns::Between([a, b]) => {
@@ -51,7 +47,6 @@ pub fn run<W: Word>(job: Batch) -> Result<()> {
     let files = Files { inputs, values, assume_sorted, checksum: None };
     let Merged { keys, values, width } = in_memory::merge::<W>(files, &runs, &mut engine, &mut stats)?;
     stats.engine = engine.name()?;
-    let columns = Columns { keys: &keys, values: &values, width };
-    let (keys, values) = columns.write(output, values_output, &mut stats)?;
-    finish([keys].into_iter().chain(values), stats)
+    let writers = write_all::<W>(outputs, &keys, &values, width, &mut stats)?;
+    finish(writers, stats)
 }

@@ -4,8 +4,8 @@ use super::checksum::Checksum;
 use super::engine::ChosenEngine;
 use super::runs::Runs;
 use crate::coding::Word;
-use crate::file::Input;
-use crate::file::values::{self, Values};
+use crate::file::values;
+use crate::file::{Input, Outputs, Writers};
 use crate::os::memory;
 use crate::say::error::Result;
 use crate::say::stats::{Phase, Stats};
@@ -146,9 +146,21 @@ fn as_numbers<V: Pod>(bytes: &[u8]) -> Cow<'_, [V]> {
     bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes).into(), Cow::Borrowed)
 }
 
-/// Splits values into their inputs and their output.
-pub fn split_values(values: Option<Values<Vec<Input>>>) -> (Option<Vec<Input>>, Option<crate::file::Output>) {
-    values.map(|Values { input, output }| (input, output)).unzip()
+/// Writes keys in memory and their values of `width` bytes.
+pub fn write_all<W: Word>(
+    mut outputs: Outputs,
+    keys: &[W],
+    values: &[u8],
+    width: usize,
+    stats: &mut Stats,
+) -> Result<Writers> {
+    outputs.set_width(width);
+    outputs.expect(keys.len() as u64);
+    stats.time(Phase::Write, || {
+        let mut writers = outputs.begin()?;
+        writers.write(keys, values)?;
+        Ok(writers)
+    })
 }
 
 #[cfg(test)]

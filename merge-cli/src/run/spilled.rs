@@ -4,7 +4,7 @@ use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu};
 use super::order::{first_disorder, not_sorted};
 use crate::coding::Word;
-use crate::file::{Concatenation, Input, Writer};
+use crate::file::{Concatenation, Input, Writer, Writers};
 use crate::job::IndexLimit;
 use crate::os::memory;
 use crate::os::threads::cannot_start;
@@ -357,22 +357,20 @@ impl<W: Word> Source<W> for SortedSource<W> {
 
 /// The outputs of a sort or merge.
 #[derive(Debug)]
-pub struct Outputs {
-    pub keys: Writer,
-    pub values: Option<Writer>,
+pub struct Written {
+    pub writers: Writers,
     /// The checksum of all keys that are written, if it differs from the checksum of the keys that are read.
     pub checksum: Option<Checksum>,
 }
 
-impl<W: Word> Target<W> for Outputs {
+impl<W: Word> Target<W> for Written {
     type Error = Failure;
 
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<()> {
         if let Some(checksum) = &self.checksum {
             checksum.add(keys, payload, payload.len() / keys.len().max(1));
         }
-        self.keys.write::<W>(keys)?;
-        self.values.as_mut().map_or(Ok(()), |values| values.write::<u8>(payload))
+        self.writers.write(keys, payload)
     }
 }
 

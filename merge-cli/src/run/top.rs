@@ -10,7 +10,7 @@ use super::finish;
 use super::spilled::{self, KeySource, PayloadSource};
 use super::verify::{Expected, verify};
 use crate::coding::Word;
-use crate::file::{Concatenation, Writer};
+use crate::file::{Concatenation, Writer, Writers};
 use crate::job::Top;
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
@@ -71,11 +71,12 @@ pub fn run<W: Word>(job: Top) -> Result<()> {
         (writer, written)
     };
     stats.engine = engine.name()?;
+    let writers = Writers::from(writer);
     if is_verified {
         let expected = Expected { count: written, checksum: checksum.get(), unique: false, width: 0 };
-        stats.time(Phase::Check, || verify::<W>(&writer, None, expected))?;
+        stats.time(Phase::Check, || verify::<W>(&writers, expected))?;
     }
-    finish([writer], stats)
+    finish(writers, stats)
 }
 
 /// The first `wanted` keys, sorted. `buffer` bytes are read at once.

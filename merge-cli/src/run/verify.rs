@@ -3,7 +3,7 @@
 use super::checksum::Checksum;
 use super::order::{Scan, describe, first_disorder};
 use crate::coding::Word;
-use crate::file::{Input, Writer};
+use crate::file::{Input, Writer, Writers};
 use crate::os::memory;
 use crate::say::error::{Failure, Result};
 
@@ -24,12 +24,13 @@ pub struct Expected {
 }
 
 /// An error unless the written keys and values are as expected.
-pub fn verify<W: Word>(keys: &Writer, values: Option<&Writer>, expected: Expected) -> Result<()> {
+pub fn verify<W: Word>(writers: &Writers, expected: Expected) -> Result<()> {
     let show = |input: &Input, index: u64, [before, after]: [&[W]; 2]| {
         format!(", offset {}: {}", input.offset_of::<W>(index), describe(input, [before[0], after[0]]))
     };
     let add = |checksum: &Checksum, keys: &[W], values: &[u8], width| checksum.add(keys, values, width);
-    verify_items(1, keys, values, expected, |keys| first_disorder(keys, expected.unique), show, add)
+    let Writers { keys, values } = writers;
+    verify_items(1, keys, values.as_ref(), expected, |keys| first_disorder(keys, expected.unique), show, add)
 }
 
 /// [`verify`] for items of `size` words. `first` finds the first item out of order, `show` describes it by its
@@ -109,7 +110,7 @@ mod tests {
         let checksum = Checksum::default();
         checksum.add(meant, &payload(meant), 3);
         let expected = Expected { count: meant.len() as u64, checksum: checksum.get(), unique, width: 3 };
-        let result = verify::<u32>(&keys, Some(&values), expected);
+        let result = verify::<u32>(&Writers { keys, values: Some(values) }, expected);
         result.map_err(|failure| failure.message().unwrap().rsplit_once("out: --check: ").unwrap().1.to_owned())
     }
 
