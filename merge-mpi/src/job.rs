@@ -12,9 +12,8 @@ use crate::pieces::part;
 use crate::sort::{Share, sort};
 use crate::times::{Phase, Times, lines};
 use merge_cli::shared::{
-    self, Concatenation, Failure, Items, KeySource, MemorySize, Output, Outputs, PayloadSource, Resources, Result,
-    SharedWriter, SortFlags, SortJob, Word, is_in_memory, known_width, memory, report, temporary_folder, threads,
-    with_word,
+    self, Concatenation, Failure, Items, KeySource, MemorySize, Output, PayloadSource, Resources, Result, SharedWriter,
+    SortFlags, SortJob, Word, is_in_memory, known_width, memory, report, temporary_folder, threads, with_word,
 };
 use merge_host::Work;
 use merge_host::external::Options;
@@ -197,12 +196,35 @@ fn budget(asked: Option<MemorySize>, place: Place, files: u64) -> Result<u64> {
     }
 }
 
+/// Starts the threads of a rank, `threads` unless `--parallel` is given. Returns the limits of its sort of `own` keys
+/// with payloads of `width` bytes. All ranks of its machine together write `files` bytes to files in memory.
+fn options<W: Word>(
+    resources: Resources,
+    place: Place,
+    threads: usize,
+    (own, width): (u64, usize),
+    files: u64,
+) -> Result<Options> {
+    let Resources { processors: _, sort_kernel: _, threads: wanted, memory, folder, fan_in } = resources;
+    let useful = threads::useful(Some(own.saturating_mul((W::SIZE + width) as u64)));
+    threads::start(Some(wanted.unwrap_or(threads)), useful)?;
+    let memory = budget(memory, place, files)?;
+    let options = Options { fan_in, width, ..Options::new(memory) };
+    let fits = options.shape::<W>().in_memory(own) <= memory.into();
+    report::verbose(format_args!(
+        "memory: {memory} bytes for {own} keys, {}",
+        if fits { "which fit" } else { "in chunks" }
+    ));
+    // A named folder is checked even if it is not needed.
+    let folder = if fits && folder.is_none() { PathBuf::new() } else { temporary_folder(folder.as_deref())?.path };
+    Ok(Options { folder, ..options })
+}
+
 fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: bool, parts: bool) -> Result<()> {
     let Ranks { exchange, place, threads } = ranks;
     let Extent { slice, all, width } = Extent::of::<W>(exchange, &job, is_local)?;
-    let SortJob { input, items, outputs: Outputs { keys: mut output, values: mut values_output }, resources } = job;
-    let Resources { processors, sort_kernel: _, threads: wanted_threads, memory, folder, fan_in } = resources;
-    let own = slice.end - slice.start;
+    let SortJob { input, items, mut outputs, resources } = job;
+    let (own, choice) = (slice.end - slice.start, resources.processors.engine);
     let part = part(all, exchange.size(), exchange.rank());
     let count = part.end - part.start;
     let window = if parts { Window { first: 0, count, all: count } } else { Window { first: part.start, count, all } };
@@ -215,38 +237,18 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
         Items::Records(layout, key) => PayloadSource::Records(layout, key),
     };
     let source = KeySource::of_range::<W>(input, payload, slice);
-    if let Some(values) = &mut values_output {
-        values.set_size(width);
-    }
-
-    let mut options = step(exchange, || {
-        let useful = threads::useful(Some(own.saturating_mul((W::SIZE + width) as u64)));
-        threads::start(Some(wanted_threads.unwrap_or(threads)), useful)?;
-        let in_memory = |output: &Output| output.folder().is_some_and(is_in_memory);
-        let size = |output: &Output| if in_memory(output) { output.size() as u64 } else { 0 };
-        let item = size(&output) + values_output.as_ref().map_or(0, size);
-        let files = count.saturating_mul(item).saturating_mul(place.size as u64);
-        let memory = budget(memory, place, files)?;
-        let options = Options { folder: PathBuf::new(), fan_in, width, ..Options::new(memory) };
-        let fits = options.shape::<W>().in_memory(own) <= memory.into();
-        report::verbose(format_args!(
-            "memory: {memory} bytes for {own} keys, {}",
-            if fits { "which fit" } else { "in chunks" }
-        ));
-        // A named folder is checked even if it is not needed.
-        let folder = if fits && folder.is_none() { PathBuf::new() } else { temporary_folder(folder.as_deref())?.path };
-        Ok(Options { folder, ..options })
-    })?;
-    options.width = width;
-    output.expect(window.all);
-    let keys_writer = open(exchange, output, window, owner)?;
-    let values_writer = values_output.map(|values| open(exchange, values, window, owner)).transpose()?;
+    outputs.set_width(width);
+    let in_memory = |output: &&Output| output.folder().is_some_and(is_in_memory);
+    let item: u64 = outputs.iter().filter(in_memory).map(|output| output.size() as u64).sum();
+    let files = count.saturating_mul(item).saturating_mul(place.size as u64);
+    let options = step(exchange, || options::<W>(resources, place, threads, (own, width), files))?;
+    outputs.expect(window.all);
+    let keys_writer = open(exchange, outputs.keys, window, owner)?;
+    let values_writer = outputs.values.map(|values| open(exchange, values, window, owner)).transpose()?;
     let mut engine = step(exchange, || {
         let count = usize::try_from(own).map_err(|_| Failure::new("a rank has more keys than it can address"))?;
-        RankEngine::start(processors.engine, W::SIZE, Work::sort::<W>(count).with_values(width), place)
+        RankEngine::start(choice, W::SIZE, Work::sort::<W>(count).with_values(width), place)
     })?;
-    let merging = engine.merging();
-
     let times = Times::default();
     // Pages of files in memory are requested from here on, while keys are read and sorted.
     let regions = step(exchange, || {
@@ -262,7 +264,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
         write_items(keys_region, begin, keys)?;
         values_region.as_ref().map_or(Ok(()), |region| write_items(region, begin * width as u64, payload))
     };
-    sort(exchange, source, Share { own, all }, &options, &mut engine, merging, &times, write)?;
+    sort(exchange, source, Share { own, all }, &options, &mut engine, &times, write)?;
     drop(regions);
 
     let writers: Vec<SharedWriter> = [keys_writer].into_iter().chain(values_writer).collect();

@@ -27,18 +27,16 @@ pub struct Share {
 /// Sorts the keys of all ranks' sources, with their payload. Equal keys keep the order of ranks and indices. Calls
 /// `write` with sorted keys of this rank's part, their payload, and the index of the first key in the part.
 ///
-/// `options` limit the resources of this rank, and `merging` is the engine that merges runs.
+/// `options` limit the resources of this rank.
 ///
 /// # Errors
 /// If a rank fails: this rank returns its failure, and the others a failure without a message.
-#[expect(clippy::too_many_arguments, reason = "each is used once")]
 pub fn sort<W: Word, X: Exchange>(
     exchange: &X,
     source: impl Source<W, Error = Failure>,
     share: Share,
     options: &Options,
     engines: &mut impl Engines<Failure>,
-    merging: Engine,
     times: &Times,
     write: impl Fn(u64, &[W], &[u8]) -> Result<()> + Sync,
 ) -> Result<()> {
@@ -59,6 +57,7 @@ pub fn sort<W: Word, X: Exchange>(
     if let Some(runs) = reached(exchange, &run, have_memory) {
         return merge_reached(exchange, &mut run, runs, (share.all, options.width), times, write);
     }
+    let merging = engines.cpu().map_err(failure)?.clone();
     let keys = keys_of_piece(&run, options.width, exchange.size(), options.memory);
     exchange_runs(exchange, run, (share.all, options.width), keys, merging, times, write)
 }

@@ -58,7 +58,7 @@ fn sorted<W: Word>(ranks: &[Vec<W>], width: usize, place: Place) -> Vec<(Vec<W>,
         };
         let engine = Engine::cpu();
         let share = Share { own, all };
-        sort(exchange, source, share, &options, &mut &engine, engine.clone(), &Times::default(), write).unwrap();
+        sort(exchange, source, share, &options, &mut &engine, &Times::default(), write).unwrap();
         written.into_inner().unwrap()
     })
 }
@@ -190,7 +190,7 @@ fn a_rank_that_cannot_write_ends_all_with_its_message() {
                 _ => Ok(()),
             };
             let (options, times) = (Options::new(place.memory), Times::default());
-            let failed = sort(exchange, source, share, &options, &mut &engine, engine.clone(), &times, write);
+            let failed = sort(exchange, source, share, &options, &mut &engine, &times, write);
             failed.unwrap_err().message().map(str::to_owned)
         });
         assert_eq!(messages, [None, Some("disk full".to_owned()), None]);

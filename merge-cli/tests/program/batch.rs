@@ -1,30 +1,43 @@
 //! `gmerge batch`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sorted};
+use crate::common::{Folder, Random, TestKey, engine_for, engines, for_each_type};
+use crate::reference::Files;
+use crate::values::WIDTHS;
 
-/// `count` sorted runs of `length` keys, one after the other.
-fn runs<K: TestKey>(random: &mut Random, count: usize, length: usize) -> Vec<K> {
-    (0..count).flat_map(|_| random.sorted(length)).collect()
+/// Merges `pairs` pairs of runs, of `a_len` and of `d - a_len` keys, with values of `width` bytes unless it is 0.
+fn check<K: TestKey>(random: &mut Random, engine: &str, pairs: usize, (d, a_len): (usize, usize), width: usize) {
+    let mut runs = |length| (0..pairs).flat_map(|_| random.sorted::<K>(length)).collect::<Vec<K>>();
+    let (b_len, files) = (d - a_len, [runs(a_len), runs(d - a_len)]);
+    let (begin_of_b, files) = (files[0].len(), Files::new(&files, width));
+    let of_b = |i: usize| begin_of_b + i * b_len;
+    let pair = |i: usize| (i * a_len..(i + 1) * a_len).chain(of_b(i)..of_b(i + 1)).collect();
+    let places = files.sorted_groups((0..pairs).map(pair), false);
+    // By default, A has half of the keys.
+    let option = if a_len == d / 2 { String::new() } else { format!("--a-len {a_len}") };
+    files.check(&format!("batch -d {d} {option} --engine {engine}"), &places);
 }
 
 fn merges<K: TestKey>(random: &mut Random, engine: &str) {
-    let folder = Folder::new();
-    let name = K::NAME;
-    for (d, a_len) in [(1, None), (2, None), (7, None), (64, Some(0)), (64, Some(64)), (100, Some(33)), (1024, None)] {
-        let a_length = a_len.unwrap_or(d / 2);
+    for lengths in [(1, 0), (2, 1), (7, 3), (64, 0), (64, 64), (100, 33), (1024, 512)] {
         for &count in if engine == "cpu" { &[0, 1, 333][..] } else { &[333] } {
-            let (a, b) = (runs::<K>(random, count, a_length), runs::<K>(random, count, d - a_length));
-            folder.write(&format!("a.{name}"), &a);
-            folder.write(&format!("b.{name}"), &b);
-            let option = a_len.map(|length| format!("--a-len {length}")).unwrap_or_default();
-            let run = format!("batch a.{name} b.{name} -o out.{name} -d {d} {option} --engine {engine}");
-            folder.run(&run).succeeds();
-            let expected = (0..count).flat_map(|i| {
-                let a_run = &a[i * a_length..][..a_length];
-                sorted(&[a_run, &b[i * (d - a_length)..][..d - a_length]].concat())
-            });
-            let expected: Vec<K> = expected.collect();
-            assert_same(&folder.read::<K>(&format!("out.{name}")), &expected, &format!("{count} pairs: {run}"));
+            check::<K>(random, engine, count, lengths, 0);
+        }
+    }
+}
+
+#[test]
+fn values_of_all_widths() {
+    let lengths =
+        [(0, (5, 2)), (1, (1, 0)), (300, (7, 3)), (50, (100, 33)), (3, (1024, 512)), (9, (8, 0)), (9, (8, 8))];
+    let mut random = Random::new();
+    for (engine, width) in engines().iter().flat_map(|engine| WIDTHS.map(|width| (*engine, width))) {
+        let mut merges = |check: fn(&mut Random, &str, usize, (usize, usize), usize)| {
+            lengths.iter().for_each(|&(pairs, lengths)| check(&mut random, engine, pairs, lengths, width));
+        };
+        if engine == "cpu" {
+            for_each_type!(K => merges(check::<K>));
+        } else {
+            merges(check::<f32>);
         }
     }
 }

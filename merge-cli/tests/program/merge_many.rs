@@ -1,33 +1,12 @@
 //! `gmerge merge` of any number of files
 
-use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places, values,
-};
+use crate::common::{Folder, Random, TestKey, engine_for, engines, for_each_type};
+use crate::reference::Files;
 
 /// Merges runs of these lengths, with values of `width` bytes unless it is 0, and checks the output.
 pub fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], width: usize) {
-    let (folder, name) = (Folder::new(), K::NAME);
-    let (mut all, mut keys, mut rows) = (Vec::new(), String::new(), String::new());
-    for (i, &length) in lengths.iter().enumerate() {
-        let run = random.sorted::<K>(length);
-        folder.write(&format!("{i}.{name}"), &run);
-        folder.write(&format!("{i}.rows"), &values(all.len()..all.len() + length, width));
-        all.extend(run);
-        keys += &format!(" {i}.{name}");
-        rows += &format!(" {i}.rows");
-    }
-    // The stable sort keeps the order of the files, because `all` has their keys in this order.
-    let places = sorted_places(&all, false);
-    let want: Vec<K> = gathered(&all, &places);
-    let with_values = if width > 0 { format!("--values {rows} --values-out out.rows") } else { String::new() };
-    folder.run(&format!("merge {keys} -o out.{name} {options} {with_values}")).succeeds();
-    let what = format!("{name}, width {width}, {options}, files of {lengths:?}");
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &what);
-    if width > 0 {
-        assert!(folder.read::<u8>("out.rows") == values(places, width), "values: {what}");
-    }
-    let outputs = if width > 0 { 2 } else { 1 };
-    assert_eq!(folder.files().len(), 2 * lengths.len() + outputs, "{what}");
+    let files = Files::new(&lengths.iter().map(|&length| random.sorted::<K>(length)).collect::<Vec<_>>(), width);
+    files.check(&format!("merge {options}"), &files.sorted(false));
 }
 
 #[test]

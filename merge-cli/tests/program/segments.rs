@@ -1,8 +1,7 @@
 //! Files of offsets: `gmerge batch --offsets` and `gmerge sort --segments`, and `--segment-len`
 
-use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places,
-};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type};
+use crate::reference::Files;
 use std::fs;
 
 /// Lengths of runs, many short and some 0.
@@ -18,38 +17,18 @@ fn offsets(lengths: &[usize]) -> Vec<u64> {
     offsets
 }
 
-/// The numbers as values of 3 bytes.
-fn rows(numbers: impl IntoIterator<Item = usize>) -> Vec<u8> {
-    numbers.into_iter().flat_map(|number| number.to_le_bytes().into_iter().take(3)).collect()
-}
-
 fn merges<K: TestKey>(random: &mut Random, options: &str, pairs: usize, most: u64) {
-    let (folder, name) = (Folder::new(), K::NAME);
-    let (of_a, of_b) = (lengths(random, pairs, most), lengths(random, pairs, most));
-    let mut runs = |lengths: &[usize]| lengths.iter().flat_map(|&n| random.sorted::<K>(n)).collect::<Vec<K>>();
-    let (a, b) = (runs(&of_a), runs(&of_b));
-    let (mut want, mut places, mut i, mut j) = (Vec::<K>::new(), Vec::new(), 0, 0);
-    for (m, n) in of_a.iter().zip(&of_b) {
-        let run = [&a[i..i + m], &b[j..j + n]].concat();
-        for place in sorted_places(&run, false) {
-            want.push(run[place]);
-            places.push(if place < *m { i + place } else { a.len() + j + place - m });
-        }
-        (i, j) = (i + m, j + n);
-    }
-    folder.write(&format!("a.{name}"), &a);
-    folder.write(&format!("b.{name}"), &b);
-    folder.write("a.offsets", &offsets(&of_a));
-    folder.write("b.offsets", &offsets(&of_b));
-    folder.write("a.rows", &rows(0..a.len()));
-    folder.write("b.rows", &rows(a.len()..a.len() + b.len()));
-    let command = format!("batch a.{name} b.{name} --offsets a.offsets b.offsets -o out.{name} {options}");
-    folder.run(&command).succeeds();
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &format!("{pairs} pairs: {command}"));
-    folder.write(&format!("out.{name}"), &[0u8; 0]);
-    folder.run(&format!("{command} --values a.rows b.rows --values-out out.rows")).succeeds();
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &format!("{pairs} pairs with values: {command}"));
-    assert!(folder.read::<u8>("out.rows") == rows(places), "values of {pairs} pairs: {command}");
+    let lengths = [(); 2].map(|()| lengths(random, pairs, most));
+    let runs =
+        lengths.each_ref().map(|lengths| lengths.iter().flat_map(|&n| random.sorted::<K>(n)).collect::<Vec<K>>());
+    let (begin_of_b, files) = (runs[0].len(), Files::new(&runs, 3));
+    let [a, b] = lengths.map(|lengths| offsets(&lengths));
+    files.folder.write("a.offsets", &a);
+    files.folder.write("b.offsets", &b);
+    let run = |offsets: &[u64], begin: usize| begin + offsets[0] as usize..begin + offsets[1] as usize;
+    let pairs = a.windows(2).zip(b.windows(2)).map(|(a, b)| run(a, 0).chain(run(b, begin_of_b)).collect());
+    let places = files.sorted_groups(pairs, false);
+    files.check(&format!("batch --offsets a.offsets b.offsets {options}"), &places);
 }
 
 #[test]
@@ -107,33 +86,14 @@ fn batches_that_are_refused() {
 }
 
 fn sorts<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], how: &str) {
-    let (folder, name) = (Folder::new(), K::NAME);
     let offsets = offsets(lengths);
     let keys = random.keys::<K>(offsets[lengths.len()] as usize);
-    folder.write(&format!("in.{name}"), &keys);
-    folder.write("in.offsets", &offsets);
-    for (width, reverse) in [(0, false), (4, true), (8, false), (3, true)] {
-        let mut places = Vec::new();
-        for ends in offsets.windows(2) {
-            let (begin, end) = (ends[0] as usize, ends[1] as usize);
-            places.extend(sorted_places(&keys[begin..end], reverse).into_iter().map(|place| begin + place));
-        }
-        let want: Vec<K> = gathered(&keys, &places);
-        let row = |i: usize| i.to_le_bytes().into_iter().take(width);
-        let mut command = format!("sort in.{name} {how} -o out.{name} {options}");
-        if reverse {
-            command += " --reverse";
-        }
-        if width > 0 {
-            folder.write("in.rows", &(0..keys.len()).flat_map(row).collect::<Vec<u8>>());
-            command += " --values in.rows --values-out out.rows";
-        }
-        folder.run(&command).succeeds();
-        let what = format!("{} segments, values of {width} bytes: {command}", lengths.len());
-        assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &what);
-        if width > 0 {
-            assert!(folder.read::<u8>("out.rows") == places.into_iter().flat_map(row).collect::<Vec<u8>>(), "{what}");
-        }
+    for (width, flag) in [(0, ""), (4, "--reverse"), (8, ""), (3, "--reverse")] {
+        let files = Files::new(std::slice::from_ref(&keys), width);
+        files.folder.write("in.offsets", &offsets);
+        let segments = offsets.windows(2).map(|ends| (ends[0] as usize..ends[1] as usize).collect());
+        let places = files.sorted_groups(segments, !flag.is_empty());
+        files.check(&format!("sort {how} {options} {flag}"), &places);
     }
 }
 

@@ -1,29 +1,7 @@
 //! `gmerge sort`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes, sorted};
+use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sorted};
 use merge_host::f16;
-
-fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
-    let folder = Folder::new();
-    let name = K::NAME;
-    for &size in sizes(engine) {
-        let keys = random.keys::<K>(size);
-        folder.write(&format!("in.{name}"), &keys);
-        folder.run(&format!("sort in.{name} -o out.{name} --engine {engine}")).succeeds();
-        assert_same(&folder.read::<K>(&format!("out.{name}")), &sorted(&keys), &format!("{name} {size} {engine}"));
-        // The input is unchanged.
-        assert_same(&folder.read::<K>(&format!("in.{name}")), &keys, "the input");
-    }
-    assert_eq!(folder.files(), [format!("in.{name}"), format!("out.{name}")]);
-}
-
-#[test]
-fn all_types_and_sizes() {
-    let mut random = Random::new();
-    for engine in engines() {
-        for_each_type!(K => sorts::<K>(&mut random, engine_for::<K>(engine)));
-    }
-}
 
 #[test]
 fn engine_auto_always_works() {

@@ -1,37 +1,18 @@
 //! `--reverse`, `--values` and `--argsort` of `gmerge sort`
 
-use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sizes, sorted_places, values,
-};
+use crate::common::{Folder, Random, TestKey, engine_for, engines, for_each_type, sizes};
+use crate::reference::Files;
 use std::fs;
 use std::os::unix::fs::symlink;
 
 /// Sorts these keys in every way, and checks all outputs.
-fn check<K: TestKey>(folder: &Folder, options: &str, keys: &[K], width: usize) {
-    let name = K::NAME;
-    let (input, output) = (format!("in.{name}"), format!("out.{name}"));
-    folder.write(&input, keys);
-    folder.write("in.rows", &values(0..keys.len(), width));
-    for reverse in [false, true] {
-        let command = format!("sort {input} {options} {}", if reverse { "--reverse" } else { "" });
-        let what = format!("{} keys, width {width}: {command}", keys.len());
-        let places = sorted_places(keys, reverse);
-        let want: Vec<K> = gathered(keys, &places);
-        folder.run(&format!("{command} -o {output}")).succeeds();
-        assert_same(&folder.read::<K>(&output), &want, &what);
-        fs::remove_file(folder.path(&output)).unwrap();
-        folder.run(&format!("{command} --argsort -o places")).succeeds();
-        assert!(
-            folder.read::<u64>("places").into_iter().eq(places.iter().map(|&place| place as u64)),
-            "{what} --argsort"
-        );
-        folder.run(&format!("{command} --values in.rows -o {output} --values-out out.rows")).succeeds();
-        assert_same(&folder.read::<K>(&output), &want, &what);
-        assert!(folder.read::<u8>("out.rows") == values(places, width), "{what} --values");
+fn check<K: TestKey>(options: &str, keys: Vec<K>, width: usize) {
+    let files = Files::new(&[keys], width);
+    for (flag, reverse) in [("", false), ("--reverse", true)] {
+        let (command, places) = (format!("sort {options} {flag}"), files.sorted(reverse));
+        files.check(&command, &places);
+        files.check_indices(&command, &places);
     }
-    let mut files = [&*input, "in.rows", &*output, "out.rows", "places"];
-    files.sort();
-    assert_eq!(folder.files(), files);
 }
 
 #[test]
@@ -41,7 +22,7 @@ fn all_types_and_sizes() {
         for &size in sizes(engine) {
             for_each_type!(K => {
                 let options = format!("--engine {}", engine_for::<K>(engine));
-                check(&Folder::new(), &options, &random.keys::<K>(size), 4)
+                check(&options, random.keys::<K>(size), 4)
             });
         }
     }
@@ -52,13 +33,13 @@ fn values_of_any_width() {
     let mut random = Random::new();
     for engine in engines() {
         for width in [1, 2, 3, 8, 12, 16, 100] {
-            check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<f32>(3001), width);
-            check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<u64>(3001), width);
+            check(&format!("--engine {engine}"), random.keys::<f32>(3001), width);
+            check(&format!("--engine {engine}"), random.keys::<u64>(3001), width);
         }
     }
     for width in [1, 3, 8, 100] {
-        check(&Folder::new(), "", &random.keys::<i8>(3001), width);
-        check(&Folder::new(), "", &random.keys::<u128>(3001), width);
+        check("", random.keys::<i8>(3001), width);
+        check("", random.keys::<u128>(3001), width);
     }
 }
 
@@ -67,10 +48,10 @@ fn any_number_of_threads() {
     let mut random = Random::new();
     for threads in 1..=4 {
         let options = format!("--engine cpu --parallel {threads}");
-        check(&Folder::new(), &options, &random.keys::<i32>(300_007), 8);
-        check(&Folder::new(), &options, &random.keys::<f64>(300_007), 5);
-        check(&Folder::new(), &options, &random.keys::<i16>(600_007), 8);
-        check(&Folder::new(), &options, &random.keys::<u128>(300_007), 5);
+        check(&options, random.keys::<i32>(300_007), 8);
+        check(&options, random.keys::<f64>(300_007), 5);
+        check(&options, random.keys::<i16>(600_007), 8);
+        check(&options, random.keys::<u128>(300_007), 5);
     }
 }
 

@@ -1,31 +1,17 @@
 //! `gmerge sort --top`
 
-use crate::common::{Folder, Random, TestKey, assert_same, for_each_type, sorted};
-
-fn first<K: TestKey>(keys: &[K], reverse: bool, count: usize) -> Vec<K> {
-    let mut sorted = sorted(keys);
-    if reverse {
-        sorted.reverse();
-    }
-    sorted.truncate(count);
-    sorted
-}
+use crate::common::{Folder, Random, TestKey, for_each_type};
+use crate::reference::Files;
 
 fn works<K: TestKey>(random: &mut Random) {
-    let folder = Folder::new();
-    let name = K::NAME;
-    let keys = random.keys::<K>(5003);
-    folder.write(&format!("in.{name}"), &keys);
-    for count in [0, 1, 17, 5002, 5003, 9999] {
-        for (flag, reverse) in [("", false), ("-r", true)] {
-            folder.run(&format!("sort --top {count} {flag} in.{name} -o out.{name}")).succeeds();
-            let what = format!("{name} {count} {flag}");
-            assert_same(&folder.read::<K>(&format!("out.{name}")), &first(&keys, reverse, count), &what);
+    let files = Files::new(&[random.keys::<K>(5003)], 0);
+    for (flag, reverse) in [("", false), ("-r", true)] {
+        let places = files.sorted(reverse);
+        for count in [0, 1, 17, 5002, 5003, 9999] {
+            files.check(&format!("sort --top {count} {flag}"), &places[..count.min(5003)]);
         }
     }
-    folder.write(&format!("in.{name}"), &[0u8; 0]);
-    folder.run(&format!("sort --top 3 in.{name} -o out.{name}")).succeeds();
-    assert_eq!(folder.read::<u8>(&format!("out.{name}")), [0; 0]);
+    Files::<K>::new(&[vec![]], 0).check("sort --top 3", &[]);
 }
 
 #[test]

@@ -1,64 +1,20 @@
 //! `--values` of `gmerge merge` and `gmerge batch`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sorted_places, values};
+use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type};
+use crate::reference::Files;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-const WIDTHS: [usize; 8] = [1, 2, 3, 4, 8, 12, 16, 100];
-
-/// The merges of runs with `lengths` keys of A and of B, by the standard library's stable sort.
-fn merged<K: TestKey>(a: &[K], b: &[K], width: usize, lengths: [usize; 2]) -> (Vec<K>, Vec<u8>) {
-    let all = values(0..a.len() + b.len(), width);
-    let rows_of: Vec<&[u8]> = all.chunks(width).collect();
-    let (of_a, of_b) = rows_of.split_at(a.len());
-    let (mut keys, mut rows) = (Vec::new(), Vec::new());
-    let [a_length, b_length] = lengths;
-    let count = a.len().checked_div(a_length).or(b.len().checked_div(b_length)).unwrap_or(0);
-    for run in 0..count {
-        let (of_a, of_b) = (&of_a[run * a_length..][..a_length], &of_b[run * b_length..][..b_length]);
-        let run_keys = [&a[run * a_length..][..a_length], &b[run * b_length..][..b_length]].concat();
-        for place in sorted_places(&run_keys, false) {
-            keys.push(run_keys[place]);
-            rows.extend_from_slice(of_a.get(place).unwrap_or_else(|| &of_b[place - a_length]));
-        }
-    }
-    (keys, rows)
-}
-
-/// Runs a command on these keys with values, and checks both outputs.
-fn check<K: TestKey>(folder: &Folder, command: &str, a: &[K], b: &[K], width: usize, lengths: [usize; 2]) {
-    let name = K::NAME;
-    folder.write(&format!("a.{name}"), a);
-    folder.write(&format!("b.{name}"), b);
-    folder.write("a.rows", &values(0..a.len(), width));
-    folder.write("b.rows", &values(a.len()..a.len() + b.len(), width));
-    let run = format!("{command} a.{name} b.{name} --values a.rows b.rows -o out.{name} --values-out out.rows");
-    folder.run(&run).succeeds();
-    let what = format!("width {width}, {} and {} keys: {run}", a.len(), b.len());
-    let (keys, rows) = merged(a, b, width, lengths);
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &keys, &what);
-    let found = folder.read::<u8>("out.rows");
-    assert_eq!(found.len(), rows.len(), "{what}");
-    let place = (0..rows.len()).find(|&i| found[i] != rows[i]);
-    assert_eq!(place.map(|i| i / width), None, "{what}: the first wrong value");
-}
+/// Bytes of values.
+pub const WIDTHS: [usize; 8] = [1, 2, 3, 4, 8, 12, 16, 100];
 
 fn merges<K: TestKey>(random: &mut Random, engine: &str, width: usize) {
-    let folder = Folder::new();
     // Many duplicate keys show whether values keep their order.
     for (a_size, b_size) in [(0, 0), (0, 1), (1, 0), (1, 1), (1000, 0), (777, 20_011)] {
-        let (a, b) = (random.sorted::<K>(a_size), random.sorted::<K>(b_size));
+        let files = Files::new(&[random.sorted::<K>(a_size), random.sorted::<K>(b_size)], width);
         let kernel = if a_size % 2 == 0 { "auto" } else { "merge-path" };
-        let command = format!("merge --engine {engine} --kernel {kernel}");
-        check(&folder, &command, &a, &b, width, [a_size, b_size]);
+        files.check(&format!("merge --engine {engine} --kernel {kernel}"), &files.sorted(false));
     }
-    let name = K::NAME;
-    let names = [&format!("a.{name}"), "a.rows", &format!("b.{name}"), "b.rows", &format!("out.{name}"), "out.rows"];
-    assert_eq!(folder.files(), {
-        let mut names = names.map(str::to_owned);
-        names.sort();
-        names
-    });
 }
 
 #[test]
@@ -78,35 +34,9 @@ fn merge_of_all_types_and_widths() {
 #[test]
 fn merge_on_several_threads() {
     let mut random = Random::new();
-    let folder = Folder::new();
     for width in [4, 5] {
-        let (a, b) = (random.sorted::<u32>(500_000), random.sorted::<u32>(300_001));
-        check(&folder, "merge --engine cpu --parallel 3", &a, &b, width, [500_000, 300_001]);
-    }
-}
-
-#[test]
-fn batch_of_all_types_and_widths() {
-    fn merges<K: TestKey>(random: &mut Random, engine: &str, width: usize) {
-        let folder = Folder::new();
-        for (pairs, d, a_len) in
-            [(0, 5, 2), (1, 1, 0), (300, 7, 3), (50, 100, 33), (3, 1024, 512), (9, 8, 0), (9, 8, 8)]
-        {
-            let mut runs = |length| (0..pairs).flat_map(|_| random.sorted::<K>(length)).collect::<Vec<K>>();
-            let (a, b) = (runs(a_len), runs(d - a_len));
-            let command = format!("batch -d {d} --a-len {a_len} --engine {engine}");
-            check(&folder, &command, &a, &b, width, [a_len, d - a_len]);
-        }
-    }
-    let mut random = Random::new();
-    for engine in engines() {
-        for width in WIDTHS {
-            if *engine == "cpu" {
-                for_each_type!(K => merges::<K>(&mut random, engine, width));
-            } else {
-                merges::<f32>(&mut random, engine, width);
-            }
-        }
+        let files = Files::new(&[random.sorted::<u32>(500_000), random.sorted::<u32>(300_001)], width);
+        files.check("merge --engine cpu --parallel 3", &files.sorted(false));
     }
 }
 
