@@ -130,26 +130,17 @@ impl Coding {
     pub fn show<W: Word>(self, mut key: W) -> String {
         Self { endian: Endian::Little, ..self }.decode(std::slice::from_mut(&mut key));
         let bits = key.widen();
-        let nan = |text: String, is_nan: bool| if is_nan { format!("NaN ({bits:#x})") } else { text };
-        match self.key_type {
+        let text = match self.key_type {
             KeyType::I8 => (bits as i8).to_string(),
             KeyType::I16 => (bits as i16).to_string(),
             KeyType::I32 => (bits as i32).to_string(),
             KeyType::I64 => (bits as i64).to_string(),
-            KeyType::F16 => {
-                let key = merge_host::f16::from_bits(bits as u16);
-                nan(format!("{key:?}"), key.is_nan())
-            }
-            KeyType::F32 => {
-                let key = f32::from_bits(bits as u32);
-                nan(format!("{key:?}"), key.is_nan())
-            }
-            KeyType::F64 => {
-                let key = f64::from_bits(bits as u64);
-                nan(format!("{key:?}"), key.is_nan())
-            }
+            KeyType::F16 => format!("{:?}", merge_host::f16::from_bits(bits as u16)),
+            KeyType::F32 => format!("{:?}", f32::from_bits(bits as u32)),
+            KeyType::F64 => format!("{:?}", f64::from_bits(bits as u64)),
             KeyType::U8 | KeyType::U16 | KeyType::U32 | KeyType::U64 | KeyType::U128 => bits.to_string(),
-        }
+        };
+        if text == "NaN" { format!("NaN ({bits:#x})") } else { text }
     }
 
     fn swaps(self) -> bool {

@@ -40,7 +40,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "gmerge supports little-en
 /// Runs the program with its command line.
 pub fn main() -> ExitCode {
     let args: args::Args = Parser::try_parse().unwrap_or_else(|text| print_and_exit(&text));
-    let result = report::catch_bugs(|| {
+    let result = catch_bugs(|| {
         os::limits::share_heap();
         os::signals::install()?;
         check_environment()?;
@@ -99,4 +99,20 @@ pub fn command() -> clap::Command {
     let mut command = args::Args::command();
     command.build();
     command
+}
+
+/// Runs `work`. A panic, which is a mistake in this program, becomes an ordinary error.
+fn catch_bugs(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.payload_as_str().unwrap_or("panic");
+        // The standard library panics if a new thread gets no memory for its signal stack.
+        if message.starts_with("failed to allocate an alternative stack") {
+            os::allocator::exhausted(format_args!("stack for a thread"));
+        }
+        let location = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+        report::error(&format!("internal error{location}: {message}"));
+        os::allocator::has_said_error();
+    }));
+    // No state that `work` leaves incomplete is used again.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Err(Failure::reported()))
 }

@@ -5,20 +5,23 @@
 
 pub use crate::args::usage;
 pub use crate::coding::Word;
-pub use crate::file::values::Values;
-pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, SharedWriter};
+pub use crate::file::values::known_width;
+pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, Outputs, SharedWriter};
 pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folder};
 pub use crate::os::{memory, signals, threads};
 pub use crate::records::{Key, Layout};
-pub use crate::run::order::{describe, first_disorder};
+pub use crate::run::engine::failure;
+pub use crate::run::order::{Scan, describe, first_disorder};
+pub use crate::run::spilled::{KeySource, PayloadSource};
 pub use crate::say::error::{name, os_message};
 pub use crate::say::{Failure, Result, report};
 pub use crate::spec::{EngineChoice, KeyType, MemorySize};
 pub use crate::with_word;
 
-pub use crate::args::ValuesArgs;
-use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, RecordArgs, SortArgs};
-use crate::job::{Job, Payload, Resources};
+use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, SortArgs, WritingArgs};
+pub use crate::args::{RecordArgs, ValuesArgs};
+pub use crate::job::Resources;
+use crate::job::{Job, Payload};
 use crate::spec::{Endian, Format, SortKernel, When, number};
 use std::path::PathBuf;
 
@@ -65,7 +68,7 @@ pub struct SortFlags {
     pub batch_size: Option<usize>,
     /// The records' size and key.
     #[command(flatten)]
-    pub records: RecordFlags,
+    pub records: RecordArgs,
     /// Engine: `auto` is the CPU or the GPU, whichever takes less time for the keys of a rank
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
@@ -88,17 +91,10 @@ pub struct CheckFlags {
     pub unique: bool,
     /// The records' size and key.
     #[command(flatten)]
-    pub records: RecordFlags,
+    pub records: RecordArgs,
     /// How keys are read.
     #[command(flatten)]
     pub keys: KeyFlags,
-}
-
-/// Flags about records.
-#[derive(Debug, clap::Args)]
-pub struct RecordFlags {
-    #[command(flatten)]
-    args: RecordArgs,
 }
 
 /// Flags about keys, and the number of threads.
@@ -129,9 +125,16 @@ pub enum Items {
     /// Keys of this type.
     Keys(KeyType),
     /// Keys of this type with values in other files.
-    Values(KeyType, Values<Concatenation>),
+    Values(KeyType, Concatenation),
     /// Records.
     Records(Layout, Key),
+}
+
+impl Items {
+    fn records(layout: Layout, reverse: bool) -> Self {
+        let key = layout.key(reverse);
+        Self::Records(layout, key)
+    }
 }
 
 /// A decided sort: files are open, and the type of the keys is known.
@@ -141,18 +144,10 @@ pub struct SortJob {
     pub input: Concatenation,
     /// The kind of the items.
     pub items: Items,
-    /// The output of keys or records.
-    pub output: Output,
-    /// The engine that sorts.
-    pub engine: EngineChoice,
-    /// Threads of the CPU, if `--parallel` is given.
-    pub threads: Option<usize>,
-    /// Memory of each rank, if `--memory` is given.
-    pub memory: Option<MemorySize>,
-    /// The folder for temporary files, if `--tmp-dir` names one.
-    pub folder: Option<PathBuf>,
-    /// The most runs to merge at once, if `--batch-size` is given.
-    pub fan_in: Option<usize>,
+    /// The outputs of keys or records, and of values.
+    pub outputs: Outputs,
+    /// What each rank may use.
+    pub resources: Resources,
 }
 
 /// A decided check of the order of keys or records.
@@ -192,8 +187,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
     let job = Job::sort(SortArgs {
         inputs,
         output: Some(output),
-        format,
-        sync,
+        writing: WritingArgs { format, sync },
         reverse,
         top: None,
         only_check: false,
@@ -208,29 +202,27 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         memory: MemoryArgs { memory, tmp_dir, batch_size },
         segments: None,
         segment_len: None,
-        records: records.args,
+        records,
         kernel: SortKernel::Auto,
         // The rank determines the GPU.
         engine: EngineArgs { engine, device: None },
         common: keys.common(),
     })?;
-    let (input, items, output, resources) = match job {
+    match job {
         Job::Sort(job) => {
             let items = match job.payload {
                 Payload::Values(values) => Items::Values(job.key_type, values),
                 Payload::None | Payload::Indices(_) => Items::Keys(job.key_type),
             };
-            (job.keys, items, job.output, job.resources)
+            Ok(SortJob { input: job.keys, items, outputs: job.outputs, resources: job.resources })
         }
         Job::SortRecords(job) => {
-            let key = job.layout.key(job.reverse);
-            (job.input, Items::Records(job.layout, key), job.output, job.resources)
+            let (items, outputs) =
+                (Items::records(job.layout, job.reverse), Outputs { keys: job.output, values: None });
+            Ok(SortJob { input: job.input, items, outputs, resources: job.resources })
         }
-        _ => return Err(Failure::new("these flags ask for no sort")),
-    };
-    let Resources { processors, sort_kernel: _, threads, memory, folder, fan_in } = resources;
-    let engine = processors.engine;
-    Ok(SortJob { input, items, output, engine, threads, memory, folder, fan_in })
+        _ => Err(Failure::new("these flags ask for no sort")),
+    }
 }
 
 /// Makes the job of these flags, as `gmerge check` does.
@@ -239,14 +231,13 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
 /// The errors of `gmerge check`.
 pub fn check(flags: CheckFlags) -> Result<CheckJob> {
     let CheckFlags { input, reverse, unique, records, keys } = flags;
-    match Job::check(CheckArgs { input, reverse, unique, records: records.args, common: keys.common() })? {
+    match Job::check(CheckArgs { input, reverse, unique, records, common: keys.common() })? {
         Job::Check(job) => {
             let (items, threads) = (Items::Keys(job.key_type), job.resources.threads);
             Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
         }
         Job::CheckRecords(job) => {
-            let key = job.layout.key(job.reverse);
-            let (items, threads) = (Items::Records(job.layout, key), job.resources.threads);
+            let (items, threads) = (Items::records(job.layout, job.reverse), job.resources.threads);
             Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
         }
         _ => Err(Failure::new("these flags ask for no check")),

@@ -5,9 +5,10 @@ use crate::exchange::{Exchange, Reduction};
 use crate::job::Ranks;
 use crate::pieces::part;
 use merge_cli::shared::{
-    self, CheckFlags, CheckJob, Concatenation, Failure, Input, Items, Result, Word, describe, first_disorder, memory,
+    self, CheckFlags, CheckJob, Concatenation, Failure, Input, Items, Result, Scan, Word, describe, first_disorder,
     threads, with_word,
 };
+use std::ops::Range;
 
 /// Bytes of keys or records that are in memory at once.
 const BUFFER: usize = 16 << 20;
@@ -37,11 +38,9 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, flags: CheckFlags) -> Result<()> {
                 with_word!(key_type.size(), W => keys::<W>(input, unique, rank, size))
             }
             Items::Records(layout, key) => {
-                let path = input.path().to_owned();
-                let count = layout.count(&path, input.length().unwrap_or(0))?;
-                let show = |records: &[u8], i: usize, index: u64| {
-                    let [before, after] = [i - 1, i].map(|i| layout.show(&records[i * layout.size..][..layout.size]));
-                    Failure::disorder(&path, format!("disorder at index {index}: {after} after {before}"))
+                let count = layout.count(input.path(), input.length().unwrap_or(0))?;
+                let show = |_: &Input, _, [before, after]: [&[u8]; 2]| {
+                    format!("{} after {}", layout.show(after), layout.show(before))
                 };
                 let first = |records: &[u8]| key.first_disorder(layout.size, records, unique);
                 in_slice(input, layout.size, part(count, size, rank), first, show)
@@ -61,52 +60,40 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, flags: CheckFlags) -> Result<()> {
 
 fn keys<W: Word>(input: Input, unique: bool, rank: usize, size: usize) -> Result<Option<Disorder>> {
     let count = input.count::<W>()?.unwrap_or(0);
-    // Messages need another handle of the input, because the slice takes the input.
-    let shown = input.again()?;
-    let show = |keys: &[W], i: usize, index: u64| {
-        let input = shown.as_ref();
-        let byte = input.map_or(0, |input| input.offset_of::<W>(index));
-        let pair = input.map_or_else(String::new, |input| describe(input, [keys[i - 1], keys[i]]));
-        let message = format!("disorder at index {index}: {pair} (byte {byte})");
-        input.map_or_else(|| Failure::new(message.clone()), |input| Failure::disorder(input.path(), &message))
+    let show = |input: &Input, index: u64, [before, after]: [&[W]; 2]| {
+        format!("{} (byte {})", describe(input, [before[0], after[0]]), input.offset_of::<W>(index))
     };
     in_slice(input, 1, part(count, size, rank), |keys: &[W]| first_disorder(keys, unique), show)
 }
 
-/// The first disorder among the items at `slice` and the item before the slice. An item has `per_item` words.
+/// The first disorder among the items at `slice` and the item before the slice. An item has `per_item` words. `show`
+/// describes the item at an index, by its predecessor and itself.
 fn in_slice<W: Word>(
     input: Input,
     per_item: usize,
-    slice: std::ops::Range<u64>,
+    slice: Range<u64>,
     first: impl Fn(&[W]) -> Option<usize>,
-    show: impl Fn(&[W], usize, u64) -> Failure,
+    show: impl Fn(&Input, u64, [&[W]; 2]) -> String,
 ) -> Result<Option<Disorder>> {
     if slice.is_empty() {
         return Ok(None);
     }
-    let mut input = Concatenation::new(vec![input]);
-    let mut begin = slice.start.saturating_sub(1);
-    input.seek::<W>(begin * per_item as u64);
-    let capacity = (BUFFER / W::SIZE / per_item).max(2) as u64;
-    let capacity = capacity.min(slice.end - begin) as usize;
-    let mut items = memory::zeroed::<W>((capacity * per_item) as u64, "a part of the file")?;
-    // The number of items kept from the previous part: its last item.
-    let mut kept = 0;
-    loop {
-        let wanted = ((slice.end - begin) as usize - kept).min(capacity - kept);
-        let here = &mut items[kept * per_item..(kept + wanted) * per_item];
-        guarded(|| input.read(here))?;
-        let part = &items[..(kept + wanted) * per_item];
-        if let Some(i) = first(part) {
-            let index = begin + i as u64;
-            return Ok(Some(Disorder { index, failure: show(part, i, index) }));
+    let mut files = Concatenation::new(vec![input]);
+    let begin = slice.start.saturating_sub(1);
+    files.seek::<W>(begin * per_item as u64);
+    let mut left = slice.end - begin;
+    let capacity = left.min((BUFFER / W::SIZE / per_item).max(2) as u64);
+    let mut scan = Scan::new(capacity, per_item, "a part of the file")?;
+    while left > 0 {
+        let count = left.min(capacity);
+        let words = count as usize * per_item;
+        guarded(|| files.read(&mut scan.part()[..words]))?;
+        if let Some((index, pair)) = scan.first_disorder(words, &first) {
+            let (index, input) = (begin + index, &files.inputs()[0]);
+            let message = format!("disorder at index {index}: {}", show(input, index, pair));
+            return Ok(Some(Disorder { index, failure: Failure::disorder(input.path(), message) }));
         }
-        let last = kept + wanted - 1;
-        begin += last as u64;
-        if begin + 1 >= slice.end {
-            return Ok(None);
-        }
-        items.copy_within(last * per_item..(last + 1) * per_item, 0);
-        kept = 1;
+        left -= count;
     }
+    Ok(None)
 }

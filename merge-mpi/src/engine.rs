@@ -64,11 +64,6 @@ impl RankEngine {
         #[cfg(not(feature = "gpu"))]
         false
     }
-
-    /// The engine that merges, which is the CPU.
-    pub fn merging(&self) -> Engine {
-        self.cpu.clone()
-    }
 }
 
 /// Whether a GPU, including its start, takes less time than this rank's threads by the cost model.

@@ -9,12 +9,11 @@ use crate::engine::{Place, RankEngine};
 use crate::exchange::{Exchange, Reduction};
 use crate::output::{Owner, Window, open, write as write_items};
 use crate::pieces::part;
-use crate::slice::Slice;
 use crate::sort::{Share, sort};
 use crate::times::{Phase, Times, lines};
 use merge_cli::shared::{
-    self, Concatenation, Failure, Items, MemorySize, Output, Result, SharedWriter, SortFlags, SortJob, Word,
-    is_in_memory, memory, report, temporary_folder, threads, with_word,
+    self, Concatenation, Failure, Items, KeySource, MemorySize, Output, PayloadSource, Resources, Result, SharedWriter,
+    SortFlags, SortJob, Word, is_in_memory, known_width, memory, report, temporary_folder, threads, with_word,
 };
 use merge_host::Work;
 use merge_host::external::Options;
@@ -110,14 +109,11 @@ fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
 /// The job of these flags, after checks of the conditions for several ranks.
 fn decide(flags: SortFlags) -> Result<SortJob> {
     let job = shared::sort(flags)?;
-    job.output.check_can_be_shared()?;
+    job.outputs.iter().try_for_each(Output::check_can_be_shared)?;
     check_regular(&job.input)?;
     match &job.items {
         Items::Keys(_) => {}
-        Items::Values(_, values) => {
-            values.output.check_can_be_shared()?;
-            check_regular(&values.input)?;
-        }
+        Items::Values(_, values) => check_regular(values)?,
         Items::Records(_, key) if key.size() > LONGEST_KEY => {
             let message = format!("expected a --key of at most {LONGEST_KEY} bytes, found {}", key.size());
             return Err(Failure::file(job.input.path(), message));
@@ -153,9 +149,10 @@ impl Extent {
         let (count, width) = step(exchange, || {
             Ok(match &job.items {
                 Items::Keys(_) => (known(job.input.count::<W>()?), 0),
-                Items::Values(_, values) => {
-                    (known(job.input.count::<W>()?), values.known_width(&job.input, W::SIZE)?.unwrap_or(0))
-                }
+                Items::Values(_, values) => (
+                    known(job.input.count::<W>()?),
+                    known_width(job.input.inputs(), W::SIZE, values.inputs())?.unwrap_or(0),
+                ),
                 Items::Records(layout, _) => {
                     let files = job.input.inputs().iter();
                     let counts = files.map(|file| layout.count(file.path(), known(file.length())));
@@ -199,50 +196,59 @@ fn budget(asked: Option<MemorySize>, place: Place, files: u64) -> Result<u64> {
     }
 }
 
+/// Starts the threads of a rank, `threads` unless `--parallel` is given. Returns the limits of its sort of `own` keys
+/// with payloads of `width` bytes. All ranks of its machine together write `files` bytes to files in memory.
+fn options<W: Word>(
+    resources: Resources,
+    place: Place,
+    threads: usize,
+    (own, width): (u64, usize),
+    files: u64,
+) -> Result<Options> {
+    let Resources { processors: _, sort_kernel: _, threads: wanted, memory, folder, fan_in } = resources;
+    let useful = threads::useful(Some(own.saturating_mul((W::SIZE + width) as u64)));
+    threads::start(Some(wanted.unwrap_or(threads)), useful)?;
+    let memory = budget(memory, place, files)?;
+    let options = Options { fan_in, width, ..Options::new(memory) };
+    let fits = options.shape::<W>().in_memory(own) <= memory.into();
+    report::verbose(format_args!(
+        "memory: {memory} bytes for {own} keys, {}",
+        if fits { "which fit" } else { "in chunks" }
+    ));
+    // A named folder is checked even if it is not needed.
+    let folder = if fits && folder.is_none() { PathBuf::new() } else { temporary_folder(folder.as_deref())?.path };
+    Ok(Options { folder, ..options })
+}
+
 fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: bool, parts: bool) -> Result<()> {
     let Ranks { exchange, place, threads } = ranks;
     let Extent { slice, all, width } = Extent::of::<W>(exchange, &job, is_local)?;
-    let SortJob { input, items, mut output, engine, threads: wanted_threads, memory, folder, fan_in } = job;
-    let own = slice.end - slice.start;
+    let SortJob { input, items, mut outputs, resources } = job;
+    let (own, choice) = (slice.end - slice.start, resources.processors.engine);
     let part = part(all, exchange.size(), exchange.rank());
     let count = part.end - part.start;
     let window = if parts { Window { first: 0, count, all: count } } else { Window { first: part.start, count, all } };
     let owner = if parts { Owner::Each } else { Owner::First { on_one_machine: place.size == exchange.size() } };
     // Records are payloads, and their keys are not written.
     let has_keys = !matches!(items, Items::Records(..));
-    let (source, mut values_output) = Slice::new::<W>(input, items, width, slice);
-    if let Some(values) = &mut values_output {
-        values.set_size(width);
-    }
-
-    let mut options = step(exchange, || {
-        let useful = threads::useful(Some(own.saturating_mul((W::SIZE + width) as u64)));
-        threads::start(Some(wanted_threads.unwrap_or(threads)), useful)?;
-        let in_memory = |output: &Output| output.folder().is_some_and(is_in_memory);
-        let size = |output: &Output| if in_memory(output) { output.size() as u64 } else { 0 };
-        let item = size(&output) + values_output.as_ref().map_or(0, size);
-        let files = count.saturating_mul(item).saturating_mul(place.size as u64);
-        let memory = budget(memory, place, files)?;
-        let options = Options { folder: PathBuf::new(), fan_in, width, ..Options::new(memory) };
-        let fits = options.shape::<W>().in_memory(own) <= memory.into();
-        report::verbose(format_args!(
-            "memory: {memory} bytes for {own} keys, {}",
-            if fits { "which fit" } else { "in chunks" }
-        ));
-        // A named folder is checked even if it is not needed.
-        let folder = if fits && folder.is_none() { PathBuf::new() } else { temporary_folder(folder.as_deref())?.path };
-        Ok(Options { folder, ..options })
-    })?;
-    options.width = width;
-    output.expect(window.all);
-    let keys_writer = open(exchange, output, window, owner)?;
-    let values_writer = values_output.map(|values| open(exchange, values, window, owner)).transpose()?;
+    let payload = match items {
+        Items::Keys(_) => PayloadSource::None,
+        Items::Values(_, values) => PayloadSource::Values(values, width),
+        Items::Records(layout, key) => PayloadSource::Records(layout, key),
+    };
+    let source = KeySource::of_range::<W>(input, payload, slice);
+    outputs.set_width(width);
+    let in_memory = |output: &&Output| output.folder().is_some_and(is_in_memory);
+    let item: u64 = outputs.iter().filter(in_memory).map(|output| output.size() as u64).sum();
+    let files = count.saturating_mul(item).saturating_mul(place.size as u64);
+    let options = step(exchange, || options::<W>(resources, place, threads, (own, width), files))?;
+    outputs.expect(window.all);
+    let keys_writer = open(exchange, outputs.keys, window, owner)?;
+    let values_writer = outputs.values.map(|values| open(exchange, values, window, owner)).transpose()?;
     let mut engine = step(exchange, || {
         let count = usize::try_from(own).map_err(|_| Failure::new("a rank has more keys than it can address"))?;
-        RankEngine::start(engine, W::SIZE, Work::sort::<W>(count).with_values(width), place)
+        RankEngine::start(choice, W::SIZE, Work::sort::<W>(count).with_values(width), place)
     })?;
-    let merging = engine.merging();
-
     let times = Times::default();
     // Pages of files in memory are requested from here on, while keys are read and sorted.
     let regions = step(exchange, || {
@@ -258,7 +264,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
         write_items(keys_region, begin, keys)?;
         values_region.as_ref().map_or(Ok(()), |region| write_items(region, begin * width as u64, payload))
     };
-    sort(exchange, source, Share { own, all }, &options, &mut engine, merging, &times, write)?;
+    sort(exchange, source, Share { own, all }, &options, &mut engine, &times, write)?;
     drop(regions);
 
     let writers: Vec<SharedWriter> = [keys_writer].into_iter().chain(values_writer).collect();

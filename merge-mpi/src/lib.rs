@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `args` | the command line |
 //! | `job`, `check` | the commands: files to files |
-//! | `slice`, `output` | the parts of files that a rank reads and writes |
+//! | `output` | the part of a file that a rank writes |
 //! | [`sort`] | a sort on all ranks |
 //! | [`run`] | the sorted run of a rank, in memory or in files |
 //! | [`search`] | exact splits of the runs of all ranks |
@@ -34,7 +34,6 @@ pub mod pieces;
 pub mod reach;
 pub mod run;
 pub mod search;
-mod slice;
 pub mod sort;
 mod times;
 pub mod windows;

@@ -8,7 +8,7 @@ use crate::run::{Collected, Run, Spilled};
 use crate::search::splits;
 use crate::times::{Phase, Times};
 use crate::windows;
-use merge_cli::shared::{Failure, Result, Word, memory, os_message};
+use merge_cli::shared::{Failure, Result, Word, failure, memory, os_message};
 use merge_host::external::{self, Engines, Options, Source, Target};
 use merge_host::{Engine, parallel};
 
@@ -27,18 +27,16 @@ pub struct Share {
 /// Sorts the keys of all ranks' sources, with their payload. Equal keys keep the order of ranks and indices. Calls
 /// `write` with sorted keys of this rank's part, their payload, and the index of the first key in the part.
 ///
-/// `options` limit the resources of this rank, and `merging` is the engine that merges runs.
+/// `options` limit the resources of this rank.
 ///
 /// # Errors
 /// If a rank fails: this rank returns its failure, and the others a failure without a message.
-#[expect(clippy::too_many_arguments, reason = "each is used once")]
 pub fn sort<W: Word, X: Exchange>(
     exchange: &X,
     source: impl Source<W, Error = Failure>,
     share: Share,
     options: &Options,
     engines: &mut impl Engines<Failure>,
-    merging: Engine,
     times: &Times,
     write: impl Fn(u64, &[W], &[u8]) -> Result<()> + Sync,
 ) -> Result<()> {
@@ -59,6 +57,7 @@ pub fn sort<W: Word, X: Exchange>(
     if let Some(runs) = reached(exchange, &run, have_memory) {
         return merge_reached(exchange, &mut run, runs, (share.all, options.width), times, write);
     }
+    let merging = engines.cpu().map_err(failure)?.clone();
     let keys = keys_of_piece(&run, options.width, exchange.size(), options.memory);
     exchange_runs(exchange, run, (share.all, options.width), keys, merging, times, write)
 }
@@ -97,7 +96,7 @@ fn merge_reached<W: Word, X: Exchange>(
 
 /// Whether `count` keys can be sorted at once.
 fn fits<W: Word>(count: u64, options: &Options, engines: &mut impl Engines<Failure>) -> Result<bool> {
-    let on_gpu = engines.device_memory().map_err(failure_of_run)?;
+    let on_gpu = engines.device_memory().map_err(failure)?;
     let shape = options.shape::<W>();
     Ok(shape.in_memory(count) <= options.memory.into() && on_gpu.is_none_or(|bytes| count <= shape.most_on_gpu(bytes)))
 }
@@ -125,7 +124,7 @@ fn make_run<W: Word>(
         source.read(&mut keys, &mut [])?;
         let sort = |engine: &Engine, keys: &mut Vec<W>| Ok(engine.sort(keys)?);
         let restore = |keys: &mut Vec<W>| source.read_again(0, keys, &mut []);
-        engines.run(&mut keys, sort, restore).map_err(failure_of_run)?;
+        engines.run(&mut keys, sort, restore).map_err(failure)?;
     }
     Ok(Run::Memory { keys, payload: Default::default() })
 }
@@ -149,13 +148,6 @@ fn failure_of(error: external::Error<Failure>) -> Failure {
         external::Error::Scratch(error) => Failure::new(error.to_string()),
         external::Error::Thread(error) => Failure::new(format!("cannot start a thread: {}", os_message(&error))),
         _ => Failure::new("the external sort failed"),
-    }
-}
-
-fn failure_of_run(error: external::RunError<Failure>) -> Failure {
-    match error {
-        external::RunError::Engine(error) => error.into(),
-        external::RunError::Other(failure) => failure,
     }
 }
 

@@ -4,7 +4,7 @@ use merge_cli::shared::{Failure, Result, Word};
 use merge_host::external::{Options, Source};
 use merge_host::{Engine, Key};
 use merge_mpi::Times;
-use merge_mpi::exchange::{Exchange, Single, Threads};
+use merge_mpi::exchange::{Exchange, Threads};
 use merge_mpi::pieces::part;
 use merge_mpi::sort::{Share, sort};
 use proptest::prelude::*;
@@ -38,29 +38,16 @@ impl<W: Word> Source<W> for Keys<W> {
 /// Sorts the keys of ranks. The first of `width` bytes of payload are the index of the key among all keys. Returns the
 /// sorted keys and payloads of each rank's part.
 fn sorted<W: Word>(ranks: &[Vec<W>], width: usize, place: Place) -> Vec<(Vec<W>, Vec<u8>)> {
-    let work = |exchange: &dyn ErasedRun<W>| exchange.sort(ranks, width, place.memory);
-    if ranks.len() == 1 {
-        return vec![work(&Single)];
-    }
-    Threads::run(ranks.len(), place.is_one_machine, |exchange| work(exchange))
-}
-
-/// A rank with any implementation of the exchange.
-trait ErasedRun<W> {
-    fn sort(&self, ranks: &[Vec<W>], width: usize, memory: u64) -> (Vec<W>, Vec<u8>);
-}
-
-impl<W: Word, X: Exchange> ErasedRun<W> for X {
-    fn sort(&self, ranks: &[Vec<W>], width: usize, memory: u64) -> (Vec<W>, Vec<u8>) {
-        let rank = self.rank();
+    Threads::run(ranks.len(), place.is_one_machine, |exchange| {
+        let rank = exchange.rank();
         let before: usize = ranks[..rank].iter().map(Vec::len).sum();
         let all = ranks.iter().map(Vec::len).sum::<usize>() as u64;
         let keys = ranks[rank].clone();
         let payload = (before..before + keys.len()).flat_map(|index| of_index(index, width)).collect();
         let own = keys.len() as u64;
         let source = Keys { keys, payload, width, position: 0 };
-        let options = Options { width, ..Options::new(memory) };
-        let here = part(all, self.size(), rank);
+        let options = Options { width, ..Options::new(place.memory) };
+        let here = part(all, exchange.size(), rank);
         let count = (here.end - here.start) as usize;
         let written = Mutex::new((vec![W::ZERO; count], vec![0; count * width]));
         let write = |begin: u64, part: &[W], values: &[u8]| {
@@ -71,9 +58,9 @@ impl<W: Word, X: Exchange> ErasedRun<W> for X {
         };
         let engine = Engine::cpu();
         let share = Share { own, all };
-        sort(self, source, share, &options, &mut &engine, engine.clone(), &Times::default(), write).unwrap();
+        sort(exchange, source, share, &options, &mut &engine, &Times::default(), write).unwrap();
         written.into_inner().unwrap()
-    }
+    })
 }
 
 /// A payload that begins with an index.
@@ -203,7 +190,7 @@ fn a_rank_that_cannot_write_ends_all_with_its_message() {
                 _ => Ok(()),
             };
             let (options, times) = (Options::new(place.memory), Times::default());
-            let failed = sort(exchange, source, share, &options, &mut &engine, engine.clone(), &times, write);
+            let failed = sort(exchange, source, share, &options, &mut &engine, &times, write);
             failed.unwrap_err().message().map(str::to_owned)
         });
         assert_eq!(messages, [None, Some("disk full".to_owned()), None]);

@@ -1,7 +1,7 @@
 //! The flags and arguments of each command, as the user types them. [`job`](crate::job) refuses wrong combinations.
 
-use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs};
-use crate::spec::{Distribution, Format, Kernel, MemorySize, SortKernel, number};
+use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs};
+use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
 use std::path::PathBuf;
@@ -18,17 +18,8 @@ pub struct SortArgs {
     /// followed. Devices and pipes are written to directly. Required, except with -c and -C.
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["only_check", "only_check_silently"])]
     pub output: Option<PathBuf>,
-    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .ipc, .arrows), otherwise raw
-    ///
-    /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
-    /// Wait until OUT and its name are on their disk, also where there is no old file, and fail if that fails
-    ///
-    /// Without it, that is done for outputs that replace a file, and for values or keys beside them. Where there is no
-    /// disk, as behind a pipe, there is nothing to wait for.
-    #[arg(long)]
-    pub sync: bool,
+    #[command(flatten)]
+    pub writing: WritingArgs,
     /// Sort from the greatest key to the least
     #[arg(short, long)]
     pub reverse: bool,

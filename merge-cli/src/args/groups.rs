@@ -52,6 +52,13 @@ pub struct OutputArgs {
     /// followed. Devices and pipes are written to directly.
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+    #[command(flatten)]
+    pub writing: WritingArgs,
+}
+
+/// How an output is written.
+#[derive(Debug, clap::Args)]
+pub struct WritingArgs {
     /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .ipc, .arrows), otherwise raw
     ///
     /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.

@@ -8,7 +8,7 @@ pub mod usage;
 pub use commands::{
     BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
 };
-pub use groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs};
+pub use groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs};
 
 use crate::spec::When;
 use clap::{Parser, Subcommand};

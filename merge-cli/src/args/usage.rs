@@ -89,7 +89,9 @@ fn unknown_argument(error: &clap::Error) -> String {
         return format!("{}: expected no further argument, found {found}", last(&command));
     }
     let close = match error.get(Context::SuggestedArg) {
-        Some(ContextValue::String(close)) if edits(raw, close) <= MOST_EDITS => Some(format!("did you mean {close}?")),
+        Some(ContextValue::String(close)) if strsim::levenshtein(raw, close) <= MOST_EDITS => {
+            Some(format!("did you mean {close}?"))
+        }
         _ => None,
     };
     let of_sort = sort_1::hint(raw).filter(|_| sort_1::is_like(&command)).map(str::to_owned);
@@ -123,19 +125,4 @@ fn text(value: &ContextValue) -> String {
         ContextValue::String(text) if text.is_empty() => String::new(),
         other => shown(&other.to_string()),
     }
-}
-
-/// The edit distance of `a` and `b`: the least number of insertions, removals and replacements of characters.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -74,36 +74,29 @@ impl Input {
             true => report::verbose(format_args!("{}: {} bytes, read by all threads", name(path), metadata.len())),
             false => report::verbose(format_args!("{}: a stream, read to its end by one thread", name(path))),
         }
-        Ok(Self {
-            path: path.to_owned(),
-            file: Handle::new(file, &metadata),
-            is_regular,
-            parts: if is_regular { vec![Part { begin: 0, length: metadata.len() }] } else { Vec::new() },
-            length: is_regular.then_some(metadata.len()),
-            position: 0,
-            ahead: Cursor::default(),
-            coding: Coding::BYTES,
-            header: Header::None,
-            stream: None,
-        })
+        Ok(Self::new(path, file, &metadata, is_regular))
     }
 
     /// An input that reads the bytes of `file` unchanged. The file was written as the output for `path`.
     pub fn of_output(path: &Path, file: File) -> Result<Self> {
         let metadata = file.metadata().map_err(|error| Failure::io(path, &error))?;
-        let length = metadata.len();
-        Ok(Self {
+        Ok(Self::new(path, file, &metadata, true))
+    }
+
+    fn new(path: &Path, file: File, metadata: &Metadata, is_regular: bool) -> Self {
+        let length = is_regular.then_some(metadata.len());
+        Self {
             path: path.to_owned(),
-            file: Handle::new(file, &metadata),
-            is_regular: true,
-            parts: vec![Part { begin: 0, length }],
-            length: Some(length),
+            file: Handle::new(file, metadata),
+            is_regular,
+            parts: length.map(|length| Part { begin: 0, length }).into_iter().collect(),
+            length,
             position: 0,
             ahead: Cursor::default(),
             coding: Coding::BYTES,
             header: Header::None,
             stream: None,
-        })
+        }
     }
 
     /// The open file, opened again if it was [closed](Self::close).

@@ -5,7 +5,7 @@ use super::identity::Identity;
 use super::input::Input;
 use super::region::{self, Region};
 use super::replace::replace_all;
-use super::target::Target;
+use super::target::{Kind, Target};
 use super::temporary::Temporary;
 use crate::coding::{Coding, Word};
 use crate::format::npy::Purpose;
@@ -29,40 +29,9 @@ const SPARE: u64 = 2 << 20;
 /// A file in memory may grow by 1 / `GRANTED` of the free memory before the free memory is queried again.
 const GRANTED: u128 = 8;
 
-/// A checked target of output. Nothing has been changed yet.
-#[derive(Debug)]
-pub struct OutputTarget {
-    path: PathBuf,
-    target: Target,
-}
-
-impl OutputTarget {
-    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output. With `sync`,
-    /// the output must be permanent before it counts as written.
-    pub fn find(path: &Path, sync: bool) -> Result<Self> {
-        Ok(Self { path: path.to_owned(), target: Target::find(path, sync)? })
-    }
-
-    /// Calls [`find`](Self::find) for the path of the keys and, if there are values, for their path.
-    pub fn find_both(keys: &Path, values: Option<&Path>, sync: bool) -> Result<(Self, Option<Self>)> {
-        Ok((Self::find(keys, sync)?, values.map(|values| Self::find(values, sync)).transpose()?))
-    }
-
-    /// An error if the output is written directly to the file that is read as `input`.
-    pub fn check_is_no_input(&self, input: &Path, file: Identity) -> Result<()> {
-        check_is_no_input(&self.path, &self.target, input, file)
-    }
-
-    /// The path as the user gave it.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
 /// The target and the form of output. Nothing has been changed yet.
 #[derive(Debug)]
 pub struct Output {
-    path: PathBuf,
     target: Target,
     form: Form,
     /// The number of items, if known.
@@ -93,14 +62,13 @@ impl Form {
 
 impl Output {
     /// An output of items in this form to `target`.
-    pub fn new(target: OutputTarget, form: Form) -> Self {
-        let OutputTarget { path, target } = target;
-        Self { path, target, form, count: None }
+    pub fn new(target: Target, form: Form) -> Self {
+        Self { target, form, count: None }
     }
 
     /// The path as the user gave it.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.target.path
     }
 
     /// Bytes of an item.
@@ -122,10 +90,10 @@ impl Output {
     pub fn check_space(&self, bytes: u128) -> Result<()> {
         let bytes = bytes + self.form.header(0).len() as u128;
         if bytes > i64::MAX as u128 {
-            return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
+            return Err(Failure::file(self.path(), format!("{bytes} bytes are more than a file can hold")));
         }
         progress::expect(Some(bytes as u64));
-        self.folder().map_or(Ok(0), |folder| check_free(&self.path, folder, bytes)).map(|_| ())
+        self.folder().map_or(Ok(0), |folder| check_free(self.path(), folder, bytes)).map(|_| ())
     }
 
     /// Whether items may be written in any order: to a region of a regular file.
@@ -139,7 +107,7 @@ impl Output {
             return Ok(());
         }
         let expected = "expected a regular file, raw or .npy";
-        Err(Failure::file(&self.path, format!("--check cannot read this {flag} back, {expected}")))
+        Err(Failure::file(self.path(), format!("--check cannot read this {flag} back, {expected}")))
     }
 
     /// An error if an Arrow column cannot hold items of this size. It holds one number for each key.
@@ -150,7 +118,10 @@ impl Output {
             return Ok(());
         }
         let found = size / number.size();
-        Err(Failure::file(&self.path, format!("Arrow files hold one {number} for each key, found {found}: write .npy")))
+        Err(Failure::file(
+            self.path(),
+            format!("Arrow files hold one {number} for each key, found {found}: write .npy"),
+        ))
     }
 
     /// Whether [`expect`](Self::expect) must be called with the number of items before the first item is written.
@@ -164,7 +135,7 @@ impl Output {
         if !self.needs_count() {
             return Ok(());
         }
-        Err(count_is_open(&self.path, format_args!("{flag} leaves open until they are written")))
+        Err(count_is_open(self.path(), format_args!("{flag} leaves open until they are written")))
     }
 
     /// The folder of the new file. None if the target is written to directly.
@@ -174,7 +145,7 @@ impl Output {
 
     /// An error if the output is written directly to the file of `input`.
     pub fn check_is_no_input(&self, input: &Input) -> Result<()> {
-        check_is_no_input(&self.path, &self.target, input.path(), input.identity())
+        self.target.check_is_no_input(input.path(), input.identity())
     }
 
     /// Whether both outputs are the same file, so that the second would overwrite the first.
@@ -185,8 +156,8 @@ impl Output {
     /// Creates a file for `count` items. Several programs write a range of items each. The programs may run on other
     /// machines unless `is_local`.
     pub fn create_shared(self, count: u64, is_local: bool) -> Result<SharedWriter> {
-        let Self { path, target, form, count: _ } = self;
-        let Target::Replace(replacement) = target else { return Err(not_shared(&path)) };
+        let Self { target: Target { path, kind }, form, count: _ } = self;
+        let Kind::Replace(replacement) = kind else { return Err(not_shared(&path)) };
         let temporary = if is_local { Temporary::create(replacement)? } else { Temporary::create_named(replacement)? };
         let (header, file) = (form.header(count), temporary.file());
         let bytes = header.len() as u64 + count * form.size as u64;
@@ -204,7 +175,7 @@ impl Output {
     /// Opens the file for `count` items that another program has [created](Self::create_shared), at its
     /// [location](SharedWriter::location).
     pub fn open_shared(self, location: &Location, count: u64, is_local: bool) -> Result<SharedWriter> {
-        let Self { path, target: _, form, count: _ } = self;
+        let Self { target: Target { path, kind: _ }, form, count: _ } = self;
         let header = form.header(count).len() as u64;
         let file = location.open(is_local).map_err(|error| {
             let (location, error) = (name(&location.path), os_message(&error));
@@ -215,20 +186,21 @@ impl Output {
 
     /// An error unless several programs can write the output.
     pub fn check_can_be_shared(&self) -> Result<()> {
-        if self.takes_any_order() { Ok(()) } else { Err(not_shared(&self.path)) }
+        if self.takes_any_order() { Ok(()) } else { Err(not_shared(self.path())) }
     }
 
     /// Starts to write. If the number of items is unknown, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
         self.check_size()?;
         if self.count.is_none() && self.needs_count() {
-            return Err(count_is_open(&self.path, format_args!("is not known before they are written")));
+            return Err(count_is_open(self.path(), format_args!("is not known before they are written")));
         }
-        let Self { path, target, form, count } = self;
+        let Self { target, form, count } = self;
         let header = form.header(count.unwrap_or(0));
         let can_be_rewritten = target.can_be_rewritten();
-        let sink = match target {
-            Target::Through { mut file, truncate } => {
+        let Target { path, kind } = target;
+        let sink = match kind {
+            Kind::Through { mut file, truncate } => {
                 report::verbose(format_args!("{}: written directly, as it is no regular file", name(&path)));
                 if truncate {
                     file.set_len(0).map_err(|error| Failure::io(&path, &error))?;
@@ -236,7 +208,7 @@ impl Output {
                 let begin = if can_be_rewritten { file.stream_position().ok() } else { None };
                 Sink::Through { file, begin }
             }
-            Target::Replace(replacement) => {
+            Kind::Replace(replacement) => {
                 report::verbose(format_args!("{}: written to a temporary file that then replaces it", name(&path)));
                 Sink::Temporary { temporary: Temporary::create(replacement)?, position: 0 }
             }
@@ -265,17 +237,6 @@ fn check_free(path: &Path, folder: &Path, bytes: u128) -> Result<u128> {
             "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: free some or write \
              elsewhere"
         ),
-    ))
-}
-
-fn check_is_no_input(output: &Path, target: &Target, input: &Path, file: Identity) -> Result<()> {
-    if target.written_directly() != Some(file) {
-        return Ok(());
-    }
-    let input = name(input);
-    Err(Failure::file(
-        output,
-        format!("is the input {input}, which would be lost: expected another file, or that file by its name"),
     ))
 }
 
@@ -614,7 +575,7 @@ mod tests {
     fn npy(path: &Path, endian: Endian) -> Output {
         let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
         let rows = Rows::of_numbers(&Number::plain(KeyType::U16).unwrap(), endian);
-        Output::new(OutputTarget::find(path, false).unwrap(), Form { container: Container::Npy(rows), coding, size: 2 })
+        Output::new(Target::find(path, false).unwrap(), Form { container: Container::Npy(rows), coding, size: 2 })
     }
 
     #[test]
@@ -722,7 +683,7 @@ mod tests {
         let expected: Vec<u8> = keys.iter().flat_map(|key| key.to_be_bytes()).collect();
         coding.encode(&mut words);
         let output = || {
-            Output::new(OutputTarget::find(&path, false).unwrap(), Form { container: Container::Raw, coding, size: 4 })
+            Output::new(Target::find(&path, false).unwrap(), Form { container: Container::Raw, coding, size: 4 })
                 .begin()
                 .unwrap()
         };

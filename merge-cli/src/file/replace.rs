@@ -242,14 +242,14 @@ fn replace_linked(new: &Name, target: &Path) -> io::Result<Old> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::Target;
+    use super::super::target::{Kind, Target};
     use super::*;
     use rustix::fs::{Mode, OFlags};
     use std::io::Write;
 
     /// A temporary file that is to become the file at `path`, with the content "new".
     fn new(path: &Path) -> Temporary {
-        let Ok(Target::Replace(replacement)) = Target::find(path, false) else { panic!("{path:?}") };
+        let Ok(Target { kind: Kind::Replace(replacement), .. }) = Target::find(path, false) else { panic!("{path:?}") };
         let temporary = Temporary::create(replacement).unwrap();
         temporary.file().write_all(b"new").unwrap();
         temporary

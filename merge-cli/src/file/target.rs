@@ -21,9 +21,17 @@ const STICKY: u32 = 0o1000;
 /// The sticky bit and the permission for everyone to write to a folder.
 const STICKY_FOR_ALL: u32 = STICKY | 0o002;
 
-/// The target of the output for a path. Nothing has been changed yet.
+/// The checked target of the output for a path. Nothing has been changed yet.
 #[derive(Debug)]
-pub enum Target {
+pub struct Target {
+    /// The path as the user gave it.
+    pub path: PathBuf,
+    pub kind: Kind,
+}
+
+/// How a target is written.
+#[derive(Debug)]
+pub enum Kind {
     /// Standard output, a file that is not regular, or an open file: bytes are written directly, in order. A regular
     /// file is emptied first if `truncate`.
     Through { file: File, truncate: bool },
@@ -47,9 +55,72 @@ pub struct Replacement {
 }
 
 impl Target {
-    /// Finds the target of the output for `path`, and checks that it can be written or replaced. `-` is standard
-    /// output. With `sync`, the output must be permanent before it counts as written.
+    /// Finds out whether `path` can be written to or replaced, before any work is done for it. `-` is standard output.
+    /// With `sync`, the output must be permanent before it counts as written.
     pub fn find(path: &Path, sync: bool) -> Result<Self> {
+        Ok(Self { path: path.to_owned(), kind: Kind::find(path, sync)? })
+    }
+
+    /// Calls [`find`](Self::find) for the path of the keys and, if there are values, for their path.
+    pub fn find_both(keys: &Path, values: Option<&Path>, sync: bool) -> Result<(Self, Option<Self>)> {
+        Ok((Self::find(keys, sync)?, values.map(|values| Self::find(values, sync)).transpose()?))
+    }
+
+    /// An error if the output is written directly to the file that is read as `input`. A file that is replaced when
+    /// the output is complete may be an input. So may character devices and sockets, which do not read back the written
+    /// bytes.
+    pub fn check_is_no_input(&self, input: &Path, file: Identity) -> Result<()> {
+        let Kind::Through { file: output, .. } = &self.kind else { return Ok(()) };
+        let Ok(metadata) = output.metadata() else { return Ok(()) };
+        let kind = metadata.file_type();
+        if kind.is_char_device() || kind.is_socket() || Identity::of(&metadata) != file {
+            return Ok(());
+        }
+        let input = name(input);
+        let what =
+            format!("is the input {input}, which would be lost: expected another file, or that file by its name");
+        Err(Failure::file(&self.path, what))
+    }
+
+    /// Whether both targets are the same file, so that the second output would overwrite the first. A terminal or
+    /// /dev/null may be written to twice.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Through { file, .. }, Kind::Through { file: other, .. }) => {
+                let (Ok(here), Ok(there)) = (file.metadata(), other.metadata()) else { return false };
+                Identity::of(&here) == Identity::of(&there) && !here.file_type().is_char_device()
+            }
+            (Kind::Through { file, .. }, Kind::Replace(replacement))
+            | (Kind::Replace(replacement), Kind::Through { file, .. }) => {
+                let (Ok(here), Ok(there)) = (file.metadata(), fs::metadata(&replacement.file)) else { return false };
+                Identity::of(&here) == Identity::of(&there)
+            }
+            // Names are compared and not the present files: two names of one file become two files.
+            (Kind::Replace(here), Kind::Replace(there)) => {
+                let folder = |replacement: &Replacement| fs::metadata(&replacement.folder).map(|it| Identity::of(&it));
+                here.file.file_name() == there.file.file_name() && folder(here).ok() == folder(there).ok()
+            }
+        }
+    }
+
+    /// Whether written bytes can be overwritten later: true for a regular file, unless it is open for appending.
+    pub fn can_be_rewritten(&self) -> bool {
+        let Kind::Through { file, .. } = &self.kind else { return true };
+        let appends = rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+        !appends && file.metadata().is_ok_and(|metadata| metadata.is_file())
+    }
+
+    /// The folder of the new file. None for a target that is written to directly.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Through { .. } => None,
+            Kind::Replace(replacement) => Some(&replacement.folder),
+        }
+    }
+}
+
+impl Kind {
+    fn find(path: &Path, sync: bool) -> Result<Self> {
         let failure = |error: io::Error| Failure::io(path, &error);
         if standard::is_output(path) {
             // The shell has opened the file, and has emptied it unless the output is appended to it.
@@ -114,52 +185,6 @@ impl Target {
             ));
         }
         Ok(Self::Through { file, truncate })
-    }
-
-    /// Whether both targets are the same file, so that the second output would overwrite the first. A terminal or
-    /// /dev/null may be written to twice.
-    pub fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Through { file, .. }, Self::Through { file: other, .. }) => {
-                let (Ok(here), Ok(there)) = (file.metadata(), other.metadata()) else { return false };
-                Identity::of(&here) == Identity::of(&there) && !here.file_type().is_char_device()
-            }
-            (Self::Through { file, .. }, Self::Replace(replacement))
-            | (Self::Replace(replacement), Self::Through { file, .. }) => {
-                let (Ok(here), Ok(there)) = (file.metadata(), fs::metadata(&replacement.file)) else { return false };
-                Identity::of(&here) == Identity::of(&there)
-            }
-            // Names are compared and not the present files: two names of one file become two files.
-            (Self::Replace(here), Self::Replace(there)) => {
-                let folder = |replacement: &Replacement| fs::metadata(&replacement.folder).map(|it| Identity::of(&it));
-                here.file.file_name() == there.file.file_name() && folder(here).ok() == folder(there).ok()
-            }
-        }
-    }
-
-    /// The identity of a file that is written to while inputs are read, and that no input may be. None for a file that
-    /// is replaced when the output is complete. None for character devices and sockets, which do not read back the
-    /// written bytes.
-    pub fn written_directly(&self) -> Option<Identity> {
-        let Self::Through { file, .. } = self else { return None };
-        let metadata = file.metadata().ok()?;
-        let kind = metadata.file_type();
-        (!kind.is_char_device() && !kind.is_socket()).then(|| Identity::of(&metadata))
-    }
-
-    /// Whether written bytes can be overwritten later: true for a regular file, unless it is open for appending.
-    pub fn can_be_rewritten(&self) -> bool {
-        let Self::Through { file, .. } = self else { return true };
-        let appends = rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
-        !appends && file.metadata().is_ok_and(|metadata| metadata.is_file())
-    }
-
-    /// The folder of the new file. None for a target that is written to directly.
-    pub fn folder(&self) -> Option<&Path> {
-        match self {
-            Self::Through { .. } => None,
-            Self::Replace(replacement) => Some(&replacement.folder),
-        }
     }
 }
 

@@ -1,16 +1,7 @@
 //! The files of values.
 
-use super::{Concatenation, Input, Output};
+use super::Input;
 use crate::say::error::{Failure, Result, name};
-
-/// The values of a command's keys, and the output for values.
-#[derive(Debug)]
-pub struct Values<I> {
-    /// The input of values.
-    pub input: I,
-    /// The output of values.
-    pub output: Output,
-}
 
 /// A file of keys, or several files that are read as one, and the file of their values, with its length in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -90,11 +81,4 @@ pub fn known_width(inputs: &[Input], size: usize, values: &[Input]) -> Result<Op
     let (Some(keys), Some(bytes)) = (lengths(inputs), lengths(values)) else { return Ok(None) };
     let counts: Vec<u64> = keys.into_iter().map(|bytes| bytes / size as u64).collect();
     width(inputs, &counts, values, &bytes).map(Some)
-}
-
-impl Values<Concatenation> {
-    /// Bytes of a value, if all lengths are known. Each of `keys` has `size` bytes.
-    pub fn known_width(&self, keys: &Concatenation, size: usize) -> Result<Option<usize>> {
-        known_width(keys.inputs(), size, self.input.inputs())
-    }
 }

@@ -39,7 +39,7 @@ pub fn keys_or_records(
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
     let How { unique, silent } = how;
-    let mut inputs = [flags.open(path)?];
+    let mut inputs = [flags.open_keys(path)?];
     if records::are_meant(&record_args, &inputs) {
         let layout = records::layout(record_args, &inputs, flags)?;
         let stats = Stats::begin("check", records::RECORD, layout.size, stats);

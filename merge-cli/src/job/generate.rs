@@ -2,8 +2,8 @@
 
 use super::refuse;
 use super::{Generate, Job, records::RECORD};
-use crate::args::{CommonArgs, GenArgs, OutputArgs};
-use crate::file::{Form, Output, OutputTarget};
+use crate::args::{CommonArgs, GenArgs, OutputArgs, WritingArgs};
+use crate::file::{Form, Output, Target};
 use crate::format::{self, Container, Format};
 use crate::run::generator::Generator;
 use crate::say::error::{Failure, Result};
@@ -14,7 +14,7 @@ use merge_host::SortOrder;
 /// The job of these flags.
 pub fn job(args: GenArgs) -> Result<Job> {
     let GenArgs { n, record_size, seed, dist, output, common } = args;
-    let OutputArgs { output: path, format, sync } = output;
+    let OutputArgs { output: path, writing: WritingArgs { format, sync } } = output;
     let CommonArgs { key_type: given_type, endian, parallel: threads, stats } = common;
     let distribution = dist.unwrap_or(Distribution::Uniform);
     let flags = common.key_flags(format, SortOrder::Ascending);
@@ -34,13 +34,13 @@ pub fn job(args: GenArgs) -> Result<Job> {
             let bytes = u128::from(n) * size as u128;
             let count = u64::try_from(bytes)
                 .map_err(|_| Failure::file(&path, format!("{bytes} bytes are more than a file can hold")))?;
-            let output = Output::new(OutputTarget::find(&path, sync)?, Form { container, ..Form::raw(size) });
+            let output = Output::new(Target::find(&path, sync)?, Form { container, ..Form::raw(size) });
             let stats = Stats::begin("gen", RECORD, size, stats);
             (Generator::new(KeyType::U8, distribution, count, seed), count, output, stats)
         }
         None => {
             let key_type = flags.decide(&mut [], Some(&path))?;
-            let output = flags.output(OutputTarget::find(&path, sync)?, key_type, &[])?;
+            let output = flags.output(Target::find(&path, sync)?, key_type, &[])?;
             (Generator::new(key_type, distribution, n, seed), n, output, flags.stats("gen", key_type, stats))
         }
     };

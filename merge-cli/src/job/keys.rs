@@ -4,8 +4,7 @@ use super::key_type::{Source, decide};
 use super::{Resources, refuse};
 use crate::args::{CommonArgs, EngineArgs, MemoryArgs};
 use crate::coding::Coding;
-use crate::file::values::Values;
-use crate::file::{Form, Input, Output, OutputTarget};
+use crate::file::{Form, Input, Output, Outputs, Target};
 use crate::format::arrow::Column;
 use crate::format::npy::Rows;
 use crate::format::{self, Container, Content, Format};
@@ -43,19 +42,29 @@ impl KeyFlags {
         self.format.filter(|format| *format == Format::Raw && is_raw)
     }
 
-    /// Opens the file at `path` and reads its header.
-    pub fn open(&self, path: &Path) -> Result<Input> {
+    /// Opens the file of keys at `path` and reads its header.
+    pub fn open_keys(&self, path: &Path) -> Result<Input> {
+        self.open(path, Content::Keys { is_typed: self.is_typed })
+    }
+
+    fn open(&self, path: &Path, content: Content) -> Result<Input> {
         let mut input = Input::open(path)?;
-        input.read_header(self.input_format(path), Content::Keys { is_typed: self.is_typed })?;
+        input.read_header(self.input_format(path), content)?;
         Ok(input)
     }
 
     /// Opens files of keys and reads their headers.
     pub fn open_all(&self, paths: &[PathBuf]) -> Result<Vec<Input>> {
+        self.open_beside(0, paths, Content::Keys { is_typed: self.is_typed })
+    }
+
+    /// Opens files in addition to `others` files, and reads their headers.
+    fn open_beside(&self, others: usize, paths: &[PathBuf], content: Content) -> Result<Vec<Input>> {
         // If not all files can be open at once, each is opened again when it is read.
-        let all_at_once = limits::open_files(paths.len()) == paths.len();
+        let files = others + paths.len();
+        let all_at_once = limits::open_files(files) == files;
         let open = |path: &PathBuf| {
-            let mut input = self.open(path)?;
+            let mut input = self.open(path, content)?;
             if !all_at_once {
                 input.close();
             }
@@ -88,8 +97,8 @@ impl KeyFlags {
     }
 
     /// The output of keys of this type from `inputs`.
-    pub fn output(&self, target: OutputTarget, key_type: KeyType, inputs: &[Input]) -> Result<Output> {
-        let path = target.path();
+    pub fn output(&self, target: Target, key_type: KeyType, inputs: &[Input]) -> Result<Output> {
+        let path = &target.path;
         let format = format::of_output(path, self.format)?;
         let first = inputs.first();
         let endian = format::endian_of_output(path, format, self.endian, first.map(|input| input.coding().endian));
@@ -104,41 +113,33 @@ impl KeyFlags {
         Stats::begin(op, key_type.name(), key_type.size(), format)
     }
 
-    /// Opens the files of values for the keys of `inputs`, of `size` bytes each, and prepares the output of values.
-    /// `keys_output` is the output of the keys, and `count` the expected number of files of values.
+    /// Opens the files of values for the keys of `inputs`, of `size` bytes each, and prepares the outputs. `keys` is
+    /// the output of the keys, and `count` the expected number of files of values.
     pub fn open_values(
         &self,
         paths: &[PathBuf],
-        target: Option<OutputTarget>,
+        target: Option<Target>,
         inputs: &[Input],
         size: usize,
-        keys_output: &Output,
+        keys: Output,
         count: ValueFiles,
-    ) -> Result<Option<Values<Vec<Input>>>> {
+    ) -> Result<(Option<Vec<Input>>, Outputs)> {
         // clap requires both flags or neither.
-        let (Some(_), Some(target)) = (paths.first(), target) else { return Ok(None) };
-        count.check(paths.len(), inputs.len())?;
-        let files = inputs.len() + paths.len();
-        let all_at_once = limits::open_files(files) == files;
-        let open = |path: &PathBuf| {
-            let mut input = Input::open(path)?;
-            input.read_header(self.input_format(path), Content::Values)?;
-            if !all_at_once {
-                input.close();
-            }
-            Ok(input)
+        let (Some(_), Some(target)) = (paths.first(), target) else {
+            return Ok((None, Outputs { keys, values: None }));
         };
-        let values = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
+        count.check(paths.len(), inputs.len())?;
+        let values = self.open_beside(inputs.len(), paths, Content::Values)?;
         check_same("values", values.iter().filter_map(|input| Some((input, input.rows()?))))?;
         let width = crate::file::values::known_width(inputs, size, &values)?;
-        let format = format::of_values(target.path(), self.format)?;
-        let container = container_of_values(target.path(), format, &values)?;
+        let format = format::of_values(&target.path, self.format)?;
+        let container = container_of_values(&target.path, format, &values)?;
         let output = Output::new(target, Form { container, ..Form::raw(width.unwrap_or(0)) });
         output.check_size()?;
-        if output.is_same(keys_output) {
+        if output.is_same(&keys) {
             return Err(Failure::file(output.path(), "is where the keys go, expected another file for --values-out"));
         }
-        Ok(Some(Values { input: values, output }))
+        Ok((Some(values), Outputs { keys, values: Some(output) }))
     }
 }
 

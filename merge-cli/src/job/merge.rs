@@ -5,7 +5,7 @@ use super::{Batch, BatchRuns, Job, Merge, Resources, Set, refuse};
 use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::{OutputTarget, names};
+use crate::file::{Target, names};
 use crate::say::error::{Failure, Result};
 use crate::spec::{Kernel, StatsFormat};
 use merge_host::{MergeKernel, SetOperation};
@@ -50,10 +50,10 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
             "--kernel {name} merges keys only; with --values, take auto or merge-path, which are the same"
         )));
     }
-    let flags = common.key_flags(output.format, order_of(reverse));
+    let flags = common.key_flags(output.writing.format, order_of(reverse));
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
-    let (target, values_target) = OutputTarget::find_both(&output.output, values_out.as_deref(), output.sync)?;
+    let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
     for target in [&target].into_iter().chain(&values_target) {
         list.iter().try_for_each(|(path, file)| target.check_is_no_input(path, *file))?;
     }
@@ -65,21 +65,21 @@ pub fn job(
     flags: Flags,
     inputs: &[PathBuf],
     values: &[PathBuf],
-    target: OutputTarget,
-    values_target: Option<OutputTarget>,
+    target: Target,
+    values_target: Option<Target>,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
     let Flags { flags, assume_sorted, unique, verify, kernel, value_files } = flags;
     check_standard_inputs(inputs, values, &[])?;
     let mut inputs = flags.open_all(inputs)?;
-    let key_type = flags.decide(&mut inputs, Some(target.path()))?;
+    let key_type = flags.decide(&mut inputs, Some(&target.path))?;
     let mut stats = flags.stats("merge", key_type, stats);
     stats.kernel = kernel.map(|kernel| MergeKernel::from(kernel).name());
     let output = flags.output(target, key_type, &inputs)?;
-    let values = flags.open_values(values, values_target, &inputs, key_type.size(), &output, value_files)?;
+    let (values, outputs) = flags.open_values(values, values_target, &inputs, key_type.size(), output, value_files)?;
     let kernel = kernel.filter(|kernel| !kernel.is_general()).map(MergeKernel::from);
-    Ok(Job::Merge(Merge { inputs, key_type, values, kernel, output, unique, verify, assume_sorted, resources, stats }))
+    Ok(Job::Merge(Merge { inputs, key_type, values, kernel, outputs, unique, verify, assume_sorted, resources, stats }))
 }
 
 /// The job of `gmerge batch`.
@@ -104,14 +104,15 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
             BatchRuns::OfLength { d, a_len }
         }
     };
-    let flags = common.key_flags(output.format, order_of(reverse));
-    let (target, values_target) = OutputTarget::find_both(&output.output, values_out.as_deref(), output.sync)?;
+    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
-    let key_type = flags.decide(&mut inputs, Some(target.path()))?;
+    let key_type = flags.decide(&mut inputs, Some(&target.path))?;
     let stats = flags.stats("batch", key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
-    let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::Each)?;
-    Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))
+    let size = key_type.size();
+    let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::Each)?;
+    Ok(Job::Batch(Batch { inputs, key_type, values, runs, outputs, assume_sorted, resources, stats }))
 }
 
 /// The job of a set operation.
@@ -122,10 +123,10 @@ pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
     let resources = resources(engine.processors()?, parallel, memory);
     let inputs = [a, b];
     check_standard_inputs(&inputs, &[], &[])?;
-    let flags = common.key_flags(output.format, order_of(reverse));
-    let target = OutputTarget::find(&output.output, output.sync)?;
+    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let target = Target::find(&output.output, output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
-    let key_type = flags.decide(&mut inputs, Some(target.path()))?;
+    let key_type = flags.decide(&mut inputs, Some(&target.path))?;
     let stats = flags.stats(operation.name(), key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
     Ok(Job::Set(Set { operation, inputs, key_type, output, assume_sorted, resources, stats }))

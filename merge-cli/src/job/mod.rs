@@ -17,8 +17,7 @@ mod refuse;
 mod sort;
 
 use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
-use crate::file::values::Values;
-use crate::file::{Concatenation, Input, Output};
+use crate::file::{Concatenation, Input, Output, Outputs};
 use crate::records::Layout;
 use crate::run::generator::Generator;
 use crate::say::error::{Failure, Result};
@@ -50,11 +49,13 @@ pub enum Job {
 /// The resources that a run may use.
 #[derive(Debug)]
 pub struct Resources {
+    /// The engine, and the GPUs that it may use.
     pub processors: Processors,
     /// The kernel of a GPU's sort. Only `Auto` also allows the CPU.
     pub sort_kernel: SortKernel,
     /// Threads of the CPU, if `--parallel` is given.
     pub threads: Option<usize>,
+    /// Memory for keys and payloads, if `--memory` is given.
     pub memory: Option<MemorySize>,
     /// The folder for spilled runs, if `--tmp-dir` names one.
     pub folder: Option<PathBuf>,
@@ -76,7 +77,7 @@ pub enum Payload {
     /// No payload.
     None,
     /// Values from files.
-    Values(Values<Concatenation>),
+    Values(Concatenation),
     /// The index of each key, which is written instead of the key.
     Indices(IndexLimit),
 }
@@ -114,8 +115,8 @@ pub struct Sort {
     pub keys: Concatenation,
     pub key_type: KeyType,
     pub payload: Payload,
-    /// The output of the keys, or of their indices.
-    pub output: Output,
+    /// The outputs of the keys, or of their indices, and of the values.
+    pub outputs: Outputs,
     pub unique: bool,
     pub verify: bool,
     pub resources: Resources,
@@ -127,9 +128,9 @@ pub struct Sort {
 pub struct Segments {
     pub keys: Concatenation,
     pub key_type: KeyType,
-    pub values: Option<Values<Concatenation>>,
+    pub values: Option<Concatenation>,
     pub bounds: SegmentBounds,
-    pub output: Output,
+    pub outputs: Outputs,
     pub resources: Resources,
     pub stats: Stats,
 }
@@ -172,10 +173,10 @@ pub struct SortRecords {
 pub struct Merge {
     pub inputs: Vec<Input>,
     pub key_type: KeyType,
-    pub values: Option<Values<Vec<Input>>>,
+    pub values: Option<Vec<Input>>,
     /// The kernel for two files, if the user chose a kernel that merges only in memory.
     pub kernel: Option<MergeKernel>,
-    pub output: Output,
+    pub outputs: Outputs,
     pub unique: bool,
     pub verify: bool,
     pub assume_sorted: bool,
@@ -189,9 +190,9 @@ pub struct Batch {
     /// A and B.
     pub inputs: Vec<Input>,
     pub key_type: KeyType,
-    pub values: Option<Values<Vec<Input>>>,
+    pub values: Option<Vec<Input>>,
     pub runs: BatchRuns,
-    pub output: Output,
+    pub outputs: Outputs,
     pub assume_sorted: bool,
     pub resources: Resources,
     pub stats: Stats,
@@ -298,19 +299,16 @@ impl Job {
     fn files(&self) -> (Vec<&Input>, Vec<&Output>) {
         let (mut inputs, mut outputs): (Vec<&Input>, Vec<&Output>) = (Vec::new(), Vec::new());
         match self {
-            Self::Sort(Sort { keys, payload, output, .. }) => {
+            Self::Sort(Sort { keys, payload, outputs: written, .. }) => {
                 inputs.extend(keys.inputs());
-                outputs.push(output);
+                outputs.extend(written.iter());
                 if let Payload::Values(values) = payload {
-                    inputs.extend(values.input.inputs());
-                    outputs.push(&values.output);
+                    inputs.extend(values.inputs());
                 }
             }
-            Self::Segments(Segments { keys, values, bounds, output, .. }) => {
-                inputs.extend(keys.inputs());
-                outputs.push(output);
-                values.iter().for_each(|values| inputs.extend(values.input.inputs()));
-                outputs.extend(values.iter().map(|values| &values.output));
+            Self::Segments(Segments { keys, values, bounds, outputs: written, .. }) => {
+                inputs.extend([keys].into_iter().chain(values).flat_map(Concatenation::inputs));
+                outputs.extend(written.iter());
                 if let SegmentBounds::Between(offsets) = bounds {
                     inputs.push(offsets);
                 }
@@ -319,12 +317,10 @@ impl Job {
                 inputs.extend(input.inputs());
                 outputs.push(output);
             }
-            Self::Merge(Merge { inputs: files, values, output, .. })
-            | Self::Batch(Batch { inputs: files, values, output, .. }) => {
-                inputs.extend(files);
-                outputs.push(output);
-                values.iter().for_each(|values| inputs.extend(&values.input));
-                outputs.extend(values.iter().map(|values| &values.output));
+            Self::Merge(Merge { inputs: files, values, outputs: written, .. })
+            | Self::Batch(Batch { inputs: files, values, outputs: written, .. }) => {
+                inputs.extend(files.iter().chain(values.iter().flatten()));
+                outputs.extend(written.iter());
                 if let Self::Batch(Batch { runs: BatchRuns::Between(offsets), .. }) = self {
                     inputs.extend(offsets);
                 }

@@ -4,7 +4,7 @@ use super::keys::KeyFlags;
 use super::refuse::Flag;
 use super::{Job, Resources, SortRecords};
 use crate::args::RecordArgs;
-use crate::file::{Concatenation, Form, Input, Output, OutputTarget};
+use crate::file::{Concatenation, Form, Input, Output, Target};
 use crate::format::npy::{self, FieldKind};
 use crate::format::{self, Container, Format};
 use crate::records::Layout;
@@ -122,7 +122,7 @@ pub struct How {
 pub fn sort(
     args: RecordArgs,
     inputs: Vec<Input>,
-    target: OutputTarget,
+    target: Target,
     flags: KeyFlags,
     How { reverse, verify }: How,
     resources: Resources,
@@ -132,14 +132,14 @@ pub fn sort(
     let layout = layout(args, &inputs, flags)?;
     let mut stats = Stats::begin("sort", RECORD, layout.size, stats);
     stats.kernel = resources.sort_kernel_name();
-    let container = match (format::of_output(target.path(), flags.format)?, inputs[0].rows()) {
+    let container = match (format::of_output(&target.path, flags.format)?, inputs[0].rows()) {
         (Format::Raw, _) => Container::Raw,
         (Format::Npy, Some(rows)) => Container::Npy(rows),
         (Format::Npy, None) => Container::Void,
         (Format::Arrow | Format::Arrows, _) => {
             let by = if flags.format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
             let message = format!("{by} and {flag} cannot be used together: Arrow files hold keys");
-            return Err(Failure::file(target.path(), message));
+            return Err(Failure::file(&target.path, message));
         }
     };
     let output = Output::new(target, Form { container, ..Form::raw(layout.size) });

@@ -9,8 +9,7 @@ use crate::args::{EngineArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::values::Values;
-use crate::file::{Concatenation, Form, Output, OutputTarget};
+use crate::file::{Concatenation, Form, Output, Outputs, Target};
 use crate::format::{self, Container};
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, KeyType, Processors, SortKernel};
@@ -20,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
-    let flags = args.common.key_flags(args.format, order_of(args.reverse));
+    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse));
     let flags = KeyFlags { is_typed: flags.is_typed || args.records.record_size.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
@@ -36,7 +35,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let output = args.output.ok_or_else(|| Failure::new("--output is missing"))?;
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
-    let (target, values_target) = OutputTarget::find_both(&output, args.values_out.as_deref(), args.sync)?;
+    let (target, values_target) = Target::find_both(&output, args.values_out.as_deref(), args.writing.sync)?;
     if args.merge {
         let value_files = ValueFiles::EachByMerge;
         let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None, value_files };
@@ -52,21 +51,23 @@ pub fn job(args: SortArgs) -> Result<Job> {
     stats.kernel = resources.sort_kernel_name();
     if args.argsort {
         let (output, limit) = output_of_indices(target, flags)?;
-        let (keys, payload) = (Concatenation::new(inputs), Payload::Indices(limit));
-        return Ok(Job::Sort(Sort { keys, key_type, payload, output, unique, verify, resources, stats }));
+        let (keys, payload, outputs) =
+            (Concatenation::new(inputs), Payload::Indices(limit), Outputs { keys: output, values: None });
+        return Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }));
     }
     let output = flags.output(target, key_type, &inputs)?;
-    let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
-    let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
+    let size = key_type.size();
+    let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::OneOrEach)?;
+    let values = values.map(Concatenation::new);
     let keys = Concatenation::new(inputs);
     if let Some(bounds) = bounds_of(args.segments.as_deref(), args.segment_len, flags)? {
-        return Ok(Job::Segments(Segments { keys, key_type, values, bounds, output, resources, stats }));
+        return Ok(Job::Segments(Segments { keys, key_type, values, bounds, outputs, resources, stats }));
     }
     if let Some(count) = args.top {
-        return Ok(Job::Top(Top { keys, key_type, count, output, verify, resources, stats }));
+        return Ok(Job::Top(Top { keys, key_type, count, output: outputs.keys, verify, resources, stats }));
     }
     let payload = values.map_or(Payload::None, Payload::Values);
-    Ok(Job::Sort(Sort { keys, key_type, payload, output, unique, verify, resources, stats }))
+    Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }))
 }
 
 /// The processors that sort. A named kernel needs a GPU.
@@ -113,8 +114,13 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(("-c", args.only_check), &[("-C", args.only_check_silently)], "-c prints a message, and -C none")?;
     refuse_tasks(args, &[check, merge, top, argsort, records])?;
     refuse::beside(kernel, &[on_cpu], "merge-path is a kernel of the GPU")?;
-    let written =
-        [("--output", given(&args.output)), ("--format", args.format.is_some()), ("--sync", args.sync), values, verify];
+    let written = [
+        ("--output", given(&args.output)),
+        ("--format", args.writing.format.is_some()),
+        ("--sync", args.writing.sync),
+        values,
+        verify,
+    ];
     refuse::beside(check, &written, &format!("{} writes nothing", check.0))?;
     refuse::beside(check, &[on_gpu, device, kernel], "the CPU checks files")?;
     refuse::beside(top, &[values], "--top selects keys without their values")?;
@@ -160,8 +166,8 @@ fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Optio
 
 /// The output of indices of keys: integers of the type in its extension, by default `u64`. Also returns the limit of
 /// this type.
-fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
-    let path = target.path();
+fn output_of_indices(target: Target, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
+    let path = &target.path;
     let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);
     let key_type = match named {
         None => KeyType::U64,

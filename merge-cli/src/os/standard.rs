@@ -4,8 +4,9 @@
 //! closed input or output would then seem to succeed. This module therefore records which streams are closed before the
 //! runtime starts.
 
+use crate::say::error::{Failure, Result, os_message};
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -57,4 +58,13 @@ pub fn output() -> io::Result<File> {
         return Err(io::Error::other("standard output is closed"));
     }
     Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Prints text to standard output. A reader that closes its end early is no error.
+pub fn print(text: &[u8]) -> Result<()> {
+    let mut stdout = output().map_err(|error| Failure::new(os_message(&error)))?;
+    match stdout.write_all(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::io(Path::new("standard output"), &error)),
+        _ => Ok(()),
+    }
 }

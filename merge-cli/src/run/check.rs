@@ -1,86 +1,78 @@
 //! Checks whether a file is sorted.
 
-use super::order::{describe, first_disorder};
-use crate::coding::{Word, with_word};
-use crate::job::{Check, CheckRecords};
+use super::order::{Scan, describe, first_disorder};
+use crate::coding::Word;
+use crate::file::Input;
+use crate::job::{Check, CheckRecords, Resources};
 use crate::os::{memory, threads};
 use crate::say::error::{Failure, Result};
-use crate::say::stats::Phase;
+use crate::say::stats::{Phase, Stats};
 
 /// Bytes of keys or records to hold in memory at once, so that a file of any size can be checked.
 const BUFFER: u64 = 64 << 20;
 
 /// Checks keys.
-pub fn keys(job: Check) -> Result<()> {
-    with_word!(job.key_type.size(), W => check_keys::<W>(job))
-}
-
-fn check_keys<W: Word>(job: Check) -> Result<()> {
-    let Check { mut input, key_type: _, unique, silent, resources, mut stats } = job;
-    let count = input.count::<W>()?;
-    threads::start(resources.threads, threads::useful(input.length()))?;
-    let buffer = BUFFER.min(memory::budget(resources.memory, 0)?);
-    let capacity = (buffer / W::SIZE as u64).min(count.unwrap_or(u64::MAX)).max(1);
-    // The first slot is for the last key of the previous part.
-    let mut keys = memory::zeroed::<W>(capacity + 1, "a part of the file")?;
-    let mut carried = 0;
-    let disorder = loop {
-        let read = stats.time(Phase::Read, || input.read(&mut keys[1..]))?;
-        let part = &keys[1 - carried..1 + read];
-        let found = stats.time(Phase::Check, || first_disorder(part, unique));
-        let index = found.map(|i| (stats.keys - carried as u64 + i as u64, [part[i - 1], part[i]]));
-        stats.keys += read as u64;
-        if let Some((index, pair)) = index {
-            let (pair, byte) = (describe(&input, pair), input.offset_of::<W>(index));
-            break Some(Failure::disorder(input.path(), format!("disorder at index {index}: {pair} (byte {byte})")));
-        }
-        if (read as u64) < capacity {
-            break None;
-        }
-        keys[0] = keys[read];
-        carried = 1;
+pub fn keys<W: Word>(job: Check) -> Result<()> {
+    let Check { input, key_type: _, unique, silent, resources, stats } = job;
+    input.count::<W>()?;
+    let show = |input: &Input, index: u64, [before, after]: [&[W]; 2]| {
+        format!("{} (byte {})", describe(input, [before[0], after[0]]), input.offset_of::<W>(index))
     };
-    stats.print();
-    report(disorder, silent)
+    let count = |_: &Input, read: u64| Ok(read);
+    let items = Items { size: 1, count, first: |keys: &[W]| first_disorder(keys, unique), show };
+    items.check(input, silent, resources, stats)
 }
 
 /// Checks records.
 pub fn records(job: CheckRecords) -> Result<()> {
-    let CheckRecords { mut input, layout, reverse, unique, silent, resources, mut stats } = job;
+    let CheckRecords { input, layout, reverse, unique, silent, resources, stats } = job;
     let (size, key) = (layout.size, layout.key(reverse));
-    let length = input.length();
-    length.map(|length| layout.count(input.path(), length)).transpose()?;
-    threads::start(resources.threads, threads::useful(length))?;
-    let buffer = BUFFER.min(memory::budget(resources.memory, 0)?);
-    let capacity = (buffer / size as u64).min(length.unwrap_or(u64::MAX) / size as u64).max(1) as usize * size;
-    // The first slot is for the last record of the previous part.
-    let mut bytes = memory::zeroed::<u8>((capacity + size) as u64, "a part of the file")?;
-    let mut begin = size;
-    let disorder = loop {
-        let read = stats.time(Phase::Read, || input.read(&mut bytes[size..]))?;
-        let count = layout.count(input.path(), stats.keys * size as u64 + read as u64)? - stats.keys;
-        let part = &bytes[begin..size + read];
-        let found = stats.time(Phase::Check, || key.first_disorder(size, part, unique));
-        let index = found.map(|i| (stats.keys - ((size - begin) / size) as u64 + i as u64, i));
-        stats.keys += count;
-        if let Some((index, i)) = index {
-            let [before, after] = [i - 1, i].map(|i| layout.show(&part[i * size..][..size]));
-            break Some(Failure::disorder(input.path(), format!("disorder at index {index}: {after} after {before}")));
-        }
-        if read < capacity {
-            break None;
-        }
-        bytes.copy_within(capacity.., 0);
-        begin = 0;
-    };
-    stats.print();
-    report(disorder, silent)
+    input.length().map(|length| layout.count(input.path(), length)).transpose()?;
+    let show =
+        |_: &Input, _, [before, after]: [&[u8]; 2]| format!("{} after {}", layout.show(after), layout.show(before));
+    let count = |input: &Input, read| layout.count(input.path(), read);
+    let items = Items { size, count, first: |records: &[u8]| key.first_disorder(size, records, unique), show };
+    items.check(input, silent, resources, stats)
 }
 
-/// The outcome of a check, without a message if it is `silent`.
-fn report(disorder: Option<Failure>, silent: bool) -> Result<()> {
-    match disorder {
-        None => Ok(()),
-        Some(failure) => Err(if silent { failure.silent_if_disorder() } else { failure }),
+/// The items of a file, and their order.
+struct Items<C, F, S> {
+    /// Words of an item.
+    size: usize,
+    /// The number of items in a number of words.
+    count: C,
+    /// The index of the first item out of order.
+    first: F,
+    /// Describes the item at an index, by its predecessor and itself.
+    show: S,
+}
+
+impl<C: Fn(&Input, u64) -> Result<u64>, F, S> Items<C, F, S> {
+    /// Checks the order of a file. If it is `silent`, only the exit code reports the result.
+    fn check<W: Word>(self, mut input: Input, silent: bool, resources: Resources, mut stats: Stats) -> Result<()>
+    where
+        F: Fn(&[W]) -> Option<usize>,
+        S: Fn(&Input, u64, [&[W]; 2]) -> String,
+    {
+        let Self { size, count, first, show } = self;
+        threads::start(resources.threads, threads::useful(input.length()))?;
+        let (buffer, bytes) = (BUFFER.min(memory::budget(resources.memory, 0)?), (size * W::SIZE) as u64);
+        let capacity = (buffer / bytes).min(input.length().unwrap_or(u64::MAX) / bytes).max(1);
+        let mut scan = Scan::new(capacity, size, "a part of the file")?;
+        let disorder = loop {
+            let read = stats.time(Phase::Read, || input.read(scan.part()))?;
+            let done = count(&input, stats.keys * size as u64 + read as u64)?;
+            let found = stats.time(Phase::Check, || scan.first_disorder(read, &first));
+            stats.keys = done;
+            if let Some((index, pair)) = found {
+                let message = format!("disorder at index {index}: {}", show(&input, index, pair));
+                break Err(Failure::disorder(input.path(), message));
+            }
+            if read < capacity as usize * size {
+                break Ok(());
+            }
+        };
+        stats.print();
+        disorder.map_err(|failure| if silent { failure.silent_if_disorder() } else { failure })
     }
 }

@@ -2,8 +2,8 @@
 //! to date.
 
 use crate::args::Args;
+use crate::os::standard::print;
 use crate::say::error::{Failure, Result};
-use crate::say::report::print;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;

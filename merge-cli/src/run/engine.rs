@@ -121,27 +121,6 @@ impl ChosenEngine {
         Ok(None)
     }
 
-    /// Works with the engine. If it is a GPU that fails and that the user did not name, works again with the CPU.
-    fn run_steps(&mut self, step: &mut dyn FnMut(Step) -> RunResult<Option<Timing>>) -> RunResult<Timing> {
-        progress::phase("compute");
-        let error = match step(Step::Work(self.ready().map_err(RunError::Other)?)) {
-            Err(RunError::Engine(error)) => error,
-            done => {
-                let timing = done?.unwrap_or_default();
-                self.say(&timing);
-                return Ok(timing);
-            }
-        };
-        let may_go_on = self.choice == EngineChoice::Auto && self.has_gpu();
-        if !may_go_on || step(Step::Restore)?.is_none() {
-            return Err(error.into());
-        }
-        report::warning(format_args!("{error}; continuing on the CPU"));
-        self.state = State::Ready(Box::new(cpu()));
-        self.last = Some(EngineKind::Cpu);
-        Ok(step(Step::Work(self.ready().map_err(RunError::Other)?))?.unwrap_or_default())
-    }
-
     /// Whether a GPU is running, which may be what failed.
     fn has_gpu(&self) -> bool {
         #[cfg(feature = "gpu")]
@@ -167,13 +146,6 @@ impl ChosenEngine {
 /// What a run returns, or an error of the engine or of the program.
 type RunResult<T> = std::result::Result<T, RunError<Failure>>;
 
-/// A step of a run.
-enum Step<'a> {
-    Work(&'a Engine),
-    /// Restores the data to its state before the work. Returns `false` if that is impossible.
-    Restore,
-}
-
 /// The failure of a run.
 pub fn failure(error: RunError<Failure>) -> Failure {
     match error {
@@ -189,14 +161,23 @@ impl Engines<Failure> for ChosenEngine {
         work: impl Fn(&Engine, &mut T) -> RunResult<Timing>,
         restore: impl FnOnce(&mut T) -> Result<bool>,
     ) -> RunResult<Timing> {
-        let mut restore = Some(restore);
-        self.run_steps(&mut |step: Step| match step {
-            Step::Work(engine) => work(engine, data).map(Some),
-            Step::Restore => {
-                let restored = restore.take().map_or(Ok(false), |restore| restore(data)).map_err(RunError::Other)?;
-                Ok(restored.then(Timing::default))
+        progress::phase("compute");
+        let error = match work(self.ready().map_err(RunError::Other)?, data) {
+            Err(RunError::Engine(error)) => error,
+            done => {
+                let timing = done?;
+                self.say(&timing);
+                return Ok(timing);
             }
-        })
+        };
+        let may_go_on = self.choice == EngineChoice::Auto && self.has_gpu();
+        if !may_go_on || !restore(data).map_err(RunError::Other)? {
+            return Err(error.into());
+        }
+        report::warning(format_args!("{error}; continuing on the CPU"));
+        self.state = State::Ready(Box::new(cpu()));
+        self.last = Some(EngineKind::Cpu);
+        work(self.ready().map_err(RunError::Other)?, data)
     }
 
     fn device_memory(&mut self) -> RunResult<Option<u64>> {

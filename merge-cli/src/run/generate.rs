@@ -1,7 +1,7 @@
 //! Generates a file of test keys.
 
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
+use super::finish;
+use crate::coding::Word;
 use crate::job::Generate;
 use crate::os::{memory, threads};
 use crate::say::Result;
@@ -11,11 +11,7 @@ use crate::say::stats::Phase;
 const BUFFER: u64 = 32 << 20;
 
 /// Makes the file.
-pub fn run(job: Generate) -> Result<()> {
-    with_word!(job.generator.key_type().size(), W => generate::<W>(job))
-}
-
-fn generate<W: Word>(job: Generate) -> Result<()> {
+pub fn run<W: Word>(job: Generate) -> Result<()> {
     let Generate { generator, count, output, threads, mut stats } = job;
     let bytes = u128::from(count) * W::SIZE as u128;
     output.check_space(bytes)?;
@@ -30,7 +26,5 @@ fn generate<W: Word>(job: Generate) -> Result<()> {
         stats.time(Phase::Write, || writer.write(part))?;
         done += part.len() as u64;
     }
-    stats.time(Phase::Write, || commit([writer]))?;
-    stats.print();
-    Ok(())
+    finish([writer], stats)
 }

@@ -2,65 +2,16 @@
 
 use super::checksum::Checksum;
 use super::engine::ChosenEngine;
-use super::order::not_sorted;
+use super::runs::Runs;
 use crate::coding::Word;
-use crate::file::Input;
-use crate::file::values::{self, Values};
+use crate::file::values;
+use crate::file::{Input, Outputs, Writers};
 use crate::os::memory;
 use crate::say::error::Result;
 use crate::say::stats::{Phase, Stats};
 use bytemuck::Pod;
-use merge_host::{Elements, ElementsMut, Engine, Error, Index, MergeKernel, Timing, permutation};
+use merge_host::{Engine, Index, permutation};
 use std::borrow::Cow;
-
-/// How to merge. A slice over the inputs has one entry for each input.
-pub trait Merging<W: Word> {
-    /// An error unless these numbers of keys can be merged.
-    fn check_counts(&self, _counts: &[u64]) -> Result<()> {
-        Ok(())
-    }
-    /// The index of the first key of an input that is out of order: less than its predecessor in the same run. `keys`
-    /// are all keys of the input.
-    fn first_disorder(&self, input: usize, keys: &[W]) -> Option<usize>;
-    /// A description of the location of the key at `index` of an input, in addition to the index.
-    fn location(&self, _input: usize, _index: usize) -> String {
-        String::new()
-    }
-    /// Flags of `gmerge sort` that sort such files, with a space before them.
-    fn sort_flags(&self, _input: usize) -> String {
-        String::new()
-    }
-    /// The runs that are merged.
-    fn runs(&self) -> Runs<'_>;
-}
-
-/// The runs to merge. Except with `Whole`, there are two inputs.
-#[derive(Clone, Copy, Debug)]
-pub enum Runs<'a> {
-    /// Each input is a run. The kernel is for two inputs.
-    Whole(Option<MergeKernel>),
-    /// Each merge gives `d` keys: `a_len` from the first input, and the others from the second.
-    OfLength { d: usize, a_len: usize },
-    /// Each input has runs between these offsets.
-    Between([&'a [usize]; 2]),
-}
-
-impl Runs<'_> {
-    /// Merges keys, alone or with values.
-    fn merge<W: Word, V: Pod + Send + Sync>(
-        self,
-        engine: &Engine,
-        inputs: &[impl Elements<W, V> + Copy + Sync],
-        out: impl ElementsMut<W, V>,
-    ) -> std::result::Result<Timing, Error> {
-        match (self, inputs) {
-            (Self::Whole(Some(kernel)), &[a, b]) => engine.merge_with(kernel, a, b, out),
-            (Self::Whole(_), _) => engine.merge_many(inputs, out),
-            (Self::OfLength { d, a_len }, _) => engine.merge_batch(inputs[0], inputs[1], out, d, a_len),
-            (Self::Between([a, b]), _) => engine.merge_ragged((inputs[0], a), (inputs[1], b), out),
-        }
-    }
-}
 
 /// The files of a merge.
 #[derive(Debug)]
@@ -83,16 +34,11 @@ pub struct Merged<W> {
 }
 
 /// Reads and merges the files.
-pub fn merge<W: Word>(
-    files: Files,
-    merging: &dyn Merging<W>,
-    engine: &mut ChosenEngine,
-    stats: &mut Stats,
-) -> Result<Merged<W>> {
+pub fn merge<W: Word>(files: Files, runs: &Runs, engine: &mut ChosenEngine, stats: &mut Stats) -> Result<Merged<W>> {
     let Files { mut inputs, values, assume_sorted, checksum } = files;
     let keys = stats.time(Phase::Read, || read_each::<W>(&mut inputs))?;
     let counts: Vec<u64> = keys.iter().map(|keys| keys.len() as u64).collect();
-    merging.check_counts(&counts)?;
+    runs.check_counts(&inputs, &counts)?;
     let (mut width, mut bytes) = (0, Vec::new());
     if let Some(mut values) = values {
         bytes = stats.time(Phase::Read, || read_each::<u8>(&mut values))?;
@@ -101,7 +47,8 @@ pub fn merge<W: Word>(
         stats.value_size = Some(width);
     }
     if !assume_sorted {
-        stats.time(Phase::Check, || check_order(&inputs, &keys, merging))?;
+        let mut files = inputs.iter().zip(&keys).enumerate();
+        stats.time(Phase::Check, || files.try_for_each(|(i, (input, keys))| runs.check_order(i, input, keys)))?;
     }
     if let Some(checksum) = checksum {
         let none = Vec::new();
@@ -109,7 +56,7 @@ pub fn merge<W: Word>(
         keys.iter().zip(values).for_each(|(keys, values)| checksum.add(keys, values, width));
     }
     stats.keys = counts.iter().sum();
-    let mut merge = Merge { runs: merging.runs(), engine, keys, count: stats.keys, stats };
+    let mut merge = Merge { runs, engine, keys, count: stats.keys, stats };
     let (keys, values) = match width {
         0 => (merge.keys()?, Vec::new()),
         4 => merge.numbers::<u32>(bytes)?,
@@ -131,21 +78,10 @@ fn read_each<W: Word>(inputs: &mut [Input]) -> Result<Vec<Vec<W>>> {
     inputs.iter_mut().map(read).collect()
 }
 
-/// An error that names the first key out of order, if there is one.
-fn check_order<W: Word>(inputs: &[Input], keys: &[Vec<W>], merging: &dyn Merging<W>) -> Result<()> {
-    for (i, (input, keys)) in inputs.iter().zip(keys).enumerate() {
-        if let Some(index) = merging.first_disorder(i, keys) {
-            let (location, flags) = (merging.location(i, index), merging.sort_flags(i));
-            return Err(not_sorted(input, [keys[index - 1], keys[index]], index as u64, &location, &flags));
-        }
-    }
-    Ok(())
-}
-
 /// A merge of keys in memory. The engine does not change the inputs, and every run of the engine writes the whole
 /// output.
 struct Merge<'a, W> {
-    runs: Runs<'a>,
+    runs: &'a Runs,
     engine: &'a mut ChosenEngine,
     /// The keys of the inputs, until they are merged.
     keys: Vec<Vec<W>>,
@@ -210,9 +146,21 @@ fn as_numbers<V: Pod>(bytes: &[u8]) -> Cow<'_, [V]> {
     bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes).into(), Cow::Borrowed)
 }
 
-/// Splits values into their inputs and their output.
-pub fn split_values(values: Option<Values<Vec<Input>>>) -> (Option<Vec<Input>>, Option<crate::file::Output>) {
-    values.map(|Values { input, output }| (input, output)).unzip()
+/// Writes keys in memory and their values of `width` bytes.
+pub fn write_all<W: Word>(
+    mut outputs: Outputs,
+    keys: &[W],
+    values: &[u8],
+    width: usize,
+    stats: &mut Stats,
+) -> Result<Writers> {
+    outputs.set_width(width);
+    outputs.expect(keys.len() as u64);
+    stats.time(Phase::Write, || {
+        let mut writers = outputs.begin()?;
+        writers.write(keys, values)?;
+        Ok(writers)
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! `gmerge info`
 
-use crate::say::{Result, report};
+use crate::os::standard::print;
+use crate::say::Result;
 use merge_host::{CostModel, Work};
 
 pub fn run() -> Result<()> {
-    report::print(text()?.as_bytes())
+    print(text()?.as_bytes())
 }
 
 fn text() -> Result<String> {

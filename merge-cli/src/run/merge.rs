@@ -2,60 +2,50 @@
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, work_of};
-use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
-use super::order::first_disorder;
-use super::spilled::{self, Outputs, PayloadSource, SortedSource};
+use super::finish;
+use super::in_memory::{self, Files, Merged, write_all};
+use super::runs::Runs;
+use super::spilled::{self, PayloadSource, SortedSource, Written};
 use super::verify::{Expected, verify};
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
+use crate::coding::Word;
 use crate::file::values::known_width;
-use crate::file::{Concatenation, Input, Output, Writer};
+use crate::file::{Concatenation, Input, Output, Outputs, Writers};
 use crate::job::Merge;
 use crate::os::{limits, threads};
 use crate::plan::{self, Destination, MergeFacts};
-use crate::say::error::{Failure, Result};
+use crate::say::error::Result;
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::{Options, Shape};
 use merge_host::{MergeKernel, Work, unique};
 
 /// Merges files.
-pub fn run(job: Merge) -> Result<()> {
-    with_word!(job.key_type.size(), W => merge::<W>(job))
-}
-
-fn merge<W: Word>(mut job: Merge) -> Result<()> {
+pub fn run<W: Word>(mut job: Merge) -> Result<()> {
     let sizes = Sizes::of::<W>(&job)?;
-    if let Some(values) = &mut job.values {
-        values.output.set_size(sizes.width.unwrap_or(1));
-    }
+    job.outputs.set_width(sizes.width.unwrap_or(1));
     let options = options::<W>(&job, &sizes)?;
-    let Merge { inputs, key_type, values, kernel, mut output, unique, verify: is_verified, assume_sorted, .. } = job;
+    let Merge { inputs, key_type, values, kernel, mut outputs, unique, verify: is_verified, assume_sorted, .. } = job;
     let (resources, stats) = (job.resources, job.stats);
-    let (values, mut values_output) = split_values(values);
     let (width, written) = (sizes.width.unwrap_or(0), sizes.written());
-    output.expect(written);
-    values_output.iter_mut().for_each(|output| output.expect(written));
+    outputs.expect(written);
     let checksum = is_verified.then(Checksum::default);
     let mut merging = Progress { unique, checksum, assume_sorted, stats, width };
-    let (keys, values_writer, count) = match options {
-        Some(options) => merging.streamed::<W>(Options { unique, ..options }, inputs, values, output, values_output)?,
+    let (writers, count) = match options {
+        Some(options) => merging.streamed::<W>(Options { unique, ..options }, inputs, values, outputs)?,
         None => {
             let work = work_of(sizes.count, |keys| Work::merge::<W>(keys).with_values(width));
             let engine = ChosenEngine::start(resources.processors, key_type, work)?;
             let kernel = if inputs.len() == 2 { Some(kernel.unwrap_or(MergeKernel::Auto)) } else { None };
             let checksum = merging.checksum.clone().filter(|_| !unique);
             let files = Files { inputs, values, assume_sorted, checksum };
-            merging.in_memory::<W>(Whole { kernel }, engine, files, output, values_output)?
+            merging.in_memory::<W>(Runs::Whole(kernel), engine, files, outputs)?
         }
     };
     let Progress { unique, checksum, assume_sorted: _, mut stats, width } = merging;
     if let Some(checksum) = checksum {
         let expected = Expected { count, checksum: checksum.get(), unique, width };
-        stats.time(Phase::Check, || verify::<W>(&keys, values_writer.as_ref(), expected))?;
+        stats.time(Phase::Check, || verify::<W>(&writers, expected))?;
     }
-    stats.time(Phase::Write, || commit([keys].into_iter().chain(values_writer)))?;
-    stats.print();
-    Ok(())
+    finish(writers, stats)
 }
 
 /// The sizes of a merge, as far as they are known before anything is read.
@@ -75,7 +65,7 @@ impl Sizes {
         let counts = job.inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
         let width = match &job.values {
             None => Some(0),
-            Some(values) => known_width(&job.inputs, W::SIZE, &values.input)?,
+            Some(values) => known_width(&job.inputs, W::SIZE, values)?,
         };
         let (count, least) = (counts.iter().copied().sum(), counts.iter().flatten().sum());
         Ok(Self { count, least, width, unique: job.unique })
@@ -102,33 +92,30 @@ impl Sizes {
 /// How to merge the files while they are read, or `None` to merge them in memory. Checks the outputs before, and starts
 /// the threads.
 fn options<W: Word>(job: &Merge, sizes: &Sizes) -> Result<Option<Options>> {
-    let (inputs, output) = (&job.inputs, &job.output);
-    let values_output = job.values.as_ref().map(|values| &values.output);
+    let (inputs, outputs) = (&job.inputs, &job.outputs);
     if job.verify {
-        output.check_can_be_read_back("--output")?;
-        values_output.map_or(Ok(()), |output| output.check_can_be_read_back("--values-out"))?;
+        outputs.check_can_be_read_back()?;
     }
     let bytes = sizes.least_bytes::<W>();
-    output.check_space(bytes[0])?;
-    values_output.map_or(Ok(()), |output| output.check_space(bytes[1]))?;
+    outputs.check_space(bytes)?;
     threads::start(job.resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
 
-    let files_per_input = if values_output.is_some() { 2 } else { 1 };
+    let files_per_input = outputs.iter().count();
     let max_open = limits::open_files(inputs.len() * files_per_input) / files_per_input;
-    let path = inputs.first().map_or_else(|| output.path().to_owned(), |input| input.path().to_owned());
-    let needs_count = [output].into_iter().chain(values_output).any(Output::needs_count);
+    let path = inputs.first().map_or_else(|| outputs.keys.path().to_owned(), |input| input.path().to_owned());
+    let needs_count = outputs.iter().any(Output::needs_count);
     let facts = MergeFacts {
         shape: Shape { key: W::SIZE, width: sizes.width.unwrap_or(0) },
         files: inputs.len(),
         count: sizes.count.filter(|_| sizes.width.is_some()),
         needs_count: sizes.written().is_none() && needs_count || sizes.width.is_none(),
-        may_fail_late: job.assume_sorted || output.folder().is_some(),
+        may_fail_late: job.assume_sorted || outputs.keys.folder().is_some(),
         kernel: job.kernel.map(MergeKernel::name),
-        destination: Destination::new(output, values_output, bytes).or_up_to(sizes.most_bytes::<W>()),
+        destination: Destination::new(&outputs.keys, outputs.values.as_ref(), bytes).or_up_to(sizes.most_bytes::<W>()),
         path: &path,
     };
     // Values have a width of 0 bytes only if there are no keys.
-    match (sizes.width, values_output) {
+    match (sizes.width, &outputs.values) {
         (Some(0), Some(_)) => Ok(None),
         _ => plan::merge(facts, &job.resources, max_open),
     }
@@ -146,9 +133,6 @@ struct Progress {
     width: usize,
 }
 
-/// Outputs that are being written, and the number of their keys.
-type Written = (Writer, Option<Writer>, u64);
-
 impl Progress {
     /// Merges files while they are read, so that only a part of each is in memory.
     fn streamed<W: Word>(
@@ -156,9 +140,8 @@ impl Progress {
         options: Options,
         inputs: Vec<Input>,
         values: Option<Vec<Input>>,
-        output: Output,
-        values_output: Option<Output>,
-    ) -> Result<Written> {
+        outputs: Outputs,
+    ) -> Result<(Writers, u64)> {
         let mut values = values.into_iter().flatten();
         let of_sources = self.checksum.clone().filter(|_| !self.unique);
         let sources = inputs.into_iter().map(|keys| {
@@ -168,28 +151,23 @@ impl Progress {
             SortedSource::<W>::new(keys, payload, !self.assume_sorted, of_sources.clone())
         });
         let sources = sources.collect::<Result<Vec<_>>>()?;
-        let of_outputs = self.checksum.clone().filter(|_| self.unique);
-        let begin = || {
-            let (keys, values) = (output.begin()?, values_output.map(Output::begin).transpose()?);
-            Ok(Outputs { keys, values, checksum: of_outputs })
-        };
-        let merged = spilled::merge::<W, _>(&options, sources, begin, &mut self.stats)?;
-        let (Outputs { keys, values, checksum: _ }, summary) = merged;
+        let checksum = self.checksum.clone().filter(|_| self.unique);
+        let begin = || Ok(Written { writers: outputs.begin()?, checksum });
+        let (Written { writers, .. }, summary) = spilled::merge::<W, _>(&options, sources, begin, &mut self.stats)?;
         self.stats.keys = summary.keys_read;
-        self.stats.value_size = values.as_ref().map(|_| self.width);
-        Ok((keys, values, summary.keys_written))
+        self.stats.value_size = writers.values.as_ref().map(|_| self.width);
+        Ok((writers, summary.keys_written))
     }
 
     /// Merges files that fit in memory.
     fn in_memory<W: Word>(
         &mut self,
-        whole: Whole,
+        runs: Runs,
         mut engine: ChosenEngine,
         files: Files,
-        output: Output,
-        values_output: Option<Output>,
-    ) -> Result<Written> {
-        let merged = in_memory::merge::<W>(files, &whole, &mut engine, &mut self.stats)?;
+        outputs: Outputs,
+    ) -> Result<(Writers, u64)> {
+        let merged = in_memory::merge::<W>(files, &runs, &mut engine, &mut self.stats)?;
         let Merged { mut keys, mut values, width } = merged;
         self.width = width;
         if self.unique {
@@ -201,55 +179,7 @@ impl Progress {
             checksum.add(&keys, &values, width);
         }
         self.stats.engine = engine.name()?;
-        let columns = Columns { keys: &keys, values: &values, width };
-        let written = columns.write(output, values_output, &mut self.stats)?;
-        Ok((written.0, written.1, keys.len() as u64))
-    }
-}
-
-/// Keys in memory, and their values of `width` bytes.
-pub struct Columns<'a, W> {
-    pub keys: &'a [W],
-    pub values: &'a [u8],
-    pub width: usize,
-}
-
-impl<W: Word> Columns<'_, W> {
-    /// Writes keys and values.
-    pub fn write(
-        &self,
-        mut output: Output,
-        values_output: Option<Output>,
-        stats: &mut Stats,
-    ) -> Result<(Writer, Option<Writer>)> {
-        stats.time(Phase::Write, || {
-            output.expect(self.keys.len() as u64);
-            let mut writer = output.begin()?;
-            writer.write(self.keys)?;
-            let write_values = |mut output: Output| {
-                output.set_size(self.width);
-                output.expect(self.keys.len() as u64);
-                let mut writer = output.begin()?;
-                writer.write(self.values)?;
-                Ok::<_, Failure>(writer)
-            };
-            Ok((writer, values_output.map(write_values).transpose()?))
-        })
-    }
-}
-
-/// One run in each file.
-struct Whole {
-    /// The kernel for two files.
-    kernel: Option<MergeKernel>,
-}
-
-impl<W: Word> Merging<W> for Whole {
-    fn first_disorder(&self, _input: usize, keys: &[W]) -> Option<usize> {
-        first_disorder(keys, false)
-    }
-
-    fn runs(&self) -> Runs<'_> {
-        Runs::Whole(self.kernel)
+        let writers = write_all::<W>(outputs, &keys, &values, width, &mut self.stats)?;
+        Ok((writers, keys.len() as u64))
     }
 }

@@ -12,31 +12,43 @@ mod info;
 mod merge;
 pub mod order;
 mod records;
+mod runs;
 mod segments;
 mod sets;
 mod sort;
-mod spilled;
+pub mod spilled;
 mod top;
 mod verify;
 
+use crate::coding::with_word;
+use crate::file::Writer;
+use crate::file::output::commit;
 use crate::job::Job;
 use crate::say::Result;
+use crate::say::stats::{Phase, Stats};
 
 /// Does a job.
 pub fn run(job: Job) -> Result<()> {
     match job {
-        Job::Sort(job) => sort::run(job),
-        Job::Segments(job) => segments::run(job),
-        Job::Top(job) => top::run(job),
+        Job::Sort(job) => with_word!(job.key_type.size(), W => sort::run::<W>(job)),
+        Job::Segments(job) => with_word!(job.key_type.size(), W => segments::run::<W>(job)),
+        Job::Top(job) => with_word!(job.key_type.size(), W => top::run::<W>(job)),
         Job::SortRecords(job) => records::sort(job),
-        Job::Merge(job) => merge::run(job),
-        Job::Batch(job) => batch::run(job),
-        Job::Set(job) => sets::run(job),
-        Job::Check(job) => check::keys(job),
+        Job::Merge(job) => with_word!(job.key_type.size(), W => merge::run::<W>(job)),
+        Job::Batch(job) => with_word!(job.key_type.size(), W => batch::run::<W>(job)),
+        Job::Set(job) => with_word!(job.key_type.size(), W => sets::run::<W>(job)),
+        Job::Check(job) => with_word!(job.key_type.size(), W => check::keys::<W>(job)),
         Job::CheckRecords(job) => check::records(job),
-        Job::Generate(job) => generate::run(job),
+        Job::Generate(job) => with_word!(job.generator.key_type().size(), W => generate::run::<W>(job)),
         Job::Info => info::run(),
         Job::Completions(shell) => documents::completions(shell),
         Job::Man(folder) => documents::man(folder.as_deref()),
     }
+}
+
+/// Makes the outputs of a job permanent, and prints its statistics.
+fn finish(outputs: impl IntoIterator<Item = Writer>, mut stats: Stats) -> Result<()> {
+    stats.time(Phase::Write, || commit(outputs))?;
+    stats.print();
+    Ok(())
 }

@@ -2,7 +2,8 @@
 
 use crate::coding::Word;
 use crate::file::Input;
-use crate::say::error::Failure;
+use crate::os::memory;
+use crate::say::error::{Failure, Result};
 use merge_host::{SortOrder, parallel};
 
 /// Keys that a thread checks at once. The library's block has the same size.
@@ -45,6 +46,50 @@ pub fn first_disorder_in_runs<W: Word>(keys: &[W], length: usize) -> Option<usiz
         let mut runs_of_block = keys.chunks(length).enumerate();
         runs_of_block.find_map(|(run, keys)| Some((block * runs + run) * length + merge_host::first_unsorted(keys)?))
     })
+}
+
+/// A sequence of items that is read part by part. The last item of a part is kept before the next part.
+#[derive(Debug)]
+pub struct Scan<W> {
+    /// One item, which is the last item of the part before, and a part.
+    words: Vec<W>,
+    /// Words of an item.
+    size: usize,
+    /// The number of items that have been read.
+    done: u64,
+}
+
+impl<W: Word> Scan<W> {
+    /// Memory for parts of up to `capacity` items of `size` words each. Messages name it `purpose`.
+    ///
+    /// # Errors
+    /// If there is too little memory.
+    pub fn new(capacity: u64, size: usize, purpose: &str) -> Result<Self> {
+        Ok(Self { words: memory::zeroed((capacity + 1) * size as u64, purpose)?, size, done: 0 })
+    }
+
+    /// The memory for the next part.
+    pub fn part(&mut self) -> &mut [W] {
+        &mut self.words[self.size..]
+    }
+
+    /// The first item out of order in the first `read` words of the [part](Self::part): its index, its predecessor,
+    /// and the item. `first` finds it among items.
+    pub fn first_disorder(
+        &mut self,
+        read: usize,
+        first: impl FnOnce(&[W]) -> Option<usize>,
+    ) -> Option<(u64, [&[W]; 2])> {
+        let (size, kept) = (self.size, usize::from(self.done > 0));
+        let items = (1 - kept) * size..size + read;
+        if let Some(i) = first(&self.words[items.clone()]) {
+            let [before, after] = [i - 1, i].map(|i| &self.words[items.clone()][i * size..][..size]);
+            return Some((self.done - kept as u64 + i as u64, [before, after]));
+        }
+        self.words.copy_within(read..read + size, 0);
+        self.done += (read / size) as u64;
+        None
+    }
 }
 
 /// The error of an input to merge that is not sorted. The key at `index`, the second of `pair`, is less than its

@@ -3,11 +3,12 @@
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
-use super::spilled::{self, PayloadOutput};
+use super::finish;
+use super::spilled::{self, KeySource, PayloadOutput, PayloadSource, add_records};
+use super::verify::{Expected, verify_items};
 use crate::coding::Word;
 use crate::file::blocks::Blocks;
-use crate::file::output::commit;
-use crate::file::{Concatenation, Output, Writer};
+use crate::file::{Concatenation, Input, Output, Writer};
 use crate::job::{Resources, SortRecords};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
@@ -15,14 +16,12 @@ use crate::records::{Key, Layout};
 use crate::say::error::{Failure, Result, name};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::KeyType;
-use merge_host::external::{Engines, Shape, Source};
+use merge_host::external::{Engines, Shape};
 use merge_host::records::{Sorter, gather};
 use merge_host::{Index, Work, parallel, permutation};
 
 /// Bytes of records that a thread reads at once, few enough to stay in its cache.
 const BLOCK: usize = 1 << 20;
-/// Bytes of records that are verified at once.
-const VERIFIED: usize = 8 << 20;
 /// Bytes of the longest key that records are sorted by in chunks.
 const LONGEST_KEY: usize = 16;
 
@@ -45,9 +44,7 @@ pub fn sort(job: SortRecords) -> Result<()> {
     if let Some(checksum) = &sorting.checksum {
         stats.time(Phase::Check, || sorting.verify(&writer, count, checksum.get()))?;
     }
-    stats.time(Phase::Write, || commit([writer]))?;
-    stats.print();
-    Ok(())
+    finish([writer], stats)
 }
 
 /// How records are sorted.
@@ -182,21 +179,19 @@ impl Sorting {
         output: Output,
         stats: &mut Stats,
     ) -> Result<(Writer, u64)> {
-        let key = &self.key;
-        if key.size() <= size_of::<u64>() {
-            self.spilled_by::<u64>(input, count, output, KeyType::U64, |record| key.whole(record) as u64, stats)
+        if self.key.size() <= size_of::<u64>() {
+            self.spilled_by::<u64>(KeyType::U64, input, count, output, stats)
         } else {
-            self.spilled_by::<u128>(input, count, output, KeyType::U128, |record| key.whole(record), stats)
+            self.spilled_by::<u128>(KeyType::U128, input, count, output, stats)
         }
     }
 
     fn spilled_by<W: Word>(
         &self,
+        key_type: KeyType,
         input: Concatenation,
         count: Option<u64>,
         mut output: Output,
-        key_type: KeyType,
-        key_of: impl Fn(&[u8]) -> W + Send + Sync,
         stats: &mut Stats,
     ) -> Result<(Writer, u64)> {
         let width = self.layout.size;
@@ -207,8 +202,8 @@ impl Sorting {
         let mut device = || engine.device_memory().map_err(failure);
         let shape = Shape { key: W::SIZE, width };
         let plan = SortPlan::new(shape, count, destination, &self.resources, &mut device, input.path())?;
-        let source =
-            RecordSource { input, layout: &self.layout, key_of, count, position: 0, checksum: self.checksum.clone() };
+        let records = PayloadSource::Records(self.layout.clone(), self.key.clone());
+        let source = KeySource::new(input, records, count, self.checksum.clone());
         let begin = |count| {
             output.expect(count);
             Ok(PayloadOutput { writer: output.begin()?, index_size: None })
@@ -222,39 +217,13 @@ impl Sorting {
     }
 
     /// An error unless `count` records were written in order, with the checksum `expected`.
-    fn verify(&self, writer: &Writer, count: u64, expected: u64) -> Result<()> {
-        let mut output = writer.read_back()?;
-        let (size, checksum) = (self.layout.size, Checksum::default());
-        let failure = |message| Failure::file(writer.path(), format!("--check: {message}"));
-        let (found, bytes) = (output.length().unwrap_or(0), count * size as u64);
-        if found != bytes {
-            return Err(failure(format!("{found} bytes were written, expected {bytes}")));
-        }
-        let capacity = (VERIFIED / size).max(1) * size;
-        // The first slot is for the last record of the previous part.
-        let mut records = memory::zeroed::<u8>((capacity + size) as u64, "a part of the output")?;
-        let (mut begin, mut done) = (size, 0);
-        while done < bytes {
-            let read = output.read(&mut records[size..])?;
-            let part = &records[begin..size + read];
-            if let Some(i) = self.key.first_disorder(size, part, false) {
-                let index = (done + begin as u64) / size as u64 - 1 + i as u64;
-                return Err(failure(format!(
-                    "the output is wrong at index {index}: its key is less than the one before it"
-                )));
-            }
-            add_records(&checksum, &records[size..size + read], size);
-            done += read as u64;
-            records.copy_within(read..read + size, 0);
-            begin = 0;
-        }
-        if checksum.get() != expected {
-            let found = checksum.get();
-            return Err(failure(format!(
-                "the checksum of the output is {found:016x}, expected {expected:016x} of the input"
-            )));
-        }
-        Ok(())
+    fn verify(&self, writer: &Writer, count: u64, checksum: u64) -> Result<()> {
+        let size = self.layout.size;
+        let expected = Expected { count, checksum, unique: false, width: 0 };
+        let first = |records: &[u8]| self.key.first_disorder(size, records, false);
+        let show = |_: &Input, _, _: [&[u8]; 2]| ": its key is less than the one before it".to_owned();
+        let add = |checksum: &Checksum, records: &[u8], _: &[u8], _| add_records(checksum, records, size);
+        verify_items(size, writer, None, expected, first, show, add)
     }
 
     /// The error of records that have to be sorted in chunks, but have too long keys.
@@ -279,60 +248,4 @@ fn destination(output: &Output, length: Option<u64>) -> Destination<'_> {
 fn in_memory(word: usize, size: usize, count: u64) -> u128 {
     let index = if count > u32::MAX.into() { size_of::<u64>() } else { size_of::<u32>() };
     u128::from(count) * (size + 2 * (word + index)) as u128
-}
-
-/// Records as the payload of their keys.
-struct RecordSource<'a, F> {
-    input: Concatenation,
-    layout: &'a Layout,
-    key_of: F,
-    count: Option<u64>,
-    /// The number of records that have been read.
-    position: u64,
-    checksum: Option<Checksum>,
-}
-
-impl<W: Word, F: Fn(&[u8]) -> W + Send + Sync> RecordSource<'_, F> {
-    /// Makes the keys of records.
-    fn make_keys(&self, keys: &mut [W], records: &[u8]) {
-        let size = self.layout.size;
-        let block = (BLOCK / size).max(1);
-        parallel::for_each(keys.chunks_mut(block).zip(records.chunks(block * size)), |(keys, records)| {
-            keys.iter_mut().zip(records.chunks_exact(size)).for_each(|(key, record)| *key = (self.key_of)(record));
-        });
-    }
-}
-
-impl<W: Word, F: Fn(&[u8]) -> W + Send + Sync> Source<W> for RecordSource<'_, F> {
-    type Error = Failure;
-
-    fn len(&self) -> Option<u64> {
-        self.count
-    }
-
-    fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
-        let size = self.layout.size;
-        let bytes = self.input.read::<u8>(payload)?;
-        let count = self.layout.count(self.input.path(), self.position * size as u64 + bytes as u64)? - self.position;
-        let (keys, records) = (&mut keys[..count as usize], &payload[..bytes]);
-        self.make_keys(keys, records);
-        if let Some(checksum) = &self.checksum {
-            add_records(checksum, records, size);
-        }
-        self.position += count;
-        Ok(count as usize)
-    }
-
-    fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<bool> {
-        let Some(mut again) = self.input.again()? else { return Ok(false) };
-        again.seek::<u8>(index * self.layout.size as u64);
-        let read = again.read::<u8>(payload)?;
-        self.make_keys(keys, payload);
-        Ok(read == payload.len())
-    }
-}
-
-/// Adds records of `size` bytes to a checksum.
-fn add_records(checksum: &Checksum, records: &[u8], size: usize) {
-    checksum.add(&vec![0u8; records.len() / size], records, size);
 }

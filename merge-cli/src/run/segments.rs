@@ -1,12 +1,12 @@
 //! A sort of each segment on its own, part by part.
 
 use super::engine::{ChosenEngine, failure, work_of};
-use super::merge::Columns;
-use crate::coding::{Word, with_word};
+use super::finish;
+use super::in_memory::write_all;
+use crate::coding::Word;
 use crate::file::offsets::Offsets;
-use crate::file::output::commit;
-use crate::file::values::{self, Values};
-use crate::file::{Concatenation, Output, Writer};
+use crate::file::values::{self, known_width};
+use crate::file::{Concatenation, Outputs, Writers};
 use crate::job::{SegmentBounds, Segments};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, most_on_device};
@@ -19,22 +19,19 @@ use merge_host::{Engine, Index, SortOrder, Timing, Work, permutation};
 use std::path::Path;
 
 /// Sorts segments.
-pub fn run(job: Segments) -> Result<()> {
-    with_word!(job.key_type.size(), W => sort::<W>(job))
-}
-
-fn sort<W: Word>(job: Segments) -> Result<()> {
-    let Segments { keys, key_type, values, bounds, mut output, resources, mut stats } = job;
+pub fn run<W: Word>(job: Segments) -> Result<()> {
+    let Segments { keys, key_type, values, bounds, mut outputs, resources, mut stats } = job;
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
     let bounds = Bounds::read(bounds)?;
     count.map_or(Ok(()), |count| bounds.check(keys.path(), count))?;
-    output.check_space(u128::from(count.unwrap_or(0)) * W::SIZE as u128)?;
-    let width = values.as_ref().map(|values| values.known_width(&keys, W::SIZE)).transpose()?.flatten();
-    let values_bytes = u128::from(count.unwrap_or(0)) * width.unwrap_or(0) as u128;
-    values.as_ref().map_or(Ok(()), |values| values.output.check_space(values_bytes))?;
-    let bytes = [u128::from(count.unwrap_or(0)) * W::SIZE as u128, values_bytes];
-    let destination = Destination::new(&output, values.as_ref().map(|values| &values.output), bytes);
+    let width = match &values {
+        Some(values) => known_width(keys.inputs(), W::SIZE, values.inputs())?,
+        None => Some(0),
+    };
+    let bytes = [W::SIZE, width.unwrap_or(0)].map(|size| u128::from(count.unwrap_or(0)) * size as u128);
+    outputs.check_space(bytes)?;
+    let destination = Destination::new(&outputs.keys, outputs.values.as_ref(), bytes);
     let memory = memory::budget(resources.memory, destination.in_memory())?;
     let work =
         work_of(count, |keys| Work::sort_segments::<W>(keys, bounds.count(keys)).with_values(width.unwrap_or(0)));
@@ -42,14 +39,10 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
     let is_on_gpu = processors.engine == EngineChoice::Gpu;
     let mut engine = ChosenEngine::start(processors, key_type, work)?;
 
-    if let (Some(count), true) = (count, values.is_none() || width.is_some()) {
-        output.expect(count);
-        let values = values.zip(width);
-        let (input, values_output, width) = match values {
-            Some((Values { input, output }, width)) => (Some(input), Some(output), width),
-            None => (None, None, 0),
-        };
-        let mut parts = Parts::begin(keys, input, output, values_output, width, count)?;
+    let writers = if let Some((count, width)) = count.zip(width) {
+        outputs.expect(count);
+        outputs.set_width(width);
+        let mut parts = Parts { keys, values, writers: outputs.begin()?, width };
         let shape = Shape { key: W::SIZE, width };
         // Other engines sort a part that does not fit a GPU on the CPU.
         let mut device = || if is_on_gpu { engine.memory_of_each_gpu() } else { Ok(None) };
@@ -57,71 +50,49 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         stats.keys = count;
         stats.value_size = (width > 0).then_some(width);
         parts.sort::<W>(&bounds, Capacity { shape, memory, on_gpu }, &mut engine, &mut stats)?;
-        let Parts { writer, values_writer, .. } = parts;
-        stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
+        parts.writers
     } else {
-        sort_pipe::<W>(keys, values, &bounds, output, &mut engine, &mut stats)?;
-    }
+        sort_pipe::<W>(keys, values, &bounds, outputs, &mut engine, &mut stats)?
+    };
     stats.engine = engine.name()?;
-    stats.print();
-    Ok(())
+    finish(writers, stats)
 }
 
 /// Sorts segments whose number of keys or width of values is known only after all has been read.
 fn sort_pipe<W: Word>(
     mut keys: Concatenation,
-    values: Option<Values<Concatenation>>,
+    values: Option<Concatenation>,
     bounds: &Bounds,
-    output: Output,
+    outputs: Outputs,
     engine: &mut ChosenEngine,
     stats: &mut Stats,
-) -> Result<()> {
+) -> Result<Writers> {
     let keys_path = keys.path().to_owned();
     let mut all = stats.time(Phase::Read, || keys.read_all::<W>())?;
     stats.keys = all.len() as u64;
     bounds.check(&keys_path, stats.keys)?;
     let offsets = bounds.offsets(all.len());
-    let (mut bytes, mut width, mut values_output) = (Vec::new(), 0, None);
-    if let Some(Values { mut input, output }) = values {
-        bytes = stats.time(Phase::Read, || input.read_all::<u8>())?;
+    let (mut bytes, mut width) = (Vec::new(), 0);
+    if let Some(mut values) = values {
+        bytes = stats.time(Phase::Read, || values.read_all::<u8>())?;
         let lengths = ([stats.keys], [bytes.len() as u64]);
-        width = values::width(keys.inputs(), &lengths.0, input.inputs(), &lengths.1)?;
+        width = values::width(keys.inputs(), &lengths.0, values.inputs(), &lengths.1)?;
         stats.value_size = Some(width);
-        values_output = Some(output);
     }
     // A pipe cannot be read again.
     stats.add(Part { keys: &mut all, values: &mut bytes, width, offsets: &offsets }.sort(engine, |_| Ok(false))?);
-    let columns = Columns { keys: &all, values: &bytes, width };
-    let (writer, values_writer) = columns.write(output, values_output, stats)?;
-    stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))
+    write_all(outputs, &all, &bytes, width, stats)
 }
 
 /// Files of keys and values that are sorted part by part, each of whole segments.
 struct Parts {
     keys: Concatenation,
     values: Option<Concatenation>,
-    writer: Writer,
-    values_writer: Option<Writer>,
+    writers: Writers,
     width: usize,
 }
 
 impl Parts {
-    fn begin(
-        keys: Concatenation,
-        values: Option<Concatenation>,
-        output: Output,
-        values_output: Option<Output>,
-        width: usize,
-        count: u64,
-    ) -> Result<Self> {
-        let values_writer = values_output.map(|mut output| {
-            output.set_size(width);
-            output.expect(count);
-            output.begin()
-        });
-        Ok(Self { keys, values, writer: output.begin()?, values_writer: values_writer.transpose()?, width })
-    }
-
     /// Sorts the segments in parts that fit `capacity`, and writes them.
     fn sort<W: Word>(
         &mut self,
@@ -152,10 +123,7 @@ impl Parts {
             stats.time(Phase::Read, || self.read(&mut keys, &mut values))?;
             let part = Part { keys: &mut keys, values: &mut values, width: self.width, offsets: &offsets };
             stats.add(part.sort(engine, |keys| self.read_again(begin, keys))?);
-            stats.time(Phase::Write, || {
-                self.writer.write(&keys)?;
-                self.values_writer.as_mut().map_or(Ok(()), |writer| writer.write(&values))
-            })?;
+            stats.time(Phase::Write, || self.writers.write(&keys, &values))?;
             begin = end;
         }
         Ok(())

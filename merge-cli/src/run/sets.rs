@@ -9,10 +9,10 @@
 //! ```
 
 use super::engine::{ChosenEngine, work_of};
+use super::finish;
 use super::order::{first_disorder, not_sorted};
 use super::spilled::{self, PayloadSource, SortedSource};
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
+use crate::coding::Word;
 use crate::file::{Input, Output, Writer};
 use crate::job::Set;
 use crate::os::{memory, threads};
@@ -26,11 +26,7 @@ use merge_host::{SetOperation, Work};
 const BLOCK: usize = 1 << 18;
 
 /// Does a set operation.
-pub fn run(job: Set) -> Result<()> {
-    with_word!(job.key_type.size(), W => set_operation::<W>(job))
-}
-
-fn set_operation<W: Word>(job: Set) -> Result<()> {
+pub fn run<W: Word>(job: Set) -> Result<()> {
     let Set { operation, inputs, key_type, output, assume_sorted, resources, mut stats } = job;
     let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
     let bytes: Option<u64> = inputs.iter().map(Input::length).sum();
@@ -48,9 +44,7 @@ fn set_operation<W: Word>(job: Set) -> Result<()> {
             in_memory::<W>(operation, engine, inputs, assume_sorted, output, &mut stats)?
         }
     };
-    stats.time(Phase::Write, || commit([writer]))?;
-    stats.print();
-    Ok(())
+    finish([writer], stats)
 }
 
 fn in_memory<W: Word>(

@@ -8,12 +8,12 @@
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
-use super::spilled::{self, BufferedSource, KeySource, Outputs, PayloadOutput, PayloadSource, write_indices};
+use super::finish;
+use super::spilled::{self, BufferedSource, KeySource, PayloadOutput, PayloadSource, Written, write_indices};
 use super::verify::{Expected, verify};
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
-use crate::file::values::{self, Values};
-use crate::file::{Concatenation, Output, Writer};
+use crate::coding::Word;
+use crate::file::values::{self, known_width};
+use crate::file::{Concatenation, Output, Outputs, Writers};
 use crate::job::{IndexLimit, Payload, Resources, Sort};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
@@ -24,17 +24,10 @@ use merge_host::{Engine, Error, SortOptions, Work, unique_indices};
 use std::path::Path;
 
 /// Sorts keys.
-pub fn run(job: Sort) -> Result<()> {
-    with_word!(job.key_type.size(), W => sort::<W>(job))
-}
-
-fn sort<W: Word>(job: Sort) -> Result<()> {
-    let Sort { keys, key_type, payload, output, unique, verify, resources, stats } = job;
+pub fn run<W: Word>(job: Sort) -> Result<()> {
+    let Sort { keys, key_type, payload, outputs, unique, verify, resources, stats } = job;
     if verify {
-        output.check_can_be_read_back("--output")?;
-        if let Payload::Values(values) = &payload {
-            values.output.check_can_be_read_back("--values-out")?;
-        }
+        outputs.check_can_be_read_back()?;
     }
     // This is an error if a file does not hold a whole number of keys.
     let count = keys.count::<W>()?;
@@ -47,9 +40,9 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     let checksum = verify.then(Checksum::default);
     let sorting = Sorting { resources, engine, unique, checksum, stats };
     match payload {
-        Payload::None => sorting.keys::<W>(keys, count, output),
-        Payload::Indices(limit) => sorting.indices::<W>(keys, count, limit, output),
-        Payload::Values(values) => sorting.values::<W>(keys, values, output),
+        Payload::None => sorting.keys::<W>(keys, count, outputs),
+        Payload::Indices(limit) => sorting.indices::<W>(keys, count, limit, outputs),
+        Payload::Values(values) => sorting.values::<W>(keys, values, outputs),
     }
 }
 
@@ -59,7 +52,7 @@ fn work<W: Word>(count: Option<u64>, payload: &Payload) -> Option<Work> {
     Some(match payload {
         Payload::None => work.from_files(),
         Payload::Indices(_) => work.with_values(size_of::<u64>()),
-        Payload::Values(values) => work.with_values((values.input.length()? / count?.max(1)) as usize),
+        Payload::Values(values) => work.with_values((values.length()? / count?.max(1)) as usize),
     })
 }
 
@@ -75,40 +68,34 @@ struct Sorting {
 
 impl Sorting {
     /// Sorts keys alone.
-    fn keys<W: Word>(mut self, keys: Concatenation, count: Option<u64>, output: Output) -> Result<()> {
-        let takes_any_order = !self.unique && keys.takes_any_order() && output.takes_any_order();
+    fn keys<W: Word>(mut self, keys: Concatenation, count: Option<u64>, outputs: Outputs) -> Result<()> {
+        let takes_any_order = !self.unique && keys.takes_any_order() && outputs.keys.takes_any_order();
         let streamed = count.filter(|_| takes_any_order);
         // A streamed sort queries the memory of the GPU later.
         let asks_device = streamed.is_none();
-        let plan = self.plan::<W>(0, count, &keys, &output, None, asks_device)?;
+        let plan = self.plan::<W>(0, count, &keys, &outputs, asks_device)?;
         if let (Some(count), Some(true)) = (streamed, plan.in_memory) {
-            return self.streamed::<W>(keys, count, output);
+            return self.streamed::<W>(keys, count, outputs.keys);
         }
-        let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
-        self.pairs::<W, _>(plan, source, 0, output, None)
+        let source = KeySource::new(keys, PayloadSource::None, count, self.source_checksum());
+        self.pairs::<W, _>(plan, source, 0, outputs)
     }
 
     /// Sorts keys with values.
-    fn values<W: Word>(
-        mut self,
-        mut keys: Concatenation,
-        mut values: Values<Concatenation>,
-        output: Output,
-    ) -> Result<()> {
-        if let Some(width) = values.known_width(&keys, W::SIZE)? {
+    fn values<W: Word>(mut self, mut keys: Concatenation, mut values: Concatenation, outputs: Outputs) -> Result<()> {
+        if let Some(width) = known_width(keys.inputs(), W::SIZE, values.inputs())? {
             let count = keys.count::<W>()?;
-            let plan = self.plan::<W>(width, count, &keys, &output, Some(&values.output), true)?;
-            let Values { input, output: values_output } = values;
-            let source = KeySource::new::<W>(keys, PayloadSource::Values(input, width), self.source_checksum())?;
-            return self.pairs::<W, _>(plan, source, width, output, Some(values_output));
+            let plan = self.plan::<W>(width, count, &keys, &outputs, true)?;
+            let source = KeySource::new(keys, PayloadSource::Values(values, width), count, self.source_checksum());
+            return self.pairs::<W, _>(plan, source, width, outputs);
         }
         // The width of a value follows from the lengths of both inputs, so that both have to be read first.
         let most = memory::budget(self.resources.memory, 0)? / 2;
         let all_keys = self.stats.time(Phase::Read, || read_bounded::<W>(&mut keys, most))?;
         let most = most - size_of_val(&all_keys[..]) as u64;
-        let all_values = self.stats.time(Phase::Read, || read_bounded::<u8>(&mut values.input, most))?;
+        let all_values = self.stats.time(Phase::Read, || read_bounded::<u8>(&mut values, most))?;
         let (count, bytes) = (all_keys.len() as u64, all_values.len() as u64);
-        let width = match (keys.inputs(), values.input.inputs()) {
+        let width = match (keys.inputs(), values.inputs()) {
             ([keys], [values]) => {
                 values::width(std::slice::from_ref(keys), &[count], std::slice::from_ref(values), &[bytes])?
             }
@@ -119,9 +106,9 @@ impl Sorting {
                 ));
             }
         };
-        let plan = self.plan::<W>(width, Some(count), &keys, &output, Some(&values.output), true)?;
+        let plan = self.plan::<W>(width, Some(count), &keys, &outputs, true)?;
         let source = BufferedSource::new(all_keys, all_values, self.source_checksum());
-        self.pairs::<W, _>(plan, source, width, output, Some(values.output))
+        self.pairs::<W, _>(plan, source, width, outputs)
     }
 
     /// Writes the indices of keys in sorted order.
@@ -130,11 +117,12 @@ impl Sorting {
         mut keys: Concatenation,
         count: Option<u64>,
         limit: IndexLimit,
-        mut output: Output,
+        outputs: Outputs,
     ) -> Result<()> {
-        let (width, size) = (size_of::<u64>(), output.size());
-        let plan = self.plan::<W>(width, count, &keys, &output, None, true)?;
-        let count = if plan.in_memory == Some(true) { count } else { None };
+        let (width, size) = (size_of::<u64>(), outputs.keys.size());
+        let plan = self.plan::<W>(width, count, &keys, &outputs, true)?;
+        let mut output = outputs.keys;
+        let (known, count) = (count, count.filter(|_| plan.in_memory == Some(true)));
         let (writer, written) = if let Some(count) = count {
             let keys = self.stats.time(Phase::Read, || keys.read_all::<W>())?;
             let mut indices = memory::zeroed::<u64>(count, "the indices")?;
@@ -154,7 +142,7 @@ impl Sorting {
             if self.unique {
                 output.check_needs_no_count("--unique")?;
             }
-            let source = KeySource::new::<W>(keys, PayloadSource::Indices(limit), None)?;
+            let source = KeySource::new(keys, PayloadSource::Indices(limit), known, None);
             let begin = |count| {
                 output.expect(count);
                 Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) })
@@ -162,35 +150,29 @@ impl Sorting {
             let (target, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
             (target.writer, summary.keys_written)
         };
-        self.finish::<W>(writer, None, written, 0)
+        self.finish::<W>(writer.into(), written, 0)
     }
 
-    /// Sorts the keys of `source`, each with a payload of `width` bytes, which goes to `values_output`.
+    /// Sorts the keys of `source`, each with a payload of `width` bytes.
     fn pairs<W: Word, S: Source<W, Error = Failure>>(
         mut self,
         plan: SortPlan,
         source: S,
         width: usize,
-        mut output: Output,
-        mut values_output: Option<Output>,
+        mut outputs: Outputs,
     ) -> Result<()> {
         if self.unique {
-            [&output]
-                .into_iter()
-                .chain(&values_output)
-                .try_for_each(|output| output.check_needs_no_count("--unique"))?;
+            outputs.iter().try_for_each(|output| output.check_needs_no_count("--unique"))?;
         }
-        if let Some(values) = &mut values_output {
-            values.set_size(width);
+        if outputs.values.is_some() {
+            outputs.set_width(width);
             self.stats.value_size = Some(width);
         }
         // The output does not contain the dropped keys, so the checksum covers the written keys.
         let checksum = self.checksum.clone().filter(|_| self.unique);
         let begin = |count| {
-            output.expect(count);
-            values_output.iter_mut().for_each(|output| output.expect(count));
-            let (keys, values) = (output.begin()?, values_output.map(Output::begin).transpose()?);
-            Ok(Outputs { keys, values, checksum })
+            outputs.expect(count);
+            Ok(Written { writers: outputs.begin()?, checksum })
         };
         self.pairs_to::<W, _>(plan, source, width, begin)
     }
@@ -201,10 +183,10 @@ impl Sorting {
         plan: SortPlan,
         source: S,
         width: usize,
-        begin: impl FnOnce(Option<u64>) -> Result<Outputs>,
+        begin: impl FnOnce(Option<u64>) -> Result<Written>,
     ) -> Result<()> {
-        let (Outputs { keys, values, checksum: _ }, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
-        self.finish::<W>(keys, values, summary.keys_written, width)
+        let (Written { writers, .. }, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
+        self.finish::<W>(writers, summary.keys_written, width)
     }
 
     /// The checksum that a source adds its keys to.
@@ -219,17 +201,16 @@ impl Sorting {
         width: usize,
         count: Option<u64>,
         keys: &Concatenation,
-        output: &Output,
-        values_output: Option<&Output>,
+        outputs: &Outputs,
         asks_device: bool,
     ) -> Result<SortPlan> {
         // With `unique`, the number of written keys is unknown.
         let written = u128::from(count.filter(|_| !self.unique).unwrap_or(0));
-        let bytes = [written * output.size() as u128, written * values_output.map_or(0, |_| width) as u128];
-        output.check_space(bytes[0])?;
-        values_output.map_or(Ok(()), |values| values.check_space(bytes[1]))?;
-        let most = count.map(u128::from).map(|count| [count * output.size() as u128, count * width as u128]);
-        let destination = Destination::new(output, values_output, bytes).or_up_to(most);
+        let size = outputs.keys.size() as u128;
+        let bytes = [written * size, written * outputs.values.as_ref().map_or(0, |_| width) as u128];
+        outputs.check_space(bytes)?;
+        let most = count.map(u128::from).map(|count| [count * size, count * width as u128]);
+        let destination = Destination::new(&outputs.keys, outputs.values.as_ref(), bytes).or_up_to(most);
         let shape = Shape { key: W::SIZE, width };
         let mut device = || if asks_device { self.engine.device_memory().map_err(failure) } else { Ok(None) };
         SortPlan::new(shape, count, destination, &self.resources, &mut device, keys.path())
@@ -252,8 +233,8 @@ impl Sorting {
             let bytes = u128::from(count) * W::SIZE as u128;
             let destination = Destination::of_keys(folder.as_deref(), bytes);
             let plan = SortPlan::in_chunks(shape, count, destination, &self.resources, keys.path())?;
-            let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
-            let begin = |_| Ok(Outputs { keys: writer, values: None, checksum: None });
+            let source = KeySource::new(keys, PayloadSource::None, Some(count), self.source_checksum());
+            let begin = |_| Ok(Written { writers: writer.into(), checksum: None });
             return self.pairs_to::<W, _>(plan, source, 0, begin);
         }
         let options = SortOptions::default().kernel(self.resources.sort_kernel);
@@ -279,7 +260,7 @@ impl Sorting {
         self.stats.keys = count;
         self.stats.add_streamed(timing);
         drop(region);
-        self.finish::<W>(writer, None, count, 0)
+        self.finish::<W>(writer.into(), count, 0)
     }
 
     /// The library's external sort.
@@ -297,15 +278,13 @@ impl Sorting {
     }
 
     /// Verifies outputs of `count` keys if requested, and makes them permanent.
-    fn finish<W: Word>(mut self, keys: Writer, values: Option<Writer>, count: u64, width: usize) -> Result<()> {
+    fn finish<W: Word>(mut self, writers: Writers, count: u64, width: usize) -> Result<()> {
         self.stats.engine = self.engine.name()?;
         if let Some(checksum) = &self.checksum {
             let expected = Expected { count, checksum: checksum.get(), unique: self.unique, width };
-            self.stats.time(Phase::Check, || verify::<W>(&keys, values.as_ref(), expected))?;
+            self.stats.time(Phase::Check, || verify::<W>(&writers, expected))?;
         }
-        self.stats.time(Phase::Write, || commit([keys].into_iter().chain(values)))?;
-        self.stats.print();
-        Ok(())
+        finish(writers, self.stats)
     }
 }
 

@@ -4,20 +4,24 @@ use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu};
 use super::order::{first_disorder, not_sorted};
 use crate::coding::Word;
-use crate::file::{Concatenation, Input, Writer};
+use crate::file::{Concatenation, Input, Writer, Writers};
 use crate::job::IndexLimit;
 use crate::os::memory;
 use crate::os::threads::cannot_start;
+use crate::records::{Key, Layout};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::Stats;
 use merge_host::external::{self, Options, Source, Summary, Target};
 use merge_host::parallel;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Indices that a thread writes at once.
 const BLOCK: usize = 1 << 14;
 /// Indices that are copied at once before writing, so that the copy takes little memory.
 const INDICES: usize = 1 << 20;
+/// Bytes of records for which a thread makes keys at once.
+const RECORDS: usize = 1 << 20;
 
 /// The library's external sort of `source` to the target that `begin` opens. The argument of `begin` is the number of
 /// keys to write, if known. All keys have been read by then, but with `unique` the number of distinct keys is unknown.
@@ -84,6 +88,7 @@ fn failure(error: external::Error<Failure>) -> Failure {
 /// The payload of the keys of a source.
 #[derive(Debug)]
 pub enum PayloadSource {
+    /// No payload.
     None,
     /// Values of files, of this number of bytes each.
     Values(Concatenation, usize),
@@ -91,6 +96,8 @@ pub enum PayloadSource {
     Indices(IndexLimit),
     /// This byte, which names the origin of a key: the first or the second input.
     Origin(u8),
+    /// Whole records, from which the keys are made. There are no files of keys.
+    Records(Layout, Key),
 }
 
 impl PayloadSource {
@@ -115,16 +122,17 @@ impl PayloadSource {
                 });
             }
             Self::Origin(origin) => payload.fill(*origin),
+            Self::Records(..) => {}
         }
         Ok(())
     }
 
     /// The most keys to read at once after `position` keys. A key beyond the limit of indices is an error as soon as it
     /// is read.
-    fn most_after(&self, position: u64) -> usize {
+    fn most_after(&self, position: u64) -> u64 {
         match self {
-            Self::Indices(limit) => usize::try_from((limit.most() - position).saturating_add(1)).unwrap_or(usize::MAX),
-            _ => usize::MAX,
+            Self::Indices(limit) => (limit.most() - position).saturating_add(1),
+            _ => u64::MAX,
         }
     }
 
@@ -134,21 +142,62 @@ impl PayloadSource {
             Self::Values(input, width) => input.again()?.map(|input| Self::Values(input, *width)),
             Self::Indices(limit) => Some(Self::Indices(limit.clone())),
             Self::Origin(origin) => Some(Self::Origin(*origin)),
+            Self::Records(layout, key) => Some(Self::Records(layout.clone(), key.clone())),
         })
-    }
-
-    fn seek(&mut self, index: u64) {
-        if let Self::Values(input, width) = self {
-            input.seek::<u8>(index * *width as u64);
-        }
     }
 }
 
-/// Keys of files with their payload.
+/// Files of keys with their payload, or of records.
 #[derive(Debug)]
-pub struct KeySource {
+struct Files {
     keys: Concatenation,
     payload: PayloadSource,
+}
+
+impl Files {
+    /// Fills `keys` and `payload` with the next keys and payloads, and returns their number. `index` is the index of
+    /// the first.
+    fn read<W: Word>(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
+        let PayloadSource::Records(layout, key) = &self.payload else {
+            let width = payload.len() / keys.len().max(1);
+            let count = self.keys.read(keys)?;
+            self.payload.read(index, &mut payload[..count * width])?;
+            return Ok(count);
+        };
+        let size = layout.size;
+        let bytes = self.keys.read::<u8>(payload)?;
+        let count = (layout.count(self.keys.path(), index * size as u64 + bytes as u64)? - index) as usize;
+        let block = (RECORDS / size).max(1);
+        let records = payload[..bytes].chunks(block * size);
+        parallel::for_each(keys[..count].chunks_mut(block).zip(records), |(keys, records)| {
+            let records = records.chunks_exact(size);
+            keys.iter_mut().zip(records).for_each(|(to, record)| *to = W::truncate(key.whole(record)));
+        });
+        Ok(count)
+    }
+
+    /// Goes to the key at `index` of regular files.
+    fn seek<W: Word>(&mut self, index: u64) {
+        match &mut self.payload {
+            PayloadSource::Records(layout, _) => return self.keys.seek::<u8>(index * layout.size as u64),
+            PayloadSource::Values(values, width) => values.seek::<u8>(index * *width as u64),
+            PayloadSource::None | PayloadSource::Indices(_) | PayloadSource::Origin(_) => {}
+        }
+        self.keys.seek::<W>(index);
+    }
+
+    fn again(&self) -> Result<Option<Self>> {
+        Ok(self.keys.again()?.zip(self.payload.again()?).map(|(keys, payload)| Self { keys, payload }))
+    }
+}
+
+/// Keys of files with their payload, all or a range of them.
+#[derive(Debug)]
+pub struct KeySource {
+    files: Files,
+    /// The index of the first key in the files, and the most keys to read from there on.
+    begin: u64,
+    most: u64,
     /// The number of keys, if known.
     count: Option<u64>,
     /// The number of keys that have been read.
@@ -158,9 +207,16 @@ pub struct KeySource {
 }
 
 impl KeySource {
-    /// Keys of type `W`.
-    pub fn new<W: Word>(keys: Concatenation, payload: PayloadSource, checksum: Option<Checksum>) -> Result<Self> {
-        Ok(Self { count: keys.count::<W>()?, keys, payload, position: 0, checksum })
+    /// All keys of files: `count`, if known.
+    pub fn new(keys: Concatenation, payload: PayloadSource, count: Option<u64>, checksum: Option<Checksum>) -> Self {
+        Self { files: Files { keys, payload }, begin: 0, most: u64::MAX, count, position: 0, checksum }
+    }
+
+    /// The keys of type `W` at `range` of regular files.
+    pub fn of_range<W: Word>(keys: Concatenation, payload: PayloadSource, range: Range<u64>) -> Self {
+        let (mut files, begin, most) = (Files { keys, payload }, range.start, range.end - range.start);
+        files.seek::<W>(begin);
+        Self { files, begin, most, count: Some(most), position: 0, checksum: None }
     }
 }
 
@@ -173,25 +229,31 @@ impl<W: Word> Source<W> for KeySource {
 
     fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
         let width = payload.len() / keys.len().max(1);
-        let asked = keys.len().min(self.payload.most_after(self.position));
-        let count = self.keys.read(&mut keys[..asked])?;
-        let payload = &mut payload[..count * width];
-        self.payload.read(self.position, payload)?;
+        let most = (self.most - self.position).min(self.files.payload.most_after(self.position));
+        let asked = keys.len().min(most.try_into().unwrap_or(usize::MAX));
+        let (keys, payload) = (&mut keys[..asked], &mut payload[..asked * width]);
+        let count = self.files.read(self.position, keys, payload)?;
         if let Some(checksum) = &self.checksum {
-            checksum.add(&keys[..count], payload, width);
+            let (keys, payload) = (&keys[..count], &payload[..count * width]);
+            match self.files.payload {
+                PayloadSource::Records(..) => add_records(checksum, payload, width),
+                _ => checksum.add(keys, payload, width),
+            }
         }
         self.position += count as u64;
         Ok(count)
     }
 
     fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<bool> {
-        let (Some(mut again), Some(mut values)) = (self.keys.again()?, self.payload.again()?) else { return Ok(false) };
-        again.seek::<W>(index);
-        values.seek(index);
-        let count = again.read(keys)?;
-        values.read(index, payload)?;
-        Ok(count == keys.len())
+        let Some(mut again) = self.files.again()? else { return Ok(false) };
+        again.seek::<W>(self.begin + index);
+        Ok(again.read(index, keys, payload)? == keys.len())
     }
+}
+
+/// Adds records of `size` bytes to a checksum.
+pub fn add_records(checksum: &Checksum, records: &[u8], size: usize) {
+    checksum.add(&vec![0u8; records.len() / size], records, size);
 }
 
 /// Keys and values that have been read already.
@@ -295,22 +357,20 @@ impl<W: Word> Source<W> for SortedSource<W> {
 
 /// The outputs of a sort or merge.
 #[derive(Debug)]
-pub struct Outputs {
-    pub keys: Writer,
-    pub values: Option<Writer>,
+pub struct Written {
+    pub writers: Writers,
     /// The checksum of all keys that are written, if it differs from the checksum of the keys that are read.
     pub checksum: Option<Checksum>,
 }
 
-impl<W: Word> Target<W> for Outputs {
+impl<W: Word> Target<W> for Written {
     type Error = Failure;
 
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<()> {
         if let Some(checksum) = &self.checksum {
             checksum.add(keys, payload, payload.len() / keys.len().max(1));
         }
-        self.keys.write::<W>(keys)?;
-        self.values.as_mut().map_or(Ok(()), |values| values.write::<u8>(payload))
+        self.writers.write(keys, payload)
     }
 }
 
@@ -364,9 +424,9 @@ mod tests {
         for (count, left) in [(most, 4), (most + 1, 5)] {
             std::fs::File::create(&path).unwrap().set_len(count).unwrap();
             let keys = Concatenation::new(vec![Input::open(&path).unwrap()]);
-            let mut source = KeySource::new::<u8>(keys, PayloadSource::Indices(limit.clone()), None).unwrap();
+            let mut source = KeySource::new(keys, PayloadSource::Indices(limit.clone()), Some(count), None);
             // The state after reading all but the last keys.
-            source.keys.seek::<u8>(most - 4);
+            source.files.seek::<u8>(most - 4);
             source.position = most - 4;
             let (mut keys, mut indices) = ([0u8; 100], vec![0u8; 800]);
             let read = source.read(&mut keys, &mut indices);

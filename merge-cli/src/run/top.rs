@@ -6,11 +6,11 @@
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu, failure, work_of};
+use super::finish;
 use super::spilled::{self, KeySource, PayloadSource};
 use super::verify::{Expected, verify};
-use crate::coding::{Word, with_word};
-use crate::file::output::commit;
-use crate::file::{Concatenation, Writer};
+use crate::coding::Word;
+use crate::file::{Concatenation, Writer, Writers};
 use crate::job::Top;
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
@@ -26,11 +26,7 @@ const BUFFER: u64 = 32 << 20;
 const GPU_BUFFER: u64 = 256 << 20;
 
 /// Writes the first keys.
-pub fn run(job: Top) -> Result<()> {
-    with_word!(job.key_type.size(), W => top::<W>(job))
-}
-
-fn top<W: Word>(job: Top) -> Result<()> {
+pub fn run<W: Word>(job: Top) -> Result<()> {
     let Top { keys, key_type, count: wanted, mut output, verify: is_verified, resources, mut stats } = job;
     if is_verified {
         output.check_can_be_read_back("--output")?;
@@ -63,7 +59,7 @@ fn top<W: Word>(job: Top) -> Result<()> {
         let mut device = || engine.device_memory().map_err(failure);
         let plan =
             SortPlan::new(Shape { key: W::SIZE, width: 0 }, count, destination, &resources, &mut device, keys.path())?;
-        let source = KeySource::new::<W>(keys, PayloadSource::None, None)?;
+        let source = KeySource::new(keys, PayloadSource::None, count, None);
         let begin = |count: Option<u64>| {
             output.expect(count.map(|count| count.min(wanted)));
             Ok(First { writer: output.begin()?, left: wanted, written: 0, checksum: checksum.clone() })
@@ -75,13 +71,12 @@ fn top<W: Word>(job: Top) -> Result<()> {
         (writer, written)
     };
     stats.engine = engine.name()?;
+    let writers = Writers::from(writer);
     if is_verified {
         let expected = Expected { count: written, checksum: checksum.get(), unique: false, width: 0 };
-        stats.time(Phase::Check, || verify::<W>(&writer, None, expected))?;
+        stats.time(Phase::Check, || verify::<W>(&writers, expected))?;
     }
-    stats.time(Phase::Write, || commit([writer]))?;
-    stats.print();
-    Ok(())
+    finish(writers, stats)
 }
 
 /// The first `wanted` keys, sorted. `buffer` bytes are read at once.

@@ -1,9 +1,9 @@
 //! `--check`: reads outputs back and compares them with the expected facts.
 
 use super::checksum::Checksum;
-use super::order::first_disorder;
+use super::order::{Scan, describe, first_disorder};
 use crate::coding::Word;
-use crate::file::{Input, Writer};
+use crate::file::{Input, Writer, Writers};
 use crate::os::memory;
 use crate::say::error::{Failure, Result};
 
@@ -24,42 +24,54 @@ pub struct Expected {
 }
 
 /// An error unless the written keys and values are as expected.
-pub fn verify<W: Word>(keys: &Writer, values: Option<&Writer>, expected: Expected) -> Result<()> {
+pub fn verify<W: Word>(writers: &Writers, expected: Expected) -> Result<()> {
+    let show = |input: &Input, index: u64, [before, after]: [&[W]; 2]| {
+        format!(", offset {}: {}", input.offset_of::<W>(index), describe(input, [before[0], after[0]]))
+    };
+    let add = |checksum: &Checksum, keys: &[W], values: &[u8], width| checksum.add(keys, values, width);
+    let Writers { keys, values } = writers;
+    verify_items(1, keys, values.as_ref(), expected, |keys| first_disorder(keys, expected.unique), show, add)
+}
+
+/// [`verify`] for items of `size` words. `first` finds the first item out of order, `show` describes it by its
+/// predecessor and itself, and `add` adds items with their values to a checksum.
+pub fn verify_items<W: Word>(
+    size: usize,
+    keys: &Writer,
+    values: Option<&Writer>,
+    expected: Expected,
+    first: impl Fn(&[W]) -> Option<usize>,
+    show: impl Fn(&Input, u64, [&[W]; 2]) -> String,
+    add: impl Fn(&Checksum, &[W], &[u8], usize),
+) -> Result<()> {
     let mut keys = keys.read_back()?;
     let mut values = values.map(Writer::read_back).transpose()?;
-    let Expected { count, checksum, unique, width } = expected;
-    let lengths = [Some((&keys, W::SIZE)), values.as_ref().map(|values| (values, width))];
+    let Expected { count, checksum, unique: _, width } = expected;
+    let bytes = size * W::SIZE;
+    let lengths = [Some((&keys, bytes)), values.as_ref().map(|values| (values, width))];
     for (input, size) in lengths.into_iter().flatten() {
         let (found, expected) = (input.length().unwrap_or(0), count * size as u64);
         if found != expected {
             return Err(failure(input, format!("{found} bytes were written, expected {expected}")));
         }
     }
-    let per_item = (W::SIZE + if values.is_some() { width } else { 0 }) as u64;
-    let capacity = (BUFFER / per_item).clamp(1, count.max(1));
-    // The first slot is for the last key of the previous part.
-    let mut part = memory::zeroed::<W>(capacity + 1, "a part of the output")?;
     let width = if values.is_some() { width } else { 0 };
+    let capacity = (BUFFER / (bytes + width) as u64).clamp(1, count.max(1));
+    let mut scan = Scan::new(capacity, size, "a part of the output")?;
     let mut payload = memory::zeroed::<u8>(capacity * width as u64, "a part of the output's values")?;
     let (mut done, found) = (0, Checksum::default());
     while done < count {
-        let read = keys.read(&mut part[1..])?;
-        let payload = &mut payload[..read * width];
+        let read = keys.read(scan.part())?;
+        let payload = &mut payload[..read / size * width];
         if let Some(values) = &mut values {
             values.read(payload)?;
         }
-        found.add(&part[1..1 + read], payload, width);
-        let carried = usize::from(done > 0);
-        let window = &part[1 - carried..1 + read];
-        if let Some(i) = first_disorder(window, unique) {
-            let index = done - carried as u64 + i as u64;
-            let (coding, offset) = (keys.coding(), keys.offset_of::<W>(index));
-            let (key, before) = (coding.show(window[i]), coding.show(window[i - 1]));
-            let message = format!("the output is wrong at index {index}, offset {offset}: {key} after {before}");
+        add(&found, &scan.part()[..read], payload, width);
+        if let Some((index, pair)) = scan.first_disorder(read, &first) {
+            let message = format!("the output is wrong at index {index}{}", show(&keys, index, pair));
             return Err(failure(&keys, message));
         }
-        part[0] = part[read];
-        done += read as u64;
+        done += (read / size) as u64;
     }
     let found = found.get();
     if found != checksum {
@@ -77,7 +89,7 @@ fn failure(output: &Input, message: String) -> Failure {
 mod tests {
     use super::*;
     use crate::coding::Coding;
-    use crate::file::{Form, Output, OutputTarget};
+    use crate::file::{Form, Output, Target};
     use crate::format::Container;
     use crate::format::npy::{Number, Rows};
     use crate::spec::{Endian, KeyType};
@@ -89,18 +101,16 @@ mod tests {
         let coding = Coding { key_type: KeyType::U32, endian: Endian::Big, order: SortOrder::Descending };
         let rows = Rows::of_numbers(&Number::plain(KeyType::U32).unwrap(), Endian::Big);
         let form = Form { container: Container::Npy(rows), coding, size: 4 };
-        let mut keys =
-            Output::new(OutputTarget::find(&folder.path().join("out"), false).unwrap(), form).begin().unwrap();
-        let mut values = Output::new(OutputTarget::find(&folder.path().join("values"), false).unwrap(), Form::raw(3))
-            .begin()
-            .unwrap();
+        let mut keys = Output::new(Target::find(&folder.path().join("out"), false).unwrap(), form).begin().unwrap();
+        let mut values =
+            Output::new(Target::find(&folder.path().join("values"), false).unwrap(), Form::raw(3)).begin().unwrap();
         let payload = |keys: &[u32]| keys.iter().flat_map(|key| [*key as u8, 7, 9]).collect::<Vec<u8>>();
         keys.write(written).unwrap();
         values.write(&payload(written)).unwrap();
         let checksum = Checksum::default();
         checksum.add(meant, &payload(meant), 3);
         let expected = Expected { count: meant.len() as u64, checksum: checksum.get(), unique, width: 3 };
-        let result = verify::<u32>(&keys, Some(&values), expected);
+        let result = verify::<u32>(&Writers { keys, values: Some(values) }, expected);
         result.map_err(|failure| failure.message().unwrap().rsplit_once("out: --check: ").unwrap().1.to_owned())
     }
 

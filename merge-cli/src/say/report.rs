@@ -1,12 +1,10 @@
-//! Lines on standard error, and requested text on standard output.
+//! Lines on standard error.
 
-use super::error::{Failure, Result, escaped, os_message};
+use super::error::escaped;
 use super::progress;
-use crate::os::{allocator, standard};
 use crate::spec::When;
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,31 +56,6 @@ pub fn verbose(message: fmt::Arguments) {
     }
 }
 
-/// Prints text to standard output. A reader that closes its end early is no error.
-pub fn print(text: &[u8]) -> Result<()> {
-    let mut stdout = standard::output().map_err(|error| Failure::new(os_message(&error)))?;
-    match stdout.write_all(text) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::io(Path::new("standard output"), &error)),
-        _ => Ok(()),
-    }
-}
-
 fn level() -> Level {
     LEVEL.get().copied().unwrap_or_default()
-}
-
-/// Runs `work`. A panic, which is a mistake in this program, becomes an ordinary error.
-pub fn catch_bugs(work: impl FnOnce() -> Result<()>) -> Result<()> {
-    std::panic::set_hook(Box::new(|info| {
-        let message = info.payload_as_str().unwrap_or("panic");
-        // The standard library panics if a new thread gets no memory for its signal stack.
-        if message.starts_with("failed to allocate an alternative stack") {
-            allocator::exhausted(format_args!("stack for a thread"));
-        }
-        let location = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
-        error(&format!("internal error{location}: {message}"));
-        allocator::has_said_error();
-    }));
-    // No state that `work` leaves incomplete is used again.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Err(Failure::reported()))
 }

@@ -1,10 +1,9 @@
 //! Statistics of a run: measuring and printing times.
 
-use super::{progress, report};
+use super::progress;
 use crate::spec::StatsFormat;
 use merge_host::external::{self, Observer};
 use merge_host::{EngineKind, Timing};
-use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -124,26 +123,21 @@ impl Stats {
         if time.is_zero() { 0.0 } else { self.bytes() as f64 / 1e9 / time.as_secs_f64() }
     }
 
+    /// Prints an object on one line. Its strings are names, which need no escapes.
     fn print_json(&self, total: Duration) {
-        let figures = |time| Figures { ms: milliseconds(time), gb_per_s: rounded(self.rate(time)) };
-        let object = Object {
-            op: self.op,
-            key_type: self.key_type,
-            keys: self.keys,
-            value_bytes: self.value_size,
-            bytes: self.bytes(),
-            engine: self.engine,
-            kernel: self.kernel,
-            threads: rayon::current_num_threads(),
-            phases: Phases(self.phases.map(figures)),
-            total_ms: milliseconds(total),
+        let Self { op, key_type, keys, engine, .. } = self;
+        let values = self.value_size.map_or("null".to_owned(), |size| size.to_string());
+        let kernel = self.kernel.map_or("null".to_owned(), |kernel| format!("\"{kernel}\""));
+        let phase = |&(phase, name): &(Phase, &str)| {
+            let time = self.phases[phase as usize];
+            format!(r#""{name}":{{"ms":{:?},"gb_per_s":{:?}}}"#, milliseconds(time), rounded(self.rate(time)))
         };
-        match serde_json::to_string(&object) {
-            Ok(line) => {
-                let _ = writeln!(std::io::stderr(), "{line}");
-            }
-            Err(error) => report::error(&format!("cannot print statistics: {error}")),
-        }
+        let phases = Phase::ALL.iter().map(phase).collect::<Vec<_>>().join(",");
+        let (bytes, threads, total) = (self.bytes(), rayon::current_num_threads(), milliseconds(total));
+        let _ = writeln!(
+            std::io::stderr(),
+            r#"{{"op":"{op}","type":"{key_type}","keys":{keys},"value_bytes":{values},"bytes":{bytes},"engine":"{engine}","kernel":{kernel},"threads":{threads},"phases":{{{phases}}},"total_ms":{total:?}}}"#
+        );
     }
 
     fn print_text(&self, total: Duration) {
@@ -176,58 +170,6 @@ impl Observer for Stats {
 
     fn add(&mut self, timing: Timing) {
         Self::add(self, timing);
-    }
-}
-
-/// The object that `--stats json` prints.
-struct Object {
-    op: &'static str,
-    key_type: &'static str,
-    keys: u64,
-    value_bytes: Option<usize>,
-    bytes: u64,
-    engine: &'static str,
-    kernel: Option<&'static str>,
-    threads: usize,
-    phases: Phases,
-    total_ms: f64,
-}
-
-impl Serialize for Object {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { op, key_type, keys, value_bytes, bytes, engine, kernel, threads, phases, total_ms } = self;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("op", op)?;
-        map.serialize_entry("type", key_type)?;
-        map.serialize_entry("keys", keys)?;
-        map.serialize_entry("value_bytes", value_bytes)?;
-        map.serialize_entry("bytes", bytes)?;
-        map.serialize_entry("engine", engine)?;
-        map.serialize_entry("kernel", kernel)?;
-        map.serialize_entry("threads", threads)?;
-        map.serialize_entry("phases", phases)?;
-        map.serialize_entry("total_ms", total_ms)?;
-        map.end()
-    }
-}
-
-struct Figures {
-    ms: f64,
-    gb_per_s: f64,
-}
-
-impl Serialize for Figures {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([("ms", self.ms), ("gb_per_s", self.gb_per_s)])
-    }
-}
-
-/// An object with the phases' names as its keys.
-struct Phases([Figures; Phase::ALL.len()]);
-
-impl Serialize for Phases {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Phase::ALL.iter().map(|(_, name)| name).zip(&self.0))
     }
 }
 

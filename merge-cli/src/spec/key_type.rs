@@ -59,20 +59,8 @@ pub enum Kind {
 impl KeyType {
     /// The name for `--type` and in extensions, such as `u32`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::U16 => "u16",
-            Self::I16 => "i16",
-            Self::F16 => "f16",
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::F32 => "f32",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F64 => "f64",
-            Self::U128 => "u128",
-        }
+        const NAMES: [&str; 12] = ["u8", "i8", "u16", "i16", "f16", "u32", "i32", "f32", "u64", "i64", "f64", "u128"];
+        NAMES[self as usize]
     }
 
     /// Bytes of a key.
@@ -88,10 +76,10 @@ impl KeyType {
 
     /// How its bits stand for numbers.
     pub fn kind(self) -> Kind {
-        match self {
-            Self::U8 | Self::U16 | Self::U32 | Self::U64 | Self::U128 => Kind::Unsigned,
-            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Kind::Signed,
-            Self::F16 | Self::F32 | Self::F64 => Kind::Float,
+        match self.name().as_bytes()[0] {
+            b'u' => Kind::Unsigned,
+            b'i' => Kind::Signed,
+            _ => Kind::Float,
         }
     }
 

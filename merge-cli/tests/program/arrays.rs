@@ -1,21 +1,8 @@
 //! Arrays of NumPy: values of any dtype and shape; dates, durations and booleans as keys; records in pipes. The headers
 //! are built here.
 
-use crate::common::Folder;
+use crate::common::{Folder, npy as array, npy_header};
 use std::fs;
-
-/// The .npy file of an array, as NumPy writes it.
-fn array(descr: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
-    let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
-    // NumPy leaves space for a first length of 21 digits.
-    let digits = shape[1..].bytes().take_while(u8::is_ascii_digit).count();
-    let length = (10 + text.len() + 21 - digits + 1).next_multiple_of(64) - 10;
-    let mut file = b"\x93NUMPY\x01\0".to_vec();
-    file.extend((length as u16).to_le_bytes());
-    file.extend(format!("{text:<width$}\n", width = length - 1).bytes());
-    file.extend(bytes);
-    file
-}
 
 /// The rows of `bytes`, of `width` bytes each, at these indices.
 fn rows(bytes: &[u8], width: usize, indices: &[usize]) -> Vec<u8> {
@@ -44,8 +31,8 @@ const COMMANDS: [&str; 4] = [
 fn whole_items_for_each_key_are_a_dimension() {
     let folder = folder();
     let bytes: Vec<u8> = (0..48).collect();
-    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
-    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    let write = |name: &str, array: &[u8]| folder.write(name, array);
+    let read = |name: &str| folder.read::<u8>(name);
     for (descr, shape, found) in [
         ("'<f4'", "(12,)", "(3, 4)"),
         ("'>f4'", "(3, 4)", "(3, 4)"),
@@ -127,22 +114,19 @@ fn items_that_are_not_whole_for_each_key_are_refused() {
     ] {
         let v = array(descr, shape, &vec![1; bytes]);
         fs::write(folder.path("v.npy"), &v).unwrap();
-        let before = folder.files();
         let merges = ["merge k.u32 --values v.npy --assume-sorted"];
         for command in COMMANDS.iter().chain(&merges) {
             for out in ["out.npy", "out"] {
-                folder.run(&format!("{command} -o out.u32 --values-out {out}")).fails(2, &[message]);
+                folder.refuses(&format!("{command} -o out.u32 --values-out {out}"), &[message]);
             }
         }
         let run = "sort - --type u32 --values v.npy -o out.u32 --values-out out.npy";
-        folder.run_with_input(run, bytemuck::cast_slice(&[3u32, 1, 2])).fails(2, &[message]);
+        folder.refuses_input(run, bytemuck::cast_slice(&[3u32, 1, 2]), &[message]);
         let run = "sort k.u32 --values - -o out.u32 --values-out out.npy";
-        folder.run_with_input(run, &v).fails(2, &[&message.replace("v.npy", "-")]);
-        assert_eq!(folder.files(), before, "{shape}");
+        folder.refuses_input(run, &v, &[&message.replace("v.npy", "-")]);
     }
-    let fortran = array("'<f4'", "(3, 2)", &[0; 24]);
-    let fortran: Vec<u8> = String::from_utf8_lossy(&fortran[10..]).replace("False", "True ").bytes().collect();
-    fs::write(folder.path("v.npy"), [&array("'<f4'", "(3, 2)", &[])[..10], &fortran].concat()).unwrap();
+    let text = "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }";
+    fs::write(folder.path("v.npy"), [npy_header(1, text), vec![0; 24]].concat()).unwrap();
     folder.run("sort k.u32 --values v.npy -o out.u32 --values-out out.npy").fails(2, &["v.npy: ", "Fortran order"]);
 }
 
@@ -173,7 +157,6 @@ fn values_of_two_dtypes_are_not_mixed() {
     ] {
         write("va.npy", &of_a);
         write("vb.npy", &of_b);
-        let before = folder.files();
         for out in ["out.npy", "out"] {
             for command in [
                 "merge a.u32 b.u32 --values va.npy vb.npy",
@@ -182,11 +165,10 @@ fn values_of_two_dtypes_are_not_mixed() {
                 "sort -m a.u32 b.u32 --values va.npy --values vb.npy",
                 "sort --segment-len 1 a.u32 b.u32 --values va.npy --values vb.npy",
             ] {
-                let run = folder.run(&format!("{command} -o out.u32 --values-out {out}"));
-                run.fails(2, &["va.npy holds values of dtype ", " and vb.npy of dtype ", "must hold the same"]);
+                let parts = ["va.npy holds values of dtype ", " and vb.npy of dtype ", "must hold the same"];
+                folder.refuses(&format!("{command} -o out.u32 --values-out {out}"), &parts);
             }
         }
-        assert_eq!(folder.files(), before);
     }
     // If one file of values has no dtype, the output has none either.
     write("va.npy", &array("'<f4'", "(2,)", &[1; 8]));
@@ -213,8 +195,8 @@ fn dated_keys() -> Vec<(&'static str, usize, Vec<u8>, [usize; 4])> {
 #[test]
 fn dates_durations_and_booleans_are_keys() {
     let folder = Folder::new();
-    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
-    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    let write = |name: &str, array: &[u8]| folder.write(name, array);
+    let read = |name: &str| folder.read::<u8>(name);
     for (descr, size, bytes, order) in dated_keys() {
         write("k.npy", &array(descr, "(4,)", &bytes));
         let expect = |command: &str, order: &[usize]| {
@@ -256,8 +238,8 @@ fn dates_durations_and_booleans_are_keys() {
 #[test]
 fn dates_durations_and_booleans_in_other_formats() {
     let folder = Folder::new();
-    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
-    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    let write = |name: &str, array: &[u8]| folder.write(name, array);
+    let read = |name: &str| folder.read::<u8>(name);
     for (descr, size, bytes, order) in dated_keys() {
         write("k.npy", &array(descr, "(4,)", &bytes));
         // Raw keys are the numbers, and take the dtype of the array that they are merged with.
@@ -278,16 +260,14 @@ fn dates_durations_and_booleans_in_other_formats() {
         let twice = [order[0], order[0], order[1], order[1], order[2], order[2], order[3], order[3]];
         assert!(read("out.npy") == array(&little, "(8,)", &numbers(&twice)));
         folder.run(&format!("sort k.npy -o out.npy --type {raw}")).succeeds();
-        let before = folder.files();
-        folder.run("sort k.npy -o new --type u64").fails(2, &["k.npy: holds ", "by its header, expected u64 keys"]);
+        folder.refuses("sort k.npy -o new --type u64", &["k.npy: holds ", "by its header, expected u64 keys"]);
         for format in ["arrow", "arrows"] {
             let parts =
                 [&*format!("new.{format}: keys of dtype {} ", descr.trim_matches(['\'', '<', '>', '|'])), "Arrow"];
-            folder.run(&format!("sort k.npy -o new.{format}")).fails(2, &parts);
-            folder.run(&format!("merge sorted.npy sorted.npy -o new.{format}")).fails(2, &parts);
+            folder.refuses(&format!("sort k.npy -o new.{format}"), &parts);
+            folder.refuses(&format!("merge sorted.npy sorted.npy -o new.{format}"), &parts);
         }
-        folder.run("sort k.npy -o new --segments k.npy").fails(2, &["k.npy: holds ", "expected integers as offsets"]);
-        assert_eq!(folder.files(), before);
+        folder.refuses("sort k.npy -o new --segments k.npy", &["k.npy: holds ", "expected integers as offsets"]);
     }
 }
 
@@ -299,16 +279,14 @@ fn keys_of_two_dtypes_are_not_mixed() {
         let bytes = vec![0; if of_a == "'|b1'" { 2 } else { 16 }];
         fs::write(folder.path("a.npy"), array(of_a, "(2,)", &bytes)).unwrap();
         fs::write(folder.path("b.npy"), array(of_b, "(2,)", &bytes)).unwrap();
-        let before = folder.files();
         for command in
             ["merge", "sort", "sort -m", "batch -d 2", "union", "intersect", "sort --argsort", "sort --top 1"]
         {
             let name = |descr: &str| descr.trim_matches(['\'', '<', '|']).to_owned();
             let parts =
                 [format!("a.npy holds keys of dtype {} ", name(of_a)), format!("b.npy of dtype {}:", name(of_b))];
-            folder.run(&format!("{command} a.npy b.npy -o out")).fails(2, &parts.each_ref().map(|part| &**part));
+            folder.refuses(&format!("{command} a.npy b.npy -o out"), &parts.each_ref().map(|part| &**part));
         }
-        assert_eq!(folder.files(), before);
     }
     // The byte order may differ.
     fs::write(folder.path("a.npy"), array("'<M8[s]'", "(1,)", &3i64.to_le_bytes())).unwrap();

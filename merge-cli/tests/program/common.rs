@@ -7,12 +7,13 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Once, OnceLock, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The program under test.
 pub const GMERGE: &str = env!("CARGO_BIN_EXE_gmerge");
@@ -106,6 +107,35 @@ impl Folder {
             scope.spawn(move || pipe.write_all(input));
             Run::until_end(arguments.to_owned(), child)
         })
+    }
+}
+
+/// What a run that fails must leave as it was: the name, inode, length and time of change of each file.
+type State = Vec<(String, [u64; 2], SystemTime)>;
+
+impl Folder {
+    fn state(&self) -> State {
+        let state = |name: String| {
+            let metadata = fs::symlink_metadata(self.path(&name)).unwrap();
+            (name, [metadata.ino(), metadata.len()], metadata.modified().unwrap())
+        };
+        self.files().into_iter().map(state).collect()
+    }
+
+    /// Checks that `gmerge` with these arguments ends with an error, with all `parts` in its line, and changes no file.
+    #[track_caller]
+    pub fn refuses(&self, arguments: &str, parts: &[&str]) {
+        let before = self.state();
+        self.run(arguments).fails(2, parts);
+        assert_eq!(self.state(), before, "{arguments}");
+    }
+
+    /// As [`refuses`](Self::refuses), with `input` on standard input.
+    #[track_caller]
+    pub fn refuses_input(&self, arguments: &str, input: &[u8], parts: &[&str]) {
+        let before = self.state();
+        self.run_with_input(arguments, input).fails(2, parts);
+        assert_eq!(self.state(), before, "{arguments}");
     }
 }
 
@@ -245,14 +275,26 @@ impl Random {
         Self(seed)
     }
 
+    /// A generator with this seed.
+    pub fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+
     pub fn next(&mut self) -> u64 {
-        // A linear congruential generator; its low bits are poor.
-        let mut bits = 0;
-        for _ in 0..2 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            bits = bits << 32 | self.0 >> 32;
-        }
-        bits
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 
     /// Keys of all bit patterns, NaNs of both signs and infinities included, with many duplicates among them.
@@ -345,6 +387,27 @@ pub fn gathered<T: Copy>(from: &[T], places: &[usize]) -> Vec<T> {
 /// The keys in ascending order.
 pub fn sorted<K: TestKey>(keys: &[K]) -> Vec<K> {
     gathered(keys, &sorted_places(keys, false))
+}
+
+/// Values of `width` bytes, one for each number. Values of neighbouring numbers differ.
+pub fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8> {
+    let value = |i: usize| (0..width).map(move |byte| (i >> (8 * (byte % 8))) as u8 ^ byte as u8);
+    numbers.into_iter().flat_map(value).collect()
+}
+
+/// The .npy file of an array, as NumPy writes it.
+pub fn npy(descr: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
+    let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
+    // NumPy leaves space for a first length of 21 digits.
+    let digits = shape[1..].bytes().take_while(u8::is_ascii_digit).count();
+    let length = (10 + text.len() + 21 - digits + 1).next_multiple_of(64) - 10;
+    [&npy_header(1, &format!("{text:<width$}\n", width = length - 1)), bytes].concat()
+}
+
+/// A header of version `major` around this text.
+pub fn npy_header(major: u8, text: &str) -> Vec<u8> {
+    let length = (text.len() as u32).to_le_bytes();
+    [b"\x93NUMPY", &[major, 0][..], &length[..if major == 1 { 2 } else { 4 }], text.as_bytes()].concat()
 }
 
 /// Runs `$body` for each type of keys, as `$K`.

@@ -1,6 +1,7 @@
 //! `gmerge sort` beyond the memory limit, `--unique` and `--check`.
 
 use crate::common::{Folder, GMERGE, Random, Run, TestKey, assert_same, for_each_type, gathered, sorted_places, spawn};
+use crate::reference::Files;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::Stdio;
@@ -31,17 +32,14 @@ fn sorted<K: TestKey>(keys: &[K], reverse: bool) -> Vec<K> {
 #[test]
 fn all_types_in_both_orders() {
     fn check<K: TestKey>(random: &mut Random) {
-        let (folder, name) = (folder(), K::NAME);
         let count = keys_in(5, size_of::<K>()) + random.next() as usize % 1000;
-        let keys = random.keys::<K>(count);
-        let (input, output) = (format!("in.{name}"), format!("out.{name}"));
-        folder.write(&input, &keys);
+        let files = Files::new(&[random.keys::<K>(count)], 0);
+        fs::create_dir(files.folder.path("tmp")).unwrap();
         for (flag, reverse) in [("", false), ("-r", true)] {
-            let arguments = format!("sort {flag} {input} -o {output} --engine cpu --memory 1M --tmp-dir tmp --check");
-            folder.run(&arguments).succeeds();
-            assert_same(&folder.read::<K>(&output), &sorted(&keys, reverse), &arguments);
+            let command = format!("sort {flag} --engine cpu --memory 1M --tmp-dir tmp --check");
+            files.check(&command, &files.sorted(reverse));
         }
-        nothing_is_left(&folder, &[&*input, &*output, "tmp"]);
+        assert_eq!(fs::read_dir(files.folder.path("tmp")).unwrap().count(), 0);
     }
     let mut random = Random::new();
     for_each_type!(K => check::<K>(&mut random));
@@ -86,68 +84,53 @@ fn several_passes_of_merges() {
     nothing_is_left(&folder, &["in.u64", "tmp"]);
 }
 
-/// Keys with few distinct values, and the permutation of a stable sort.
-fn few_distinct(random: &mut Random, count: usize, reverse: bool) -> (Vec<i16>, Vec<usize>) {
-    let keys: Vec<i16> = (0..count).map(|_| (random.next() % 1000) as i16 - 500).collect();
-    let mut places: Vec<usize> = (0..count).collect();
-    places.sort_by_key(|&place| if reverse { -keys[place] } else { keys[place] });
-    (keys, places)
+/// Keys with few distinct values and values of `width` bytes, in a folder with an empty folder `tmp`.
+fn few_distinct(random: &mut Random, count: usize, width: usize) -> Files<i16> {
+    let files = Files::new(&[(0..count).map(|_| (random.next() % 1000) as i16 - 500).collect()], width);
+    fs::create_dir(files.folder.path("tmp")).unwrap();
+    files
+}
+
+/// Calls `check` with flags and their permutation: in either order, all keys and the first of equal keys.
+fn in_every_order(files: &Files<i16>, check: impl Fn(&str, &[usize])) {
+    for (flags, reverse) in [("", false), ("-r --batch-size 3", true)] {
+        let mut places = files.sorted(reverse);
+        check(flags, &places);
+        places.dedup_by_key(|place| files.keys[*place]);
+        check(&format!("{flags} --unique"), &places);
+    }
+    assert_eq!(fs::read_dir(files.folder.path("tmp")).unwrap().count(), 0);
 }
 
 #[test]
 fn values_of_any_width_go_along() {
     let mut random = Random::new();
-    let folder = folder();
     for (width, chunks) in [(1, 20), (4, 20), (8, 10), (13, 10), (1000, 2)] {
-        for (flags, reverse) in [("", false), ("-r --batch-size 3", true)] {
-            let count = keys_in(chunks, 2 + width) + 17;
-            let (keys, mut places) = few_distinct(&mut random, count, reverse);
-            let values: Vec<u8> = (0..count * width).map(|_| random.next() as u8).collect();
-            folder.write("in.i16", &keys);
-            folder.write("in.rows", &values);
-            for unique in ["", "--unique"] {
-                if !unique.is_empty() {
-                    places.dedup_by_key(|place| keys[*place]);
-                }
-                for memory in ["1M", "1G"] {
-                    let outputs = "-o out.i16 --values-out out.rows -T tmp --engine cpu --check";
-                    let arguments = format!("sort in.i16 --values in.rows {outputs} -S {memory} {flags} {unique}");
-                    folder.run(&arguments).succeeds();
-                    let expected: Vec<i16> = gathered(&keys, &places);
-                    assert_same(&folder.read::<i16>("out.i16"), &expected, &arguments);
-                    let expected: Vec<u8> =
-                        places.iter().flat_map(|&place| &values[place * width..][..width]).copied().collect();
-                    assert!(folder.read::<u8>("out.rows") == expected, "width {width}: {arguments}");
-                }
+        let files = few_distinct(&mut random, keys_in(chunks, 2 + width) + 17, width);
+        in_every_order(&files, |flags, places| {
+            for memory in ["1M", "1G"] {
+                files.check(&format!("sort -T tmp --engine cpu --check -S {memory} {flags}"), places);
             }
-        }
+        });
     }
-    nothing_is_left(&folder, &["in.i16", "in.rows", "out.i16", "out.rows", "tmp"]);
 }
 
 #[test]
 fn places_of_keys() {
     let mut random = Random::new();
-    let folder = folder();
-    for (flags, reverse) in [("", false), ("-r", true)] {
-        let (keys, mut places) = few_distinct(&mut random, keys_in(12, 10) + 5, reverse);
-        folder.write("in.i16", &keys);
-        for unique in ["", "-u"] {
-            if !unique.is_empty() {
-                places.dedup_by_key(|place| keys[*place]);
-            }
-            let expected: Vec<u64> = places.iter().map(|&place| place as u64).collect();
-            for memory in ["1M", "1G"] {
-                let arguments = format!("--argsort {flags} {unique} -o out -S {memory} -T tmp --engine cpu");
-                folder.run(&format!("sort in.i16 {arguments}")).succeeds();
-                assert_same(&folder.read::<u64>("out"), &expected, &arguments);
-                let input = bytemuck::cast_slice(&keys);
-                folder.run_with_input(&format!("sort - --type i16 {arguments}"), input).succeeds();
-                assert_same(&folder.read::<u64>("out"), &expected, &format!("from a pipe: {arguments}"));
-            }
+    let files = few_distinct(&mut random, keys_in(12, 10) + 5, 0);
+    in_every_order(&files, |flags, places| {
+        for memory in ["1M", "1G"] {
+            let command = format!("sort {flags} -S {memory} -T tmp --engine cpu");
+            files.check_indices(&command, places);
+            let (run, input) = (format!("{command} - --type i16 --argsort -o out"), bytemuck::cast_slice(&files.keys));
+            files.folder.run_with_input(&run, input).succeeds();
+            assert!(
+                files.folder.read::<u64>("out").iter().map(|&place| place as usize).eq(places.iter().copied()),
+                "{run}"
+            );
         }
-    }
-    nothing_is_left(&folder, &["in.i16", "out", "tmp"]);
+    });
 }
 
 #[test]

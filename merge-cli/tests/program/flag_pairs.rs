@@ -2,7 +2,6 @@
 //! of this file. Each pair is refused, or gives the output of [`model`](crate::oracle::model).
 
 use crate::common::{Folder, Random, engines};
-use crate::oracle::input;
 use crate::oracle::judge::{self, Case, Known, Verdict};
 use crate::oracle::samples::{OPERANDS, PARTNERS, Subject, Usage};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +89,7 @@ fn pairs_on_streams<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> 
     if streams.is_empty() {
         return Vec::new();
     }
-    let mut random = input::Random::new(seed);
+    let mut random = Random::of(seed);
     let mut flags: BTreeMap<&str, Vec<&Usage>> = BTreeMap::new();
     for usage in usages.iter().filter(|usage| usage.id != OPERANDS && usage.id != "output") {
         flags.entry(&usage.id).or_default().push(usage);
@@ -103,7 +102,7 @@ fn pairs_on_streams<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> 
 
 /// `count` random triples of flags, or none if there are fewer than three flags.
 fn triples<'a>(usages: &[&'a Usage], seed: u64, count: usize) -> Vec<Vec<&'a Usage>> {
-    let mut random = input::Random::new(seed);
+    let mut random = Random::of(seed);
     let ids = |usages: &[&Usage]| usages.iter().map(|usage| usage.id.clone()).collect::<BTreeSet<_>>().len();
     if ids(usages) < 3 {
         return Vec::new();

@@ -25,6 +25,7 @@ mod output;
 mod permissions;
 mod progress;
 mod records;
+mod reference;
 mod segments;
 mod set_operations;
 mod signals;

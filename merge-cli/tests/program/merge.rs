@@ -1,34 +1,22 @@
 //! `gmerge merge`
 
-use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sizes, sorted, sorted_places,
-};
+use crate::common::{Folder, Random, TestKey, engine_for, engines, for_each_type, sizes};
+use crate::reference::Files;
 
 const KERNELS: [&str; 5] = ["auto", "basic", "tiled", "circular", "merge-path"];
 
 fn merges<K: TestKey>(random: &mut Random, engine: &str) {
-    let folder = Folder::new();
-    let name = K::NAME;
     for &a_size in sizes(engine) {
         for &b_size in if engine == "cpu" { &[0, 1, 50_021][..] } else { &[50_021] } {
-            let (a, b) = (random.sorted::<K>(a_size), random.sorted::<K>(b_size));
-            folder.write(&format!("a.{name}"), &a);
-            folder.write(&format!("b.{name}"), &b);
-            let expected = sorted(&[a, b].concat());
+            let files = Files::new(&[random.sorted::<K>(a_size), random.sorted::<K>(b_size)], 0);
+            let places = files.sorted(false);
             // All kernels for sizes that may reveal mistakes, and one kernel for other sizes.
             let kernels = if a_size >= 1000 && b_size > 0 { &KERNELS[..] } else { &KERNELS[a_size % 2..][..1] };
             for kernel in kernels {
-                let run = format!("merge a.{name} b.{name} -o out.{name} --engine {engine} --kernel {kernel}");
-                folder.run(&run).succeeds();
-                assert_same(
-                    &folder.read::<K>(&format!("out.{name}")),
-                    &expected,
-                    &format!("{a_size}, {b_size}: {run}"),
-                );
+                files.check(&format!("merge --engine {engine} --kernel {kernel}"), &places);
             }
         }
     }
-    assert_eq!(folder.files(), [format!("a.{name}"), format!("b.{name}"), format!("out.{name}")]);
 }
 
 #[test]
@@ -42,26 +30,13 @@ fn all_types_sizes_and_kernels() {
 #[test]
 fn descending_files_stay_descending() {
     fn check<K: TestKey>(random: &mut Random) {
-        let (folder, name) = (Folder::new(), K::NAME);
         let mut runs: Vec<Vec<K>> = (0..3).map(|_| random.sorted::<K>(2003)).collect();
         runs.iter_mut().for_each(|run| run.reverse());
         // Values show the origin of a key: equal keys stay in the order of the files.
-        for (i, run) in runs.iter().enumerate() {
-            folder.write(&format!("{i}.{name}"), run);
-            folder.write(&format!("{i}.u16"), &(0..2003).map(|j| (2003 * i + j) as u16).collect::<Vec<_>>());
+        let files = Files::new(&runs, 2);
+        for command in ["merge --reverse", "sort -m -r"] {
+            files.check(command, &files.sorted(true));
         }
-        let runs = runs.concat();
-        let places = sorted_places(&runs, true);
-        let keys: Vec<K> = gathered(&runs, &places);
-        let files = format!("0.{name} 1.{name} 2.{name} -o out.{name}");
-        for run in [format!("merge {files} -r"), format!("sort -m -r {files}")] {
-            folder.run(&run).succeeds();
-            assert_same(&folder.read::<K>(&format!("out.{name}")), &keys, &run);
-        }
-        let values = "--values 0.u16 --values 1.u16 --values 2.u16 --values-out out.u16";
-        folder.run(&format!("merge {files} --reverse {values}")).succeeds();
-        assert_same(&folder.read::<K>(&format!("out.{name}")), &keys, "keys");
-        assert!(folder.read::<u16>("out.u16").iter().map(|&value| usize::from(value)).eq(places), "values");
     }
     let mut random = Random::new();
     check::<u32>(&mut random);
@@ -90,11 +65,9 @@ fn unsorted_input_is_named_with_the_index() {
     let folder = Folder::new();
     folder.write("good.u32", &[1u32, 2, 3]);
     folder.write("bad.u32", &[1u32, 7, 3, 2]);
-    let before = folder.files();
     let parts = ["bad.u32: ", "index 2", "3 after 7"];
-    folder.run("merge good.u32 bad.u32 -o out.u32").fails(2, &parts);
-    folder.run("merge bad.u32 good.u32 -o out.u32").fails(2, &parts);
-    assert_eq!(folder.files(), before);
+    folder.refuses("merge good.u32 bad.u32 -o out.u32", &parts);
+    folder.refuses("merge bad.u32 good.u32 -o out.u32", &parts);
     // -0.0 is before 0.0.
     folder.write("zeros.f64", &[0.0f64, -0.0]);
     folder.run("merge zeros.f64 zeros.f64 -o out.f64").fails(2, &["zeros.f64: ", "index 1", "-0.0 after 0.0"]);

@@ -1,39 +1,12 @@
 //! `gmerge merge` of any number of files
 
-use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places,
-};
-
-/// A value of `width` bytes for each number.
-fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8> {
-    let value = |i: usize| (0..width).map(move |byte| (i >> (8 * (byte % 8))) as u8 ^ byte as u8);
-    numbers.into_iter().flat_map(value).collect()
-}
+use crate::common::{Folder, Random, TestKey, engine_for, engines, for_each_type};
+use crate::reference::Files;
 
 /// Merges runs of these lengths, with values of `width` bytes unless it is 0, and checks the output.
 pub fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], width: usize) {
-    let (folder, name) = (Folder::new(), K::NAME);
-    let (mut all, mut keys, mut rows) = (Vec::new(), String::new(), String::new());
-    for (i, &length) in lengths.iter().enumerate() {
-        let run = random.sorted::<K>(length);
-        folder.write(&format!("{i}.{name}"), &run);
-        folder.write(&format!("{i}.rows"), &values(all.len()..all.len() + length, width));
-        all.extend(run);
-        keys += &format!(" {i}.{name}");
-        rows += &format!(" {i}.rows");
-    }
-    // The stable sort keeps the order of the files, because `all` has their keys in this order.
-    let places = sorted_places(&all, false);
-    let want: Vec<K> = gathered(&all, &places);
-    let with_values = if width > 0 { format!("--values {rows} --values-out out.rows") } else { String::new() };
-    folder.run(&format!("merge {keys} -o out.{name} {options} {with_values}")).succeeds();
-    let what = format!("{name}, width {width}, {options}, files of {lengths:?}");
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &what);
-    if width > 0 {
-        assert!(folder.read::<u8>("out.rows") == values(places, width), "values: {what}");
-    }
-    let outputs = if width > 0 { 2 } else { 1 };
-    assert_eq!(folder.files().len(), 2 * lengths.len() + outputs, "{what}");
+    let files = Files::new(&lengths.iter().map(|&length| random.sorted::<K>(length)).collect::<Vec<_>>(), width);
+    files.check(&format!("merge {options}"), &files.sorted(false));
 }
 
 #[test]
@@ -114,11 +87,7 @@ fn what_is_refused() {
     folder.write("c.f32", &[1f32]);
     folder.write("four", b"four");
     folder.write("three", b"abc");
-    let before = folder.files();
-    let refused = |arguments: &str, parts: &[&str]| {
-        folder.run(&format!("merge {arguments} -o out.u32")).fails(2, parts);
-        assert_eq!(folder.files(), before);
-    };
+    let refused = |arguments: &str, parts: &[&str]| folder.refuses(&format!("merge {arguments} -o out.u32"), parts);
     refused("a.u32 a.u32 bad.u32", &["bad.u32: not sorted at index 2: 3 after 7"]);
     refused("bad.u32", &["bad.u32: not sorted at index 2"]);
     refused("a.u32 lost.u32 a.u32", &["lost.u32: No such file or directory"]);
@@ -142,9 +111,8 @@ fn what_is_refused() {
         &format!("a.u32 a.u32 c.f32 --type u32 --values four four three {out}"),
         &["four: has values of 2 bytes (4 bytes for 2 keys), expected values as long as in three: 3 bytes"],
     );
-    folder.run("merge -o out.u32").fails(2, &["<FILE>"]);
-    folder.run("merge a.u32 a.u32 --values four four -o out.u32").fails(2, &["--values-out"]);
-    assert_eq!(folder.files(), before);
+    refused("", &["<FILE>"]);
+    refused("a.u32 a.u32 --values four four", &["--values-out"]);
     // Without a check of the order, only the length of the result is specified.
     folder.run("merge a.u32 bad.u32 a.u32 -o out.u32 --assume-sorted").succeeds();
     assert_eq!(folder.read::<u32>("out.u32").len(), 7);

@@ -332,14 +332,6 @@ fn statistics_count_records() {
     }
 }
 
-/// Checks that a run fails and changes no file.
-#[track_caller]
-fn fails(folder: &Folder, arguments: &str, parts: &[&str]) {
-    let before = folder.files();
-    folder.run(arguments).fails(2, parts);
-    assert_eq!((folder.files(), folder.read::<u8>("out")), (before, b"old".to_vec()), "{arguments}");
-}
-
 #[test]
 fn errors() {
     let folder = Folder::new();
@@ -347,33 +339,34 @@ fn errors() {
     folder.write("out", b"old");
     for command in ["sort in -o out", "check in"] {
         let odd = ["in: length is 1002 bytes", "multiple of 100, the size of a record"];
-        fails(&folder, &format!("{command} --record-size 100 --key 0:u32"), &odd);
+        folder.refuses(&format!("{command} --record-size 100 --key 0:u32"), &odd);
         let beyond = ["--key 3:u32: takes 4 bytes from byte 3 on", "within the 6 bytes of a record"];
-        fails(&folder, &format!("{command} --record-size 6 --key 0:u16,3:u32"), &beyond);
-        fails(&folder, &format!("{command} --record-size 6 --key 6:u8"), &["--key 6:u8: takes 1 bytes"]);
+        folder.refuses(&format!("{command} --record-size 6 --key 0:u16,3:u32"), &beyond);
+        folder.refuses(&format!("{command} --record-size 6 --key 6:u8"), &["--key 6:u8: takes 1 bytes"]);
         let overlap = ["--key 1:bytes2:desc: overlaps 2:u32, expected fields that share no byte"];
-        fails(&folder, &format!("{command} --record-size 6 --key 2:u32,0:u8,1:bytes2:desc"), &overlap);
+        folder.refuses(&format!("{command} --record-size 6 --key 2:u32,0:u8,1:bytes2:desc"), &overlap);
 
-        folder.run(&format!("{command} --record-size 6")).fails(2, &["--key"]);
-        folder.run(&format!("{command} --key 0:u8")).fails(2, &["--record-size"]);
-        folder
-            .run(&format!("{command} --record-size 0 --key 0:u8"))
-            .fails(2, &["--record-size", "from 1 to ", "found 0"]);
-        for key in ["u32", "0:u31", "0:bytes", "0:u8,,3:u8", "0:u8:down", "-1:u8"] {
-            folder.run(&format!("{command} --record-size 6 --key={key}")).fails(2, &["--key", "expected"]);
+        for (flags, parts) in [
+            ("--record-size 6", &["--key"][..]),
+            ("--key 0:u8", &["--record-size"]),
+            ("--record-size 0 --key 0:u8", &["--record-size", "from 1 to ", "found 0"]),
+            ("--record-size 6 --key 0:u8 --type u8", &["--type"]),
+        ] {
+            folder.refuses(&format!("{command} {flags}"), parts);
         }
-        folder.run(&format!("{command} --record-size 6 --key 0:u8 --type u8")).fails(2, &["--type"]);
+        for key in ["u32", "0:u31", "0:bytes", "0:u8,,3:u8", "0:u8:down", "-1:u8"] {
+            folder.refuses(&format!("{command} --record-size 6 --key={key}"), &["--key", "expected"]);
+        }
     }
     for more in ["--argsort", "--values in --values-out v"] {
-        folder.run(&format!("sort in -o out --record-size 6 --key 0:u8 {more}")).fails(2, &["--record-size"]);
+        folder.refuses(&format!("sort in -o out --record-size 6 --key 0:u8 {more}"), &["--record-size"]);
     }
     let arguments = "--record-size 100 --key 0:u32";
     let odd = ["-: length is 1002 bytes", "multiple of 100, the size of a record"];
-    folder.run_with_input(&format!("sort - -o out {arguments}"), &[0; 1002]).fails(2, &odd);
-    folder.run_with_input(&format!("check - {arguments}"), &[0; 1002]).fails(2, &odd);
-    fails(&folder, &format!("sort none -o out {arguments}"), &["none: No such file or directory"]);
-    fails(&folder, &format!("check none {arguments}"), &["none: No such file or directory"]);
-    assert_eq!((folder.files(), folder.read::<u8>("out")), (vec!["in".into(), "out".into()], b"old".to_vec()));
+    folder.refuses_input(&format!("sort - -o out {arguments}"), &[0; 1002], &odd);
+    folder.refuses_input(&format!("check - {arguments}"), &[0; 1002], &odd);
+    folder.refuses(&format!("sort none -o out {arguments}"), &["none: No such file or directory"]);
+    folder.refuses(&format!("check none {arguments}"), &["none: No such file or directory"]);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Files of offsets: `gmerge batch --offsets` and `gmerge sort --segments`, and `--segment-len`
 
-use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places,
-};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type};
+use crate::reference::Files;
 use std::fs;
 
 /// Lengths of runs, many short and some 0.
@@ -18,38 +17,18 @@ fn offsets(lengths: &[usize]) -> Vec<u64> {
     offsets
 }
 
-/// The numbers as values of 3 bytes.
-fn rows(numbers: impl IntoIterator<Item = usize>) -> Vec<u8> {
-    numbers.into_iter().flat_map(|number| number.to_le_bytes().into_iter().take(3)).collect()
-}
-
 fn merges<K: TestKey>(random: &mut Random, options: &str, pairs: usize, most: u64) {
-    let (folder, name) = (Folder::new(), K::NAME);
-    let (of_a, of_b) = (lengths(random, pairs, most), lengths(random, pairs, most));
-    let mut runs = |lengths: &[usize]| lengths.iter().flat_map(|&n| random.sorted::<K>(n)).collect::<Vec<K>>();
-    let (a, b) = (runs(&of_a), runs(&of_b));
-    let (mut want, mut places, mut i, mut j) = (Vec::<K>::new(), Vec::new(), 0, 0);
-    for (m, n) in of_a.iter().zip(&of_b) {
-        let run = [&a[i..i + m], &b[j..j + n]].concat();
-        for place in sorted_places(&run, false) {
-            want.push(run[place]);
-            places.push(if place < *m { i + place } else { a.len() + j + place - m });
-        }
-        (i, j) = (i + m, j + n);
-    }
-    folder.write(&format!("a.{name}"), &a);
-    folder.write(&format!("b.{name}"), &b);
-    folder.write("a.offsets", &offsets(&of_a));
-    folder.write("b.offsets", &offsets(&of_b));
-    folder.write("a.rows", &rows(0..a.len()));
-    folder.write("b.rows", &rows(a.len()..a.len() + b.len()));
-    let command = format!("batch a.{name} b.{name} --offsets a.offsets b.offsets -o out.{name} {options}");
-    folder.run(&command).succeeds();
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &format!("{pairs} pairs: {command}"));
-    folder.write(&format!("out.{name}"), &[0u8; 0]);
-    folder.run(&format!("{command} --values a.rows b.rows --values-out out.rows")).succeeds();
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &format!("{pairs} pairs with values: {command}"));
-    assert!(folder.read::<u8>("out.rows") == rows(places), "values of {pairs} pairs: {command}");
+    let lengths = [(); 2].map(|()| lengths(random, pairs, most));
+    let runs =
+        lengths.each_ref().map(|lengths| lengths.iter().flat_map(|&n| random.sorted::<K>(n)).collect::<Vec<K>>());
+    let (begin_of_b, files) = (runs[0].len(), Files::new(&runs, 3));
+    let [a, b] = lengths.map(|lengths| offsets(&lengths));
+    files.folder.write("a.offsets", &a);
+    files.folder.write("b.offsets", &b);
+    let run = |offsets: &[u64], begin: usize| begin + offsets[0] as usize..begin + offsets[1] as usize;
+    let pairs = a.windows(2).zip(b.windows(2)).map(|(a, b)| run(a, 0).chain(run(b, begin_of_b)).collect());
+    let places = files.sorted_groups(pairs, false);
+    files.check(&format!("batch --offsets a.offsets b.offsets {options}"), &places);
 }
 
 #[test]
@@ -81,59 +60,40 @@ fn batches_that_are_refused() {
     folder.write("unsorted.o", &[0u64, 1, 1, 4]);
     folder.write("none.o", &[0u64; 0]);
     folder.write("odd.o", b"odd");
-    let before = folder.files();
-    let run = |offsets: &str| folder.run(&format!("batch a.u32 b.u32 --offsets {offsets} -o out.u32"));
-    run("a.o two.o").fails(2, &["a.o: has offsets of 3 runs, expected as many runs as in two.o: 2"]);
-    run("one.o b.o").fails(2, &["one.o: the first offset is 1, expected 0"]);
-    run("down.o b.o").fails(2, &["down.o: offset 2 is 2, below the one before it (3)"]);
-    run("a.o short.o").fails(2, &["short.o: the last offset is 1, expected 2, the number of keys of b.u32"]);
-    run("huge.o b.o").fails(2, &["huge.o: the last offset is 18446744073709551615, expected 4"]);
-    run("none.o b.o").fails(2, &["none.o: has no offsets, expected one more than there are runs"]);
-    run("a.o odd.o").fails(2, &["odd.o: length is 3 bytes, expected a multiple of 8"]);
-    run("minus.i32 b.o").fails(2, &["minus.i32: offset 1 is -2, expected a number of keys from 0 to "]);
-    run("first.i64 b.o").fails(2, &["first.i64: offset 0 is -9223372036854775808, expected a number of keys"]);
-    run("large.u128 b.o")
-        .fails(2, &["large.u128: offset 1 is 18446744073709551616, expected a number of keys from 0 to "]);
-    run("lost.o a.o").fails(2, &["lost.o: No such file or directory"]);
-    run("- -").fails(2, &["OA and OB are both -"]);
-    run("unsorted.o b.o").fails(2, &["a.u32: not sorted at index 3 (in run 2): 1 after 9"]);
-    run("a.o b.o -d 2").fails(2, &["--offsets and -d"]);
-    run("a.o b.o --a-len 2").fails(2, &["--a-len", "--offsets"]);
-    run("a.o").fails(2, &["--offsets <OA> <OB>", "expected 2 values, found 1"]);
-    folder.run("batch a.u32 - --offsets a.o - -o out.u32").fails(2, &["B and OB are both -"]);
-    assert_eq!(folder.files(), before);
-    run("a.o b.o").succeeds();
+    for (offsets, part) in [
+        ("a.o two.o", "a.o: has offsets of 3 runs, expected as many runs as in two.o: 2"),
+        ("one.o b.o", "one.o: the first offset is 1, expected 0"),
+        ("down.o b.o", "down.o: offset 2 is 2, below the one before it (3)"),
+        ("a.o short.o", "short.o: the last offset is 1, expected 2, the number of keys of b.u32"),
+        ("huge.o b.o", "huge.o: the last offset is 18446744073709551615, expected 4"),
+        ("none.o b.o", "none.o: has no offsets, expected one more than there are runs"),
+        ("a.o odd.o", "odd.o: length is 3 bytes, expected a multiple of 8"),
+        ("minus.i32 b.o", "minus.i32: offset 1 is -2, expected a number of keys from 0 to "),
+        ("first.i64 b.o", "first.i64: offset 0 is -9223372036854775808, expected a number of keys"),
+        ("large.u128 b.o", "large.u128: offset 1 is 18446744073709551616, expected a number of keys from 0 to "),
+        ("lost.o a.o", "lost.o: No such file or directory"),
+        ("- -", "OA and OB are both -"),
+        ("unsorted.o b.o", "a.u32: not sorted at index 3 (in run 2): 1 after 9"),
+        ("a.o b.o -d 2", "--offsets and -d"),
+        ("a.o b.o --a-len 2", "--offsets and --a-len"),
+        ("a.o", "--offsets <OA> <OB>: expected 2 values, found 1"),
+    ] {
+        folder.refuses(&format!("batch a.u32 b.u32 --offsets {offsets} -o out.u32"), &[part]);
+    }
+    folder.refuses("batch a.u32 - --offsets a.o - -o out.u32", &["B and OB are both -"]);
+    folder.run("batch a.u32 b.u32 --offsets a.o b.o -o out.u32").succeeds();
     assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 9, 3, 0, 1]);
 }
 
 fn sorts<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], how: &str) {
-    let (folder, name) = (Folder::new(), K::NAME);
     let offsets = offsets(lengths);
     let keys = random.keys::<K>(offsets[lengths.len()] as usize);
-    folder.write(&format!("in.{name}"), &keys);
-    folder.write("in.offsets", &offsets);
-    for (width, reverse) in [(0, false), (4, true), (8, false), (3, true)] {
-        let mut places = Vec::new();
-        for ends in offsets.windows(2) {
-            let (begin, end) = (ends[0] as usize, ends[1] as usize);
-            places.extend(sorted_places(&keys[begin..end], reverse).into_iter().map(|place| begin + place));
-        }
-        let want: Vec<K> = gathered(&keys, &places);
-        let row = |i: usize| i.to_le_bytes().into_iter().take(width);
-        let mut command = format!("sort in.{name} {how} -o out.{name} {options}");
-        if reverse {
-            command += " --reverse";
-        }
-        if width > 0 {
-            folder.write("in.rows", &(0..keys.len()).flat_map(row).collect::<Vec<u8>>());
-            command += " --values in.rows --values-out out.rows";
-        }
-        folder.run(&command).succeeds();
-        let what = format!("{} segments, values of {width} bytes: {command}", lengths.len());
-        assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &what);
-        if width > 0 {
-            assert!(folder.read::<u8>("out.rows") == places.into_iter().flat_map(row).collect::<Vec<u8>>(), "{what}");
-        }
+    for (width, flag) in [(0, ""), (4, "--reverse"), (8, ""), (3, "--reverse")] {
+        let files = Files::new(std::slice::from_ref(&keys), width);
+        files.folder.write("in.offsets", &offsets);
+        let segments = offsets.windows(2).map(|ends| (ends[0] as usize..ends[1] as usize).collect());
+        let places = files.sorted_groups(segments, !flag.is_empty());
+        files.check(&format!("sort {how} {options} {flag}"), &places);
     }
 }
 
@@ -167,11 +127,9 @@ fn segments_that_do_not_fit_in_memory_together() {
         ends.for_each(|ends| keys[ends[0] as usize..ends[1] as usize].sort_by(|x, y| y.cmp(x)));
         assert_same(&folder.read::<u32>("out.u32"), &keys, &format!("{lengths:?}"));
     }
-    let files = folder.files();
     folder.write("in.offsets", &[0u64, 10, 10 + 131_073, 600_000]);
-    let run = folder.run("sort in.u32 --segments in.offsets -o new.u32 -S 1M");
-    run.fails(2, &["in.u32: the segment at byte 40 has 131073 keys, too many for the 1048576 bytes of --memory"]);
-    assert_eq!(folder.files(), files);
+    let part = "in.u32: the segment at byte 40 has 131073 keys, too many for the 1048576 bytes of --memory";
+    folder.refuses("sort in.u32 --segments in.offsets -o new.u32 -S 1M", &[part]);
 }
 
 #[test]
@@ -181,22 +139,23 @@ fn sorts_of_segments_that_are_refused() {
     folder.write("in.o", &[0u64, 3, 4]);
     folder.write("short.o", &[0u64, 3]);
     folder.write("down.o", &[0u64, 3, 1, 4]);
-    let before = folder.files();
-    let run = |options: &str| folder.run(&format!("sort in.u32 {options} -o out.u32"));
-    run("--segments short.o").fails(2, &["short.o: the last offset is 3, expected 4, the number of keys of in.u32"]);
-    run("--segments down.o").fails(2, &["down.o: offset 2 is 1, below the one before it (3)"]);
-    run("--segments lost.o").fails(2, &["lost.o: No such file or directory"]);
-    run("--segment-len 3").fails(2, &["in.u32: has 4 keys, expected a multiple of 3, the --segment-len given"]);
-    run("--segments in.o --unique").fails(2, &["--segments and --unique cannot be used together"]);
-    run("--segment-len 0").fails(2, &["--segment-len <D>"]);
-    run("--segment-len 2 --segments in.o").fails(2, &["--segment-len", "--segments"]);
-    run("--segment-len 2 --argsort").fails(2, &["--argsort"]);
-    run("--segments in.o --argsort").fails(2, &["--argsort"]);
-    folder.run("sort - --type u32 --segments - -o out.u32").fails(2, &["IN and OFFSETS are both -"]);
+    for (options, part) in [
+        ("--segments short.o", "short.o: the last offset is 3, expected 4, the number of keys of in.u32"),
+        ("--segments down.o", "down.o: offset 2 is 1, below the one before it (3)"),
+        ("--segments lost.o", "lost.o: No such file or directory"),
+        ("--segment-len 3", "in.u32: has 4 keys, expected a multiple of 3, the --segment-len given"),
+        ("--segments in.o --unique", "--segments and --unique cannot be used together"),
+        ("--segment-len 0", "--segment-len <D>"),
+        ("--segment-len 2 --segments in.o", "--segments and --segment-len cannot be used together"),
+        ("--segment-len 2 --argsort", "--argsort and --segment-len cannot be used together"),
+        ("--segments in.o --argsort", "--argsort and --segments cannot be used together"),
+    ] {
+        folder.refuses(&format!("sort in.u32 {options} -o out.u32"), &[part]);
+    }
+    folder.refuses("sort - --type u32 --segments - -o out.u32", &["IN and OFFSETS are both -"]);
     // The length of a pipe is unknown until it ends.
     let keys = bytemuck::cast_slice::<u32, u8>(&[3, 2, 1]);
-    folder.run_with_input("sort - --segment-len 2 -o out.u32", keys).fails(2, &["-: has 3 keys", "multiple of 2"]);
-    assert_eq!(folder.files(), before);
+    folder.refuses_input("sort - --segment-len 2 -o out.u32", keys, &["-: has 3 keys", "multiple of 2"]);
     folder.run("sort in.u32 --segments in.o -o in.u32").succeeds();
     assert_eq!(folder.read::<u32>("in.u32"), [1, 2, 3, 0]);
 }

@@ -1,41 +1,18 @@
 //! `--reverse`, `--values` and `--argsort` of `gmerge sort`
 
-use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sizes, sorted_places,
-};
+use crate::common::{Folder, Random, TestKey, engine_for, engines, for_each_type, sizes};
+use crate::reference::Files;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// A value of `width` bytes for each number.
-fn values(numbers: impl IntoIterator<Item = u64>, width: usize) -> Vec<u8> {
-    let value = |i: u64| (0..width).map(move |byte| (i >> (8 * (byte % 8))) as u8 ^ byte as u8);
-    numbers.into_iter().flat_map(value).collect()
-}
-
 /// Sorts these keys in every way, and checks all outputs.
-fn check<K: TestKey>(folder: &Folder, options: &str, keys: &[K], width: usize) {
-    let name = K::NAME;
-    let (input, output) = (format!("in.{name}"), format!("out.{name}"));
-    folder.write(&input, keys);
-    folder.write("in.rows", &values(0..keys.len() as u64, width));
-    for reverse in [false, true] {
-        let command = format!("sort {input} {options} {}", if reverse { "--reverse" } else { "" });
-        let what = format!("{} keys, width {width}: {command}", keys.len());
-        let places = sorted_places(keys, reverse);
-        let want: Vec<K> = gathered(keys, &places);
-        let places: Vec<u64> = places.into_iter().map(|place| place as u64).collect();
-        folder.run(&format!("{command} -o {output}")).succeeds();
-        assert_same(&folder.read::<K>(&output), &want, &what);
-        fs::remove_file(folder.path(&output)).unwrap();
-        folder.run(&format!("{command} --argsort -o places")).succeeds();
-        assert!(folder.read::<u64>("places") == places, "{what} --argsort");
-        folder.run(&format!("{command} --values in.rows -o {output} --values-out out.rows")).succeeds();
-        assert_same(&folder.read::<K>(&output), &want, &what);
-        assert!(folder.read::<u8>("out.rows") == values(places, width), "{what} --values");
+fn check<K: TestKey>(options: &str, keys: Vec<K>, width: usize) {
+    let files = Files::new(&[keys], width);
+    for (flag, reverse) in [("", false), ("--reverse", true)] {
+        let (command, places) = (format!("sort {options} {flag}"), files.sorted(reverse));
+        files.check(&command, &places);
+        files.check_indices(&command, &places);
     }
-    let mut files = [&*input, "in.rows", &*output, "out.rows", "places"];
-    files.sort();
-    assert_eq!(folder.files(), files);
 }
 
 #[test]
@@ -45,7 +22,7 @@ fn all_types_and_sizes() {
         for &size in sizes(engine) {
             for_each_type!(K => {
                 let options = format!("--engine {}", engine_for::<K>(engine));
-                check(&Folder::new(), &options, &random.keys::<K>(size), 4)
+                check(&options, random.keys::<K>(size), 4)
             });
         }
     }
@@ -56,13 +33,13 @@ fn values_of_any_width() {
     let mut random = Random::new();
     for engine in engines() {
         for width in [1, 2, 3, 8, 12, 16, 100] {
-            check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<f32>(3001), width);
-            check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<u64>(3001), width);
+            check(&format!("--engine {engine}"), random.keys::<f32>(3001), width);
+            check(&format!("--engine {engine}"), random.keys::<u64>(3001), width);
         }
     }
     for width in [1, 3, 8, 100] {
-        check(&Folder::new(), "", &random.keys::<i8>(3001), width);
-        check(&Folder::new(), "", &random.keys::<u128>(3001), width);
+        check("", random.keys::<i8>(3001), width);
+        check("", random.keys::<u128>(3001), width);
     }
 }
 
@@ -71,10 +48,10 @@ fn any_number_of_threads() {
     let mut random = Random::new();
     for threads in 1..=4 {
         let options = format!("--engine cpu --parallel {threads}");
-        check(&Folder::new(), &options, &random.keys::<i32>(300_007), 8);
-        check(&Folder::new(), &options, &random.keys::<f64>(300_007), 5);
-        check(&Folder::new(), &options, &random.keys::<i16>(600_007), 8);
-        check(&Folder::new(), &options, &random.keys::<u128>(300_007), 5);
+        check(&options, random.keys::<i32>(300_007), 8);
+        check(&options, random.keys::<f64>(300_007), 5);
+        check(&options, random.keys::<i16>(600_007), 8);
+        check(&options, random.keys::<u128>(300_007), 5);
     }
 }
 
@@ -88,12 +65,6 @@ fn folder() -> Folder {
     folder.write("out.u32", &[9u32]);
     folder.write("out.txt", b"old");
     folder
-}
-
-#[track_caller]
-fn unchanged(folder: &Folder, files: &[String]) {
-    assert_eq!(folder.files(), files);
-    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![9], b"old".to_vec()));
 }
 
 #[test]
@@ -131,7 +102,6 @@ fn inputs_may_be_outputs_and_pipes() {
 fn values_that_do_not_fit_the_keys() {
     let folder = folder();
     folder.write("6.txt", b"aabbcc");
-    let before = folder.files();
     let cases: [(&str, &str, &[&str]); 4] = [
         ("in.u32", "6.txt", &["6.txt: has 6 bytes, expected a multiple of 4, the number of keys of in.u32"]),
         ("in.u32", "none.txt", &["none.txt: has no bytes, expected a value for each of the 4 keys of in.u32"]),
@@ -139,44 +109,41 @@ fn values_that_do_not_fit_the_keys() {
         ("in.u32", "lost.txt", &["lost.txt: No such file or directory"]),
     ];
     for (keys, values, parts) in cases {
-        folder.run(&format!("sort {keys} --values {values} -o out.u32 --values-out out.txt")).fails(2, parts);
-        unchanged(&folder, &before);
+        folder.refuses(&format!("sort {keys} --values {values} -o out.u32 --values-out out.txt"), parts);
     }
     // The length of a pipe is unknown until it ends.
-    folder
-        .run_with_input("sort in.u32 --values - -o out.u32 --values-out out.txt", b"aabbcc")
-        .fails(2, &["-: has 6 bytes, expected a multiple of 4"]);
-    unchanged(&folder, &before);
+    let run = "sort in.u32 --values - -o out.u32 --values-out out.txt";
+    folder.refuses_input(run, b"aabbcc", &["-: has 6 bytes, expected a multiple of 4"]);
 }
 
 #[test]
 fn files_that_cannot_be_used() {
     let folder = folder();
     symlink("out.u32", folder.path("link")).unwrap();
-    let before = folder.files();
-    let run = |options: &str| folder.run(&format!("sort in.u32 --values in.txt {options}"));
+    let refused =
+        |options: &str, part: &str| folder.refuses(&format!("sort in.u32 --values in.txt {options}"), &[part]);
     for path in ["out.u32", "./out.u32", "link"] {
-        run(&format!("-o out.u32 --values-out {path}")).fails(2, &[&format!("{path}: is where the keys go")]);
+        refused(&format!("-o out.u32 --values-out {path}"), &format!("{path}: is where the keys go"));
     }
-    run("-o out.u32 --values-out lost/x").fails(2, &["lost/x: ", "No such file or directory"]);
-    run("-o out.u32 --values-out /dev/full").fails(2, &["/dev/full: No space left on device"]);
-    run("-o /dev/full --values-out out.txt").fails(2, &["/dev/full: No space left on device"]);
-    folder.run("sort - --values - -o out.u32 --values-out out.txt").fails(2, &["IN and V are both -"]);
-    folder.run("sort in.txt --argsort -o out.u32").fails(2, &["in.txt: ", "--type"]);
-    unchanged(&folder, &before);
+    refused("-o out.u32 --values-out lost/x", "lost/x: cannot write to folder lost: No such file or directory");
+    refused("-o out.u32 --values-out /dev/full", "/dev/full: No space left on device");
+    refused("-o /dev/full --values-out out.txt", "/dev/full: No space left on device");
+    folder.refuses("sort - --values - -o out.u32 --values-out out.txt", &["IN and V are both -"]);
+    folder.refuses("sort in.txt --argsort -o out.u32", &["in.txt: ", "--type"]);
 }
 
 #[test]
 fn flags_that_do_not_go_together() {
     let folder = folder();
-    let before = folder.files();
-    let run = |options: &str| folder.run(&format!("sort in.u32 -o out.u32 {options}"));
-    run("--values in.txt").fails(2, &["--values-out <OUTV>"]);
-    run("--values-out out.txt").fails(2, &["--values <V>"]);
-    run("--values in.txt in.txt --values-out out.txt").fails(2, &["--values names 2 files, expected 1, one for each"]);
-    run("--argsort --values in.txt --values-out out.txt").fails(2, &["--argsort and --values cannot be used together"]);
-    run("--argsort --values-out out.txt").fails(2, &["--values <V>"]);
-    unchanged(&folder, &before);
+    for (options, part) in [
+        ("--values in.txt", "--values-out <OUTV>"),
+        ("--values-out out.txt", "--values <V>"),
+        ("--values in.txt in.txt --values-out out.txt", "--values names 2 files, expected 1, one for each"),
+        ("--argsort --values in.txt --values-out out.txt", "--argsort and --values cannot be used together"),
+        ("--argsort --values-out out.txt", "--values <V>"),
+    ] {
+        folder.refuses(&format!("sort in.u32 -o out.u32 {options}"), &[part]);
+    }
 }
 
 #[test]
@@ -184,11 +151,10 @@ fn a_file_that_grows_too_large_leaves_both_old_ones() {
     let folder = folder();
     folder.write("in.u32", &vec![1u32; 100_000]);
     folder.write("in.txt", &vec![1u8; 1_200_000]);
-    let before = folder.files();
     // 1000 blocks of 512 bytes (or 1024, in some shells): the limit admits the keys and not the values.
     let command = "gmerge sort in.u32 --values in.txt -o out.u32 --values-out out.txt";
     folder.shell(&format!("ulimit -f 1000; {command}")).fails(2, &["out.txt: File too large"]);
-    unchanged(&folder, &before);
+    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![9], b"old".to_vec()));
     folder.shell(command).succeeds();
 }
 
@@ -236,7 +202,6 @@ fn files_of_values_are_named_as_in_merge() {
     }
     succeeds(&format!("sort --values va.u32 a.u32 {out}"), &[1, 3], b"ccccaaaa");
     succeeds(&format!("sort --values=all.u32 b.u32 b.u32 b.u32 {out}"), &[2; 3], b"aaaaccccbbbb");
-    let before = folder.files();
     for (arguments, message) in [
         ("sort --values va.u32 vb.u32 a.u32 b.u32", "followed by 4 names, which may be 1 file of values or 2"),
         ("sort --values va.u32", "--values needs files of keys: name them before --values"),
@@ -248,7 +213,6 @@ fn files_of_values_are_named_as_in_merge() {
         ("merge --values va.u32 sa.u32 b.u32", "--values names 1 files, expected 2, one for each"),
         ("merge --values va.u32", "--values needs files of keys"),
     ] {
-        folder.run(&format!("{arguments} {out}")).fails(2, &[message]);
-        assert_eq!(folder.files(), before);
+        folder.refuses(&format!("{arguments} {out}"), &[message]);
     }
 }

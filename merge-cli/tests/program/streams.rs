@@ -1,6 +1,6 @@
 //! Pipes in and out.
 
-use crate::common::{Folder, GMERGE, Random, assert_same, spawn};
+use crate::common::{self, Folder, GMERGE, Random, assert_same, spawn};
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
@@ -113,16 +113,13 @@ fn an_arrow_file_that_is_cut_is_an_error_in_a_pipe() {
 
 /// The .npy file of the numbers as `u4`, or as `u8` if they are indices.
 fn npy(numbers: &[u32], places: bool) -> Vec<u8> {
-    let text = format!(
-        "{{'descr': '<u{}', 'fortran_order': False, 'shape': ({},), }}",
-        if places { 8 } else { 4 },
-        numbers.len()
-    );
-    let bytes: Vec<u8> = match places {
-        true => numbers.iter().flat_map(|&number| u64::from(number).to_le_bytes()).collect(),
-        false => numbers.iter().flat_map(|number| number.to_le_bytes()).collect(),
-    };
-    [b"\x93NUMPY\x01\0v\0", format!("{text:<117}\n").as_bytes(), &bytes].concat()
+    let shape = format!("({},)", numbers.len());
+    match places {
+        true => {
+            common::npy("'<u8'", &shape, &numbers.iter().flat_map(|&n| u64::from(n).to_le_bytes()).collect::<Vec<_>>())
+        }
+        false => common::npy("'<u4'", &shape, bytemuck::cast_slice(numbers)),
+    }
 }
 
 #[test]

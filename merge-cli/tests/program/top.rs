@@ -1,31 +1,17 @@
 //! `gmerge sort --top`
 
-use crate::common::{Folder, Random, TestKey, assert_same, for_each_type, sorted};
-
-fn first<K: TestKey>(keys: &[K], reverse: bool, count: usize) -> Vec<K> {
-    let mut sorted = sorted(keys);
-    if reverse {
-        sorted.reverse();
-    }
-    sorted.truncate(count);
-    sorted
-}
+use crate::common::{Folder, Random, TestKey, for_each_type};
+use crate::reference::Files;
 
 fn works<K: TestKey>(random: &mut Random) {
-    let folder = Folder::new();
-    let name = K::NAME;
-    let keys = random.keys::<K>(5003);
-    folder.write(&format!("in.{name}"), &keys);
-    for count in [0, 1, 17, 5002, 5003, 9999] {
-        for (flag, reverse) in [("", false), ("-r", true)] {
-            folder.run(&format!("sort --top {count} {flag} in.{name} -o out.{name}")).succeeds();
-            let what = format!("{name} {count} {flag}");
-            assert_same(&folder.read::<K>(&format!("out.{name}")), &first(&keys, reverse, count), &what);
+    let files = Files::new(&[random.keys::<K>(5003)], 0);
+    for (flag, reverse) in [("", false), ("-r", true)] {
+        let places = files.sorted(reverse);
+        for count in [0, 1, 17, 5002, 5003, 9999] {
+            files.check(&format!("sort --top {count} {flag}"), &places[..count.min(5003)]);
         }
     }
-    folder.write(&format!("in.{name}"), &[0u8; 0]);
-    folder.run(&format!("sort --top 3 in.{name} -o out.{name}")).succeeds();
-    assert_eq!(folder.read::<u8>(&format!("out.{name}")), [0; 0]);
+    Files::<K>::new(&[vec![]], 0).check("sort --top 3", &[]);
 }
 
 #[test]
@@ -68,13 +54,16 @@ fn every_key_better_than_those_before() {
 fn what_does_not_go_together() {
     let folder = Folder::new();
     folder.write("in.u32", &[3u32, 1, 2]);
-    for flags in ["--values in.u32 --values-out v", "--argsort", "-m"] {
-        folder.run(&format!("sort --top 2 in.u32 -o out.u32 {flags}")).fails(2, &["--top", "cannot be used together"]);
-    }
-    folder.run("sort --top 2 in.u32 -o out.u32 --unique").fails(2, &["--top and --unique cannot be used together"]);
-    folder.run("sort --top -2 in.u32 -o out.u32").fails(2, &["-2"]);
     folder.write("odd.u32", &[3u8; 7]);
-    folder.run("sort --top 2 odd.u32 -o out.u32").fails(2, &["odd.u32: length is 7 bytes", "multiple of 4"]);
-    folder.run_with_input("sort --top 2 - --type u32 -o out.u32", &[3; 7]).fails(2, &["-: length is 7 bytes"]);
-    assert_eq!(folder.files(), ["in.u32", "odd.u32"]);
+    for (arguments, parts) in [
+        ("2 in.u32 --values in.u32 --values-out v", &["--top", "cannot be used together"][..]),
+        ("2 in.u32 --argsort", &["--top", "cannot be used together"]),
+        ("2 in.u32 -m", &["--top", "cannot be used together"]),
+        ("2 in.u32 --unique", &["--top and --unique cannot be used together"]),
+        ("-2 in.u32", &["-2"]),
+        ("2 odd.u32", &["odd.u32: length is 7 bytes", "multiple of 4"]),
+    ] {
+        folder.refuses(&format!("sort -o out.u32 --top {arguments}"), parts);
+    }
+    folder.refuses_input("sort --top 2 - --type u32 -o out.u32", &[3; 7], &["-: length is 7 bytes"]);
 }

@@ -1,69 +1,20 @@
 //! `--values` of `gmerge merge` and `gmerge batch`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sorted_places};
+use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type};
+use crate::reference::Files;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-const WIDTHS: [usize; 8] = [1, 2, 3, 4, 8, 12, 16, 100];
-
-/// `count` values of `width` bytes, which encode the numbers from `first` on. Values of neighbouring numbers differ.
-fn values(first: usize, count: usize, width: usize) -> Vec<Vec<u8>> {
-    let value = |i: usize| (0..width).map(|byte| (i >> (8 * (byte % 8))) as u8 ^ byte as u8).collect();
-    (first..first + count).map(value).collect()
-}
-
-/// The merges of runs with `lengths` keys of A and of B, by the standard library's stable sort.
-fn merged<K: TestKey>(a: &[K], b: &[K], width: usize, lengths: [usize; 2]) -> (Vec<K>, Vec<u8>) {
-    let values = values(0, a.len() + b.len(), width);
-    let (of_a, of_b) = values.split_at(a.len());
-    let (mut keys, mut rows) = (Vec::new(), Vec::new());
-    let [a_length, b_length] = lengths;
-    let count = a.len().checked_div(a_length).or(b.len().checked_div(b_length)).unwrap_or(0);
-    for run in 0..count {
-        let (of_a, of_b) = (&of_a[run * a_length..][..a_length], &of_b[run * b_length..][..b_length]);
-        let run_keys = [&a[run * a_length..][..a_length], &b[run * b_length..][..b_length]].concat();
-        for place in sorted_places(&run_keys, false) {
-            keys.push(run_keys[place]);
-            rows.extend(of_a.get(place).unwrap_or_else(|| &of_b[place - a_length]));
-        }
-    }
-    (keys, rows)
-}
-
-/// Runs a command on these keys with values, and checks both outputs.
-fn check<K: TestKey>(folder: &Folder, command: &str, a: &[K], b: &[K], width: usize, lengths: [usize; 2]) {
-    let name = K::NAME;
-    folder.write(&format!("a.{name}"), a);
-    folder.write(&format!("b.{name}"), b);
-    folder.write("a.rows", &values(0, a.len(), width).concat());
-    folder.write("b.rows", &values(a.len(), b.len(), width).concat());
-    let run = format!("{command} a.{name} b.{name} --values a.rows b.rows -o out.{name} --values-out out.rows");
-    folder.run(&run).succeeds();
-    let what = format!("width {width}, {} and {} keys: {run}", a.len(), b.len());
-    let (keys, rows) = merged(a, b, width, lengths);
-    assert_same(&folder.read::<K>(&format!("out.{name}")), &keys, &what);
-    let found = folder.read::<u8>("out.rows");
-    assert_eq!(found.len(), rows.len(), "{what}");
-    let place = (0..rows.len()).find(|&i| found[i] != rows[i]);
-    assert_eq!(place.map(|i| i / width), None, "{what}: the first wrong value");
-}
+/// Bytes of values.
+pub const WIDTHS: [usize; 8] = [1, 2, 3, 4, 8, 12, 16, 100];
 
 fn merges<K: TestKey>(random: &mut Random, engine: &str, width: usize) {
-    let folder = Folder::new();
     // Many duplicate keys show whether values keep their order.
     for (a_size, b_size) in [(0, 0), (0, 1), (1, 0), (1, 1), (1000, 0), (777, 20_011)] {
-        let (a, b) = (random.sorted::<K>(a_size), random.sorted::<K>(b_size));
+        let files = Files::new(&[random.sorted::<K>(a_size), random.sorted::<K>(b_size)], width);
         let kernel = if a_size % 2 == 0 { "auto" } else { "merge-path" };
-        let command = format!("merge --engine {engine} --kernel {kernel}");
-        check(&folder, &command, &a, &b, width, [a_size, b_size]);
+        files.check(&format!("merge --engine {engine} --kernel {kernel}"), &files.sorted(false));
     }
-    let name = K::NAME;
-    let names = [&format!("a.{name}"), "a.rows", &format!("b.{name}"), "b.rows", &format!("out.{name}"), "out.rows"];
-    assert_eq!(folder.files(), {
-        let mut names = names.map(str::to_owned);
-        names.sort();
-        names
-    });
 }
 
 #[test]
@@ -83,35 +34,9 @@ fn merge_of_all_types_and_widths() {
 #[test]
 fn merge_on_several_threads() {
     let mut random = Random::new();
-    let folder = Folder::new();
     for width in [4, 5] {
-        let (a, b) = (random.sorted::<u32>(500_000), random.sorted::<u32>(300_001));
-        check(&folder, "merge --engine cpu --parallel 3", &a, &b, width, [500_000, 300_001]);
-    }
-}
-
-#[test]
-fn batch_of_all_types_and_widths() {
-    fn merges<K: TestKey>(random: &mut Random, engine: &str, width: usize) {
-        let folder = Folder::new();
-        for (pairs, d, a_len) in
-            [(0, 5, 2), (1, 1, 0), (300, 7, 3), (50, 100, 33), (3, 1024, 512), (9, 8, 0), (9, 8, 8)]
-        {
-            let mut runs = |length| (0..pairs).flat_map(|_| random.sorted::<K>(length)).collect::<Vec<K>>();
-            let (a, b) = (runs(a_len), runs(d - a_len));
-            let command = format!("batch -d {d} --a-len {a_len} --engine {engine}");
-            check(&folder, &command, &a, &b, width, [a_len, d - a_len]);
-        }
-    }
-    let mut random = Random::new();
-    for engine in engines() {
-        for width in WIDTHS {
-            if *engine == "cpu" {
-                for_each_type!(K => merges::<K>(&mut random, engine, width));
-            } else {
-                merges::<f32>(&mut random, engine, width);
-            }
-        }
+        let files = Files::new(&[random.sorted::<u32>(500_000), random.sorted::<u32>(300_001)], width);
+        files.check("merge --engine cpu --parallel 3", &files.sorted(false));
     }
 }
 
@@ -142,8 +67,7 @@ fn folder() -> Folder {
 }
 
 #[track_caller]
-fn unchanged(folder: &Folder, before: &[String]) {
-    assert_eq!(folder.files(), before);
+fn unchanged(folder: &Folder) {
     assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.rows")), (vec![9], b"old".to_vec()));
 }
 
@@ -153,9 +77,7 @@ fn values_that_do_not_fit_the_keys() {
     folder.write("5.rows", b"12345");
     folder.write("6.rows", b"123456");
     folder.write("unsorted.u32", &[2u32, 1]);
-    let before = folder.files();
     let options = "-o out.u32 --values-out out.rows";
-    let run = |keys: &str, values: &str| folder.run(&format!("merge {keys} --values {values} {options}"));
     // The same inputs through pipes, with unknown lengths until they end.
     let run_with_pipes = |keys: &str, values: &str| {
         let (files, mut script) = ([keys, values].map(|names| names.split(' ')), String::new());
@@ -190,39 +112,47 @@ fn values_that_do_not_fit_the_keys() {
         ("a.u32 none.u32", "a.rows b.rows", &["b.rows", "has 4 bytes, expected none", "none.u32", "has no keys"]),
     ];
     for (keys, values, parts) in cases {
-        run(keys, values).fails(2, parts);
+        folder.refuses(&format!("merge {keys} --values {values} {options}"), parts);
         // Through pipes, the names have another ending.
         let parts: Vec<&str> =
             parts.iter().map(|part| part.trim_end_matches(".u32").trim_end_matches(".rows")).collect();
         run_with_pipes(keys, values).fails(2, &parts);
-        unchanged(&folder, &before);
     }
+    let values = format!("--values a.rows b.rows {options}");
     folder
-        .run("merge a.u32 unsorted.u32 --values a.rows b.rows -o out.u32 --values-out out.rows")
-        .fails(2, &["unsorted.u32: not sorted at index 1", "1 after 2"]);
-    folder
-        .run("batch a.u32 b.u32 -d 5 --a-len 4 --values a.rows b.rows -o out.u32 --values-out out.rows")
-        .fails(2, &["a.u32: has 3 keys", "multiple of 4"]);
-    unchanged(&folder, &before);
+        .refuses(&format!("merge a.u32 unsorted.u32 {values}"), &["unsorted.u32: not sorted at index 1", "1 after 2"]);
+    folder.refuses(&format!("batch a.u32 b.u32 -d 5 --a-len 4 {values}"), &["a.u32: has 3 keys", "multiple of 4"]);
+    unchanged(&folder);
 }
 
 #[test]
 fn files_that_cannot_be_used() {
     let folder = folder();
     fs::create_dir(folder.path("dir")).unwrap();
-    let before = folder.files();
-    let run = |values: &str, out: &str| folder.run(&format!("merge a.u32 b.u32 --values {values} {out}"));
     let out = "-o out.u32 --values-out out.rows";
-    run("a.rows lost.rows", out).fails(2, &["lost.rows: No such file or directory"]);
-    run("dir b.rows", out).fails(2, &["dir: is a directory"]);
-    run("a.rows b.rows", "-o out.u32 --values-out dir").fails(2, &["dir: is a directory"]);
-    run("a.rows b.rows", "-o out.u32 --values-out lost/x").fails(2, &["lost/x: ", "No such file or directory"]);
-    run("a.rows b.rows", "-o lost/x --values-out out.rows").fails(2, &["lost/x: ", "No such file or directory"]);
-    run("a.rows b.rows", "-o out.u32 --values-out /dev/full").fails(2, &["/dev/full: No space left on device"]);
-    run("a.rows b.rows", "-o /dev/full --values-out out.rows").fails(2, &["/dev/full: No space left on device"]);
-    run("- -", out).fails(2, &["VA and VB are both -"]);
-    folder.run(&format!("merge a.u32 - --values - b.rows {out}")).fails(2, &["B and VA are both -"]);
-    unchanged(&folder, &before);
+    for (keys, values, out, part) in [
+        ("a.u32 b.u32", "a.rows lost.rows", out, "lost.rows: No such file or directory"),
+        ("a.u32 b.u32", "dir b.rows", out, "dir: is a directory"),
+        ("a.u32 b.u32", "a.rows b.rows", "-o out.u32 --values-out dir", "dir: is a directory"),
+        (
+            "a.u32 b.u32",
+            "a.rows b.rows",
+            "-o out.u32 --values-out lost/x",
+            "lost/x: cannot write to folder lost: No such",
+        ),
+        (
+            "a.u32 b.u32",
+            "a.rows b.rows",
+            "-o lost/x --values-out out.rows",
+            "lost/x: cannot write to folder lost: No such",
+        ),
+        ("a.u32 b.u32", "a.rows b.rows", "-o out.u32 --values-out /dev/full", "/dev/full: No space left on device"),
+        ("a.u32 b.u32", "a.rows b.rows", "-o /dev/full --values-out out.rows", "/dev/full: No space left on device"),
+        ("a.u32 b.u32", "- -", out, "VA and VB are both -"),
+        ("a.u32 -", "- b.rows", out, "B and VA are both -"),
+    ] {
+        folder.refuses(&format!("merge {keys} --values {values} {out}"), &[part]);
+    }
 }
 
 #[test]
@@ -230,8 +160,7 @@ fn keys_and_values_go_to_different_files() {
     let folder = folder();
     symlink("out.u32", folder.path("link.u32")).unwrap();
     symlink(".", folder.path("here")).unwrap();
-    let before = folder.files();
-    let run = |out: &str| folder.run(&format!("merge a.u32 b.u32 --values a.rows b.rows {out}"));
+    let command = "merge a.u32 b.u32 --values a.rows b.rows";
     for (keys, values) in [
         ("out.u32", "out.u32"),
         ("out.u32", "./out.u32"),
@@ -241,47 +170,44 @@ fn keys_and_values_go_to_different_files() {
         ("new.u32", "new.u32"),
         ("here/new.u32", "new.u32"),
     ] {
-        run(&format!("-o {keys} --values-out {values}"))
-            .fails(2, &[&format!("{values}: is where the keys go"), "--values-out"]);
-        unchanged(&folder, &before);
+        let parts = [&*format!("{values}: is where the keys go"), "--values-out"];
+        folder.refuses(&format!("{command} -o {keys} --values-out {values}"), &parts);
     }
-    let both = run("-o - --values-out - --type u32");
+    let both = folder.run(&format!("{command} -o - --values-out - --type u32"));
     both.fails(2, &["-: is where the keys go"]);
     assert_eq!(both.stdout(), b"");
     // The null device may be both outputs.
-    run("-o /dev/null --values-out /dev/null").succeeds();
-    unchanged(&folder, &before);
+    folder.run(&format!("{command} -o /dev/null --values-out /dev/null")).succeeds();
+    unchanged(&folder);
 }
 
 #[test]
-fn one_flag_needs_the_other() {
+fn one_flag_needs_the_other_and_a_kernel_that_moves_values() {
     let folder = folder();
-    let before = folder.files();
-    let run = |options: &str| folder.run(&format!("batch -d 2 a.u32 b.u32 -o out.u32 {options}"));
-    run("--values a.rows b.rows").fails(2, &["--values-out <OUTV>"]);
-    run("--values-out out.rows").fails(2, &["--values <VA> <VB>"]);
-    run("--values a.rows --values-out out.rows").fails(2, &["--values <VA> <VB>", "expected 2 values, found 1"]);
-    run("--values a.rows b.rows a.rows --values-out out.rows").fails(2, &["a.rows"]);
-    let run = |options: &str| folder.run(&format!("merge a.u32 b.u32 -o out.u32 {options}"));
-    run("--values a.rows b.rows").fails(2, &["--values-out <OUTV>"]);
-    run("--values-out out.rows").fails(2, &["--values <V>..."]);
-    run("--values a.rows --values-out out.rows").fails(2, &["--values names 1 files, expected 2"]);
-    run("--values a.rows b.rows a.rows --values-out out.rows").fails(2, &["--values names 3 files, expected 2"]);
-    let merge = folder.run("sort -m a.u32 b.u32 -o out.u32 --values a.rows --values-out out.rows");
-    merge.fails(2, &["--values names 1 files, expected 2 with --merge"]);
-    unchanged(&folder, &before);
-}
-
-#[test]
-fn kernels_that_merge_keys_only() {
-    let folder = folder();
-    let before = folder.files();
-    for kernel in ["basic", "tiled", "circular"] {
-        let run =
-            format!("merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows --kernel {kernel}");
-        folder.run(&run).fails(2, &[&format!("--kernel {kernel}"), "--values", "auto or merge-path"]);
+    let batch = "batch -d 2 a.u32 b.u32 -o out.u32";
+    for (options, parts) in [
+        ("--values a.rows b.rows", &["--values-out <OUTV>"][..]),
+        ("--values-out out.rows", &["--values <VA> <VB>"]),
+        ("--values a.rows --values-out out.rows", &["--values <VA> <VB>", "expected 2 values, found 1"]),
+        ("--values a.rows b.rows a.rows --values-out out.rows", &["a.rows"]),
+    ] {
+        folder.refuses(&format!("{batch} {options}"), parts);
     }
-    unchanged(&folder, &before);
+    for (options, part) in [
+        ("--values a.rows b.rows", "--values-out <OUTV>"),
+        ("--values-out out.rows", "--values <V>..."),
+        ("--values a.rows --values-out out.rows", "--values names 1 files, expected 2"),
+        ("--values a.rows b.rows a.rows --values-out out.rows", "--values names 3 files, expected 2"),
+    ] {
+        folder.refuses(&format!("merge a.u32 b.u32 -o out.u32 {options}"), &[part]);
+    }
+    let merge = "sort -m a.u32 b.u32 -o out.u32 --values a.rows --values-out out.rows";
+    folder.refuses(merge, &["--values names 1 files, expected 2 with --merge"]);
+    for kernel in ["basic", "tiled", "circular"] {
+        let command =
+            format!("merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows --kernel {kernel}");
+        folder.refuses(&command, &[&format!("--kernel {kernel}"), "--values", "auto or merge-path"]);
+    }
 }
 
 #[test]
@@ -324,10 +250,9 @@ fn a_file_that_grows_too_large_leaves_both_old_ones() {
     folder.write("b.u32", &[2u32]);
     folder.write("a.rows", &vec![1u8; 1_200_000]);
     folder.write("b.rows", &[2u8; 12]);
-    let before = folder.files();
     // 1000 blocks of 512 bytes (or 1024, in some shells): the limit admits the keys and not the values.
     let command = "gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows";
     folder.shell(&format!("ulimit -f 1000; {command}")).fails(2, &["out.rows: File too large"]);
-    unchanged(&folder, &before);
+    unchanged(&folder);
     folder.shell(command).succeeds();
 }

@@ -2,16 +2,13 @@
 //!
 //! | file | implementation |
 //! | --- | --- |
-//! | `single` | one process, which exchanges nothing |
 //! | `threads` | threads of one process, for tests |
 //! | `mpi` | processes that mpirun or srun has started |
 
 mod mpi;
-mod single;
 mod threads;
 
 pub use mpi::Mpi;
-pub use single::Single;
 pub use threads::Threads;
 
 /// The operation of [`Exchange::all_reduce`].

@@ -4,7 +4,7 @@ use super::MAX_METADATA;
 use super::flatbuffer::{Damaged, Fields, Table, Value};
 use crate::format::npy;
 use crate::say::error::{Failure, Result, shortened};
-use crate::spec::{Endian, KeyType};
+use crate::spec::{Endian, KeyType, Kind};
 use clap::ValueEnum;
 use std::path::Path;
 
@@ -151,21 +151,10 @@ enum DataType {
 impl DataType {
     /// The type of keys. Arrow has no type of 16 bytes.
     fn of(key_type: KeyType) -> Option<Self> {
-        let int = |bits, is_signed| Some(Self::Int { bits, is_signed });
-        let float = |precision| Some(Self::FloatingPoint { precision });
-        match key_type {
-            KeyType::U8 => int(8, false),
-            KeyType::I8 => int(8, true),
-            KeyType::U16 => int(16, false),
-            KeyType::I16 => int(16, true),
-            KeyType::F16 => float(0),
-            KeyType::U32 => int(32, false),
-            KeyType::I32 => int(32, true),
-            KeyType::F32 => float(1),
-            KeyType::U64 => int(64, false),
-            KeyType::I64 => int(64, true),
-            KeyType::F64 => float(2),
-            KeyType::U128 => None,
+        match (key_type.kind(), key_type.size()) {
+            (_, 16) => None,
+            (Kind::Float, size) => Some(Self::FloatingPoint { precision: size.ilog2() as i16 - 1 }),
+            (kind, size) => Some(Self::Int { bits: 8 * size as i32, is_signed: kind == Kind::Signed }),
         }
     }
 

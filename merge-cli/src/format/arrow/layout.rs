@@ -2,8 +2,8 @@
 
 use super::flatbuffer::Table;
 use super::message::{Batch, parse_batch};
-use super::stream::{Messages, failure};
-use super::{Column, FILE_HEAD, MAGIC, MAX_FOOTER, MAX_METADATA};
+use super::stream::{Messages, TRAILER, failure, footer_length};
+use super::{Column, FILE_HEAD, MAX_METADATA};
 use crate::format::{Format, Part, ReadAt};
 use crate::say::error::{Failure, Result};
 use std::fmt;
@@ -11,8 +11,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes at the end of a file: the length of the footer, and [`MAGIC`].
-pub(super) const TRAILER: usize = 10;
 /// Bytes of a `Block`: an offset (i64), the length of the metadata (i32 and 4 bytes of padding), and the length of the
 /// body (i64).
 const BLOCK: usize = 24;
@@ -124,17 +122,6 @@ impl Footer<'_> {
     fn failure(&self, offset: u64, message: impl fmt::Display) -> Failure {
         failure(self.path, Format::Arrow, offset, message)
     }
-}
-
-/// Length of the footer of a file with this trailer, at most `most` bytes.
-pub(super) fn footer_length(trailer: &[u8], most: u64) -> std::result::Result<usize, String> {
-    let Some((length, MAGIC)) = trailer.split_first_chunk() else {
-        let end = &trailer[trailer.len().saturating_sub(MAGIC.len())..];
-        return Err(format!("ends with \"{}\", expected a footer: is it complete?", end.escape_ascii()));
-    };
-    let length = i32::from_le_bytes(*length);
-    let footer = usize::try_from(length).ok().filter(|&length| length <= MAX_FOOTER && length as u64 <= most);
-    footer.ok_or_else(|| format!("tells a footer of {length} bytes"))
 }
 
 /// The column of a file with this footer, and its record batches.

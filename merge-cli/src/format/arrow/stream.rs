@@ -1,8 +1,7 @@
 //! A stream or a file, read in order: its keys, without the messages around them.
 
-use super::layout::{TRAILER, footer_length};
 use super::message::{Batch, parse_batch, parse_schema};
-use super::{CONTINUATION, Column, FILE_HEAD, MAX_FOOTER, MAX_METADATA, MESSAGE_HEAD};
+use super::{CONTINUATION, Column, FILE_HEAD, MAGIC, MAX_FOOTER, MAX_METADATA, MESSAGE_HEAD};
 use crate::format::Format;
 use crate::say::error::{Failure, Result};
 use std::fmt;
@@ -11,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// The most bytes of a file before its first message, which some writers align.
 const MAX_FILE_HEAD: u64 = 64;
+
+/// Bytes at the end of a file: the length of the footer, and [`MAGIC`].
+pub(super) const TRAILER: usize = 10;
 
 /// The messages of a stream.
 #[derive(Debug)]
@@ -122,6 +124,17 @@ impl<R: Read> Messages<R> {
 pub(super) fn failure(path: &Path, format: Format, offset: u64, message: impl fmt::Display) -> Failure {
     let kind = if format == Format::Arrow { "file" } else { "stream" };
     Failure::file(path, format!("Arrow {kind}, at byte {offset}: {message}"))
+}
+
+/// Length of the footer of a file with this trailer, at most `most` bytes.
+pub(super) fn footer_length(trailer: &[u8], most: u64) -> std::result::Result<usize, String> {
+    let Some((length, MAGIC)) = trailer.split_first_chunk() else {
+        let end = &trailer[trailer.len().saturating_sub(MAGIC.len())..];
+        return Err(format!("ends with \"{}\", expected a footer: is it complete?", end.escape_ascii()));
+    };
+    let length = i32::from_le_bytes(*length);
+    let footer = usize::try_from(length).ok().filter(|&length| length <= MAX_FOOTER && length as u64 <= most);
+    footer.ok_or_else(|| format!("tells a footer of {length} bytes"))
 }
 
 /// The keys of a stream that cannot be read twice, such as a pipe.

@@ -32,7 +32,7 @@ pub struct Number {
 impl Number {
     /// Plain numbers of this type. NumPy has no integers of 16 bytes.
     pub fn plain(key_type: KeyType) -> Option<Self> {
-        Some(Self { key_type, name: number_name(key_type)?.to_owned() })
+        Some(Self { key_type, name: number_name(key_type)? })
     }
 
     /// The dtype that NumPy calls `name`, and its byte order. `None` unless it is a dtype of numbers.
@@ -51,7 +51,7 @@ impl Number {
 
     /// Whether the dtype has plain numbers, and not dates, durations or booleans.
     pub fn is_plain(&self) -> bool {
-        number_name(self.key_type) == Some(&self.name)
+        number_name(self.key_type).as_ref() == Some(&self.name)
     }
 
     /// The dtype in this byte order as a header writes it: a Python literal.
@@ -153,22 +153,9 @@ impl Dtype {
     }
 }
 
-/// NumPy's short name of a type, without the byte order.
-fn number_name(key_type: KeyType) -> Option<&'static str> {
-    Some(match key_type {
-        KeyType::U8 => "u1",
-        KeyType::I8 => "i1",
-        KeyType::U16 => "u2",
-        KeyType::I16 => "i2",
-        KeyType::F16 => "f2",
-        KeyType::U32 => "u4",
-        KeyType::I32 => "i4",
-        KeyType::F32 => "f4",
-        KeyType::U64 => "u8",
-        KeyType::I64 => "i8",
-        KeyType::F64 => "f8",
-        KeyType::U128 => return None,
-    })
+/// NumPy's short name of a type, without the byte order: the letter of its kind, and its bytes.
+fn number_name(key_type: KeyType) -> Option<String> {
+    (key_type != KeyType::U128).then(|| format!("{}{}", &key_type.name()[..1], key_type.size()))
 }
 
 fn number_names() -> String {
@@ -178,7 +165,8 @@ fn number_names() -> String {
 /// The type and the byte order of the numbers that NumPy calls `name`.
 fn number(name: &str) -> Option<(KeyType, Endian)> {
     let (endian, name) = split_order(name);
-    let key_type = KeyType::value_variants().iter().find(|&&key_type| number_name(key_type) == Some(name))?;
+    let key_type =
+        KeyType::value_variants().iter().find(|&&key_type| number_name(key_type).as_deref() == Some(name))?;
     // NumPy may write any byte order for numbers of one byte.
     let endian = if key_type.size() == 1 { Endian::Little } else { endian };
     Some((*key_type, endian))

@@ -2,37 +2,13 @@
 
 use super::model::{Item, npy, swap};
 use super::samples::{OPERANDS, Request};
+use crate::common::Random;
 use std::collections::BTreeMap;
 
 /// Bytes of a value.
 pub const VALUE: usize = 3;
 /// The dtype of records in an .npy file.
 pub const RECORD_DTYPE: &str = "[('a', '<u4'), ('b', '<f4'), ('c', '<i4')]";
-
-/// A source of random numbers: SplitMix64.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
 
 /// The contents of the input files.
 pub struct Input {
@@ -44,7 +20,7 @@ pub struct Input {
 
 impl Input {
     pub fn new(request: &Request) -> Self {
-        let mut random = Random::new(request.seed);
+        let mut random = Random::of(request.seed);
         let pool = Pool::new(request, &mut random);
         let mut input = Self { items: Vec::new(), offsets: Vec::new() };
         let runs = 12 * (1 + random.below(5));

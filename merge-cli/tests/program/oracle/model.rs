@@ -326,11 +326,5 @@ pub fn swap(mut bytes: Vec<u8>, size: usize) -> Vec<u8> {
 
 /// A NumPy file of `count` elements.
 pub fn npy(dtype: &str, count: usize, data: &[u8]) -> Vec<u8> {
-    let text = format!("{{'descr': {dtype}, 'fortran_order': False, 'shape': ({count},), }}");
-    let length = (10 + text.len() + 1).next_multiple_of(64).max(128);
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend(((length - 10) as u16).to_le_bytes());
-    file.extend(format!("{text:<width$}\n", width = length - 11).bytes());
-    file.extend(data);
-    file
+    crate::common::npy(dtype, &format!("({count},)"), data)
 }
