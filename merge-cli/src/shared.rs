@@ -120,7 +120,6 @@ impl KeyFlags {
 
 /// The contents of the files that are sorted or checked.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Items {
     /// Keys of this type.
     Keys(KeyType),

@@ -72,7 +72,6 @@ impl Resources {
 
 /// The payload of a sort.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Payload {
     /// No payload.
     None,

@@ -87,7 +87,8 @@ fn check_lengths(inputs: &[Input], counts: &[u64], lengths: [usize; 2]) -> Resul
         if length > 0 {
             if !count.is_multiple_of(length) {
                 return Err(Failure::new(format!(
-                    "{name}: has {count} keys, expected a multiple of {length}, the length of its runs by -d and --a-len"
+                    "{name}: has {count} keys, expected a multiple of {length}, \
+                     the length of its runs by -d and --a-len"
                 )));
             }
             runs[i] = Some(count / length);
@@ -99,8 +100,8 @@ fn check_lengths(inputs: &[Input], counts: &[u64], lengths: [usize; 2]) -> Resul
         let [a_name, b_name] = [0, 1].map(|i| name(inputs[i].path()));
         let ([a_len, b_len], a, b) = (lengths, counts[0], counts[1]);
         return Err(Failure::new(format!(
-            "{a_name}: {a} keys in runs of {a_len} make {of_a}, expected as many runs as in {b_name}: {b} keys in runs of \
-             {b_len} make {of_b}"
+            "{a_name}: {a} keys in runs of {a_len} make {of_a}, expected as many runs as in {b_name}: \
+             {b} keys in runs of {b_len} make {of_b}"
         )));
     }
     Ok(())

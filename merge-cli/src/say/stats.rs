@@ -134,10 +134,10 @@ impl Stats {
         };
         let phases = Phase::ALL.iter().map(phase).collect::<Vec<_>>().join(",");
         let (bytes, threads, total) = (self.bytes(), rayon::current_num_threads(), milliseconds(total));
-        let _ = writeln!(
-            std::io::stderr(),
-            r#"{{"op":"{op}","type":"{key_type}","keys":{keys},"value_bytes":{values},"bytes":{bytes},"engine":"{engine}","kernel":{kernel},"threads":{threads},"phases":{{{phases}}},"total_ms":{total:?}}}"#
-        );
+        let data = format!(r#""op":"{op}","type":"{key_type}","keys":{keys},"value_bytes":{values},"bytes":{bytes}"#);
+        let means = format!(r#""engine":"{engine}","kernel":{kernel},"threads":{threads}"#);
+        let times = format!(r#""phases":{{{phases}}},"total_ms":{total:?}"#);
+        let _ = writeln!(std::io::stderr(), "{{{data},{means},{times}}}");
     }
 
     fn print_text(&self, total: Duration) {
