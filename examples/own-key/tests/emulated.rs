@@ -29,7 +29,7 @@ fn a_sort_by_bits_is_that_of_the_standard_library() {
     for count in [0, 1, 5, 639, 640, 641, 3000, 1 << 15] {
         let (mut sorted, mut expected) = (persons(count), persons(count));
         expected.sort_by(by_date);
-        emulated::sort_by::<Person>(&mut sorted, 1);
+        emulated::sort_by::<Person, ()>(&mut sorted, 1);
         assert!(sorted == expected, "{count} persons");
     }
 }
@@ -40,7 +40,7 @@ fn a_sort_by_a_comparison_is_that_of_the_standard_library() {
         let mut expected: Vec<(Person, u32)> = persons(count).into_iter().zip(0..).collect();
         expected.sort_by(|a, b| by_name(&a.0, &b.0));
         let (mut sorted, mut indices) = (persons(count), (0..count as u32).collect::<Vec<_>>());
-        emulated::sort_pairs_by::<ByName, u32>(&mut sorted, &mut indices, 2);
+        emulated::sort_by::<ByName, u32>((&mut sorted, &mut indices), 2);
         assert!(sorted.into_iter().zip(indices).eq(expected), "{count} persons");
     }
 }
@@ -53,7 +53,7 @@ fn merges_are_stable() {
     let mut expected = [a.clone(), b.clone()].concat();
     expected.sort_by(by_date);
     let mut merged = vec![a[0]; expected.len()];
-    emulated::merge_by::<Person>(&a, &b, &mut merged, 3);
+    emulated::merge_by::<Person, ()>(&a, &b, &mut merged, 3);
     assert!(merged == expected);
 }
 
@@ -71,7 +71,7 @@ fn merges_of_pairs_of_runs_of_any_lengths_are_stable() {
         expected.extend(both);
     }
     let mut merged = vec![a[0]; expected.len()];
-    emulated::merge_ragged_by::<Person>((&a, &a_offsets), (&b, &b_offsets), &mut merged, 4);
+    emulated::merge_ragged_by::<Person, ()>((&a, &a_offsets), (&b, &b_offsets), &mut merged, 4);
     assert!(merged == expected);
 }
 
@@ -101,9 +101,9 @@ fn sets_are_those_of_their_definition() {
             expected.extend(from_b.map(|i| (left_b[i], (first_b + i) as u32)));
             (left_a, left_b) = (&left_a[m..], &left_b[n..]);
         }
-        let (items, values) = emulated::set_operation_pairs_by::<Person, u32>(operation, (&a, &of_a), (&b, &of_b), 5);
+        let (items, values) = emulated::set_operation_by::<Person, u32>(operation, (&a, &of_a), (&b, &of_b), 5);
         assert!(items.into_iter().zip(values).eq(expected.iter().copied()), "{operation}");
-        let alone = emulated::set_operation_by::<Person>(operation, &a, &b, 6);
+        let (alone, _) = emulated::set_operation_by::<Person, ()>(operation, &a, &b, 6);
         assert!(alone.into_iter().eq(expected.iter().map(|(person, _)| *person)), "{operation} of persons alone");
     }
 }

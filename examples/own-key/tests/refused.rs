@@ -35,7 +35,7 @@ fn an_order_without_kernels() {
         "order-without-kernels",
         &[
             "error[E0277]: there are no kernels for the order `ByYear` with values of type `()`",
-            "emulated::sort_by::<ByYear>(&mut persons, 1);",
+            "emulated::sort_by::<ByYear, ()>(&mut persons, 1);",
             "no kernels of this order",
             "name them in the kernel crate: `kernels! { a_name: ByYear; }`",
             "error[E0277]: there are no kernels for the order `ByName` with values of type `u64`",

@@ -16,5 +16,5 @@ kernels! {
 }
 
 fn main() {
-    emulated::sort_by::<Point>(&mut [], 1);
+    emulated::sort_by::<Point, ()>(&mut [], 1);
 }

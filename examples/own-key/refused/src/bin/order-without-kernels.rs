@@ -17,6 +17,6 @@ impl Compare for ByYear {
 
 fn main() {
     let mut persons: Vec<Person> = Vec::new();
-    emulated::sort_by::<ByYear>(&mut persons, 1);
-    emulated::sort_pairs_by::<ByName, u64>(&mut persons, &mut [], 1);
+    emulated::sort_by::<ByYear, ()>(&mut persons, 1);
+    emulated::sort_by::<ByName, u64>((&mut persons, &mut Vec::new()), 1);
 }
