@@ -67,14 +67,36 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
     // threads write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A
     // barrier follows each of the four steps of a tile. So no slot and no split is written in the step that reads it.
     let Memory { keys, splits } = unsafe { Memory::<B>::at_start(NT * VT) };
-    let part = Part::of_block(m + n, NT * VT);
-    // SAFETY: all threads of the block, `NT` and one more warp, make this call.
-    let Some(ends) = (unsafe { part.first_ends::<B, NT>(a, b, splits) }) else { return };
-    let merges = thread::thread_idx_x() < NT as u32;
-    let slot = thread::thread_idx_x() * VT as u32;
-    let [mut a_curr, mut a_next] = ends;
-    for t in part.first..part.last {
-        let [k, k_next, k_after] = part.diagonals(t);
+    let (total, tile_keys) = (m + n, NT * VT);
+    // The block's part of C: tiles are distributed as evenly as possible.
+    let (tiles, blocks, block) =
+        (total.div_ceil(tile_keys), thread::grid_dim_x() as usize, thread::block_idx_x() as usize);
+    let first = block * (tiles / blocks) + block.min(tiles % blocks);
+    let last = first + tiles / blocks + usize::from(block < tiles % blocks);
+
+    let thread = thread::thread_idx_x();
+    let merges = thread < NT as u32;
+    let slot = thread * VT as u32;
+
+    // Two warps search the ends of the first tile.
+    let mut k = first * tile_keys;
+    let mut k_next = (k + tile_keys).min(total);
+    if first < last && (thread < WARP_SIZE || !merges) {
+        let k = if merges { k } else { k_next };
+        // SAFETY: `NT` is a multiple of 32, so that `merges` is the same for all lanes of a warp. The first warp and
+        // the last one make the call, each with one `k <= total`. The bounds are the bounds of diagonal `k`.
+        let split = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
+        if thread.is_multiple_of(WARP_SIZE) {
+            splits.set(u32::from(!merges), split);
+        }
+    }
+    thread::sync_threads();
+    if first == last {
+        return;
+    }
+    let mut a_curr = splits.get(0);
+    let mut a_next = clamp_split(a_curr, splits.get(1), k_next - k);
+    for t in first..last {
         // Global to shared.
         let (a_tile, b_tile) =
             (a.slice(a_curr, a_next - a_curr), b.slice(k - a_curr, (k_next - a_next) - (k - a_curr)));
@@ -86,14 +108,15 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
 
         // Shared to registers; the last warp searches ahead.
         let mut merged = [B::MAX; VT];
+        let k_after = (k_next + tile_keys).min(total);
         if merges {
-            merged = tile::merge_to_registers(keys, (NT * VT - b_tile.len()) as u32, slot);
-        } else if t + 1 < part.last {
+            merged = tile::merge_to_registers(keys, (tile_keys - b_tile.len()) as u32, slot);
+        } else if t + 1 < last {
             let (low, high) = (a_next.max(k_after.saturating_sub(n)), (a_next + (k_after - k_next)).min(m));
             // SAFETY: the 32 lanes of the last warp make the call. The next tile takes from 0 to `k_after - k_next`
             // keys from A. The split also lies between `k_after - n` and `m`, the bounds of the diagonal.
             let split = unsafe { warp_diagonal_search(k_after, a, b, low, high) };
-            if thread::thread_idx_x() == NT as u32 {
+            if thread == NT as u32 {
                 splits.set(0, split);
             }
         }
@@ -101,7 +124,7 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
         if merges {
             tile::store_blocked(merged, slot, keys);
         }
-        let split = if t + 1 < part.last { splits.get(0) } else { 0 };
+        let split = if t + 1 < last { splits.get(0) } else { 0 };
         thread::sync_threads();
 
         // Shared to global.
@@ -110,66 +133,6 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
         }
         thread::sync_threads();
         (a_curr, a_next) = (a_next, split);
-    }
-}
-
-/// The tiles of a block.
-#[derive(Clone, Copy)]
-struct Part {
-    first: usize,
-    last: usize,
-    /// Number of all merged keys.
-    total: usize,
-    /// Keys of a tile.
-    tile: usize,
-}
-
-impl Part {
-    /// The part of this block: tiles are distributed as evenly as possible.
-    #[inline(always)]
-    fn of_block(total: usize, tile: usize) -> Self {
-        let (tiles, blocks, block) =
-            (total.div_ceil(tile), thread::grid_dim_x() as usize, thread::block_idx_x() as usize);
-        let first = block * (tiles / blocks) + block.min(tiles % blocks);
-        Self { first, last: first + tiles / blocks + usize::from(block < tiles % blocks), total, tile }
-    }
-
-    /// The diagonals at the start of tile `t`, at its end, and at the end of the next tile.
-    #[inline(always)]
-    fn diagonals(self, t: usize) -> [usize; 3] {
-        [t, t + 1, t + 2].map(|t| (t * self.tile).min(self.total))
-    }
-
-    /// Numbers of keys of A before the first tile, and before its end. `None` if there are no tiles.
-    ///
-    /// # Safety
-    /// All threads of the block, `NT` and one more warp, make this call.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn first_ends<B: Bits, const NT: usize>(
-        self,
-        a: Keys<B>,
-        b: Keys<B>,
-        splits: Shared<usize>,
-    ) -> Option<[usize; 2]> {
-        let thread = thread::thread_idx_x();
-        let (is_last_warp, [start, end, _]) = (thread >= NT as u32, self.diagonals(self.first));
-        // Two warps search, one end each.
-        if self.first < self.last && (thread < WARP_SIZE || is_last_warp) {
-            let k = if is_last_warp { end } else { start };
-            // SAFETY: `NT` is a multiple of 32, so that `is_last_warp` is the same for all lanes of a warp. The first
-            // warp and the last one make the call, each with one `k <= total`. The bounds are the bounds of diagonal
-            // `k`.
-            let split = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(b.len()), k.min(a.len())) };
-            if thread.is_multiple_of(WARP_SIZE) {
-                splits.set(is_last_warp as u32, split);
-            }
-        }
-        thread::sync_threads();
-        if self.first == self.last {
-            return None;
-        }
-        let begin = splits.get(0);
-        Some([begin, clamp_split(begin, splits.get(1), end - start)])
+        (k, k_next) = (k_next, k_after);
     }
 }

@@ -80,28 +80,6 @@ impl Carries {
         }
     }
 
-    /// The second warp of the block sets `to` to the value carried to `tile`, and publishes it with the tile's own
-    /// reduction unless the tile has a head. The first tile gets the neutral element. `to` is available after the next
-    /// barrier.
-    ///
-    /// # Safety
-    /// All threads of the block, at least two whole warps, make the same call.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn pass_on<R: Reduction>(self, tile: u32, of_tile: Tail<R::Value>, pause: u32, to: Shared<R::Value>) {
-        if thread::thread_idx_x() / WARP_SIZE != 1 {
-            return;
-        }
-        // SAFETY: the 32 lanes of the second warp make this call with the block's `tile`.
-        let value = if tile > 0 { unsafe { self.carried::<R>(tile, pause) } } else { R::IDENTITY };
-        if thread::thread_idx_x() == WARP_SIZE {
-            to.set(0, value);
-            if !of_tile.has_head {
-                self.publish(tile, Tail { has_head: true, value: R::combine(value, of_tile.value) });
-            }
-        }
-    }
-
     /// The value carried to `tile`, which is not the first one, after a pause of `pause` nanoseconds. The first tile is
     /// always final.
     ///
@@ -109,7 +87,7 @@ impl Carries {
     /// All lanes of one whole warp make the same call.
     #[inline(always)]
     #[track_caller]
-    unsafe fn carried<R: Reduction>(self, tile: u32, pause: u32) -> R::Value {
+    pub unsafe fn carried<R: Reduction>(self, tile: u32, pause: u32) -> R::Value {
         let (lane, pauses) = (warp::lane_id(), Pauses::begin(tile, pause));
         let read = |end: u32| {
             // Lanes without a tile read tile 0, which is final. A lower lane also reads tile 0, and the search ends

@@ -9,15 +9,6 @@ pub(super) const fn slots(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread + 1
 }
 
-/// Checks the shape of tiles with carries.
-///
-/// # Panics
-/// If a thread has more keys than bits, a tile has more keys than 16 bits number, or a block has a single warp.
-pub(super) const fn check<const NT: usize, const VT: usize>() {
-    assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits");
-    assert!(NT >= 64, "a warp adds up counts, and another one what is carried");
-}
-
 /// Prefetches the elements of the tile that this block will probably take into the L2 cache. Blocks start in
 /// approximately the order of their numbers.
 #[inline(always)]

@@ -12,7 +12,6 @@ use super::reduction::{FloatSum, Greatest, Reduction, Sum};
 use crate::block::compaction::{self, CompactionMemory, scatter};
 use crate::block::segmented::{SegmentedMemory, Tail};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Output, Slice, Source};
 use crate::key::{Bits, Coding};
 use crate::tuning::{ROW, Tile};
 use crate::warp::carry::Carries;
@@ -58,13 +57,14 @@ const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
 /// Blocks per multiprocessor for sums of 8-byte floats, which take more registers than other reductions.
 const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
 
-/// Kernel: writes the key of each group of `from` to `out`, with the reduction of its values, and the number of groups
-/// to `out.count`. One block per tile of `NT * VT` keys. `coding` encodes the values, for a reduction that orders them.
+/// Kernel: writes the key of each group of `keys` to `out_keys`, the reduction of its `values` to `out_values`, and the
+/// number of groups to `count`. One block per tile of `NT * VT` keys. `coding` encodes the values, for a reduction that
+/// orders them.
 ///
 /// # Safety
-/// `from` has at least one element, and `out` has capacity for as many. `shared_words` points to [`words`] words, which
-/// are 0. There is one block per tile, of `NT` threads, at least two whole warps, with [`shared_bytes`]. The output
-/// arrays do not overlap the input arrays.
+/// `keys` and `values` have `n` elements, at least one, and `out_keys` and `out_values` have capacity for `n`. `count`
+/// points to one number, and `shared_words` to [`words`] words, which are 0. There is one block per tile, of `NT`
+/// threads, at least two whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
     u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
         within (tile(4, 4).threads, ROW.reduce_blocks),
@@ -91,15 +91,21 @@ const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
     u64v8greatest = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
         within (tile(8, 8).threads, ROW.reduce_blocks),
 )]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT: usize, const VT: usize>(
-    from: Slice<B, V>,
-    out: Output<B, V>,
+    keys: *const B,
+    values: *const V,
+    n: usize,
+    out_keys: *mut B,
+    out_values: *mut V,
+    count: *mut u64,
     shared_words: *mut u64,
     coding: Coding<V>,
 ) {
-    const { heads::check::<NT, VT>() };
+    const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
+    const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
-    let (n, number) = (from.len, from.len.div_ceil(NT * VT));
+    let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
     // Nothing else uses them. The launch has `shared_bytes`. Before the first barrier, a thread writes its own slots of
     // `keys` and `values`. After a barrier behind the reads, it writes the slots of its own heads, which the scan makes
@@ -114,12 +120,20 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     // A constant, which takes no registers.
     let coding = Coding { rotation: V::MIN, ..coding };
     let Memory { keys: slots, values: reduced, segmented, carried, compaction } = memory;
-    // SAFETY: the caller passes the elements of `from`.
-    let from = unsafe { from.source() };
-    heads::prefetch::<B, NT, VT>(from.keys);
-    heads::prefetch::<V, NT, VT>(from.values);
+    // SAFETY: the caller passes `n` keys at `keys` and `n` values at `values`; `first + len` is at most `n`.
+    let (keys, values) = unsafe { (Global::new(keys, n), Global::new(values, n)) };
+    heads::prefetch::<B, NT, VT>(keys);
+    heads::prefetch::<V, NT, VT>(values);
     let tile = compaction.take(tiles);
-    let len = load::<B, V, NT, VT>(from, tile, slots, reduced, coding.decode(R::IDENTITY));
+    let first = tile as usize * (NT * VT);
+    let len = (n - first).min(NT * VT);
+    heads::load::<B, NT, VT>(keys, first, len, slots);
+    shared::commit_copies();
+    heads::load_striped::<V, NT, VT>(values.slice(first, len), reduced, coding.decode(R::IDENTITY));
+    shared::commit_copies();
+    // Wait for the keys alone: all later tiles wait for this tile's count, and no tile waits for its values yet.
+    shared::wait_for_all_but_last_commit();
+    thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
     // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
     // its end.
@@ -130,127 +144,76 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     }
     shared::wait_for_copies();
     thread::sync_threads();
-    // SAFETY: all threads of the block make this call, and nothing else uses `segmented`.
-    let of_tile = unsafe { reduce_tile::<V, R, VT>((heads.bits, kept.before_thread), reduced, coding, segmented) };
-    if thread::thread_idx_x() == WARP_SIZE {
-        carries.publish(tile, of_tile);
-    }
-    // SAFETY: all threads of the block, which are whole warps, make these calls after `count`.
-    unsafe {
-        compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause);
-        carries.pass_on::<R>(tile, of_tile, ROW.groups_pause, carried);
-    }
-    thread::sync_threads();
-    let carried = carried.get(0);
-    if thread::thread_idx_x() == 0 && tile > 0 && kept.of_tile > 0 {
-        reduced.set(0, R::combine(carried, reduced.get(0)));
-    }
-    let (keys, values) = (slots.slice(0, kept.of_tile), reduced.slice(0, kept.of_tile));
-    // SAFETY: the caller passes room for `n` elements, and `kept_before` is the number of heads in earlier tiles.
-    unsafe { write_groups::<B, V, NT, VT>((keys, values), tile == 0, compaction.kept_before(), (out, n), coding) };
-    if tile as usize + 1 == number && thread::thread_idx_x() == 0 {
-        let groups = compaction.kept_before() + kept.of_tile as usize;
-        let last = if of_tile.has_head { of_tile.value } else { R::combine(carried, of_tile.value) };
-        // SAFETY: the caller passes room for `n` elements and one number at `count`. The block of the last tile alone
-        // writes it and the last group's value, since no head closes that group.
-        unsafe {
-            GlobalMut::new(out.at.values, n).set(groups - 1, coding.decode(last));
-            GlobalMut::new(out.count, 1).set(0, groups as u64);
-        }
-    }
-}
 
-/// Global to shared memory: loads the keys and values of a tile, and fills the rest of its values with `rest`. Returns
-/// the number of its elements when its keys are there. Its values are still on their way, because all later tiles wait
-/// for this tile's count, and no tile waits for its values yet.
-#[inline(always)]
-#[track_caller]
-fn load<B: Bits, V: Bits, const NT: usize, const VT: usize>(
-    from: Source<B, V>,
-    tile: u32,
-    keys: Shared<B>,
-    values: Shared<V>,
-    rest: V,
-) -> usize {
-    let first = tile as usize * (NT * VT);
-    let len = (from.len() - first).min(NT * VT);
-    heads::load::<B, NT, VT>(from.keys, first, len, keys);
-    shared::commit_copies();
-    heads::load_striped::<V, NT, VT>(from.values.slice(first, len), values, rest);
-    shared::commit_copies();
-    shared::wait_for_all_but_last_commit();
-    thread::sync_threads();
-    len
-}
-
-/// Sets value `i` of the tile to the reduction of the values before head `i`, since the head before. The first head also
-/// closes the values of earlier threads. Returns the tail of the tile. `heads` are the bits of this thread's heads, and
-/// the number of heads of the threads before.
-///
-/// # Safety
-/// All threads of the block, which are whole warps, make this call, and nothing else uses `segmented`.
-#[inline(always)]
-#[track_caller]
-unsafe fn reduce_tile<V: Bits, R: Reduction<Value = V>, const VT: usize>(
-    (heads, before_thread): (u32, u32),
-    values: Shared<V>,
-    coding: Coding<V>,
-    segmented: SegmentedMemory<V>,
-) -> Tail<V> {
     let mut own = [R::IDENTITY; VT];
     for i in 0..VT {
-        own[i] = values.get(thread::thread_idx_x() * VT as u32 + i as u32);
+        own[i] = reduced.get(thread * VT as u32 + i as u32);
     }
     coding.encode_all(&mut own);
     // For each key, the reduction of this thread's values before it, since the last head.
     let mut value = R::IDENTITY;
     for i in 0..VT {
         let before = value;
-        value = if heads >> i & 1 != 0 { own[i] } else { R::combine(value, own[i]) };
+        value = if heads.bits >> i & 1 != 0 { own[i] } else { R::combine(value, own[i]) };
         own[i] = before;
     }
     // SAFETY: all threads of the block, which are whole warps, make this call, and only the two halves of the reduction
     // use `segmented`.
-    let in_warp = unsafe { segmented.put::<R>(Tail { has_head: heads != 0, value }) };
+    let in_warp = unsafe { segmented.put::<R>(Tail { has_head: heads.bits != 0, value }) };
     // After this barrier, all threads have read the values.
     thread::sync_threads();
     // SAFETY: all threads of the block, which are whole warps, make this call; a barrier comes after `put`, which has
     // returned `in_warp`.
     let (before, of_tile) = unsafe { segmented.carry_before::<R>(in_warp) };
-    if heads != 0 {
-        scatter::<V, VT>(heads, before_thread, |i| own[i], values);
-        // The first head of the thread also closes the values of earlier threads.
-        values.set(before_thread, R::combine(before.value, values.get(before_thread)));
+    if thread == WARP_SIZE {
+        carries.publish(tile, of_tile);
     }
-    of_tile
-}
+    if heads.bits != 0 {
+        scatter::<V, VT>(heads.bits, kept.before_thread, |i| own[i], reduced);
+        // The first head of the thread also closes the values of earlier threads.
+        reduced.set(kept.before_thread, R::combine(before.value, reduced.get(kept.before_thread)));
+    }
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
+    unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
+    if thread / WARP_SIZE == 1 && tile > 0 {
+        // SAFETY: `thread / WARP_SIZE == 1` holds for the 32 lanes of the second warp, which all make this call with
+        // the block's `tile`.
+        let value = unsafe { carries.carried::<R>(tile, ROW.groups_pause) };
+        if thread == WARP_SIZE {
+            carried.set(0, value);
+            if !of_tile.has_head {
+                carries.publish(tile, Tail { has_head: true, value: R::combine(value, of_tile.value) });
+            }
+        }
+    }
+    thread::sync_threads();
 
-/// Writes the heads of a tile, and the values of the groups that they close: head `i` closes the group before its own,
-/// and the first head of the array closes none.
-///
-/// # Safety
-/// `out` has room for `n` elements, and `groups_before` is the number of heads in earlier tiles.
-#[inline(always)]
-#[track_caller]
-unsafe fn write_groups<B: Bits, V: Bits, const NT: usize, const VT: usize>(
-    (keys, values): (Shared<B>, Shared<V>),
-    is_first: bool,
-    groups_before: usize,
-    (out, n): (Output<B, V>, usize),
-    coding: Coding<V>,
-) {
-    let (heads, closes_none) = (keys.len(), is_first as u32);
-    let closed = heads as usize - closes_none as usize;
+    // Head `i` of the tile closes the group before its own. The first head of the array closes none.
+    let (groups_before, closes_none) = (compaction.kept_before(), (tile == 0) as usize);
+    if thread == 0 && tile > 0 && kept.of_tile > 0 {
+        reduced.set(0, R::combine(carried.get(0), reduced.get(0)));
+    }
+    let closed = kept.of_tile as usize - closes_none;
     // A tile without heads closes no group and may have skipped the look-back, so that `groups_before` may be 0.
-    let first_closed = (groups_before + closes_none as usize).max(1) - 1;
-    // SAFETY: `out` has capacity for `n` elements, and there are at most `n` groups. Tiles write disjoint ranges:
-    // `groups_before` is the number of heads in earlier tiles.
+    let first_closed = (groups_before + closes_none).max(1) - 1;
+    // SAFETY: `out_keys` and `out_values` have capacity for `n` elements, and there are at most `n` groups. Tiles write
+    // disjoint ranges: `groups_before` is the number of heads in earlier tiles.
     let (to_keys, to_values) = unsafe {
         (
-            GlobalMut::new(out.at.keys, n).slice(groups_before, heads as usize),
-            GlobalMut::new(out.at.values, n).slice(first_closed, closed),
+            GlobalMut::new(out_keys, n).slice(groups_before, kept.of_tile as usize),
+            GlobalMut::new(out_values, n).slice(first_closed, closed),
         )
     };
-    compaction::write::<B, NT, VT>(keys, to_keys, Coding::NONE);
-    compaction::write::<V, NT, VT>(values.slice(closes_none, closed as u32), to_values, coding);
+    compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
+    compaction::write::<V, NT, VT>(reduced.slice(closes_none as u32, closed as u32), to_values, coding);
+    if tile as usize + 1 == number && thread == 0 {
+        let groups = groups_before + kept.of_tile as usize;
+        let last = if of_tile.has_head { of_tile.value } else { R::combine(carried.get(0), of_tile.value) };
+        // SAFETY: the caller passes one number at `count`. The block of the last tile alone writes it and the last
+        // group's value, since no head closes that group.
+        unsafe {
+            GlobalMut::new(out_values, n).set(groups - 1, coding.decode(last));
+            GlobalMut::new(count, 1).set(0, groups as u64);
+        }
+    }
 }

@@ -9,10 +9,9 @@
 
 use super::heads;
 use super::reduction::Length;
-use crate::block::compaction::{self, CompactionMemory, Kept, is_behind, scatter};
+use crate::block::compaction::{self, CompactionMemory, is_behind, scatter};
 use crate::block::segmented::Tail;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::Output;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::carry::Carries;
@@ -41,13 +40,14 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// Kernel: writes the key of each group of `keys` to `out`, with the number of its keys, and the number of groups to
-/// `out.count`. One block per tile of `NT * VT` keys.
+/// Kernel: writes the key of each group of `keys` to `out_keys`, the number of its keys to `lengths`, and the number of
+/// groups to `count`. One block per tile of `NT * VT` keys.
 ///
 /// # Safety
-/// `keys` has `n` elements, at least one, and `out` has capacity for `n`. `shared_words` points to the
-/// [`words`](super::reduce_groups::words) for values of 8 bytes, which are 0. There is one block per tile, of `NT`
-/// threads, at least two whole warps, with [`shared_bytes`]. The output arrays do not overlap the input array.
+/// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for `n`. `count` points to one
+/// number, and `shared_words` to the [`words`](super::reduce_groups::words) for values of 8 bytes, which are 0. There
+/// is one block per tile, of `NT` threads, at least two whole warps, with [`shared_bytes`]. The output arrays do not
+/// overlap the input array.
 #[kernel(
     u32 = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }>
         within (ROW.run_lengths.of(4, 0).threads, ROW.run_lengths_blocks),
@@ -57,10 +57,13 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     keys: *const B,
     n: usize,
-    out: Output<B, u64>,
+    out_keys: *mut B,
+    lengths: *mut u64,
+    count: *mut u64,
     shared_words: *mut u64,
 ) {
-    const { heads::check::<NT, VT>() };
+    const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
+    const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
@@ -92,20 +95,33 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     if heads.bits != 0 {
         scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
     }
+    let end_of_thread = kept.before_thread + heads.bits.count_ones();
     let first_of_thread = thread * VT as u32;
-    publish_tail(carries, tile, len as u32, (heads.bits, first_of_thread), kept);
-    // SAFETY: all threads of the block, which are whole warps, make these calls after `count`.
-    unsafe {
-        compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause);
-        let of_tile = Tail { has_head: kept.of_tile > 0, value: len as u64 };
-        carries.pass_on::<Length>(tile, of_tile, ROW.groups_pause, carried);
+    if heads.bits != 0 && end_of_thread == kept.of_tile {
+        let last_head = first_of_thread + heads.bits.ilog2();
+        carries.publish(tile, Tail { has_head: true, value: (len as u32 - last_head) as u64 });
+    } else if kept.of_tile == 0 && thread == WARP_SIZE {
+        carries.publish(tile, Tail { has_head: false, value: len as u64 });
+    }
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
+    unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
+    if thread / WARP_SIZE == 1 {
+        // SAFETY: `thread / WARP_SIZE == 1` holds for the 32 lanes of the second warp, which all make this call with
+        // the block's `tile`.
+        let value = if tile > 0 { unsafe { carries.carried::<Length>(tile, ROW.groups_pause) } } else { 0 };
+        if thread == WARP_SIZE {
+            carried.set(0, value);
+            if kept.of_tile == 0 {
+                carries.publish(tile, Tail { has_head: true, value: value + len as u64 });
+            }
+        }
     }
     thread::sync_threads();
 
     let (groups_before, carried) = (compaction.kept_before(), carried.get(0));
-    // SAFETY: `out` has capacity for `n` elements, and there are at most `n` groups. Tiles write disjoint ranges:
-    // `groups_before` is the number of heads in earlier tiles.
-    let (to_keys, lengths) = unsafe { (GlobalMut::new(out.at.keys, n), GlobalMut::new(out.at.values, n)) };
+    // SAFETY: `out_keys` and `lengths` have capacity for `n` elements, and there are at most `n` groups. Tiles write
+    // disjoint ranges: `groups_before` is the number of heads in earlier tiles.
+    let (to_keys, to_lengths) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(lengths, n)) };
     compaction::write::<B, NT, VT>(slots, to_keys.slice(groups_before, kept.of_tile as usize), Coding::NONE);
     thread::sync_threads();
     if heads.bits != 0 {
@@ -113,50 +129,23 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
         scatter::<B, VT>(heads.bits, kept.before_thread, index, slots);
     }
     thread::sync_threads();
-    write_lengths::<B, NT, VT>(slots, kept.of_tile, carried, groups_before, lengths);
-    if tile as usize + 1 == number && thread == 0 {
-        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
-        let count = unsafe { GlobalMut::new(out.count, 1) };
-        let last_head = if kept.of_tile > 0 { slots.get(kept.of_tile - 1).to_register() } else { 0 };
-        let groups = groups_before + kept.of_tile as usize;
-        lengths.set(groups - 1, len as u64 - last_head + if kept.of_tile > 0 { 0 } else { carried });
-        count.set(0, groups as u64);
-    }
-}
-
-/// Publishes the length of the tile's last part of a group. `heads` are the bits of this thread's heads, and the index of
-/// its first key in the tile.
-#[inline(always)]
-#[track_caller]
-fn publish_tail(carries: Carries, tile: u32, len: u32, (heads, first): (u32, u32), kept: Kept) {
-    if heads != 0 && kept.before_thread + heads.count_ones() == kept.of_tile {
-        carries.publish(tile, Tail { has_head: true, value: (len - (first + heads.ilog2())) as u64 });
-    } else if kept.of_tile == 0 && thread::thread_idx_x() == WARP_SIZE {
-        carries.publish(tile, Tail { has_head: false, value: len as u64 });
-    }
-}
-
-/// Writes the lengths of the groups that the heads of a tile close: head `i` closes the group before its own, and the
-/// first head of the array closes none. `indices` are the heads' indices in the tile.
-#[inline(always)]
-#[track_caller]
-fn write_lengths<B: Bits, const NT: usize, const VT: usize>(
-    indices: Shared<B>,
-    heads: u32,
-    carried: u64,
-    groups_before: usize,
-    lengths: GlobalMut<u64>,
-) {
-    let thread = thread::thread_idx_x();
-    let index = |head: u32| indices.get(head).to_register();
+    let index = |head: u32| slots.get(head).to_register();
+    // Head `i` of the tile closes the group before its own. The first head of the array closes none.
     for i in 0..VT {
-        if is_behind::<NT>(i, heads as usize) {
+        if is_behind::<NT>(i, kept.of_tile as usize) {
             break;
         }
         let head = thread + (i * NT) as u32;
-        if head < heads && groups_before + head as usize > 0 {
+        if head < kept.of_tile && groups_before + head as usize > 0 {
             let length = if head > 0 { index(head) - index(head - 1) } else { index(0) + carried };
-            lengths.set(groups_before + (thread as usize + i * NT) - 1, length);
+            to_lengths.set(groups_before + (thread as usize + i * NT) - 1, length);
         }
+    }
+    if tile as usize + 1 == number && thread == 0 {
+        let groups = groups_before + kept.of_tile as usize;
+        let of_last = len as u64 - if kept.of_tile > 0 { index(kept.of_tile - 1) } else { 0 };
+        to_lengths.set(groups - 1, if kept.of_tile > 0 { of_last } else { carried + of_last });
+        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
+        unsafe { GlobalMut::new(count, 1) }.set(0, groups as u64);
     }
 }

@@ -4,7 +4,7 @@ use super::{Kept, unpack};
 use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
 use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Arrays, Output, Slice, has_values};
+use crate::elements::{Output, Slice, has_values};
 use crate::key::{Bits, Coding};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
@@ -88,10 +88,11 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         (Tiles::new(tiles, number), Global::new(splits, number), memory)
     };
     let tile = compaction.take(tiles);
-    let t = tile as usize;
-    let point = |t: usize| if t < number { unpack(splits.get(t), t * tile_keys) } else { (m, n) };
-    let ((a_first, b_first), end) = (point(t), point(t + 1));
-    let ahead = [t + AHEAD, t + AHEAD + 1].map(point);
+    let (t, k) = (tile as usize, tile as usize * tile_keys);
+    let (a_first, b_first) = unpack(splits.get(t), k);
+    let end = if t + 1 < number { unpack(splits.get(t + 1), k + tile_keys) } else { (m, n) };
+    let ahead =
+        [t + AHEAD, t + AHEAD + 1].map(|t| if t < number { unpack(splits.get(t), t * tile_keys) } else { (m, n) });
     // At most `NT * VT` keys: `tile_keys` is `NT * VT - 1`, and a tile has one more only if it begins one key before
     // its diagonal.
     let total = end.0 + end.1 - a_first - b_first;
@@ -101,45 +102,53 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order, so that
     // `a_first + a_count <= m` and `b_first + total - a_count <= n`.
     let parts = Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, total - a_count) };
-    load_keys::<B, V, NT, VT>(parts, coding, slots, || {
+    let prefetch = || {
         let [(a_first, b_first), (a_end, b_end)] = ahead;
         prefetch_lines(a.keys, a_first, a_end);
         prefetch_lines(b.keys, b_first, b_end);
-    });
+    };
+    load_keys::<B, V, NT, VT>(parts, coding, slots, prefetch);
     thread::sync_threads();
 
-    let (walked, count) = walk::<B, VT>(slots, a_count as u32, total as u32);
-    let kept = walked.kept(Kept(kept), count);
+    let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
+    // The sentinels end both runs unless a key of the tile is equal to them.
+    let is_less = |end: u32, count: usize| count == 0 || slots.get(end - 1) != B::MAX;
+    let walked = if is_less(a_count as u32, a_count) && is_less(total as u32 + 1, total - a_count) {
+        part.walk::<B, VT, false>(slots)
+    } else {
+        part.walk::<B, VT, true>(slots)
+    };
+    let kept = walked.kept(Kept(kept), part.count);
     // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
     // its end.
     let counted = unsafe { compaction.count(tiles, tile, kept.count_ones()) };
     let of_tile = counted.of_tile;
     // All threads have read the keys: `count` contains a barrier.
     scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
-    let loaded = walked.load_values::<V, NT>(kept, counted, parts, slots, sources);
+    let mut loaded = [V::from_register(0); VT];
+    if has_values::<V>() {
+        let source = |i: usize| {
+            // The source is inside the tile even for unsorted arrays. A step beyond the end of B reads the sentinel
+            // there and takes a key of A. The kept steps take no more keys than are left.
+            let slot = slots.index(walked.sources[i]);
+            slot - (slot > a_count as u32) as u32
+        };
+        scatter::<u16, VT>(kept, counted.before_thread, |i| source(i) as u16, sources);
+        thread::sync_threads();
+        // The loads of the values overlap with the look-back.
+        loaded = load_each::<V, NT, VT>(of_tile as usize, |i| {
+            let source = sources.get(i) as usize;
+            if source < a_count { parts.a.values.get(source) } else { parts.b.values.get(source - a_count) }
+        });
+    }
     // SAFETY: no branch of the kernel returns before its end, so that all threads of the block, whole warps, make this
     // call after `count`.
     unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(has_values::<V>()) }) };
     thread::sync_threads();
     let before = compaction.kept_before();
     // Computed again, which saves registers.
-    let is_last = t + 1 == recomputed(m + n).div_ceil(tile_keys);
-    // SAFETY: the caller passes the arrays of `out`, and `before` is the number of keys that earlier tiles keep.
-    let to = unsafe { room(out, before, of_tile, is_last) };
-    compaction::write::<B, NT, VT>(slots, to.keys, coding);
-    if has_values::<V>() {
-        compaction::put::<V, NT, VT>(loaded, to.values);
-    }
-}
-
-/// Where a tile writes the `of_tile` elements that it keeps. The last tile sets the number of all elements.
-///
-/// # Safety
-/// `out` has its elements and one number at `count`. `before` is the number of elements that earlier tiles keep.
-#[inline(always)]
-#[track_caller]
-unsafe fn room<B: Bits, V: Word>(out: Output<B, V>, before: usize, of_tile: u32, is_last: bool) -> Arrays<B, V> {
-    if is_last && thread::thread_idx_x() == 0 {
+    let number = recomputed(m + n).div_ceil(tile_keys);
+    if t + 1 == number && thread::thread_idx_x() == 0 {
         // SAFETY: `out.count` points to one number. Only thread 0 of the block of the last tile writes it.
         unsafe { GlobalMut::new(out.count, 1) }.set(0, before as u64 + of_tile as u64);
     }
@@ -148,7 +157,11 @@ unsafe fn room<B: Bits, V: Word>(out: Output<B, V>, before: usize, of_tile: u32,
     let len = (of_tile as usize).min(out.capacity - begin);
     // SAFETY: `out` has capacity for `out.capacity` elements. A tile writes `len` elements from `before` on, behind the
     // elements of earlier tiles, so that no two tiles write the same one.
-    unsafe { out.at.arrays(out.capacity) }.slice(begin, len)
+    let to = unsafe { out.at.arrays(out.capacity) }.slice(begin, len);
+    compaction::write::<B, NT, VT>(slots, to.keys, coding);
+    if has_values::<V>() {
+        compaction::put::<V, NT, VT>(loaded, to.values);
+    }
 }
 
 /// Pause of a tile before its look-back, in nanoseconds.
@@ -217,22 +230,6 @@ fn each_row<const NT: usize, const VT: usize>(full_rows: usize, end: i32, work: 
     }
 }
 
-/// This thread's steps on the path of a tile of `count` keys, with `a_count` keys of A, and the number of keys of its
-/// part.
-#[inline(always)]
-#[track_caller]
-fn walk<B: Bits, const VT: usize>(slots: Shared<B>, a_count: u32, count: u32) -> (Walked<B, VT>, u32) {
-    let part = Part::of_thread::<B, VT>(slots, a_count, count);
-    // The sentinels end both runs unless a key of the tile is equal to them.
-    let is_less = |end: u32, count: u32| count == 0 || slots.get(end - 1) != B::MAX;
-    let walked = if is_less(a_count, a_count) && is_less(count + 1, count - a_count) {
-        part.walk::<B, VT, false>(slots)
-    } else {
-        part.walk::<B, VT, true>(slots)
-    };
-    (walked, part.count)
-}
-
 /// The steps of a thread on its part of the path.
 struct Walked<B, const VT: usize> {
     /// For each step, the key that it takes.
@@ -245,37 +242,7 @@ struct Walked<B, const VT: usize> {
     of_b: u32,
 }
 
-impl<B: Bits, const VT: usize> Walked<B, VT> {
-    /// The values of the kept keys of the tile, striped, if there are values. `kept` has this thread's kept steps.
-    #[inline(always)]
-    #[track_caller]
-    fn load_values<V: Word, const NT: usize>(
-        &self,
-        kept: u32,
-        counted: compaction::Kept,
-        parts: Parts<B, V>,
-        slots: Shared<B>,
-        sources: Shared<u16>,
-    ) -> [V; VT] {
-        if !has_values::<V>() {
-            return [V::from_register(0); VT];
-        }
-        let a_count = parts.a.len();
-        let source = |i: usize| {
-            // The source is inside the tile even for unsorted arrays. A step beyond the end of B reads the sentinel
-            // there and takes a key of A. The kept steps take no more keys than are left.
-            let slot = slots.index(self.sources[i]);
-            slot - (slot > a_count as u32) as u32
-        };
-        scatter::<u16, VT>(kept, counted.before_thread, |i| source(i) as u16, sources);
-        thread::sync_threads();
-        // The loads of the values overlap with the look-back.
-        load_each::<V, NT, VT>(counted.of_tile as usize, |i| {
-            let source = sources.get(i) as usize;
-            if source < a_count { parts.a.values.get(source) } else { parts.b.values.get(source - a_count) }
-        })
-    }
-
+impl<B, const VT: usize> Walked<B, VT> {
     /// The steps with a kept key, as bits, in a part of `count` keys.
     #[inline(always)]
     fn kept(&self, kept: Kept, count: u32) -> u32 {

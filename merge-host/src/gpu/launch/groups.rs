@@ -152,8 +152,14 @@ impl<K: Key> Operation<K> for RunLengths {
         // `at.len` groups.
         unsafe {
             let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
-            let (keys, n, out) = (at.keys as *const K::Bits, at.len, output::<K, u64>(out, count));
-            let arguments = RunLengthsKernel { keys, n, out, shared_words: workspace as *mut u64 };
+            let arguments = RunLengthsKernel {
+                keys: at.keys as *const K::Bits,
+                n: at.len,
+                out_keys: out.keys as *mut K::Bits,
+                lengths: out.values as *mut u64,
+                count: count as *mut u64,
+                shared_words: workspace as *mut u64,
+            };
             queue.launch(&suffix::<K>(0), shape, &arguments)
         }
     }
@@ -189,8 +195,16 @@ impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {
         // are at most `at.len` groups.
         unsafe {
             let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
-            let (from, out) = (slice::<K, V::Bits>(at), output::<K, V::Bits>(out, count));
-            let arguments = ReduceGroups { from, out, shared_words: workspace as *mut u64, coding };
+            let arguments = ReduceGroups {
+                keys: at.keys as *const K::Bits,
+                values: at.values as *const V::Bits,
+                n: at.len,
+                out_keys: out.keys as *mut K::Bits,
+                out_values: out.values as *mut V::Bits,
+                count: count as *mut u64,
+                shared_words: workspace as *mut u64,
+                coding,
+            };
             queue.launch(&format!("{}v{value}{of}", bits(key)), shape, &arguments)
         }
     }

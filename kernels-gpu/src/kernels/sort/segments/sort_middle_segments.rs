@@ -40,7 +40,7 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
 /// segment needs, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
 /// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32, ()> within (MOST_THREADS, 3),
+    u32 = <u32, ()> within (MOST_THREADS, 2),
     u64 = <u64, ()> within (MOST_THREADS, 1),
     u32v4 = <u32, u32> within (MOST_THREADS, 2),
     u32v8 = <u32, u64> within (MOST_THREADS, 2),

@@ -1,17 +1,16 @@
 //! The sort of tiles, and the passes of merges that make one run of all tiles.
 
 use super::super::divide::Words;
-use super::super::{Arrays, Queue, bits, elements, with_values};
+use super::super::{Address, Arrays, Queue, bits, elements, with_values};
 use super::SortPlan;
 use super::layout::Workspace;
 use super::order::use_order;
 use super::plan::splits_shape;
 use crate::Error;
-use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::block_sort::BlockSort;
 use kernels_gpu::kernels::sort::merge_pass::merge_runs::MergeRuns;
 use kernels_gpu::kernels::sort::merge_pass::split_runs::SplitRuns;
-use kernels_gpu::kernels::sort::runs::{Passes, Shuffle};
+use kernels_gpu::kernels::sort::runs::{Passes, Runs, Shuffle};
 use kernels_gpu::key::{Coding, Key};
 
 /// Blocks for each multiprocessor in passes of merges, if keys may have been divided. They are many more than it holds
@@ -31,73 +30,101 @@ pub(super) unsafe fn merge_sort<K: Key>(
     workspace: Workspace,
     random: u64,
 ) -> Result<(), Error> {
-    let Arrays { keys, values, len: n, value_bytes } = at;
-    let Workspace { scratch, detected, lists, splits, .. } = workspace;
-    let (suffix, order, splits) = (plan.suffix::<K>(), detected as *mut u32, splits as *mut u32);
-    let mut passes = plan.passes(n);
+    let mut passes = plan.passes(at.len);
     // The last kernel decodes.
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-    // SAFETY: `use_order` requires the conditions of this function, for the same plan, arrays and workspace.
-    unsafe { use_order::<K>(queue, plan, coding, at, workspace)? };
-    // Blocks of most passes take one tile after the other. Fewer blocks then start if there is nothing to do.
-    let few_blocks = |shape: Shape| match plan.divide {
-        Some(_) if plan.takes_several::<K>() => {
-            Shape { blocks: shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors()), ..shape }
-        }
-        _ => shape,
-    };
     // Passes alternate between the arrays and the scratch, and have to end in the arrays.
-    let (mut from, mut to) = ((keys, values), scratch);
+    let (mut from, mut to) = ((at.keys, at.values), workspace.scratch);
     if !passes.left().is_multiple_of(2) {
         (from, to) = (to, from);
     }
-    if let Some(divide) = plan.once() {
-        let (sides, tiles) = ([keys, scratch.0], (from.0, decode(passes)));
-        let words = Words { lists, order: detected };
-        // SAFETY: `once()` is a plan that `is_once`. Both sides have `n` keys, and the words and the lists are in the
-        // workspace.
-        unsafe {
-            divide.divide_once::<K>(queue, coding, sides, words, random)?;
-            divide.sort_once::<K>(queue, coding, sides, Some(tiles), words, random)?;
-        }
-    } else {
-        let (input, output, encode, decode) = ((keys, values), from, coding, decode(passes));
-        with_values!(value_bytes, V => {
-            let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
-            let sort = BlockSort { from, to, n, encode, decode, order, random };
-            // SAFETY: both arrays have `n` elements with values of type `V`. The shape has a block for each tile, with
-            // the kernel's threads and shared bytes.
-            unsafe { queue.launch(&plan.block_suffix::<K>(), plan.block_shape::<K>(n), &sort)? }
-        });
+    let steps = Steps::<_, K> { queue, plan, coding, at, workspace, random };
+    // SAFETY: `use_order` and the steps require the conditions of this function, for the same plan, arrays and
+    // workspace. `from` and `to` are the arrays and their scratch.
+    unsafe {
+        use_order::<K>(queue, plan, coding, at, workspace)?;
+        steps.sort_tiles(from, decode(passes))?;
     }
     let mut run = plan.first_run();
     // The number of runs that the first pass merges in an unpredictable order. The order of the merged runs is then
     // unpredictable as well.
-    let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
+    let mut shuffled = if at.value_bytes == 0 { (at.len / run) as u32 } else { 0 };
     while let Some(k) = passes.next() {
-        let runs = plan.runs_of_pass(n, run, k).shuffled(Shuffle { runs: shuffled, random });
-        let tiles = runs.tile_count();
-        let (splits_shape, per_warp) = splits_shape(queue, tiles);
-        if !splits.is_null() {
-            let split = SplitRuns { from: from.0 as *const K::Bits, runs, splits, per_warp, order };
-            // SAFETY: `splits` has `k` words for each tile of any pass (`split_bytes`), and `splits_shape` covers all
-            // tiles.
-            unsafe { queue.launch(&bits(size_of::<K>()), splits_shape, &split)? };
-        }
-        let (input, output, decode) = (from, to, decode(passes));
-        with_values!(value_bytes, V => {
-            let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
-            let merge = MergeRuns { from, to, runs, splits, decode, order };
-            // SAFETY: `from` and `to` are the array and its scratch, with `n` elements each. The splits of this pass
-            // are written, or null if the kernel finds them by itself. The shape has the kernel's threads and shared
-            // bytes.
-            unsafe { queue.launch(&suffix, few_blocks(plan.runs_shape::<K>(tiles)), &merge)? }
-        });
+        let runs = plan.runs_of_pass(at.len, run, k).shuffled(Shuffle { runs: shuffled, random });
+        // SAFETY: as for the steps above. The launches before have sorted the runs of `from`.
+        unsafe { steps.merge(runs, from, to, decode(passes))? };
         (from, to) = (to, from);
         run *= k as usize;
         shuffled = 0;
     }
     Ok(())
+}
+
+/// The steps of [`merge_sort`]. Its conditions are the conditions of each step.
+struct Steps<'a, Q, K: Key> {
+    queue: &'a Q,
+    plan: SortPlan,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    workspace: Workspace,
+    random: u64,
+}
+
+impl<Q: Queue, K: Key> Steps<'_, Q, K> {
+    /// Sorts the tiles of the arrays to `to`, by a single division if there is one.
+    unsafe fn sort_tiles(&self, to: (Address, Address), decode: Coding<K::Bits>) -> Result<(), Error> {
+        let Self { queue, plan, coding, at: Arrays { keys, values, len: n, value_bytes }, random, .. } = *self;
+        let Workspace { scratch, detected, lists, .. } = self.workspace;
+        if let Some(divide) = plan.once() {
+            let (sides, words) = ([keys, scratch.0], Words { lists, order: detected });
+            // SAFETY: `once()` is a plan that `is_once`. Both sides have `n` keys, and the words and the lists are in
+            // the workspace.
+            return unsafe {
+                divide.divide_once::<K>(queue, coding, sides, words, random)?;
+                divide.sort_once::<K>(queue, coding, sides, Some((to.0, decode)), words, random)
+            };
+        }
+        with_values!(value_bytes, V => {
+            let (from, to) = (elements::<K, V>((keys, values)), elements::<K, V>(to));
+            let sort = BlockSort { from, to, n, encode: coding, decode, order: detected as *mut u32, random };
+            // SAFETY: both arrays have `n` elements with values of type `V`. The shape has a block for each tile, with
+            // the kernel's threads and shared bytes.
+            unsafe { queue.launch(&plan.block_suffix::<K>(), plan.block_shape::<K>(n), &sort) }
+        })
+    }
+
+    /// Merges the runs of `from` to `to`.
+    unsafe fn merge(
+        &self,
+        runs: Runs,
+        from: (Address, Address),
+        to: (Address, Address),
+        decode: Coding<K::Bits>,
+    ) -> Result<(), Error> {
+        let Self { queue, plan, at, workspace, .. } = *self;
+        let (tiles, order) = (runs.tile_count(), workspace.detected as *mut u32);
+        let splits = workspace.splits as *mut u32;
+        if !splits.is_null() {
+            let (shape, per_warp) = splits_shape(queue, tiles);
+            let split = SplitRuns { from: from.0 as *const K::Bits, runs, splits, per_warp, order };
+            // SAFETY: `splits` has `k` words for each tile of any pass (`split_bytes`), and `splits_shape` covers all
+            // tiles.
+            unsafe { queue.launch(&bits(size_of::<K>()), shape, &split)? };
+        }
+        let mut shape = plan.runs_shape::<K>(tiles);
+        if plan.divide.is_some() && plan.takes_several::<K>() {
+            // Blocks take one tile after the other. Fewer blocks then start if there is nothing to do.
+            shape.blocks = shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors());
+        }
+        with_values!(at.value_bytes, V => {
+            let (from, to) = (elements::<K, V>(from), elements::<K, V>(to));
+            let merge = MergeRuns { from, to, runs, splits, decode, order };
+            // SAFETY: `from` and `to` are the array and its scratch, with all elements each. The splits of this pass
+            // are written, or null if the kernel finds them by itself. The shape has the kernel's threads and shared
+            // bytes.
+            unsafe { queue.launch(&plan.suffix::<K>(), shape, &merge) }
+        })
+    }
 }
 
 #[cfg(test)]
