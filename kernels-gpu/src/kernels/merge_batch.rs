@@ -112,10 +112,8 @@ impl Block {
 #[kernel(
     u32 = <u32, (), { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
     u64 = <u64, (), { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
-    u32v4 = <u32, u32, { ROW.indexed.of(4, 4).threads }, { ROW.indexed.of(4, 4).items_per_thread }>
-        within (ROW.indexed.of(4, 4).threads, 4),
-    u32v8 = <u32, u64, { ROW.indexed.of(4, 8).threads }, { ROW.indexed.of(4, 8).items_per_thread }>
-        within (ROW.indexed.of(4, 8).threads, 4),
+    u32v4 = <u32, u32, { ROW.indexed.of(4, 4).threads }, { ROW.indexed.of(4, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.indexed.of(4, 8).threads }, { ROW.indexed.of(4, 8).items_per_thread }>,
     u64v4 = <u64, u32, { ROW.indexed.of(8, 4).threads }, { ROW.indexed.of(8, 4).items_per_thread }>,
     u64v8 = <u64, u64, { ROW.indexed.of(8, 8).threads }, { ROW.indexed.of(8, 8).items_per_thread }>,
 )]

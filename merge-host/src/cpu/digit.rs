@@ -1,8 +1,8 @@
 //! A digit of a key: some adjacent bits of its ordered bits.
 
+use crate::Key;
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
-use crate::Key;
 use bytemuck::Zeroable;
 
 /// Bits of a prefix beyond log2 of the number of keys: with them, prefixes of most random keys are distinct.

@@ -24,8 +24,8 @@ use super::memory;
 use super::prefix_index;
 use super::run::RunMut;
 use super::vector;
-use crate::sorted::first_unsorted_in_block;
 use crate::key_order::KeyOrder;
+use crate::sorted::first_unsorted_in_block;
 use crate::{Key, SortOrder};
 
 /// The number of values of a digit.

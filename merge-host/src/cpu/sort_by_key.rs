@@ -12,8 +12,8 @@ use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{sort_by, sort_pairs};
 use crate::index::sealed::Sealed;
-use crate::sorted::first_unsorted_on;
 use crate::key_order::KeyOrder;
+use crate::sorted::first_unsorted_on;
 use crate::{Error, Index, SortKey, Word};
 
 /// The number of elements of a block: a thread extracts their bits.

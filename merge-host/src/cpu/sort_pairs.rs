@@ -14,8 +14,8 @@ use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{key_index, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
-use crate::permutation::fill_identity_on;
 use crate::key_order::KeyOrder;
+use crate::permutation::fill_identity_on;
 use crate::{Error, Index, Key};
 use std::mem::MaybeUninit;
 

@@ -12,8 +12,8 @@
 use super::memory::{out_of_memory, push};
 use super::run::RunMut;
 use super::{sort, vector};
-use crate::parallel::{self, Threads};
 use crate::key_order::KeyOrder;
+use crate::parallel::{self, Threads};
 use crate::{Error, Key, allocation};
 
 /// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.

@@ -19,9 +19,9 @@ use super::buckets;
 use super::digit::word;
 use super::run::RunMut;
 use super::{Workers, memory, sort};
+use crate::key_order::KeyOrder;
 use crate::parallel::{Threads, try_for_each_on};
 use crate::timing::{Steps, timed};
-use crate::key_order::KeyOrder;
 use crate::{Error, Key};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -203,14 +203,7 @@ impl<'a, K: Key> Divided<'a, K> {
 
 /// Scatters the keys of `from` to `to`, bucket after bucket. `ends` is 0 at the call and becomes the ends of the
 /// buckets. `of_keys` is scratch memory. `to` and `of_keys` have the length of `from`.
-fn divide<K: Key>(
-    buckets: &Buckets,
-    order: KeyOrder,
-    from: &[K],
-    of_keys: &mut [u16],
-    to: &mut [K],
-    ends: &mut [u32],
-) {
+fn divide<K: Key>(buckets: &Buckets, order: KeyOrder, from: &[K], of_keys: &mut [u16], to: &mut [K], ends: &mut [u32]) {
     for (key, bucket) in from.iter().zip(&mut *of_keys) {
         *bucket = buckets.of(word(order, *key));
         ends[usize::from(*bucket)] += 1;

@@ -13,11 +13,13 @@ use super::numbers::{bytes_of, bytes_of_mut};
 use super::operation::{Operation, Record};
 use super::{Address, Gpu, zeroed};
 use crate::cpu::{Run, RunMut};
+use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
 use crate::timing::Steps;
-use crate::key_order::KeyOrder;
-use crate::{BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand, allocation};
+use crate::{
+    BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand, allocation,
+};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::ops::Range;

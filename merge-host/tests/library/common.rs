@@ -108,8 +108,20 @@ pub fn order_with<K: TestKey>(nans: NanOrder, a: &K, b: &K) -> Ordering {
     let first = nans == NanOrder::First;
     match (a.nan(), b.nan()) {
         (Some(x), Some(y)) if nans != NanOrder::Total => x.cmp(&y).then(a.order(b)),
-        (Some(_), None) if nans != NanOrder::Total => if first { Ordering::Less } else { Ordering::Greater },
-        (None, Some(_)) if nans != NanOrder::Total => if first { Ordering::Greater } else { Ordering::Less },
+        (Some(_), None) if nans != NanOrder::Total => {
+            if first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (None, Some(_)) if nans != NanOrder::Total => {
+            if first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
         _ => a.order(b),
     }
 }

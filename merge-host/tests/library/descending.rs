@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use merge_host::{
-    Engine, MergeKernel, NanLast, SetOperation, SortOrder, descending, descending_mut, first_unsorted, unique, unique_indices,
+    Engine, MergeKernel, NanLast, SetOperation, SortOrder, descending, descending_mut, first_unsorted, unique,
+    unique_indices,
 };
 use rand::Rng;
 use rand::rngs::StdRng;

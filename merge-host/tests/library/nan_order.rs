@@ -18,19 +18,21 @@ fn draw<K: TestKey>(kind: &str, len: usize, rng: &mut StdRng) -> Vec<K> {
     let nans: Vec<K> = K::special().into_iter().filter(|key| key.nan().is_some()).collect();
     let special = K::special();
     let mut keys: Vec<K> = (0..len)
-        .map(|i| loop {
-            let key = match kind {
-                "half NaNs" | "only NaNs" if !nans.is_empty() && (kind == "only NaNs" || i % 2 == 0) => {
-                    // NaNs that differ in their last bits.
-                    let mut nan = nans[rng.random_range(0..nans.len())];
-                    bytemuck::bytes_of_mut(&mut nan)[0] ^= rng.random_range(0..3u8);
-                    nan
+        .map(|i| {
+            loop {
+                let key = match kind {
+                    "half NaNs" | "only NaNs" if !nans.is_empty() && (kind == "only NaNs" || i % 2 == 0) => {
+                        // NaNs that differ in their last bits.
+                        let mut nan = nans[rng.random_range(0..nans.len())];
+                        bytemuck::bytes_of_mut(&mut nan)[0] ^= rng.random_range(0..3u8);
+                        nan
+                    }
+                    "special" => special[rng.random_range(0..special.len())],
+                    _ => K::from_random(rng.random()),
+                };
+                if kind != "no NaN" || key.nan().is_none() {
+                    break key;
                 }
-                "special" => special[rng.random_range(0..special.len())],
-                _ => K::from_random(rng.random()),
-            };
-            if kind != "no NaN" || key.nan().is_none() {
-                break key;
             }
         })
         .collect();

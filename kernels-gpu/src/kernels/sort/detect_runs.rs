@@ -209,7 +209,7 @@ fn compare<B: Bits, const ALL: bool>(
 /// [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits). `starts` has capacity for
 /// [`MAX_RUNS`] indices. Blocks are whole warps, of up to [`DETECTION_THREADS`] threads, with
 /// [`DETECTION_SHARED_BYTES`] of dynamic shared memory.
-#[kernel(u32 = <u32>, u64 = <u64> within (DETECTION_THREADS, 5))]
+#[kernel(u32 = <u32>, u64 = <u64> within (DETECTION_THREADS as usize, 5))]
 pub unsafe fn detect_runs<B: Bits>(
     keys: *const B,
     n: usize,

@@ -3,8 +3,8 @@
 
 use super::{GpuGroup, even_part};
 use crate::cpu::{Run, RunMut};
-use crate::timing::Steps;
 use crate::key_order::KeyOrder;
+use crate::timing::Steps;
 use crate::{Error, GpuKey};
 use std::ops::Range;
 

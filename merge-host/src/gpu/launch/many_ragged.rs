@@ -17,10 +17,10 @@
 use super::many_runs::{self, Layout, MOST, MergeMany, merge_passes, runs_of_pass};
 use super::segments::{self, Bounds};
 use super::{Address, Arrays, Queue, bits};
+use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::key_order::KeyOrder;
-use crate::Error;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
 use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};

@@ -12,10 +12,10 @@
 use super::merge::path_shape;
 use super::sort::splits_shape;
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
+use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::key_order::KeyOrder;
-use crate::Error;
 use kernels_gpu::kernels::merge_path;
 use kernels_gpu::kernels::merge_two_runs::{MergeTwoRuns, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{

@@ -7,10 +7,10 @@ mod long;
 mod middle;
 
 use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, elements, suffix, with_numbers, with_values};
+use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::key_order::KeyOrder;
-use crate::Error;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
 use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;

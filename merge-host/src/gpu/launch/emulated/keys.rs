@@ -1,6 +1,7 @@
 //! Keys and values of tests.
 
-use crate::GpuKey;
+use crate::key_order::KeyOrder;
+use crate::{GpuKey, NanOrder, SortOrder};
 use cuda_std::Word;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -10,18 +11,95 @@ use std::cmp::Ordering;
 pub(super) trait TestKey: GpuKey + Word {
     /// The standard library's total order.
     fn compare(&self, other: &Self) -> Ordering;
+    /// Whether the key is a NaN, and if so, whether its sign bit is set.
+    fn nan(&self) -> Option<bool>;
+
+    /// The comparison in an order of NaNs, without an encoding. +NaNs precede -NaNs, unless the order is total.
+    fn compare_with(&self, other: &Self, nans: NanOrder) -> Ordering {
+        let are_first = nans == NanOrder::First;
+        match [self.nan(), other.nan()] {
+            [Some(a), Some(b)] if nans != NanOrder::Total => a.cmp(&b).then(self.compare(other)),
+            [a, b] if nans != NanOrder::Total && a.is_some() != b.is_some() => {
+                if a.is_some() == are_first {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
+            _ => self.compare(other),
+        }
+    }
+
+    /// The comparison in `order`. NaNs are where `order.nans` has them in either direction.
+    fn compare_in(&self, other: &Self, order: KeyOrder) -> Ordering {
+        match (order.direction, order.nans) {
+            (SortOrder::Ascending, nans) => self.compare_with(other, nans),
+            (SortOrder::Descending, NanOrder::Total) => other.compare(self),
+            (SortOrder::Descending, NanOrder::Last) => other.compare_with(self, NanOrder::First),
+            (SortOrder::Descending, NanOrder::First) => other.compare_with(self, NanOrder::Last),
+        }
+    }
+}
+
+/// Evaluates `$work` with a wrapper of keys that have the order of NaNs `$nans`.
+macro_rules! with_nans {
+    ($nans:expr, $Ordered:ident => $work:expr) => {
+        match $nans {
+            crate::NanOrder::Total => {
+                type $Ordered<K> = K;
+                $work
+            }
+            crate::NanOrder::Last => {
+                type $Ordered<K> = crate::NanLast<K>;
+                $work
+            }
+            crate::NanOrder::First => {
+                type $Ordered<K> = crate::NanFirst<K>;
+                $work
+            }
+        }
+    };
+}
+pub(super) use with_nans;
+
+/// Both directions, with each order of NaNs.
+pub(super) const ORDERS: [KeyOrder; 6] = {
+    let mut orders = [KeyOrder::ASCENDING; 6];
+    let mut i = 0;
+    while i < orders.len() {
+        let direction = if i.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending };
+        orders[i] = KeyOrder { direction, nans: NanOrder::ALL[i / 2] };
+        i += 1;
+    }
+    orders
+};
+
+/// One of [`ORDERS`], by the seed.
+pub(super) fn order_of(seed: u64) -> KeyOrder {
+    ORDERS[(seed % ORDERS.len() as u64) as usize]
 }
 
 macro_rules! keys {
-    ($($t:ty: $compare:ident;)*) => {$(
+    ($($t:ty: $compare:ident, $nan:expr;)*) => {$(
         impl TestKey for $t {
             fn compare(&self, other: &Self) -> Ordering {
                 self.$compare(other)
             }
+            fn nan(&self) -> Option<bool> {
+                let nan: fn(&Self) -> Option<bool> = $nan;
+                nan(self)
+            }
         }
     )*};
 }
-keys!(u32: cmp; i32: cmp; f32: total_cmp; u64: cmp; i64: cmp; f64: total_cmp;);
+keys! {
+    u32: cmp, |_| None;
+    i32: cmp, |_| None;
+    f32: total_cmp, |key| key.is_nan().then(|| key.is_sign_negative());
+    u64: cmp, |_| None;
+    i64: cmp, |_| None;
+    f64: total_cmp, |key| key.is_nan().then(|| key.is_sign_negative());
+}
 
 /// Calls a generic test for each key type.
 macro_rules! for_all_types {
@@ -48,6 +126,9 @@ pub(super) enum Keys {
     Any,
     /// Seven bit patterns.
     Few,
+    /// Half of the keys are near both ends: NaNs of both signs and several payloads, infinities and the greatest
+    /// numbers. Some others are zeros.
+    Ends,
     /// All keys equal.
     Equal,
     /// Nested clusters: nearly half of the keys are within a five hundredth of the range, nearly half of this cluster
@@ -68,9 +149,18 @@ impl Keys {
     fn ordered(self, width: u32, n: usize, random: &mut StdRng) -> Vec<u64> {
         let mask = u64::MAX >> (64 - width);
         let few: [u64; 7] = std::array::from_fn(|_| random.random::<u64>() & mask);
+        let nans = if width == 32 { (1 << 23) - 1 } else { (1 << 52) - 1 };
         let mut bits: Vec<u64> = (0..n)
             .map(|i| match self {
                 Self::Few => few[random.random_range(0..7)],
+                Self::Ends => match random.random_range(0..8) {
+                    0 | 1 => random.random_range(0..4),
+                    2 => random.random_range(nans - 2..nans + 2),
+                    3 | 4 => mask - random.random_range(0..4),
+                    5 => mask - random.random_range(nans - 2..nans + 2),
+                    6 => (mask >> 1) + random.random_range(0..2),
+                    _ => random.random::<u64>() & mask,
+                },
                 Self::Equal => few[0],
                 Self::Nested => {
                     let (mut least, mut range) = (0, mask);

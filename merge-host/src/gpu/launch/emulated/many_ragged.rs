@@ -2,9 +2,9 @@
 
 use super::super::many_ragged::{self, RunGroups};
 use super::keys::*;
-use super::many_runs::{any_lengths, offsets_of, order_of};
+use super::many_runs::{any_lengths, offsets_of};
 use super::*;
-use crate::SortOrder;
+use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
 
 /// The lengths of an array's runs, and the number of runs of each group.
@@ -62,7 +62,7 @@ fn arrays<K: TestKey, V: Word>((keys, values): (Buffer<K>, Buffer<V>), len: usiz
 }
 
 /// Queues the merge of groups.
-fn launch<K: TestKey>(device: &Device, order: SortOrder, from: Arrays, groups: RunGroups, out: Arrays) {
+fn launch<K: TestKey>(device: &Device, order: KeyOrder, from: Arrays, groups: RunGroups, out: Arrays) {
     let workspace = device.workspace(many_ragged::workspace_bytes::<K>(from.len, groups, from.value_bytes));
     // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
     unsafe { many_ragged::merge_many_ragged::<K>(&device.queue(), order, from, groups, out, workspace) }
@@ -76,7 +76,7 @@ fn merge<K: TestKey, V: Word>(
     input: &[K],
     shape: &Shape,
     known: (usize, usize),
-    order: SortOrder,
+    order: KeyOrder,
     seed: u64,
 ) -> (Device, Vec<K>, Vec<V>) {
     let (device, n) = (Device::new(seed), input.len());
@@ -104,7 +104,7 @@ fn merge<K: TestKey, V: Word>(
 /// Sorts each run of `input`, merges groups of runs on a new device, and compares.
 fn check_keys<K: TestKey, V: Word>(mut input: Vec<K>, shape: &Shape, known: (usize, usize), seed: u64) -> Device {
     let order = order_of(seed);
-    let compare = |a: &K, b: &K| if order == SortOrder::Descending { b.compare(a) } else { a.compare(b) };
+    let compare = |a: &K, b: &K| a.compare_in(b, order);
     for ends in offsets_of(&shape.lengths).windows(2) {
         input[ends[0]..ends[1]].sort_by(compare);
     }
@@ -182,6 +182,7 @@ fn many_groups_of_few_keys_are_sorted() {
             let groups = [vec![2], any_groups(700, most)].concat();
             check::<K>(Keys::Any, &Shape::any(&groups, n), SORT);
             check::<K>(Keys::Few, &Shape::any(&groups, n), SORT);
+            check::<K>(Keys::Ends, &Shape::any(&groups, n), SORT);
             // One of the groups is long.
             let mut shape = Shape::any(&groups, n);
             shape.lengths[1] = 10_000;
@@ -298,7 +299,7 @@ fn runs_that_are_not_sorted_do_no_harm() {
             let (shape, seed) = (Shape::any(&groups, 20_000), fresh_seed());
             let input = Keys::Any.random::<K>(shape.lengths.iter().sum(), seed);
             let known = (shape.most_runs(), shape.longest());
-            let (_, merged, _) = merge::<K, V>(&input, &shape, known, SortOrder::Ascending, seed);
+            let (_, merged, _) = merge::<K, V>(&input, &shape, known, KeyOrder::ASCENDING, seed);
             assert_eq!(merged.len(), input.len());
         }
     }
@@ -319,7 +320,7 @@ fn groups_of_more_runs_than_was_said_keep_their_keys() {
                 input[ends[0]..ends[1]].sort_by(K::compare);
             }
             let known = (most_runs, shape.longest());
-            let (_, merged, _) = merge::<K, V>(&input, &shape, known, SortOrder::Ascending, seed);
+            let (_, merged, _) = merge::<K, V>(&input, &shape, known, KeyOrder::ASCENDING, seed);
             for ends in shape.ends_of_groups().windows(2) {
                 let sorted = |keys: &[K]| {
                     let mut bits = raw_bits(&keys[ends[0]..ends[1]]);

@@ -3,7 +3,7 @@
 use super::super::many_runs;
 use super::keys::*;
 use super::*;
-use crate::SortOrder;
+use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
 use kernels_gpu::tuning;
 
@@ -19,7 +19,7 @@ pub(super) fn offsets_of(lengths: &[usize]) -> Vec<usize> {
 
 /// Merges runs of `input` of the given lengths on a new device. Returns the device, and the keys and values that the
 /// merge has written. Checks that input and offsets are unchanged.
-fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: SortOrder, seed: u64) -> (Device, Vec<K>, Vec<V>) {
+fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: KeyOrder, seed: u64) -> (Device, Vec<K>, Vec<V>) {
     let (device, n, value_bytes) = (Device::new(seed), input.len(), size_of::<V>());
     let (keys, to, offsets) = (device.array(input), device.uninit::<K>(n), device.array(&offsets_of(lengths)));
     let values_of = if value_bytes > 0 { n } else { 0 };
@@ -39,15 +39,10 @@ fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: SortOrder, 
     (device, merged, values)
 }
 
-/// The order of a test with this seed.
-pub(super) fn order_of(seed: u64) -> SortOrder {
-    if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending }
-}
-
 /// Sorts each run of `input`, merges them on a new device, and compares.
 fn check_keys<K: TestKey, V: Word>(mut input: Vec<K>, lengths: &[usize], seed: u64) -> Device {
     let order = order_of(seed);
-    let compare = |a: &K, b: &K| if order == SortOrder::Descending { b.compare(a) } else { a.compare(b) };
+    let compare = |a: &K, b: &K| a.compare_in(b, order);
     for ends in offsets_of(lengths).windows(2) {
         input[ends[0]..ends[1]].sort_by(compare);
     }
@@ -93,6 +88,7 @@ fn any_number_of_runs_of_any_lengths() {
         for &count in counts {
             check::<K>(Keys::Any, &any_lengths(count, 3 * tile));
             check::<K>(Keys::Few, &any_lengths(count, tile));
+            check::<K>(Keys::Ends, &any_lengths(count, tile));
         }
     }
     for_all_types!(of(&[2, 5, 33]));
@@ -216,7 +212,7 @@ fn runs_that_are_not_sorted_do_no_harm() {
             let seed = fresh_seed();
             let lengths = any_lengths(count, 60_000);
             let input = keys.random::<K>(lengths.iter().sum(), seed);
-            let (_, merged, _) = merge::<K, V>(&input, &lengths, SortOrder::Ascending, seed);
+            let (_, merged, _) = merge::<K, V>(&input, &lengths, KeyOrder::ASCENDING, seed);
             assert_eq!(merged.len(), input.len());
         }
     }

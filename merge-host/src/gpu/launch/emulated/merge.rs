@@ -3,7 +3,7 @@
 use super::super::{batch, merge};
 use super::keys::*;
 use super::*;
-use crate::{BatchKernel, MergeKernel};
+use crate::{BatchKernel, MergeKernel, NanOrder};
 use kernels_gpu::textbook::merge_small;
 use kernels_gpu::tuning;
 
@@ -37,12 +37,17 @@ impl<K: TestKey, V: Word> Pairs<K, V> {
 
     /// Compares with the keys of `input` at the indices of each entry of `merged`, sorted, and with their values.
     fn check(self, device: &Device, input: &[K], merged: &[Vec<usize>], what: &str) {
+        self.check_with(device, input, merged, NanOrder::Total, what);
+    }
+
+    /// [`check`](Self::check) with that order of NaNs.
+    fn check_with(self, device: &Device, input: &[K], merged: &[Vec<usize>], nans: NanOrder, what: &str) {
         let what =
             || format!("{} {what}, values of {} bytes, seed {}", <K as crate::Key>::NAME, size_of::<V>(), device.seed);
         let mut from = Vec::with_capacity(input.len());
         for indices in merged {
             let mut indices = indices.clone();
-            indices.sort_by(|&i, &j| input[i].compare(&input[j]));
+            indices.sort_by(|&i, &j| input[i].compare_with(&input[j], nans));
             from.extend(indices);
         }
         let expected: Vec<K> = from.iter().map(|&i| input[i]).collect();
@@ -56,10 +61,15 @@ impl<K: TestKey, V: Word> Pairs<K, V> {
 
 /// Keys in ascending runs of the given lengths.
 fn in_runs<K: TestKey>(keys: Keys, lengths: &[usize], seed: u64) -> Vec<K> {
+    in_runs_with(NanOrder::Total, keys, lengths, seed)
+}
+
+/// [`in_runs`] with that order of NaNs.
+fn in_runs_with<K: TestKey>(nans: NanOrder, keys: Keys, lengths: &[usize], seed: u64) -> Vec<K> {
     let mut begin = 0;
     let mut keys: Vec<K> = keys.random(lengths.iter().sum(), seed);
     for length in lengths {
-        keys[begin..begin + length].sort_by(K::compare);
+        keys[begin..begin + length].sort_by(|a, b| a.compare_with(b, nans));
         begin += length;
     }
     keys
@@ -68,15 +78,19 @@ fn in_runs<K: TestKey>(keys: Keys, lengths: &[usize], seed: u64) -> Vec<K> {
 /// Merges two runs of `m` and `n` keys by the given kernel.
 fn check_merge<K: TestKey>(kernel: MergeKernel, keys: Keys, (m, n): (usize, usize)) -> Device {
     let seed = fresh_seed();
-    let device = Device::new(seed);
-    let input = in_runs::<K>(keys, &[m, n], seed);
+    let (device, nans) = (Device::new(seed), NanOrder::ALL[(seed % 3) as usize]);
+    let input = in_runs_with::<K>(nans, keys, &[m, n], seed);
     let [a, b] = [&input[..m], &input[m..]].map(|keys| Pairs::<K, ()>::of(&device, keys, 0));
     let out = Pairs::<K, ()>::uninit(&device, m + n);
     let workspace = device.workspace(merge::workspace_bytes::<K>(kernel, m + n));
     let (queue, to) = (device.queue(), address(out.keys));
     // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-    unsafe { merge::merge::<K>(&queue, kernel, a.arrays(), b.arrays(), to, workspace).expect("all is launched") };
-    out.check(&device, &input, &[(0..m + n).collect()], &format!("{keys:?}, {m} and {n} keys by {kernel:?}"));
+    let merged = with_nans!(nans, Ordered => unsafe {
+        merge::merge::<Ordered<K>>(&queue, kernel, a.arrays(), b.arrays(), to, workspace)
+    });
+    merged.expect("all is launched");
+    let what = format!("{keys:?}, {m} and {n} keys by {kernel:?}, NaNs {nans}");
+    out.check_with(&device, &input, &[(0..m + n).collect()], nans, &what);
     device
 }
 
@@ -92,7 +106,13 @@ fn two_runs_are_merged_by_every_kernel() {
             };
             let around = [small, tile, 3 * tile].into_iter().flat_map(|total| [total - 1, total, total + 1]);
             for total in [0, 1, 2].into_iter().chain(around) {
-                for (keys, m) in [(Keys::Any, total / 3), (Keys::Few, total / 2), (Keys::Any, total), (Keys::Any, 0)] {
+                for (keys, m) in [
+                    (Keys::Any, total / 3),
+                    (Keys::Few, total / 2),
+                    (Keys::Ends, total / 2),
+                    (Keys::Any, total),
+                    (Keys::Any, 0),
+                ] {
                     let device = check_merge::<K>(kernel, keys, (m, total - m));
                     let expected = match kernel {
                         _ if total == 0 => HashSet::new(),

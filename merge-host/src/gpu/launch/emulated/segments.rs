@@ -7,7 +7,6 @@ mod numbers;
 use super::super::segments::{self, Bounds};
 use super::keys::*;
 use super::*;
-use crate::SortOrder;
 use kernels_gpu::kernels::sort::segments::Tiles;
 use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
@@ -64,7 +63,7 @@ fn sort<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], by: By, with: With) 
 /// Sorts segments of `input` of the given lengths on a new device, and compares.
 fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with: With, seed: u64) -> Sorted {
     let (device, n) = (Device::new(seed), input.len());
-    let order = if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending };
+    let order = order_of(seed);
     let at = device.array(input);
     let values = match with {
         With::Values => device.array(&(0..n as u64).map(|i| V::from_register(3 * i)).collect::<Vec<_>>()),
@@ -90,10 +89,7 @@ fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with:
 
     let mut expected: Vec<usize> = (0..n).collect();
     for ends in offsets.windows(2) {
-        expected[ends[0]..ends[1]].sort_by(|&i, &j| {
-            let ascending = input[i].compare(&input[j]);
-            if order == SortOrder::Descending { ascending.reverse() } else { ascending }
-        });
+        expected[ends[0]..ends[1]].sort_by(|&i, &j| input[i].compare_in(&input[j], order));
     }
     let what = || {
         let name = <K as crate::Key>::NAME;
@@ -169,7 +165,7 @@ fn short_segments_are_sorted_by_one_block_each() {
             vec![tiles.keys, tiles.keys, 1],
         ];
         for lengths in lists {
-            for keys in [Keys::Any, Keys::Few] {
+            for keys in [Keys::Any, Keys::Few, Keys::Ends] {
                 check::<K, V>(keys, &lengths, false);
             }
         }
@@ -195,7 +191,7 @@ fn segments_of_more_keys_than_a_block_of_tiles_holds() {
             vec![tiles.keys + 5, slots + 1, slots - 1, 2 * tiles.keys],
         ];
         for lengths in lists {
-            for keys in [Keys::Any, Keys::Few] {
+            for keys in [Keys::Any, Keys::Few, Keys::Ends] {
                 check::<K, V>(keys, &lengths, true);
             }
         }
@@ -287,7 +283,7 @@ fn segments_at_the_edges_of_classes() {
             if K::coding() != kernels_gpu::key::Coding::NONE && random.random_bool(0.7) {
                 continue;
             }
-            let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
+            let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending, Keys::Ends][random.random_range(0..5)];
             // Some segments of a warp, some of the next, and a shorter last one.
             let mut lengths = vec![length; 5000usize.div_ceil(length)];
             lengths.extend(Some(random.random_range(0..length)).filter(|&rest| rest > 0));
@@ -338,7 +334,7 @@ fn middle_segments_at_the_edges_of_runs() {
             edges.retain(|_| random.random_bool(0.3));
         }
         for &length in &edges {
-            let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
+            let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending, Keys::Ends][random.random_range(0..5)];
             let lengths = [length, length, random.random_range(1..length)];
             let sorted = sort::<K, V>(keys, &lengths, By::Length(length), with::<V>(length as u64));
             let kernels = sorted.device.kernels();
@@ -380,7 +376,7 @@ fn segments_of_few_keys_and_longer_ones() {
                 lengths.push(random.random_range(0..=most).min(left));
                 left -= lengths[lengths.len() - 1];
             }
-            for keys in [Keys::Any, Keys::Few] {
+            for keys in [Keys::Any, Keys::Few, Keys::Ends] {
                 sort::<K, ()>(keys, &lengths, By::Offsets, With::Nothing);
             }
         }

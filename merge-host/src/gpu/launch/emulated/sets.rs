@@ -3,7 +3,7 @@
 use super::super::sets;
 use super::keys::*;
 use super::*;
-use crate::{Descending, GpuKey, SetOperation};
+use crate::{Descending, GpuKey, NanOrder, SetOperation};
 use kernels_gpu::kernels::set_operation::combine_sets::tile_keys;
 use kernels_gpu::tuning::ROW;
 use std::cmp::Ordering;
@@ -160,6 +160,23 @@ fn floats_are_combined_in_total_order() {
         [-f32::NAN, f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1.0, f32::INFINITY, f32::NAN, f32::from_bits(0x7fc0_0001)];
     let (a, b) = (multiset(&pool, 5000, &mut random), multiset(&pool, 4000, &mut random));
     check_as::<f32, u64, f32>(&a, &b, f32::total_cmp, "special", seed);
+}
+
+#[test]
+fn arrays_with_orders_of_nans_are_combined() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    let pool: Vec<f64> = Keys::Ends.random(3000, seed);
+    let [mut a, mut b] = [6000, 5000].map(|len| multiset(&pool, len, &mut random));
+    let orders: [(NanOrder, fn(&f64, &f64) -> Ordering); 2] = [
+        (NanOrder::Last, |a, b| a.compare_with(b, NanOrder::Last)),
+        (NanOrder::First, |a, b| a.compare_with(b, NanOrder::First)),
+    ];
+    for (nans, compare) in orders {
+        a.sort_by(compare);
+        b.sort_by(compare);
+        with_nans!(nans, Ordered => check_as::<f64, u32, Ordered<f64>>(&a, &b, compare, "NaNs at one end", seed));
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod bank_conflicts;
 use super::super::sort::{Layout, SortPlan, sort_by_plan};
 use super::keys::*;
 use super::*;
-use crate::{SortKernel, SortOrder};
+use crate::SortKernel;
+use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::kernels::sort::divide::MOST_LEVELS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, RESTS};
@@ -57,7 +58,7 @@ struct Sorted {
 /// Sorts `keys` on a new device, and compares with the standard library's sort.
 fn sort<K: TestKey>(
     thresholds: &Thresholds,
-    (kernel, order): (SortKernel, SortOrder),
+    (kernel, order): (SortKernel, KeyOrder),
     keys: &[K],
     with: With,
     seed: u64,
@@ -74,10 +75,7 @@ fn sort<K: TestKey>(
         _ => sort_values::<K, u64>(&device, plan, order, array, Some(with), workspace),
     };
     let mut expected: Vec<usize> = (0..n).collect();
-    expected.sort_by(|&i, &j| {
-        let ascending = keys[i].compare(&keys[j]);
-        if order == SortOrder::Descending { ascending.reverse() } else { ascending }
-    });
+    expected.sort_by(|&i, &j| keys[i].compare_in(&keys[j], order));
     let expected_keys: Vec<K> = expected.iter().map(|&i| keys[i]).collect();
     assert!(raw_bits(&device.read(array)) == raw_bits(&expected_keys), "keys: {}", at());
     if let Some(moved) = moved {
@@ -90,7 +88,7 @@ fn sort<K: TestKey>(
 fn sort_values<K: TestKey, V: Word>(
     device: &Device,
     plan: SortPlan,
-    order: SortOrder,
+    order: KeyOrder,
     keys: Buffer<K>,
     with: Option<With>,
     workspace: Address,
@@ -173,22 +171,14 @@ const DIVIDED_THREE_TIMES: Thresholds = Thresholds { two_divisions: 0, ..DIVIDED
 /// 4-byte keys alone may be divided four times.
 const DIVIDED_FOUR_TIMES: Thresholds = Thresholds { four_divisions: 0, ..DIVIDED_THREE_TIMES };
 
-const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
-
-/// Either order, by the seed.
-fn order_of(seed: u64) -> SortOrder {
-    ORDERS[(seed % 2) as usize]
-}
-
-/// Sorts random keys of a new seed by the automatic kernel, in either order. For a descending sort the keys are
-/// reversed, so that kinds with an order keep it.
+/// Sorts random keys of a new seed by the automatic kernel, in any order. The keys are moved to the same place of this
+/// order, so that kinds with an order keep it.
 fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: With) -> Sorted {
     let seed = fresh_seed();
     let order = order_of(seed);
-    let mut keys = keys.random::<K>(n, seed);
-    if order == SortOrder::Descending {
-        keys.reverse();
-    }
+    let keys = keys.random::<K>(n, seed);
+    // A descending order has the ordered bits of the last key first.
+    let keys: Vec<K> = keys.into_iter().map(|key| order.decode(crate::Key::to_ordered(key))).collect();
     sort::<K>(thresholds, (SortKernel::Auto, order), &keys, with, seed)
 }
 
@@ -219,7 +209,9 @@ fn keys_that_one_block_sorts_and_few_more() {
             _ => (ROW.block_sort_tiny.of(8, 0).keys(), ROW.block_sort_small.of(8, 0).keys()),
         };
         for n in [0, 1, 2, tiny - 1, tiny, tiny + 1, small - 1, small, small + 1, 3 * tiny + 1] {
-            for (keys, order) in [Keys::Any, Keys::Few].into_iter().flat_map(|keys| ORDERS.map(|order| (keys, order))) {
+            for (keys, order) in
+                [Keys::Any, Keys::Few, Keys::Ends].into_iter().flat_map(|keys| ORDERS.map(|order| (keys, order)))
+            {
                 let seed = fresh_seed();
                 let kernel = SortKernel::ALL[(seed / 2 % 2) as usize];
                 let sorted =
@@ -375,7 +367,7 @@ fn keys_with_many_bank_conflicts_are_merged() {
         let seed = fresh_seed();
         let keys = bank_conflicts::conflicting(n, block, runs, size_of::<K>());
         let keys: Vec<K> = keys.into_iter().map(|key| K::from_register(key.into())).collect();
-        let how = (SortKernel::MergePath, SortOrder::Ascending);
+        let how = (SortKernel::MergePath, KeyOrder::ASCENDING);
         let sorted = sort::<K>(thresholds, how, &keys, With::Nothing, seed);
         assert!(sorted.launches("merge_runs") > 0);
     }
@@ -412,7 +404,7 @@ fn keys_that_are_nearly_in_order() {
         let thresholds = Thresholds { detection_keys: 0, merged: [usize::MAX; 2], ..MERGED };
         let seed = fresh_seed();
         let check = |input: &[K], what: &str, expected: Option<Order>| {
-            let how = (SortKernel::Auto, SortOrder::Ascending);
+            let how = (SortKernel::Auto, KeyOrder::ASCENDING);
             let found = sort::<K>(&thresholds, how, input, with, seed).order();
             // Keys of few values have runs by chance, and equal keys on both sides of a step.
             let expected = expected.filter(|_| keys == Keys::Any).unwrap_or(found);
@@ -455,7 +447,7 @@ fn order_is_detected_before_keys_are_merged() {
         for (keys, expected) in expected {
             for with in With::ALL {
                 let seed = fresh_seed();
-                let how = (SortKernel::Auto, SortOrder::Ascending);
+                let how = (SortKernel::Auto, KeyOrder::ASCENDING);
                 let sorted = sort::<K>(thresholds, how, &keys.random(N, seed), with, seed);
                 assert_eq!(sorted.order(), expected, "{keys:?} with {with:?}, seed {seed}");
             }

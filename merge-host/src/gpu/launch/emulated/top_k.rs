@@ -3,7 +3,8 @@
 use super::super::top_k;
 use super::keys::*;
 use super::*;
-use crate::SortOrder;
+use crate::key_order::KeyOrder;
+use crate::{NanOrder, SortOrder};
 use kernels_gpu::kernels::top_k::take_sample::{SAMPLE, position};
 use kernels_gpu::kernels::top_k::{CHUNK_UNIT as TILE, GATHERED};
 use std::cmp::Ordering;
@@ -21,11 +22,10 @@ enum With {
 fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (Device, [bool; 2]) {
     let n = keys.len();
     let (device, mut gathered) = (Device::new(seed), vec![]);
-    for order in [SortOrder::Ascending, SortOrder::Descending] {
-        let compare = |i: &usize, j: &usize| match order {
-            SortOrder::Ascending => keys[*i].compare(&keys[*j]),
-            SortOrder::Descending => keys[*j].compare(&keys[*i]),
-        };
+    let nans = NanOrder::ALL[(seed % 3) as usize];
+    for direction in [SortOrder::Ascending, SortOrder::Descending] {
+        let order = KeyOrder { direction, nans };
+        let compare = |i: &usize, j: &usize| keys[*i].compare_in(&keys[*j], order);
         let mut expected: Vec<usize> = (0..n).collect();
         expected.sort_by(|i, j| compare(i, j).then(Ordering::Equal));
         expected.truncate(k);
@@ -60,7 +60,7 @@ fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (D
 
 fn check_all<K: TestKey>() {
     let seed = fresh_seed();
-    let kinds = [Keys::Any, Keys::Few, Keys::Equal, Keys::Nested, Keys::Descending];
+    let kinds = [Keys::Any, Keys::Few, Keys::Equal, Keys::Nested, Keys::Descending, Keys::Ends];
     for (n, ks) in [(1, vec![0, 1]), (2, vec![1, 2]), (100, vec![1, 7, 99, 100]), (1000, vec![500])] {
         for (i, keys) in kinds.into_iter().enumerate() {
             let of_kind: Vec<K> = keys.random(n, seed);

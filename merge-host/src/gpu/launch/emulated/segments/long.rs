@@ -1,6 +1,7 @@
 //! Divisions of long segments of keys alone, and of 4-byte keys with values.
 
 use super::*;
+use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::segments::long::long_tile;
 
 /// Keys of a unit, for 4-byte keys with values of type `V`, or `()`.
@@ -274,7 +275,7 @@ fn a_workspace_may_have_anything_in_it() {
             let arrays = Arrays { keys: address(at), values: address(values), len: n, value_bytes };
             // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
             unsafe {
-                let (queue, order) = (device.queue(), SortOrder::Ascending);
+                let (queue, order) = (device.queue(), KeyOrder::ASCENDING);
                 segments::sort_segments::<u32>(&queue, order, arrays, bounds, value_bytes > 0, workspace)
             }
             .expect("the emulator launches all");
