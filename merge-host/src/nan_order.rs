@@ -4,15 +4,17 @@ use crate::Key;
 use crate::key::sealed::{Bits, Sealed};
 use crate::names::names;
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
-use kernels_gpu::key::{Bits as KernelBits, Coding, Key as Kernels};
+use kernels_gpu::key::{Bits as _, Coding, Key as Kernels};
 use std::fmt;
 
 /// Where the NaNs lie in the result of a sort.
 ///
-/// The order is total for each value: every key keeps its bits, and -0.0 precedes +0.0. NaNs among themselves are in
-/// total order, except that +NaNs precede -NaNs in [`Last`](Self::Last) and [`First`](Self::First); a descending sort
-/// reverses this. `Last` and `First` describe the result of a sort in either direction: with
-/// [`SortOrder::Descending`](crate::SortOrder::Descending) and `Last`, the NaNs are last. Integers are not affected.
+/// [`Last`](Self::Last) and [`First`](Self::First) describe the result in either direction: a sort by
+/// [`SortOrder::Descending`](crate::SortOrder::Descending) with `Last` has its NaNs last, too. Integers are not
+/// affected.
+///
+/// Each order is total. Every key keeps its bits, and -0.0 precedes +0.0. With `Last` and `First`, +NaNs precede -NaNs,
+/// and NaNs of one sign are in total order. A descending sort reverses both.
 ///
 /// [`NanLast`] and [`NanFirst`] are keys in these orders for merges and all other operations.
 ///
@@ -159,9 +161,8 @@ wrapper! {
     /// Everything that takes keys takes keys in this wrapper, as it takes [`Descending`](crate::Descending) keys.
     /// [`nan_last`] and [`nan_last_mut`] wrap the keys of a slice in place. For integers the order is the order of `K`.
     ///
-    /// `NanLast<Descending<f32>>` is the order from +∞ to -∞, then NaNs, which
-    /// [`NanOrder::Last`] gives to a descending sort. `Descending<NanLast<f32>>` is the reverse of `NanLast<f32>`: its
-    /// NaNs come first.
+    /// `NanLast<Descending<f32>>` is the order from +∞ to −∞ and then NaNs. A descending sort by [`NanOrder::Last`] has
+    /// this order. `Descending<NanLast<f32>>` is the reverse of `NanLast<f32>`: its NaNs come first.
     ///
     /// ```
     /// use merge_host::{Descending, Engine, Key, NanLast, nan_last, nan_last_mut};

@@ -22,8 +22,8 @@
 //! Ends with 0 if everything agrees. A machine without a GPU is a failure, because nothing can be tested there.
 
 use merge_host::{
-    BatchKernel, Descending, DeviceArray, DeviceOffsets, Engine, Error, Event, Gpu, GpuKey, Key, MergeKernel,
-    SortKernel, SortOptions, SortOrder, Stream, Timing, first_unsorted, workspace,
+    BatchKernel, Descending, DeviceArray, DeviceOffsets, Engine, Error, Event, Gpu, GpuKey, Key, MergeKernel, NanFirst,
+    NanLast, NanOrder, SortKernel, SortOptions, SortOrder, Stream, Timing, first_unsorted, workspace,
 };
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -202,6 +202,7 @@ fn main() -> ExitCode {
             of_all_types!(test.check_pairs, "merges with values");
             of_all_types!(test.check_many, "merges of many runs");
             of_all_types!(test.check_descending, "descending keys": f32 i64);
+            of_all_types!(test.check_nans, "keys with NaNs at one end": f32 f64);
             test.check_long_runs();
             test.report("merges of long runs");
             PARTS.iter().for_each(|part| (part.check)(&mut test));
@@ -355,6 +356,13 @@ impl Test {
                 found.rotate_left(n / 3);
                 let result = self.gpu.sort_with(SortOrder::Descending, &mut found).map(|_| found);
                 self.expect(|| format!("descending sort of {n} {name}"), result, &expected);
+                for nans in [NanOrder::Last, NanOrder::First] {
+                    let mut found = expected.clone();
+                    found.rotate_left(n / 3);
+                    self.cpu.sort_with(nans, &mut expected).expect("the CPU sorts");
+                    let result = self.gpu.sort_with(nans, &mut found).map(|_| found);
+                    self.expect(|| format!("sort of {n} {name}, NaNs {nans}"), result, &expected);
+                }
 
                 for m in [0, n.min(1), n / 3, n / 2, n - n / 1000, n] {
                     let (a, b): (Vec<K>, Vec<K>) = (self.sorted(m, kind), self.sorted(n - m, kind));
@@ -645,6 +653,13 @@ impl Test {
         self.check::<Descending<K>>();
         self.check_pairs::<Descending<K>>();
         self.check_many::<Descending<K>>();
+    }
+
+    /// Merges of keys whose NaNs are last or first.
+    fn check_nans<K: Key>(&mut self) {
+        self.check::<NanLast<K>>();
+        self.check_pairs::<NanFirst<K>>();
+        self.check_many::<NanLast<K>>();
     }
 
     /// Merges of many runs: keys alone, where one pass merges up to 32 runs, and keys with values.

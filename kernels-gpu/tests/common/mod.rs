@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Debug;
 
-/// The six key types, in both orders, with the functions that tests need.
+/// The six key types, in both orders, and floats in all orders of NaNs, with the functions that tests need.
 pub trait TestKey: Key + Debug + PartialEq {
     /// The key's bits.
     fn to_raw(self) -> Self::Bits;
@@ -20,8 +20,12 @@ pub trait TestKey: Key + Debug + PartialEq {
     fn any(random: &mut StdRng) -> Self;
     /// One of a few values, including the type's special values.
     fn few(random: &mut StdRng) -> Self;
-    /// The standard library's total order.
+    /// The standard library's total order, or an order of this file.
     fn compare(&self, other: &Self) -> std::cmp::Ordering;
+    /// Whether the key is a NaN, and if so, whether its sign bit is set.
+    fn nan(&self) -> Option<bool> {
+        None
+    }
 }
 
 macro_rules! integer_keys {
@@ -66,6 +70,9 @@ macro_rules! float_keys {
             fn compare(&self, other: &Self) -> std::cmp::Ordering {
                 self.total_cmp(other)
             }
+            fn nan(&self) -> Option<bool> {
+                self.is_nan().then(|| self.is_sign_negative())
+            }
         }
     )*};
 }
@@ -107,7 +114,58 @@ impl<K: TestKey> TestKey for Descending<K> {
     }
 }
 
-/// Calls a generic test for each key type, and for one descending type of each width.
+/// Declares floats with an order of NaNs.
+macro_rules! nan_orders {
+    ($($name:ident: $with_nans:ident, are_first: $are_first:literal;)*) => {$(
+        /// A float with its NaNs at one end, +NaNs before -NaNs.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name<K>(K);
+
+        impl<K: TestKey> Key for $name<K> {
+            type Bits = K::Bits;
+            const NAME: &'static str = K::NAME;
+            fn coding() -> Coding<K::Bits> {
+                K::coding().$with_nans()
+            }
+            fn to_ordered(self) -> K::Bits {
+                Self::coding().encode(self.to_raw())
+            }
+            fn from_ordered(bits: K::Bits) -> Self {
+                Self::from_raw(Self::coding().decode(bits))
+            }
+        }
+
+        impl<K: TestKey> TestKey for $name<K> {
+            fn to_raw(self) -> K::Bits {
+                self.0.to_raw()
+            }
+            fn from_raw(bits: K::Bits) -> Self {
+                Self(K::from_raw(bits))
+            }
+            fn any(random: &mut StdRng) -> Self {
+                // Half of the keys are special values, of which a quarter are NaNs.
+                Self(if random.random() { K::any(random) } else { K::few(random) })
+            }
+            fn few(random: &mut StdRng) -> Self {
+                Self(K::few(random))
+            }
+            fn compare(&self, other: &Self) -> std::cmp::Ordering {
+                match [self, other].map(|key| key.0.nan()) {
+                    [None, None] => self.0.compare(&other.0),
+                    [Some(a), Some(b)] => a.cmp(&b).then(self.0.compare(&other.0)),
+                    [of_self, _] if of_self.is_some() == $are_first => std::cmp::Ordering::Less,
+                    _ => std::cmp::Ordering::Greater,
+                }
+            }
+        }
+    )*};
+}
+nan_orders! {
+    NanLast: with_nans_last, are_first: false;
+    NanFirst: with_nans_first, are_first: true;
+}
+
+/// Calls a generic test for each key type, for one descending type of each width, and for floats in orders of NaNs.
 #[macro_export]
 macro_rules! for_all_types {
     ($function:ident($($argument:expr),* $(,)?)) => {{
@@ -119,6 +177,8 @@ macro_rules! for_all_types {
         $function::<f64>($($argument),*);
         $function::<Descending<f32>>($($argument),*);
         $function::<Descending<i64>>($($argument),*);
+        $function::<NanLast<f32>>($($argument),*);
+        $function::<NanFirst<f64>>($($argument),*);
     }};
 }
 

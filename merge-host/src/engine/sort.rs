@@ -35,8 +35,7 @@ impl Engine {
     /// [`SortOptions`]. Stable: values of equal keys keep their order, also in a descending sort.
     ///
     /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN. [`SortOptions::nans`] has all NaNs last or
-    /// first in either order. [`sort_owned`](Self::sort_owned) takes
-    /// values that are not `Copy`.
+    /// first in either order. [`sort_owned`](Self::sort_owned) takes values that are not `Copy`.
     ///
     /// # Complexity
     /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n

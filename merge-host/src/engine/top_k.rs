@@ -18,9 +18,9 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 impl Engine {
-    /// Fills `out` with the first `out.len()` elements of `from` in the order of `options`, a
-    /// [`SortOrder`](crate::SortOrder) or [`SortOptions`], sorted. Stable: of equal keys, the
-    /// first ones are taken, and they stay in their order.
+    /// Fills `out` with the first `out.len()` elements of `from` in the order of `options`, sorted. `options` is a
+    /// [`SortOrder`](crate::SortOrder) or [`SortOptions`]. Stable: of equal keys, the first ones are taken, and they stay
+    /// in their order.
     ///
     /// Of several GPUs, each selects the first keys of its part, and the CPU selects among these. [`TopK`] is for keys
     /// that come in parts.
@@ -61,8 +61,8 @@ impl Engine {
         self.finish(top, selected, out)
     }
 
-    /// Fills `out` with the first of `keys` in the order of `options`, as [`top_k`](Self::top_k) does, and with their indices:
-    /// `out` is `(&mut keys, &mut indices)`, and an index is `u32` or `u64`.
+    /// Fills `out` with the first of `keys` in the order of `options`, as [`top_k`](Self::top_k) does, and with their
+    /// indices: `out` is `(&mut keys, &mut indices)`, and an index is `u32` or `u64`.
     ///
     /// # Errors
     /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and the errors of

@@ -145,9 +145,8 @@ impl Stream {
         call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: true }, workspace)
     }
 
-    /// Sets `out`, of k elements, to the first k elements of `from`, sorted in the total order of the keys' type or
-    /// descending. Stable: of equal keys the first ones are taken, and they stay in their order. Usually reads each key
-    /// twice. O(n + k log k).
+    /// Sets `out`, of k elements, to the first k elements of `from` in the order of `options`, sorted. Stable: of equal
+    /// keys the first ones are taken, and they stay in their order. Usually reads each key twice. O(n + k log k).
     ///
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them), and [`Error::TooFewKeys`] if `out` is longer than `from`.
@@ -259,10 +258,10 @@ impl Stream {
     }
 
     /// Merges the runs of `from` into `out`, which has the same number of keys. Run `i` is the keys
-    /// `offsets[i] .. offsets[i + 1]`, sorted in `order`. `out` is then sorted in `order`, too. Runs have any lengths,
-    /// and there may be any number of runs. Stable: of equal keys, keys of an earlier run come first.
+    /// `offsets[i] .. offsets[i + 1]`, sorted in the order of `options`. `out` is then sorted in this order, too. Runs
+    /// have any lengths, and there may be any number of runs. Stable: of equal keys, keys of an earlier run come first.
     ///
-    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out`
+    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in this order, `out`
     /// gets elements of all runs in an unspecified order.
     ///
     /// # Complexity
@@ -307,11 +306,11 @@ impl Stream {
     }
 
     /// Merges the runs of each group of `from` to the same indices of `out`, which has the same number of keys. Run `i`
-    /// is the keys `offsets[i] .. offsets[i + 1]`, sorted in `order`. Group `g` is the runs
+    /// is the keys `offsets[i] .. offsets[i + 1]`, sorted in the order of `options`. Group `g` is the runs
     /// `groups[g] .. groups[g + 1]`. Runs and groups have any lengths. Stable: of equal keys of a group, keys of an
     /// earlier run come first.
     ///
-    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in `order`, `out`
+    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in this order, `out`
     /// gets elements of `from` in an unspecified order.
     ///
     /// # Complexity

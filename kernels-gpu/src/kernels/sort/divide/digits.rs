@@ -310,6 +310,18 @@ mod tests {
     /// The digits along `curve` of keys in ascending order.
     fn along<K: Key<Bits: std::fmt::Debug> + Word>(curve: Curve, keys: &[K], count: u32, descending: bool) -> Vec<u32> {
         let coding = Coding::<K::Bits>::of::<K>(descending);
+        along_coding(curve, keys, count, coding.with_nans_last());
+        along_coding(curve, keys, count, coding.with_nans_first());
+        along_coding(curve, keys, count, coding)
+    }
+
+    /// [`along`] with the given coding.
+    fn along_coding<K: Key<Bits: std::fmt::Debug> + Word>(
+        curve: Curve,
+        keys: &[K],
+        count: u32,
+        coding: Coding<K::Bits>,
+    ) -> Vec<u32> {
         let bits = |key: K| coding.encode(K::Bits::from_register(key.to_register()));
         let bits: Vec<_> = keys.iter().map(|&key| bits(key)).collect();
         let least = *bits.iter().min().expect("there are keys");
@@ -323,7 +335,7 @@ mod tests {
             .collect();
         let mut in_order: Vec<_> = bits.into_iter().zip(digits.iter().copied()).collect();
         in_order.sort_unstable();
-        assert!(in_order.is_sorted_by_key(|&(_, digit)| digit), "{curve:?} of {} {descending}", K::NAME);
+        assert!(in_order.is_sorted_by_key(|&(_, digit)| digit), "{curve:?} of {}, {coding:?}", K::NAME);
         digits
     }
 
