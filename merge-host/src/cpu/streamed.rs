@@ -245,6 +245,7 @@ impl<T, F: Fn() -> Result<T, Error>> Buffers<T, F> {
 mod tests {
     use super::*;
     use crate::cpu::fresh_seed;
+    use crate::{NanOrder, SortOrder};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
     use std::fmt::Debug;

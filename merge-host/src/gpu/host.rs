@@ -156,6 +156,12 @@ impl From<Error> for Ended {
     }
 }
 
+/// Queues the launches of an operation on uploaded arrays and a workspace.
+type Launch<'a> = dyn Fn(&[OnGpu], &Stream, Address) -> Result<(), Error> + 'a;
+
+/// Uploads elements and puts all or some in order on the GPU. Returns the result and its number of elements.
+type InPlace<'a, K> = dyn Fn(&[K], Values<'_>) -> Result<(OnGpu, usize, Steps), Error> + 'a;
+
 /// Running operations on slices. What depends on no type is compiled once, and what depends on keys alone is compiled
 /// once for all values.
 impl Gpu {
@@ -213,7 +219,7 @@ impl Gpu {
         workspace_bytes: usize,
         record: Record,
         upload: &mut (dyn FnMut(&[OnGpu]) -> bool + Send),
-        launch: &dyn Fn(&[OnGpu], &Stream, Address) -> Result<(), Error>,
+        launch: &Launch<'_>,
     ) -> Result<(Vec<OnGpu>, Steps), Ended> {
         let arrays = slices.iter().map(|slice| OnGpu::new(self, *slice)).collect::<Result<Vec<_>, Error>>()?;
         // The driver compiles the kernels during the upload.
@@ -254,7 +260,7 @@ impl Gpu {
     fn in_place<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         RunMut { keys, values }: RunMut<'_, K, V>,
-        work: &dyn Fn(&[K], Values<'_>) -> Result<(OnGpu, usize, Steps), Error>,
+        work: &InPlace<'_, K>,
     ) -> Result<(usize, Steps), Error> {
         if let Some(numbers) = Values::of_numbers(values) {
             let (done, count, mut timing) = work(keys, numbers)?;

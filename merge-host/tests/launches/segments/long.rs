@@ -192,6 +192,9 @@ fn a_workspace_may_have_anything_in_it() {
     all::<u32>();
 }
 
+/// Draws the ordered bits of a key.
+type Draw = dyn FnMut(&mut StdRng) -> u64;
+
 /// Keys that no single look at a sample divides evenly, in segments of several lengths: each level looks again.
 #[test]
 fn skewed_keys_take_more_levels() {
@@ -202,7 +205,7 @@ fn skewed_keys_take_more_levels() {
         let width = 8 * size_of::<K>() as u32;
         let of_bits = |bits: u64| <K as kernels_gpu::key::Key>::from_ordered(Word::from_register(bits));
         // Many small keys, many large ones, few values far apart, and random words ANDed.
-        let mut kinds: [Box<dyn FnMut(&mut StdRng) -> u64>; 4] = [
+        let mut kinds: [Box<Draw>; 4] = [
             Box::new(move |random| random.random::<u64>() >> (64 - width) >> random.random_range(0..width)),
             Box::new(move |random| !(random.random::<u64>() >> (64 - width) >> random.random_range(0..width))),
             Box::new(move |random| random.random_range(0..4) << (width - 2) | random.random_range(0..4)),

@@ -131,8 +131,9 @@ impl<Q: Queue, K: Key> Steps<'_, Q, K> {
 mod tests {
     use super::super::sort;
     use super::*;
-    use crate::gpu::Address;
-    use crate::{SortKernel, SortOrder};
+    use crate::SortKernel;
+    use crate::gpu::kernels::Shape;
+    use crate::key_order::KeyOrder;
     use cuda_std::launch::Arguments;
     use kernels_gpu::kernels::sort::merge_pass::merge_runs::MERGE_RUNS;
     use std::cell::Cell;
@@ -175,7 +176,7 @@ mod tests {
         assert!(plan.once().is_some() && plan.suffix::<u64>() == "u64small");
         let at = Arrays::keys(1 << 20, n);
         // SAFETY: nothing is launched.
-        unsafe { sort::<u64>(&gpu, (SortKernel::Auto, SortOrder::Ascending), at, false, 1 << 20).unwrap() };
+        unsafe { sort::<u64>(&gpu, (SortKernel::Auto, KeyOrder::ASCENDING), at, false, 1 << 20).unwrap() };
         assert!(gpu.merging.get() >= n.div_ceil(plan.runs.keys()), "{} blocks", gpu.merging.get());
     }
 }
