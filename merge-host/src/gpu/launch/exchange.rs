@@ -293,10 +293,10 @@ pub(in crate::gpu) unsafe fn exchange<K: GpuKey, M: Member>(members: &[M], share
     unsafe { exchange_by_plans::<K, M>(members, shares, &plans) }
 }
 
-/// [`exchange`] by the given plans, one for each member.
+/// `exchange` by the given plans, one for each member.
 ///
 /// # Safety
-/// The conditions of [`exchange`] hold, with workspaces for these plans.
+/// The conditions of `exchange` hold, with workspaces for these plans.
 pub unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
     members: &[M],
     shares: &[Share],

@@ -208,7 +208,7 @@ impl Layout {
 pub struct Job {
     /// The lists, of which [`Layout::cleared`] words after the heads are 0 before the first kernel. Only these kernels
     /// write the lists; if keys are not divided, they write only the heads. If segments are listed, the heads are 0
-    /// before [`list`](Self::list), which `choose_digits` follows.
+    /// before `list`, which `choose_digits` follows.
     pub words: *mut u32,
     /// The words of `detect_runs`: what is known of the order of the keys.
     pub order: *mut u32,

@@ -48,7 +48,7 @@ impl Layout {
     }
 }
 
-/// Bytes of workspace for `n` items, at most [`MOST_ITEMS`], with values of type `V`: a copy of both, and an argsort of
+/// Bytes of workspace for `n` items, at most `MOST_ITEMS`, with values of type `V`: a copy of both, and an argsort of
 /// bits.
 pub fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
     Layout::of::<C, V>(n).end
@@ -57,8 +57,8 @@ pub fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
 /// Queues a stable sort by the ordered bits of the items.
 ///
 /// # Safety
-/// The conditions of [`Sort::launch`](super::Sort) hold, with a workspace of [`workspace_bytes`] and at most
-/// [`MOST_ITEMS`].
+/// The conditions of `Sort::launch` hold, with a workspace of [`workspace_bytes`] and at most
+/// `MOST_ITEMS`.
 pub unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     queue: &impl Queue,
     array: Arrays,

@@ -51,7 +51,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
 /// Queues the sort of `at` by `plan`, which is made for its number of keys of type `K` and the width of its values.
 ///
 /// # Safety
-/// The conditions of [`sort`] hold, for the workspace of this plan.
+/// The conditions of `sort` hold, for the workspace of this plan.
 pub unsafe fn sort_by_plan<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
