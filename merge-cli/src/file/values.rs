@@ -75,7 +75,7 @@ pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) ->
     Ok(found.map_or(0, |(_, width)| width) as usize)
 }
 
-/// [`width`] for `inputs` of keys of `size` bytes, if all lengths are known.
+/// `width` for `inputs` of keys of `size` bytes, if all lengths are known.
 pub fn known_width(inputs: &[Input], size: usize, values: &[Input]) -> Result<Option<usize>> {
     let lengths = |inputs: &[Input]| inputs.iter().map(Input::length).collect::<Option<Vec<u64>>>();
     let (Some(keys), Some(bytes)) = (lengths(inputs), lengths(values)) else { return Ok(None) };
