@@ -15,6 +15,7 @@ use super::memory::push;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{digit, leaf, sort, vector};
+use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::{Error, Index, Key, parallel};
 use bytemuck::Zeroable;
@@ -58,7 +59,7 @@ impl Numbers {
     fn sorted<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
         let index_bits = leaf::index_bits(keys.len());
         // The number of key bits that do not fit. Keys of 4 bytes always fit.
-        let rest = if size_of::<K>() == 8 { significant(keys, threads)? + index_bits } else { 0 };
+        let rest = if size_of::<K>() == 8 { significant(order, keys, threads)? + index_bits } else { 0 };
         let rest = rest.saturating_sub(u64::BITS);
         let mut numbers = Scratch::zeroed(keys.len())?;
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
@@ -117,8 +118,12 @@ impl Numbers {
     }
 }
 
-/// The number of bits of a key from the most significant bit on that differs between keys.
-fn significant<K: Key>(keys: &[K], threads: usize) -> Result<u32, Error> {
+/// The number of bits of an encoded key from the most significant bit on that differs between keys. All bits, where the
+/// order moves NaNs: a carry may then change the leading bits of keys that are alike.
+fn significant<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<u32, Error> {
+    if !order.keeps_nans::<K>() {
+        return Ok(K::Bits::COUNT);
+    }
     let Some(first) = keys.first() else { return Ok(0) };
     let length = parallel::share_length_for(threads, keys.len(), BLOCK);
     let differing = parallel::try_map_on(threads, keys.chunks(length), |keys| digit::differing(*first, keys))?;
