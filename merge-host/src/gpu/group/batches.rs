@@ -19,7 +19,7 @@ impl GpuGroup {
         (d, a_len): (usize, usize),
     ) -> Result<Steps, Error> {
         let ranges = batch_ranges(self.len(), out.keys.len(), d);
-        self.for_each_part(divided(out, ranges.iter().map(|range| range.len() * d)), |i, out| {
+        Self::for_each_part(divided(out, ranges.iter().map(|range| range.len() * d)), |i, out| {
             let (of_a, of_b) = (times(&ranges[i], a_len), times(&ranges[i], d - a_len));
             self.gpu(i).merge_batch_host(a.part(of_a), b.part(of_b), out, (d, a_len))
         })
@@ -33,7 +33,7 @@ impl GpuGroup {
         out: RunMut<'_, K, V>,
     ) -> Result<Steps, Error> {
         let parts = ragged_parts(self.len(), a.1, b.1);
-        self.for_each_part(divided(out, parts.iter().map(RaggedPart::len)), |i, out| {
+        Self::for_each_part(divided(out, parts.iter().map(RaggedPart::len)), |i, out| {
             let RaggedPart { a: of_a, b: of_b, a_offsets, b_offsets } = &parts[i];
             let a = (a.0.part(of_a.clone()), &a_offsets[..]);
             self.gpu(i).merge_ragged_host(a, (b.0.part(of_b.clone()), b_offsets), out)
@@ -48,7 +48,7 @@ impl GpuGroup {
         out: RunMut<'_, K, V>,
     ) -> Result<Steps, Error> {
         let parts = group_parts(self.len(), offsets, groups);
-        self.for_each_part(divided(out, parts.iter().map(|part| part.keys.len())), |i, out| {
+        Self::for_each_part(divided(out, parts.iter().map(|part| part.keys.len())), |i, out| {
             let GroupsPart { keys: range, offsets, groups } = &parts[i];
             self.gpu(i).merge_many_ragged_host((from.part(range.clone()), offsets), groups, out)
         })
@@ -62,7 +62,7 @@ impl GpuGroup {
         offsets: &[usize],
     ) -> Result<Steps, Error> {
         let parts = segment_parts(self.len(), offsets);
-        self.for_each_part(divided(data, parts.iter().map(|(keys, _)| keys.len())), |i, data| {
+        Self::for_each_part(divided(data, parts.iter().map(|(keys, _)| keys.len())), |i, data| {
             self.gpu(i).sort_segments_host(order, data, &parts[i].1)
         })
     }

@@ -252,7 +252,7 @@ impl GpuGroup {
         out: RunMut<'_, K, V>,
     ) -> Result<Steps, Error> {
         let ranges = self.merge_ranges(a.keys, b.keys);
-        self.for_each_part(self.output_parts(out), |i, out| {
+        Self::for_each_part(self.output_parts(out), |i, out| {
             let (of_a, of_b) = ranges[i].clone();
             self.gpu(i).merge_host(kernel, a.part(of_a), b.part(of_b), out)
         })
@@ -266,7 +266,7 @@ impl GpuGroup {
     ) -> Result<Steps, Error> {
         let keys: Vec<&[K]> = runs.iter().map(|run| run.keys).collect();
         let splits = self.many_splits(&keys, out.keys.len());
-        self.for_each_part(self.output_parts(out), |i, out| {
+        Self::for_each_part(self.output_parts(out), |i, out| {
             let ranges = splits[i].iter().zip(&splits[i + 1]);
             let runs: Vec<_> = runs.iter().zip(ranges).map(|(run, (&from, &to))| run.part(from..to)).collect();
             self.gpu(i).merge_many_host(&runs, out)
@@ -295,20 +295,19 @@ impl GpuGroup {
     /// Runs `work` for each member with its part, at the same time. The time of a step is the time of the slowest
     /// member.
     pub(super) fn for_each_part<T: Send>(
-        &self,
         parts: impl IntoIterator<Item = T>,
         work: impl Fn(usize, T) -> Result<Steps, Error> + Sync,
     ) -> Result<Steps, Error> {
         let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-        self.for_each_member(&|i| {
+        Self::for_each_of(parts.len(), &|i| {
             let part = parts[i].lock().unwrap_or_else(PoisonError::into_inner).take();
             part.map_or(Ok(Steps::default()), |part| work(i, part))
         })
     }
 
-    /// [`for_each_part`](Self::for_each_part), compiled once for all types of parts.
-    fn for_each_member(&self, work: &(dyn Fn(usize) -> Result<Steps, Error> + Sync)) -> Result<Steps, Error> {
-        let timings = parallel::map(0..self.len(), work);
+    /// [`for_each_part`](Self::for_each_part) of this number of parts, compiled once for all types of parts.
+    fn for_each_of(parts: usize, work: &(dyn Fn(usize) -> Result<Steps, Error> + Sync)) -> Result<Steps, Error> {
+        let timings = parallel::map(0..parts, work);
         timings.into_iter().try_fold(Steps::default(), |all, timing| Ok(all.longest(timing?)))
     }
 
