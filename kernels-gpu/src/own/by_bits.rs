@@ -14,7 +14,7 @@
 use super::instances::Entry;
 use super::items::{Source, Target};
 use super::order::Compare;
-use super::tile::{Pairs, THREADS, tile_items};
+use super::tile::{Pairs, THREADS, tile_items, tile_of_block};
 use crate::elements::{Elements, Slice};
 use bytemuck::Pod;
 use cuda_std::prelude::*;
@@ -44,9 +44,8 @@ impl<C: Compare, V: Pod> Entry for CodeItems<C, V> {
         if const { C::ORDERED_BYTES == 0 } {
             return;
         }
-        let (tile, n) = (const { tile_items::<C::Item, V>() }, self.from.len);
-        let start = thread::block_idx_x() as usize * tile;
-        let count = (n - start).min(tile);
+        let n = self.from.len;
+        let (start, count) = tile_of_block::<C::Item, V>(n);
         // SAFETY: all arrays have `n` elements, and there is one block per tile, so that `start < n`. A block writes
         // `start .. start + count`, and the ranges of two blocks are disjoint. The launch has the bytes of a tile; a
         // barrier comes between the writes and the reads of its slots.
@@ -54,7 +53,7 @@ impl<C: Compare, V: Pod> Entry for CodeItems<C, V> {
             (
                 Source::new(self.from).slice(start, count),
                 Target::new(self.copy, n).slice(start, count),
-                Pairs::<C, V>::dynamic(tile),
+                Pairs::<C, V>::dynamic(const { tile_items::<C::Item, V>() }),
             )
         };
         shared.fill(from);
@@ -99,9 +98,8 @@ impl<C: Compare, V: Pod> Entry for GatherItems<C, V> {
         if const { C::ORDERED_BYTES == 0 } {
             return;
         }
-        let (tile, n) = (const { tile_items::<C::Item, V>() }, self.from.len);
-        let start = thread::block_idx_x() as usize * tile;
-        let count = (n - start).min(tile);
+        let n = self.from.len;
+        let (start, count) = tile_of_block::<C::Item, V>(n);
         // SAFETY: all arrays have `n` elements, and there is one block per tile, so that `start < n`. A block writes
         // `start .. start + count`, and the ranges of two blocks are disjoint.
         let (from, order, to) = unsafe {

@@ -21,8 +21,8 @@ use cuda_std::prelude::*;
 ///
 /// # Safety
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, and `pairs` is at least 1. The last
-/// offsets are the lengths of `a` and `b`, in global memory, aligned to 4 bytes. Their values are not read. `splits` has
-/// capacity for two numbers for each tile, and the grid has at least one thread per tile.
+/// offsets are the lengths of `a` and `b`, in global memory, aligned to 4 bytes. Their values are not read. `splits`
+/// has capacity for two numbers for each tile, and the grid has at least one thread per tile.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct SplitRagged<C: Compare, V> {

@@ -1,4 +1,5 @@
-//! Set operations on two sorted multisets of items, in two phases: `BalanceSets` divides, `CombineSets` computes the result.
+//! Set operations on two sorted multisets of items, in two phases: `BalanceSets` divides, `CombineSets` computes the
+//! result.
 //!
 //! ```text
 //!   BalanceSets    A  1 1 2│2 2 2 5│6      the balanced path, divided into tiles between pairs of equal items

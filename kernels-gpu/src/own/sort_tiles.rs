@@ -3,7 +3,7 @@
 use super::instances::Entry;
 use super::items::Target;
 use super::order::Compare;
-use super::tile::{Pairs, THREADS, for_items_per_thread, tile_items};
+use super::tile::{Pairs, THREADS, for_items_per_thread, tile_items, tile_of_block};
 use crate::elements::{Elements, Slice};
 use bytemuck::Pod;
 use cuda_std::prelude::*;
@@ -26,9 +26,8 @@ pub struct SortTiles<C: Compare, V> {
 impl<C: Compare, V: Pod> Entry for SortTiles<C, V> {
     #[inline(always)]
     unsafe fn run(self) {
-        let (tile, n) = (const { tile_items::<C::Item, V>() }, self.from.len);
-        let start = thread::block_idx_x() as usize * tile;
-        let count = (n - start).min(tile);
+        let n = self.from.len;
+        let (start, count) = tile_of_block::<C::Item, V>(n);
         // SAFETY: all arrays have `n` elements, and there is one block per tile, so that `start < n`. A block accesses
         // `start .. start + count` only, and the ranges of two blocks are disjoint; barriers separate reads from
         // writes. The launch has the bytes of a tile.
@@ -36,7 +35,7 @@ impl<C: Compare, V: Pod> Entry for SortTiles<C, V> {
             (
                 Target::new(self.from.at, n).slice(start, count),
                 Target::new(self.to, n).slice(start, count),
-                Pairs::<C, V>::dynamic(tile),
+                Pairs::<C, V>::dynamic(const { tile_items::<C::Item, V>() }),
             )
         };
         shared.items.fill_mut(from.items, THREADS as u32);

@@ -46,6 +46,14 @@ pub const fn tile_items<T, V>() -> usize {
     THREADS * items_per_thread(size_of::<T>() + size_of::<V>())
 }
 
+/// The first item of this block's tile, and its number of items, in an array of `n` items with a block per tile.
+#[inline(always)]
+pub(super) fn tile_of_block<T, V>(n: usize) -> (usize, usize) {
+    let tile = const { tile_items::<T, V>() };
+    let start = thread::block_idx_x() as usize * tile;
+    (start, (n - start).min(tile))
+}
+
 /// Bytes of dynamic shared memory per tile.
 pub const fn shared_bytes<T, V>() -> u32 {
     (tile_items::<T, V>() * (size_of::<T>() + size_of::<V>())) as u32
