@@ -18,25 +18,27 @@ impl KeyOrder {
     /// The order of the keys' type.
     pub const ASCENDING: Self = Self { direction: SortOrder::Ascending, nans: NanOrder::Total };
 
-    /// Encodes a key as ordered bits of this order.
+    /// Encodes a key as ordered bits of this order, without a branch that depends on the order: a loop over keys need
+    /// not be compiled once for each.
     #[inline(always)]
     pub fn encode<K: Key>(self, key: K) -> K::Bits {
-        let bits = key.to_ordered();
-        let bits = match self.direction {
-            SortOrder::Ascending => bits,
-            SortOrder::Descending => !bits,
-        };
-        bits.plus(self.rotation::<K>())
+        (key.to_ordered() ^ self.inverted::<K>()).plus(self.rotation::<K>())
     }
 
     /// Decodes a key: the inverse of [`encode`](Self::encode).
     #[inline(always)]
     pub fn decode<K: Key>(self, bits: K::Bits) -> K {
-        let bits = bits.minus(self.rotation::<K>());
-        K::from_ordered(match self.direction {
-            SortOrder::Ascending => bits,
-            SortOrder::Descending => !bits,
-        })
+        K::from_ordered(bits.minus(self.rotation::<K>()) ^ self.inverted::<K>())
+    }
+
+    /// The bits that the direction inverts.
+    #[inline(always)]
+    fn inverted<K: Key>(self) -> K::Bits {
+        let none = K::Bits::narrowed(0);
+        match self.direction {
+            SortOrder::Ascending => none,
+            SortOrder::Descending => !none,
+        }
     }
 
     /// The number that moves NaNs from their place in the order of `K`, or in its reverse, to their place in this

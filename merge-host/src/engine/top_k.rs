@@ -19,8 +19,8 @@ use std::ops::Range;
 
 impl Engine {
     /// Fills `out` with the first `out.len()` elements of `from` in the order of `options`, sorted. `options` is a
-    /// [`SortOrder`](crate::SortOrder) or [`SortOptions`]. Stable: of equal keys, the first ones are taken, and they stay
-    /// in their order.
+    /// [`SortOrder`](crate::SortOrder) or [`SortOptions`]. Stable: of equal keys, the first ones are taken, and they
+    /// stay in their order.
     ///
     /// Of several GPUs, each selects the first keys of its part, and the CPU selects among these. [`TopK`] is for keys
     /// that come in parts.
@@ -198,8 +198,9 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// Adds keys with values without bytes.
     fn add_keys(&mut self, workers: &Workers, keys: &[K], value: impl Fn(usize) -> V) -> Result<Steps, Error> {
         let Self { order, keys: (selection, any), .. } = self;
+        let order = *order;
         *any = any.or_else(|| (!keys.is_empty()).then(|| value(0)));
-        let bits = |range: Range<usize>| keys[range].iter().map(|key| order.encode(*key));
+        let bits = |range: Range<usize>| keys[range].iter().map(move |key| order.encode(*key));
         workers.sort(keys.len(), |threads| selection.add(keys.len(), bits, threads))
     }
 
