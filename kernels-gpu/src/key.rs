@@ -243,6 +243,12 @@ impl<B: Bits> Coding<B> {
         self.when_negative != B::MIN
     }
 
+    /// Whether the ordered bits are the bits of the keys. Only the codings of floats, which invert bits, rotate.
+    #[inline(always)]
+    pub fn is_identity(self) -> bool {
+        self.always == B::MIN && self.when_negative == B::MIN
+    }
+
     /// A key's bits to ordered bits.
     #[inline(always)]
     pub fn encode(self, bits: B) -> B {
@@ -252,7 +258,7 @@ impl<B: Bits> Coding<B> {
     /// Encodes all `keys`. The check for bits in order is uniform over the block.
     #[inline(always)]
     pub fn encode_all<const N: usize>(self, keys: &mut [B; N]) {
-        if self != Self::NONE {
+        if !self.is_identity() {
             for key in keys {
                 *key = self.encode(*key);
             }
@@ -262,7 +268,7 @@ impl<B: Bits> Coding<B> {
     /// Decodes all `keys`. The check for bits in order is uniform over the block.
     #[inline(always)]
     pub fn decode_all<const N: usize>(self, keys: &mut [B; N]) {
-        if self != Self::NONE {
+        if !self.is_identity() {
             for key in keys {
                 *key = self.decode(*key);
             }

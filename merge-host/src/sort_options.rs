@@ -33,8 +33,8 @@ impl SortOptions {
         Self { order: KeyOrder { nans, ..self.order }, ..self }
     }
 
-    /// The same by that kernel, where a GPU sorts an array. All kernels give the same result. Calls of a `GpuGroup`, and
-    /// calls that sort segments, select the first keys or merge, ignore the kernel.
+    /// The same by that kernel, where a GPU sorts an array. All kernels give the same result. Calls of a `GpuGroup`,
+    /// and calls that sort segments, select the first keys or merge, ignore the kernel.
     #[must_use]
     pub const fn kernel(self, kernel: SortKernel) -> Self {
         Self { kernel, ..self }

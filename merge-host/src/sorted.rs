@@ -5,7 +5,8 @@ use crate::{Key, parallel};
 /// The number of keys of a block that a thread scans.
 const BLOCK: usize = 1 << 16;
 
-/// The index of the first key that is less than its predecessor in the order of their type, or `None` if `keys` are ascending.
+/// The index of the first key that is less than its predecessor in the order of their type, or `None` if `keys` are
+/// ascending.
 ///
 /// Scans the keys at most once, in O(n) time, on the threads of [`parallel`] loops. Stops soon after it finds the
 /// index.

@@ -179,7 +179,7 @@ pub fn shared_to_global<B: Bits, const NT: usize, const VT: usize>(shared: Share
         }
     };
     // Keys without a coding have a loop of their own. The branch is uniform over the block.
-    if coding == Coding::NONE { each(|_, key| key) } else { each(Coding::decode) }
+    if coding.is_identity() { each(|_, key| key) } else { each(Coding::decode) }
 }
 
 /// Shared to global memory, decoded by `coding`: stores the first `to.len()` keys. The thread stores keys `first`,
@@ -197,7 +197,7 @@ pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalM
             i += NT;
         }
     };
-    if coding == Coding::NONE { each(|_, key| key) } else { each(Coding::decode) }
+    if coding.is_identity() { each(|_, key| key) } else { each(Coding::decode) }
 }
 
 /// Keys in shared memory, addressed by places in bytes: the places of two neighbours differ by the size of a key.

@@ -134,7 +134,8 @@ struct Machine {
 }
 
 impl Machine {
-    /// Reads the memory of the machine, and sets the allocator for it. Every plan reads it before its large allocations.
+    /// Reads the memory of the machine, and sets the allocator for it. Every plan reads it before its large
+    /// allocations.
     fn read() -> Option<Self> {
         let machine = Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)?;
         let machine = machine.within(cgroup_headroom()).mapping(mappable());

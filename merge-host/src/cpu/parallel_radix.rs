@@ -73,8 +73,8 @@ pub(super) fn can_argsort(keys: usize, threads: usize) -> bool {
 }
 
 /// Writes to `indices` the permutation that sorts `keys`. Both have the same length, and [`can_argsort`] is true for
-/// it. The calling thread belongs to the pool of `threads` threads. `order` [keeps NaNs](KeyOrder::keeps_nans) where the
-/// order of `K` has them.
+/// it. The calling thread belongs to the pool of `threads` threads. `order` [keeps NaNs](KeyOrder::keeps_nans) where
+/// the order of `K` has them.
 ///
 /// Keys move directly to their buckets. Each bucket is sorted into memory that the next bucket uses again, so the
 /// scratch memory holds only the keys and the indices.

@@ -34,8 +34,8 @@ impl Engine {
     /// Sorts `elements`, keys alone or with values, as `options` say: a [`SortOrder`](crate::SortOrder) or
     /// [`SortOptions`]. Stable: values of equal keys keep their order, also in a descending sort.
     ///
-    /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN. [`SortOptions::nans`] has all NaNs last or
-    /// first in either order. [`sort_owned`](Self::sort_owned) takes values that are not `Copy`.
+    /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN. [`SortOptions::nans`] has all NaNs last
+    /// or first in either order. [`sort_owned`](Self::sort_owned) takes values that are not `Copy`.
     ///
     /// # Complexity
     /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n

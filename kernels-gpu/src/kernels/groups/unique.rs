@@ -34,12 +34,13 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 /// Blocks per multiprocessor for 4-byte keys with 8-byte values, which take more registers than other widths.
 const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
 
-/// Kernel: writes the first key of each group of `from` to `out`, with its value, and the number of groups to `out.count`.
-/// One block per tile of `NT * VT` keys. There are no values if `V` is `()`.
+/// Kernel: writes the first key of each group of `from` to `out`, with its value, and the number of groups to
+/// `out.count`. One block per tile of `NT * VT` keys. There are no values if `V` is `()`.
 ///
 /// # Safety
-/// `from` has at least one element, and `out` has capacity for as many. `tiles` points to the [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile,
-/// of `NT` threads, whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
+/// `from` has at least one element, and `out` has capacity for as many. `tiles` points to the
+/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile, of `NT` threads,
+/// whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
     u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
         within (ROW.unique.of(4, 0).threads, ROW.unique_blocks),

@@ -210,7 +210,7 @@ fn load_keys<B: Bits, V: Word, const NT: usize, const VT: usize>(
         behind += NT as u32;
     }
     shared::wait_for_copies();
-    if coding != Coding::NONE {
+    if !coding.is_identity() {
         each_row::<NT, VT>(0, end, |step, at| {
             let slot = at + (step >= a_end) as u32;
             slots.set(slot, coding.encode(slots.get(slot)));

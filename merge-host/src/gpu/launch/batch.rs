@@ -120,8 +120,8 @@ impl<K: Key> Operation<K> for Ragged {
                 |keys: Arrays, offsets| RaggedRuns { at: slice::<K, ()>(keys).at, offsets: offsets as *const usize };
             PathRagged { a: runs(a, of_a), b: runs(b, of_b), pairs, splits, tiles, tile_keys, coding }
         };
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `path_shape` has a thread for each tile, and `workspace` two numbers for each tile. The offsets bound the
-        // runs.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `path_shape` has a thread for
+        // each tile, and `workspace` two numbers for each tile. The offsets bound the runs.
         unsafe { queue.launch(&bits(size_of::<K>()), path_shape, &path)? };
         with_values!(out.value_bytes, V => {
             let runs = |from: Arrays, offsets| RaggedRuns { at: slice::<K, V>(from).at, offsets: offsets as *const usize };

@@ -21,8 +21,8 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
     total.div_ceil(tuning::indexed(size_of::<K>()).keys()) * size_of::<usize>()
 }
 
-/// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`), or
-/// otherwise not greater. `bounds` is the address of the result, and the bytes of one bound, 4 or 8.
+/// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`),
+/// or otherwise not greater. `bounds` is the address of the result, and the bytes of one bound, 4 or 8.
 #[derive(Clone, Copy)]
 pub struct Bounds {
     pub lower: bool,
@@ -48,8 +48,8 @@ impl<K: Key> Operation<K> for Bounds {
             let shape = Shape { blocks: m.div_ceil(SEARCH_THREADS as usize), threads: SEARCH_THREADS, shared_bytes: 0 };
             return with_numbers!(index_bytes, I => {
                 let search = SearchBounds { needles, m, keys, n, bounds: bounds as *mut I, lower: is_lower, coding };
-                // SAFETY: `Operation::launch` requires valid arrays. `blocks * SEARCH_THREADS` is at least `m`, so each needle has a thread, which writes the needle's
-                // bound.
+                // SAFETY: `Operation::launch` requires valid arrays. `blocks * SEARCH_THREADS` is at least `m`, so each
+                // needle has a thread, which writes the needle's bound.
                 unsafe { queue.launch(&suffix_of_bounds, shape, &search) }
             });
         }
@@ -60,8 +60,9 @@ impl<K: Key> Operation<K> for Bounds {
         let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
         let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
         let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-        // SAFETY: `Operation::launch` requires valid arrays. `workspace` has a split for each of the `tiles` tiles. `path_shape` has a thread and `shape` a block for
-        // each tile, with the kernel's shared bytes. `bounds` has a number for each needle.
+        // SAFETY: `Operation::launch` requires valid arrays. `workspace` has a split for each of the `tiles` tiles.
+        // `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. `bounds` has a
+        // number for each needle.
         unsafe {
             let path = PathBig { a, b, splits, tiles, tile_keys, coding };
             queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;

@@ -133,16 +133,17 @@ impl<K: Key> Operation<K> for Merge {
         }
         if out.value_bytes > 0 {
             return with_numbers!(out.value_bytes, V => {
-                // SAFETY: the values have the width of `V`. The workspace has a split for each tile, since tiles have one
-                // shape for all widths of values.
+                // SAFETY: the values have the width of `V`. The workspace has a split for each tile, since tiles have
+                // one shape for all widths of values.
                 unsafe { two_phase::<K, V>(queue, &suffix::<K>(out.value_bytes), [a, b, out], workspace) }
             });
         }
         let (suffix, coding, runs) = (suffix::<K>(0), Coding::of::<K>(false), [a, b, out]);
         let (a, m, b, n, c) =
             (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len, out.keys as *mut K::Bits);
-        // SAFETY: `Operation::launch` requires `m` keys at `a`, `n` at `b` and `m + n` at `c`, apart from the others. Each branch has the threads and shared
-        // bytes of its kernel. The branch of two phases is taken only if `workspace_bytes` has a split for each tile.
+        // SAFETY: `Operation::launch` requires `m` keys at `a`, `n` at `b` and `m + n` at `c`, apart from the others.
+        // Each branch has the threads and shared bytes of its kernel. The branch of two phases is taken only if
+        // `workspace_bytes` has a split for each tile.
         unsafe {
             match (kernel, AutoMerge::of::<K>(total)) {
                 (MergeKernel::Basic, _) => {

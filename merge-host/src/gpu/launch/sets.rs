@@ -75,8 +75,9 @@ impl<K: Key> Operation<K> for Sets {
                 out.value_bytes > 0,
             ),
         };
-        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. The words of the look-back are cleared first, and a split for each tile is behind them in the workspace.
-        // `path_shape` has a thread for each tile, and `shape` a block with its shared bytes. `out.len` is the capacity.
+        // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. The words of the look-back are
+        // cleared first, and a split for each tile is behind them in the workspace. `path_shape` has a thread for each
+        // tile, and `shape` a block with its shared bytes. `out.len` is the capacity.
         unsafe {
             queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
             let path = BalancePath { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };

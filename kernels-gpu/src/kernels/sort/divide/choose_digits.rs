@@ -346,8 +346,8 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
                 && unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) } == 0;
         }
         let inside = (Curve::Distance, Coding::NONE, DEPTH);
-        // SAFETY: `is_array`, `in_runs` and `fullest` are the same for all threads: they come from sums over the block. So
-        // all threads make the call. `scan` was last read before a barrier of `block_range`.
+        // SAFETY: `is_array`, `in_runs` and `fullest` are the same for all threads: they come from sums over the block.
+        // So all threads make the call. `scan` was last read before a barrier of `block_range`.
         let left = unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) };
         // Skewed keys take more levels than short inputs or keys with values have.
         left == 0 || plan.levels > 3 && fullest <= UNEVEN && (fullest <= UNEVEN_ANYWAY || left <= LEFT)

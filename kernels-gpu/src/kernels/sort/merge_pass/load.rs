@@ -47,7 +47,7 @@ impl Plan {
     #[inline(always)]
     #[track_caller]
     pub(in crate::kernels::sort) fn encode_own<const NT: usize, B: Bits>(self, tile: Shared<B>, encode: Coding<B>) {
-        if encode != Coding::NONE {
+        if !encode.is_identity() {
             self.each_segment::<NT, _>(|_| move |_, slot| tile.set(slot, encode.encode(tile.get(slot))));
         }
     }

@@ -113,7 +113,7 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
         }
 
         let own = own(plan.part_of(to.keys));
-        let slots: [u32; VT] = tile.unpack::<NT, VT>(plan.keys(), decode == Coding::NONE, |i, key, is_plain| {
+        let slots: [u32; VT] = tile.unpack::<NT, VT>(plan.keys(), decode.is_identity(), |i, key, is_plain| {
             let key = B::from_register(key);
             own.set(i * NT, if is_plain { key } else { decode.decode(key) });
         });

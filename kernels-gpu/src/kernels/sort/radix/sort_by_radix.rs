@@ -103,8 +103,8 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     }
 }
 
-/// Sets the next task. One thread makes this call. If the task is of another phase than the one before, it first reports
-/// the tasks of that phase as finished, and waits for all tasks of the phases before.
+/// Sets the next task. One thread makes this call. If the task is of another phase than the one before, it first
+/// reports the tasks of that phase as finished, and waits for all tasks of the phases before.
 #[inline(always)]
 #[track_caller]
 fn begin_task(job: &Job, workspace: Workspace, words: TaskWords) {

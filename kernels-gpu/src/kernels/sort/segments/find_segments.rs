@@ -33,8 +33,8 @@ pub const fn blocks(tiles: usize) -> usize {
 /// `segments` are the segments of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for
 /// [`most_units`] of `t` units. `density` is the approximate number of segments for each key; a better guess is faster.
 /// `units` is 0 before the launch, and `middle` meets the requirements of [`MiddleSegments`]. `division` is
-/// [`Job::NONE`], or a job for `n` keys in listed segments that meets the requirements of [`Job`], with buckets of fewer
-/// keys than [`MAX_MIDDLE`]. There are [`blocks`] of `t` blocks of [`FIND_THREADS`] threads.
+/// [`Job::NONE`], or a job for `n` keys in listed segments that meets the requirements of [`Job`], with buckets of
+/// fewer keys than [`MAX_MIDDLE`]. There are [`blocks`] of `t` blocks of [`FIND_THREADS`] threads.
 #[kernel(
     u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,

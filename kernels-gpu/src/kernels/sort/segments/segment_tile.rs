@@ -274,8 +274,8 @@ pub(super) unsafe fn sort_segments_of_tile<B: Bits, V: Word, T: Tagged<B>, const
     }
 }
 
-/// Returns the heads among this thread's slots as bits. Sets for each thread the last head up to its first slot, and for
-/// each last head of a thread the next head.
+/// Returns the heads among this thread's slots as bits. Sets for each thread the last head up to its first slot, and
+/// for each last head of a thread the next head.
 ///
 /// # Safety
 /// All threads of the block make this call once, after the heads are marked.

@@ -36,9 +36,9 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
 ///
 /// # Safety
 /// `at` has `which.n` elements, in global memory. The lists meet the requirements of
-/// [`MiddleSegments`](super::middle::MiddleSegments), and all launches that list segments have run before. Blocks have at least the [`threads`](super::middle_runs::threads) that the longest
-/// segment needs, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
-/// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+/// [`MiddleSegments`](super::middle::MiddleSegments), and all launches that list segments have run before. Blocks have
+/// at least the [`threads`](super::middle_runs::threads) that the longest segment needs, with [`shared_bytes`] of
+/// dynamic shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, ()> within (MOST_THREADS, 2),
     u64 = <u64, ()> within (MOST_THREADS, 1),
@@ -84,7 +84,8 @@ pub unsafe fn sort_middle_segments<B: Bits, V: Word>(
             return;
         }
         // SAFETY: `segment` is the same for all threads, so that all threads of the block make one call, after a
-        // barrier. No other block uses the segment. The launch has `shared_bytes`, and `at` has `which.n` elements. Each sort ends with a barrier, before thread 0 writes the words of the next segment.
+        // barrier. No other block uses the segment. The launch has `shared_bytes`, and `at` has `which.n` elements.
+        // Each sort ends with a barrier, before thread 0 writes the words of the next segment.
         unsafe {
             if const { has_values::<V>() } {
                 let memory = Memory::<B, V>::at_start(threads);
