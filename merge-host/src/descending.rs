@@ -1,6 +1,6 @@
 //! Keys in descending order.
 
-use crate::{Key, NanOrder};
+use crate::{GpuKey, Key, NanOrder};
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use std::fmt;
 
@@ -52,7 +52,11 @@ pub fn descending_mut<K: Key>(keys: &mut [K]) -> &mut [Descending<K>] {
 }
 
 impl<K: Key> crate::key::sealed::Sealed for Descending<K> {
-    type OnGpu = Descending<K::OnGpu>;
+    type OnGpu = K::OnGpu;
+    #[cfg(feature = "gpu")]
+    fn gpu_coding() -> kernels_gpu::key::Coding<K::OnGpu> {
+        K::gpu_coding().reversed()
+    }
     const NANS: u64 = K::NANS;
     const NAN_ORDER: NanOrder = K::NAN_ORDER.reversed();
 }
@@ -71,18 +75,4 @@ impl<K: Key> Key for Descending<K> {
     }
 }
 
-impl<K: kernels_gpu::key::Key> kernels_gpu::key::Key for Descending<K> {
-    type Bits = K::Bits;
-    const NAME: &'static str = K::NAME;
-    fn coding() -> kernels_gpu::key::Coding<K::Bits> {
-        K::coding().reversed()
-    }
-    #[inline(always)]
-    fn to_ordered(self) -> K::Bits {
-        self.0.to_ordered() ^ <K::Bits as kernels_gpu::key::Bits>::MAX
-    }
-    #[inline(always)]
-    fn from_ordered(bits: K::Bits) -> Self {
-        Self(K::from_ordered(bits ^ <K::Bits as kernels_gpu::key::Bits>::MAX))
-    }
-}
+impl<K: GpuKey> GpuKey for Descending<K> {}

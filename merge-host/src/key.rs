@@ -2,6 +2,8 @@
 
 use crate::{NanOrder, Word};
 use half::f16;
+#[cfg(feature = "gpu")]
+use kernels_gpu::key::Coding;
 use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
@@ -39,29 +41,40 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
 
 /// A key that the GPU has kernels for: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, a [`Descending`](crate::Descending),
 /// [`NanLast`](crate::NanLast) or [`NanFirst`](crate::NanFirst) wrapper of such a key, and no other type.
-///
-/// Both supertraits have `NAME`, `to_ordered` and other items with the same meaning. Generic code therefore names one
-/// of the traits, as in `<K as Key>::NAME`.
 #[diagnostic::on_unimplemented(
     message = "the GPU has no kernels for keys of type `{Self}`",
     label = "not `u32`, `i32`, `f32`, `u64`, `i64` or `f64`",
     note = "structs and other types are sorted and merged on a GPU by `Stream::sort_by` and its like, whose kernels `kernels_gpu::own` makes"
 )]
-pub trait GpuKey: Key + Kernels {}
+pub trait GpuKey: Key {}
 
-impl<K: Key + Kernels> GpuKey for K {}
+macro_rules! gpu_key {
+    ($($t:ident)*) => {$(impl GpuKey for $t {})*};
+}
+gpu_key!(u32 i32 f32 u64 i64 f64);
 
 pub(crate) mod sealed {
+    #[cfg(feature = "gpu")]
+    use kernels_gpu::key::Coding;
     use std::ops::{BitOr, BitXor, Not, Shl, Shr};
 
     pub trait Sealed {
-        /// The type of the keys on the GPU if [`ON_GPU`](super::Key::ON_GPU), and otherwise an unused type.
-        type OnGpu: super::GpuKey;
+        /// The type of the keys' bits on the GPU if [`ON_GPU`](super::Key::ON_GPU), and otherwise an unused type.
+        type OnGpu: GpuBits;
+        /// The order of the keys as kernels take it, if [`ON_GPU`](super::Key::ON_GPU).
+        #[cfg(feature = "gpu")]
+        fn gpu_coding() -> Coding<Self::OnGpu>;
         /// The number of NaNs of one sign; 0 for integers.
         const NANS: u64;
         /// Where NaNs lie in the order of the type.
         const NAN_ORDER: super::NanOrder;
     }
+
+    /// Bits that kernels sort and merge: `u32` or `u64`.
+    pub trait GpuBits: kernels_gpu::key::Bits + super::Word {}
+
+    impl GpuBits for u32 {}
+    impl GpuBits for u64 {}
 
     /// Ordered bits: an unsigned integer.
     pub trait Bits:
@@ -171,7 +184,11 @@ macro_rules! nans {
 macro_rules! key {
     ($on_gpu:tt; $($t:ident as $bits:ident: $to_ordered:expr, $from_ordered:expr;)*) => {$(
         impl sealed::Sealed for $t {
-            type OnGpu = on_gpu!($on_gpu $t);
+            type OnGpu = <on_gpu!($on_gpu $t) as Kernels>::Bits;
+            #[cfg(feature = "gpu")]
+            fn gpu_coding() -> Coding<Self::OnGpu> {
+                <on_gpu!($on_gpu $t) as Kernels>::coding()
+            }
             const NANS: u64 = nans!($t);
             const NAN_ORDER: NanOrder = NanOrder::Total;
         }

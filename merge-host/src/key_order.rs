@@ -3,7 +3,7 @@
 use crate::key::sealed::Bits;
 use crate::{Key, NanOrder, SortOrder};
 #[cfg(feature = "gpu")]
-use kernels_gpu::key::{Coding, Key as Kernels};
+use kernels_gpu::key::Coding;
 
 /// The order of keys: the order of their type or its reverse, and where NaNs lie in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,8 +75,11 @@ impl KeyOrder {
 
     /// The coding of keys for kernels.
     #[cfg(feature = "gpu")]
-    pub fn coding<K: Kernels>(self) -> Coding<K::Bits> {
-        let coding = Coding::of::<K>(self.direction == SortOrder::Descending);
+    pub fn coding<K: Key>(self) -> Coding<K::OnGpu> {
+        let coding = match self.direction {
+            SortOrder::Ascending => K::gpu_coding(),
+            SortOrder::Descending => K::gpu_coding().reversed(),
+        };
         match self.nans {
             NanOrder::Total => coding,
             NanOrder::Last => coding.with_nans_last(),

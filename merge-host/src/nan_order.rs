@@ -1,10 +1,11 @@
 //! Where NaNs lie in the order of keys.
 
-use crate::Key;
 use crate::key::sealed::{Bits, Sealed};
 use crate::names::names;
+use crate::{GpuKey, Key};
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
-use kernels_gpu::key::{Bits as _, Coding, Key as Kernels};
+#[cfg(feature = "gpu")]
+use kernels_gpu::key::Coding;
 use std::fmt;
 
 /// Where the NaNs lie in the result of a sort.
@@ -114,7 +115,11 @@ macro_rules! wrapper {
         }
 
         impl<K: Key> Sealed for $name<K> {
-            type OnGpu = $name<K::OnGpu>;
+            type OnGpu = K::OnGpu;
+            #[cfg(feature = "gpu")]
+            fn gpu_coding() -> Coding<K::OnGpu> {
+                K::gpu_coding().$with_nans()
+            }
             const NANS: u64 = K::NANS;
             const NAN_ORDER: NanOrder = NanOrder::$order;
         }
@@ -135,23 +140,7 @@ macro_rules! wrapper {
             }
         }
 
-        impl<K: Kernels> Kernels for $name<K> {
-            type Bits = K::Bits;
-            const NAME: &'static str = K::NAME;
-            fn coding() -> Coding<K::Bits> {
-                K::coding().$with_nans()
-            }
-            #[inline(always)]
-            fn to_ordered(self) -> K::Bits {
-                let rotation = Self::coding().rotation.minus(K::coding().rotation);
-                self.0.to_ordered().plus(rotation)
-            }
-            #[inline(always)]
-            fn from_ordered(bits: K::Bits) -> Self {
-                let rotation = Self::coding().rotation.minus(K::coding().rotation);
-                Self(K::from_ordered(bits.minus(rotation)))
-            }
-        }
+        impl<K: GpuKey> GpuKey for $name<K> {}
     };
 }
 wrapper! {

@@ -39,6 +39,12 @@ impl SortOptions {
     pub const fn kernel(self, kernel: SortKernel) -> Self {
         Self { kernel, ..self }
     }
+
+    /// The kernel of a GPU, and the order of keys of type `K` as kernels take it.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn on_gpu<K: crate::Key>(self) -> (SortKernel, kernels_gpu::key::Coding<K::OnGpu>) {
+        (self.kernel, self.order.coding::<K>())
+    }
 }
 
 impl From<SortOrder> for SortOptions {

@@ -122,7 +122,6 @@ pub fn exact_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u32) -> Re
 ///
 /// # Errors
 /// The first error of `runs`.
-/// The first error of `runs`.
 #[cfg(any(test, feature = "gpu"))]
 pub(crate) fn ordered_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u32) -> Result<Vec<usize>, R::Error> {
     let mut splits = exact_splits(runs, ranks, bits)?;

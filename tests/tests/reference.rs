@@ -15,7 +15,7 @@ fn sorted<K: Key>(engine: &Engine, count: u64, seed: u64) -> Vec<K> {
     keys
 }
 
-fn agrees<K: GpuKey>(seed: u64) {
+fn agrees<K: GpuKey + kernels_gpu::key::Key>(seed: u64) {
     let engine = Engine::cpu();
     for (m, n) in [(0, 0), (0, 1000), (1, 1), (100_003, 50_021), (5, 200_000)] {
         let (a, b) = (sorted::<K>(&engine, m, seed), sorted::<K>(&engine, n, seed + 1));

@@ -52,9 +52,12 @@ impl Engine {
         let place = self.place_for::<K>(&Work::merge::<K>(needles.len() + keys.len()).on_one_gpu())?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => {
-                gpus.gpu(0).bounds_host::<K::OnGpu, I>(bound, cast_slice(needles), cast_slice(keys), bounds)
-            }
+            On::Gpus(gpus) => gpus.gpu(0).bounds_host::<K::OnGpu, I>(
+                (bound, K::gpu_coding()),
+                cast_slice(needles),
+                cast_slice(keys),
+                bounds,
+            ),
             // The number of threads depends on the number of needles only.
             On::Cpu(workers) => workers.merge(needles.len(), |threads| {
                 cpu::bounds::bounds(bound == Bound::Lower, needles, keys, bounds, threads);

@@ -63,7 +63,9 @@ impl Engine {
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => gpus.merge_many_ragged_host((from.on_gpu(), offsets), groups, out.on_gpu()),
+            On::Gpus(gpus) => {
+                gpus.merge_many_ragged_host(K::gpu_coding(), (from.on_gpu(), offsets), groups, out.on_gpu())
+            }
             On::Cpu(workers) => {
                 let groups = merge_many_ragged::Groups { offsets, groups };
                 workers.try_merge(groups.cost(), |threads| merge_many_ragged::merge(from, groups, out, threads))

@@ -88,7 +88,7 @@ impl Engine {
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => gpus.merge_host(kernel, a.on_gpu(), b.on_gpu(), out.on_gpu()),
+            On::Gpus(gpus) => gpus.merge_host(kernel, a, b, out),
             On::Cpu(workers) => workers.merge(out.keys.len(), |threads| match kernel {
                 MergeKernel::Basic => reference::basic::merge(a.keys, b.keys, out.keys, threads),
                 MergeKernel::Tiled => reference::tiled::merge(a.keys, b.keys, out.keys, threads),
@@ -146,9 +146,7 @@ impl Engine {
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => {
-                gpus.merge_many_host(&runs.iter().map(|run| run.on_gpu()).collect::<Vec<_>>(), out.on_gpu())
-            }
+            On::Gpus(gpus) => gpus.merge_many_host(runs, out),
             On::Cpu(workers) => {
                 workers.try_merge(out.keys.len(), |threads| merge_many::merge(runs.iter().copied(), out, threads))
             }

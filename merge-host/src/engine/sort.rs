@@ -79,7 +79,7 @@ impl Engine {
         let place = self.place_for::<K>(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => gpus.sort_host(options, run.on_gpu()),
+            On::Gpus(gpus) => gpus.sort_host(options.on_gpu::<K>(), run.on_gpu()),
             On::Cpu(workers) => workers.sort(run.keys.len(), |threads| cpu::sort::sort(options.order, run, threads)),
         }?;
         Ok(place.timing(steps))
@@ -140,7 +140,7 @@ impl Engine {
             On::Gpus(gpus) => {
                 let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
                 let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
-                gpus.sort_streamed::<K::OnGpu, E>(options, len, threads, read, write)
+                gpus.sort_streamed::<K::OnGpu, E>(options.on_gpu::<K>(), len, threads, read, write)
             }
             On::Cpu(workers) => {
                 let sort_threads = workers.threads_to_sort(len);
@@ -199,7 +199,7 @@ impl Engine {
         let place = self.place_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => gpus.argsort_host::<K::OnGpu, I>(options, cast_slice(keys), indices),
+            On::Gpus(gpus) => gpus.argsort_host::<K::OnGpu, I>(options.on_gpu::<K>(), cast_slice(keys), indices),
             On::Cpu(workers) => {
                 workers.sort(keys.len(), |threads| sort_pairs::argsort(options.order, keys, indices, threads))
             }

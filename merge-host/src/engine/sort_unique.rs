@@ -56,11 +56,11 @@ impl Engine {
                 match gpus.only() {
                     Some(gpu) => {
                         let steps;
-                        (count, steps) = gpu.sort_unique_host(options, run.on_gpu())?;
+                        (count, steps) = gpu.sort_unique_host(options.on_gpu::<K>(), run.on_gpu())?;
                         steps
                     }
                     None => {
-                        let mut steps = gpus.sort_host(options, run.part(0..run.keys.len()).on_gpu())?;
+                        let mut steps = gpus.sort_host(options.on_gpu::<K>(), run.part(0..run.keys.len()).on_gpu())?;
                         let left = self.workers.merge(run.keys.len(), |threads| {
                             count = unique_on(threads, run.keys, run.values, 1, None);
                         })?;

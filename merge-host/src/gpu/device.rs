@@ -98,7 +98,7 @@ impl Gpu {
     pub fn prepare<K: Key>(&self) -> Result<(), Error> {
         let _entered = self.enter()?;
         let record = Record::new(self.shared.multiprocessors);
-        record.add_all::<K>()?;
+        record.add_all::<K::OnGpu>()?;
         self.load(record.entries())
     }
 

@@ -13,15 +13,14 @@ use super::numbers::{bytes_of, bytes_of_mut};
 use super::operation::{Operation, Record};
 use super::{Address, Gpu, Stream, zeroed};
 use crate::cpu::{Run, RunMut};
-use crate::key_order::KeyOrder;
+use crate::key::sealed::GpuBits;
 use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
 use crate::timing::Steps;
-use crate::{
-    BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand, allocation,
-};
+use crate::{BatchKernel, Bound, Error, Index, MergeKernel, Reduction, SetOperation, SortKernel, Summand, allocation};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
+use kernels_gpu::key::Coding;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -113,18 +112,18 @@ impl OnGpu {
     }
 
     /// Uploads keys and their values.
-    pub(super) fn fill<K: GpuKey>(&self, gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<(), Error> {
+    pub(super) fn fill<B: GpuBits>(&self, gpu: &Gpu, keys: &[B], values: Values<'_>) -> Result<(), Error> {
         self.upload(gpu, Slice::of(keys, values))
     }
 
     /// Downloads the first `keys.len()` keys and the first `values.len()` bytes of values.
-    fn download<K: Pod>(&self, gpu: &Gpu, keys: &mut [K], values: &mut [u8]) -> Result<(), Error> {
+    fn download<B: Pod>(&self, gpu: &Gpu, keys: &mut [B], values: &mut [u8]) -> Result<(), Error> {
         gpu.copy_from_gpu(&self.keys.index(..size_of_val(keys)), keys)?;
         gpu.copy_from_gpu(&self.values.index(..values.len()), values)
     }
 
     /// Downloads the first `count` keys.
-    fn first_keys<K: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<K>, Error> {
+    fn first_keys<B: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<B>, Error> {
         let mut keys = zeroed(count)?;
         self.download(gpu, &mut keys, &mut [])?;
         Ok(keys.into_vec())
@@ -143,6 +142,9 @@ impl OnGpu {
     }
 }
 
+/// The kernel of a sort, and the order of the keys.
+pub(crate) type SortHow<B> = (SortKernel, Coding<B>);
+
 /// Why a run has ended early.
 enum Ended {
     /// Its upload has failed, and has kept the error.
@@ -160,13 +162,13 @@ impl From<Error> for Ended {
 type Launch<'a> = dyn Fn(&[OnGpu], &Stream, Address) -> Result<(), Error> + 'a;
 
 /// Uploads elements and puts all or some in order on the GPU. Returns the result and its number of elements.
-type InPlace<'a, K> = dyn Fn(&[K], Values<'_>) -> Result<(OnGpu, usize, Steps), Error> + 'a;
+type InPlace<'a, B> = dyn Fn(&[B], Values<'_>) -> Result<(OnGpu, usize, Steps), Error> + 'a;
 
 /// Running operations on slices. What depends on no type is compiled once, and what depends on keys alone is compiled
 /// once for all values.
 impl Gpu {
     /// Uploads `slices` and runs the operation that `make` builds from their arrays.
-    fn run<K, O: Operation<K>, const N: usize>(
+    fn run<B, O: Operation<B>, const N: usize>(
         &self,
         slices: [Slice<'_>; N],
         make: impl Fn([Arrays; N]) -> O,
@@ -177,7 +179,7 @@ impl Gpu {
     }
 
     /// Runs the operation that `make` builds from arrays for `slices`. `upload` fills the arrays.
-    fn run_with<K, O: Operation<K>, E: From<Error> + Send, const N: usize>(
+    fn run_with<B, O: Operation<B>, E: From<Error> + Send, const N: usize>(
         &self,
         slices: [Slice<'_>; N],
         upload: impl FnOnce(&[OnGpu]) -> Result<(), E> + Send,
@@ -257,10 +259,10 @@ impl Gpu {
     ///
     /// Values that are numbers of 4 or 8 bytes move with the keys. For other values the GPU moves indices, and the host
     /// gathers the values.
-    fn in_place<K: GpuKey, V: Copy + Send + Sync>(
+    fn in_place<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        RunMut { keys, values }: RunMut<'_, K, V>,
-        work: &InPlace<'_, K>,
+        RunMut { keys, values }: RunMut<'_, B, V>,
+        work: &InPlace<'_, B>,
     ) -> Result<(usize, Steps), Error> {
         if let Some(numbers) = Values::of_numbers(values) {
             let (done, count, mut timing) = work(keys, numbers)?;
@@ -280,16 +282,17 @@ impl Gpu {
     /// Runs a merge of A and B, and downloads the output.
     ///
     /// Values are handled as in [`in_place`](Self::in_place). Indices count through A and then through B.
-    fn merged<K: GpuKey, V: Copy + Send + Sync>(
+    fn merged<B: GpuBits, V: Copy + Send + Sync>(
         &self,
         merge: TwoSides<'_>,
-        [a, b]: [Run<'_, K, V>; 2],
-        out: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        [a, b]: [Run<'_, B, V>; 2],
+        out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
             return Ok(Steps::default());
         }
-        let run = |of_a, of_b| self.run_merge(merge, [a.keys, b.keys], [of_a, of_b]);
+        let run = |of_a, of_b| self.run_merge(merge, coding, [a.keys, b.keys], [of_a, of_b]);
         if let (Some(of_a), Some(of_b)) = (Values::of_numbers(a.values), Values::of_numbers(b.values)) {
             let (merged, mut timing) = run(of_a, of_b)?;
             let numbers = bytes_of_mut(out.values).unwrap_or_default();
@@ -319,109 +322,112 @@ enum TwoSides<'a> {
     Ragged([&'a [usize]; 2]),
 }
 
-/// The operations on keys of type `K`, with values that are numbers.
+/// The operations on keys with bits of type `B`, with values that are numbers.
 impl Gpu {
     /// Uploads and merges the keys and values of both sides.
-    fn run_merge<K: GpuKey>(
+    fn run_merge<B: GpuBits>(
         &self,
         merge: TwoSides<'_>,
-        [a, b]: [&[K]; 2],
+        coding: Coding<B>,
+        [a, b]: [&[B]; 2],
         [of_a, of_b]: [Values<'_>; 2],
     ) -> Result<(OnGpu, Steps), Error> {
-        let room = Slice::room::<K>(a.len() + b.len(), of_a.each);
+        let room = Slice::room::<B>(a.len() + b.len(), of_a.each);
         let slices = [Slice::of(a, of_a), Slice::of(b, of_b), room];
         let ([_, _, merged], timing) = match merge {
-            TwoSides::Runs(kernel) => self.run::<K, _, 3>(slices, |[a, b, out]| Merge { kernel, a, b, out }),
+            TwoSides::Runs(kernel) => self.run::<B, _, 3>(slices, |[a, b, out]| Merge { kernel, coding, a, b, out }),
             TwoSides::Batch(lengths) => {
                 let kernel = BatchKernel::Auto;
-                self.run::<K, _, 3>(slices, |arrays| Batch { kernel, arrays, lengths })
+                self.run::<B, _, 3>(slices, |arrays| Batch { kernel, coding, arrays, lengths })
             }
             TwoSides::Ragged(offsets) => {
                 let ([a, b, room], problems) = (slices, offsets[0].len() - 1);
                 let [a_offsets, b_offsets] = offsets.map(|offsets| Slice::of(offsets, Values::NONE));
                 let make = |[a, b, out, of_a, of_b]: [Arrays; 5]| {
                     let offsets = [of_a.keys, of_b.keys];
-                    Ragged { a, b, offsets, problems, out }
+                    Ragged { coding, a, b, offsets, problems, out }
                 };
-                let ([a, b, out, ..], timing) = self.run::<K, _, 5>([a, b, room, a_offsets, b_offsets], make)?;
+                let ([a, b, out, ..], timing) = self.run::<B, _, 5>([a, b, room, a_offsets, b_offsets], make)?;
                 Ok(([a, b, out], timing))
             }
         }?;
         Ok((merged, timing))
     }
 
-    fn run_sort<K: GpuKey>(
+    fn run_sort<B: GpuBits>(
         &self,
-        SortOptions { order, kernel }: SortOptions,
-        keys: &[K],
+        (kernel, coding): SortHow<B>,
+        keys: &[B],
         values: Values<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
-        let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
-        let ([sorted], timing) = self.run::<K, _, 1>([Slice::of(keys, values)], sort)?;
+        let sort = |[at]: [Arrays; 1]| Sort { kernel, coding, at, indexes: false };
+        let ([sorted], timing) = self.run::<B, _, 1>([Slice::of(keys, values)], sort)?;
         Ok((sorted, keys.len(), timing))
     }
 
     /// The number is the number of keys that are left.
-    fn run_sort_unique<K: GpuKey>(
+    fn run_sort_unique<B: GpuBits>(
         &self,
-        SortOptions { order, kernel }: SortOptions,
-        keys: &[K],
+        (kernel, coding): SortHow<B>,
+        keys: &[B],
         values: Values<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
-        let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, order, at, count: count.keys };
+        let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, coding, at, count: count.keys };
         let slices = [Slice::of(keys, values), Slice::room::<u64>(1, 0)];
-        let ([unique, count], timing) = self.run::<K, _, 2>(slices, make)?;
+        let ([unique, count], timing) = self.run::<B, _, 2>(slices, make)?;
         Ok((unique, count.first_keys::<u64>(self, 1)?[0] as usize, timing))
     }
 
-    fn run_sort_segments<K: GpuKey>(
+    fn run_sort_segments<B: GpuBits>(
         &self,
-        order: KeyOrder,
+        coding: Coding<B>,
         offsets: &[usize],
-        keys: &[K],
+        keys: &[B],
         values: Values<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
         let (count, longest) = (offsets.len() - 1, widest(offsets));
         let sort = |[at, offsets]: [Arrays; 2]| {
             let bounds = segments::Bounds::of_offsets(offsets.keys, count, longest);
-            segments::SortSegments { order, at, bounds, indexes: false }
+            segments::SortSegments { coding, at, bounds, indexes: false }
         };
         let slices = [Slice::of(keys, values), Slice::of(offsets, Values::NONE)];
-        let ([sorted, _], timing) = self.run::<K, _, 2>(slices, sort)?;
+        let ([sorted, _], timing) = self.run::<B, _, 2>(slices, sort)?;
         Ok((sorted, keys.len(), timing))
     }
 
     /// Uploads elements in runs of the given lengths and merges the runs: many at once, or two by two if there are more
     /// keys than 32 bits count.
-    fn run_merge_many<K: GpuKey>(
+    fn run_merge_many<B: GpuBits>(
         &self,
+        coding: Coding<B>,
         lengths: &[usize],
-        keys: &[K],
+        keys: &[B],
         values: Values<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
-        let (from, order) = (Slice::of(keys, values), KeyOrder::ASCENDING);
-        let room = |is_needed: bool| Slice::room::<K>(if is_needed { keys.len() } else { 0 }, values.each);
+        let from = Slice::of(keys, values);
+        let room = |is_needed: bool| Slice::room::<B>(if is_needed { keys.len() } else { 0 }, values.each);
         if keys.len() > MOST {
-            let make = |[from, to]: [Arrays; 2]| MergeTree { lengths, from, to };
-            let ([from, to], timing) = self.run::<K, _, 2>([from, room(true)], make)?;
-            return Ok((if MergeTree::ends_in_to(lengths.len()) { to } else { from }, keys.len(), timing));
+            let make = |[from, to]: [Arrays; 2]| MergeTree { coding, lengths, from, to };
+            let ([from, to], timing) = self.run::<B, _, 2>([from, room(true)], make)?;
+            return Ok((if MergeTree::<B>::ends_in_to(lengths.len()) { to } else { from }, keys.len(), timing));
         }
-        let (offsets, runs, in_place) = (ends_of(lengths), lengths.len(), MergeMany::can_be_in_place(lengths.len()));
+        let (offsets, runs, in_place) =
+            (ends_of(lengths), lengths.len(), MergeMany::<B>::can_be_in_place(lengths.len()));
         let make = |[from, to, offsets]: [Arrays; 3]| {
             let out = if in_place { from } else { to };
-            MergeMany { order, from, offsets: (offsets.keys, runs), out }
+            MergeMany { coding, from, offsets: (offsets.keys, runs), out }
         };
         let slices = [from, room(!in_place), Slice::of(&offsets, Values::NONE)];
-        let ([from, to, _], timing) = self.run::<K, _, 3>(slices, make)?;
+        let ([from, to, _], timing) = self.run::<B, _, 3>(slices, make)?;
         Ok((if in_place { from } else { to }, keys.len(), timing))
     }
 
     /// Uploads groups of runs between offsets, and merges the runs of each group.
-    fn run_merge_groups<K: GpuKey>(
+    fn run_merge_groups<B: GpuBits>(
         &self,
-        offsets: &[usize],
-        groups: &[usize],
-        keys: &[K],
+        coding: Coding<B>,
+        (offsets, groups): (&[usize], &[usize]),
+        keys: &[B],
         values: Values<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
         let ends_of_groups: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
@@ -433,16 +439,16 @@ impl Gpu {
             most_runs: widest(groups),
             longest: widest(&ends_of_groups),
         };
-        let in_place = described(0, 0).can_be_in_place::<K>(keys.len(), values.each);
+        let in_place = described(0, 0).can_be_in_place::<B>(keys.len(), values.each);
         let make = |[from, to, offsets, groups]: [Arrays; 4]| {
             let out = if in_place { from } else { to };
             let groups = described(offsets.keys, groups.keys);
-            MergeManyRagged { order: KeyOrder::ASCENDING, from, groups, out }
+            MergeManyRagged { coding, from, groups, out }
         };
-        let room = Slice::room::<K>(if in_place { 0 } else { keys.len() }, values.each);
+        let room = Slice::room::<B>(if in_place { 0 } else { keys.len() }, values.each);
         let [of_runs, of_groups] = [offsets, groups].map(|offsets| Slice::of(offsets, Values::NONE));
         let ([from, to, ..], timing) =
-            self.run::<K, _, 4>([Slice::of(keys, values), room, of_runs, of_groups], make)?;
+            self.run::<B, _, 4>([Slice::of(keys, values), room, of_runs, of_groups], make)?;
         Ok((if in_place { from } else { to }, keys.len(), timing))
     }
 }
@@ -450,71 +456,72 @@ impl Gpu {
 /// The operations. The callers have checked lengths and offsets.
 impl Gpu {
     /// [`Engine::sort`](crate::Engine::sort).
-    pub(crate) fn sort_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn sort_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        options: SortOptions,
-        data: RunMut<'_, K, V>,
+        how: SortHow<B>,
+        data: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
-        Ok(self.in_place(data, &|keys, values| self.run_sort(options, keys, values))?.1)
+        Ok(self.in_place(data, &|keys, values| self.run_sort(how, keys, values))?.1)
     }
 
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
-    pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
+    pub(crate) fn sort_streamed<B: GpuBits, E: From<Error> + Send>(
         &self,
-        SortOptions { order, kernel }: SortOptions,
+        (kernel, coding): SortHow<B>,
         len: usize,
         threads: Threads,
-        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
-        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+        read: impl Fn(usize, &mut [B]) -> Result<(), E> + Sync,
+        write: impl Fn(usize, &[B]) -> Result<(), E> + Sync,
     ) -> Result<Steps, E> {
         let upload = |on_gpu: &[OnGpu]| {
-            self.fill(&on_gpu[0].keys, threads, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
+            self.fill(&on_gpu[0].keys, threads, |begin, part| read(begin / size_of::<B>(), cast_slice_mut(part)))
         };
-        let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: false };
-        let ([sorted], mut timing) = self.run_with::<K, _, E, 1>([Slice::room::<K>(len, 0)], upload, sort)?;
+        let sort = |[at]: [Arrays; 1]| Sort { kernel, coding, at, indexes: false };
+        let ([sorted], mut timing) = self.run_with::<B, _, E, 1>([Slice::room::<B>(len, 0)], upload, sort)?;
         ((), timing.download) =
-            timed(|| self.drain(&sorted.keys, threads, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
+            timed(|| self.drain(&sorted.keys, threads, |begin, part| write(begin / size_of::<B>(), cast_slice(part))))?;
         Ok(timing)
     }
 
     /// [`Engine::sort_unique`](crate::Engine::sort_unique).
-    pub(crate) fn sort_unique_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn sort_unique_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        options: SortOptions,
-        data: RunMut<'_, K, V>,
+        how: SortHow<B>,
+        data: RunMut<'_, B, V>,
     ) -> Result<(usize, Steps), Error> {
-        self.in_place(data, &|keys, values| self.run_sort_unique(options, keys, values))
+        self.in_place(data, &|keys, values| self.run_sort_unique(how, keys, values))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort).
-    pub(crate) fn argsort_host<K: GpuKey, I: Index>(
+    pub(crate) fn argsort_host<B: GpuBits, I: Index>(
         &self,
-        SortOptions { order, kernel }: SortOptions,
-        keys: &[K],
+        (kernel, coding): SortHow<B>,
+        keys: &[B],
         indices: &mut [I],
     ) -> Result<Steps, Error> {
-        let sort = |[at]: [Arrays; 1]| Sort { kernel, order, at, indexes: true };
+        let sort = |[at]: [Arrays; 1]| Sort { kernel, coding, at, indexes: true };
         let slice = Slice { values: Values { each: size_of::<I>(), ..Values::NONE }, ..Slice::of(keys, Values::NONE) };
-        let ([sorted], mut timing) = self.run::<K, _, 1>([slice], sort)?;
+        let ([sorted], mut timing) = self.run::<B, _, 1>([slice], sort)?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)
     }
 
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
-    pub(crate) fn sort_segments_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn sort_segments_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        order: KeyOrder,
-        data: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        data: RunMut<'_, B, V>,
         offsets: &[usize],
     ) -> Result<Steps, Error> {
-        Ok(self.in_place(data, &|keys, values| self.run_sort_segments(order, offsets, keys, values))?.1)
+        Ok(self.in_place(data, &|keys, values| self.run_sort_segments(coding, offsets, keys, values))?.1)
     }
 
     /// [`Engine::merge_many`](crate::Engine::merge_many).
-    pub(crate) fn merge_many_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_many_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        runs: &[Run<'_, K, V>],
-        mut out: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        runs: &[Run<'_, B, V>],
+        mut out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
             return Ok(Steps::default());
@@ -522,110 +529,113 @@ impl Gpu {
         let runs: Vec<_> = runs.iter().filter(|run| !run.keys.is_empty()).copied().collect();
         concatenate(&runs, &mut out);
         let lengths: Vec<usize> = runs.iter().map(|run| run.keys.len()).collect();
-        Ok(self.in_place(out, &|keys, values| self.run_merge_many(&lengths, keys, values))?.1)
+        Ok(self.in_place(out, &|keys, values| self.run_merge_many(coding, &lengths, keys, values))?.1)
     }
 
     /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
-    pub(crate) fn merge_many_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_many_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        (from, offsets): (Run<'_, K, V>, &[usize]),
+        coding: Coding<B>,
+        (from, offsets): (Run<'_, B, V>, &[usize]),
         groups: &[usize],
-        mut out: RunMut<'_, K, V>,
+        mut out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
             return Ok(Steps::default());
         }
         out.copy_from(from);
-        Ok(self.in_place(out, &|keys, values| self.run_merge_groups(offsets, groups, keys, values))?.1)
+        Ok(self.in_place(out, &|keys, values| self.run_merge_groups(coding, (offsets, groups), keys, values))?.1)
     }
 
     /// [`Engine::merge`](crate::Engine::merge).
-    pub(crate) fn merge_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        kernel: MergeKernel,
-        a: Run<'_, K, V>,
-        b: Run<'_, K, V>,
-        out: RunMut<'_, K, V>,
+        (kernel, coding): (MergeKernel, Coding<B>),
+        a: Run<'_, B, V>,
+        b: Run<'_, B, V>,
+        out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
-        self.merged(TwoSides::Runs(kernel), [a, b], out)
+        self.merged(TwoSides::Runs(kernel), coding, [a, b], out)
     }
 
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
-    pub(crate) fn merge_batch_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_batch_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        a: Run<'_, K, V>,
-        b: Run<'_, K, V>,
-        out: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        a: Run<'_, B, V>,
+        b: Run<'_, B, V>,
+        out: RunMut<'_, B, V>,
         (d, a_len): (usize, usize),
     ) -> Result<Steps, Error> {
         let lengths = Lengths { problems: out.keys.len() / d, d, a_len };
-        self.merged(TwoSides::Batch(lengths), [a, b], out)
+        self.merged(TwoSides::Batch(lengths), coding, [a, b], out)
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
-    pub(crate) fn merge_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        a: (Run<'_, K, V>, &[usize]),
-        b: (Run<'_, K, V>, &[usize]),
-        out: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        a: (Run<'_, B, V>, &[usize]),
+        b: (Run<'_, B, V>, &[usize]),
+        out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
-        self.merged(TwoSides::Ragged([a.1, b.1]), [a.0, b.0], out)
+        self.merged(TwoSides::Ragged([a.1, b.1]), coding, [a.0, b.0], out)
     }
 
     /// [`Engine::set_operation`](crate::Engine::set_operation).
-    pub(crate) fn set_operation_host<K: GpuKey>(
+    pub(crate) fn set_operation_host<B: GpuBits>(
         &self,
-        operation: SetOperation,
-        a: &[K],
-        b: &[K],
-    ) -> Result<(Vec<K>, Steps), Error> {
-        let room = Slice::room::<K>(operation.most_keys(a.len(), b.len()), 0);
+        (operation, coding): (SetOperation, Coding<B>),
+        a: &[B],
+        b: &[B],
+    ) -> Result<(Vec<B>, Steps), Error> {
+        let room = Slice::room::<B>(operation.most_keys(a.len(), b.len()), 0);
         let slices = [Slice::of(a, Values::NONE), Slice::of(b, Values::NONE), room, Slice::room::<u64>(1, 0)];
-        let make = |[a, b, out, count]: [Arrays; 4]| Sets { operation, a, b, out, count: count.keys };
-        let ([_, _, out, count], timing) = self.run::<K, _, 4>(slices, make)?;
-        let (keys, _, timing) = self.first::<K, ()>(&out, &count, timing)?;
+        let make = |[a, b, out, count]: [Arrays; 4]| Sets { coding, operation, a, b, out, count: count.keys };
+        let ([_, _, out, count], timing) = self.run::<B, _, 4>(slices, make)?;
+        let (keys, _, timing) = self.first::<B, ()>(&out, &count, timing)?;
         Ok((keys, timing))
     }
 
     /// [`Engine::unique`](crate::Engine::unique).
-    pub(crate) fn unique_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Steps), Error> {
-        let slices = [Slice::of(keys, Values::NONE), Slice::room::<K>(keys.len(), 0), Slice::room::<u64>(1, 0)];
+    pub(crate) fn unique_host<B: GpuBits>(&self, keys: &[B]) -> Result<(Vec<B>, Steps), Error> {
+        let slices = [Slice::of(keys, Values::NONE), Slice::room::<B>(keys.len(), 0), Slice::room::<u64>(1, 0)];
         let make = |[at, out, count]: [Arrays; 3]| Unique { at, out, count: count.keys };
-        let ([_, out, count], timing) = self.run::<K, _, 3>(slices, make)?;
-        let (keys, _, timing) = self.first::<K, ()>(&out, &count, timing)?;
+        let ([_, out, count], timing) = self.run::<B, _, 3>(slices, make)?;
+        let (keys, _, timing) = self.first::<B, ()>(&out, &count, timing)?;
         Ok((keys, timing))
     }
 
     /// [`Engine::run_lengths`](crate::Engine::run_lengths).
-    pub(crate) fn run_lengths_host<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Vec<u64>, Steps), Error> {
-        let room = Slice::room::<K>(keys.len(), size_of::<u64>());
+    pub(crate) fn run_lengths_host<B: GpuBits>(&self, keys: &[B]) -> Result<(Vec<B>, Vec<u64>, Steps), Error> {
+        let room = Slice::room::<B>(keys.len(), size_of::<u64>());
         let slices = [Slice::of(keys, Values::NONE), room, Slice::room::<u64>(1, 0)];
         let make = |[at, out, count]: [Arrays; 3]| RunLengths { at, out, count: count.keys };
-        let ([_, out, count], timing) = self.run::<K, _, 3>(slices, make)?;
+        let ([_, out, count], timing) = self.run::<B, _, 3>(slices, make)?;
         self.first(&out, &count, timing)
     }
 
     /// [`Engine::reduce_by_key`](crate::Engine::reduce_by_key).
-    pub(crate) fn reduce_by_key_host<K: GpuKey, V: Summand>(
+    pub(crate) fn reduce_by_key_host<B: GpuBits, V: Summand>(
         &self,
         reduction: Reduction,
-        keys: &[K],
+        keys: &[B],
         values: &[V],
-    ) -> Result<(Vec<K>, Vec<V>, Steps), Error> {
+    ) -> Result<(Vec<B>, Vec<V>, Steps), Error> {
         let values = Values { bytes: cast_slice(values), each: size_of::<V>() };
-        let slices = [Slice::of(keys, values), Slice::room::<K>(keys.len(), size_of::<V>()), Slice::room::<u64>(1, 0)];
+        let slices = [Slice::of(keys, values), Slice::room::<B>(keys.len(), size_of::<V>()), Slice::room::<u64>(1, 0)];
         let make = |[at, out, count]: [Arrays; 3]| ReduceByKey { reduction, at, out, count: count.keys };
-        let ([_, out, count], timing) = self.run::<(K, V), _, 3>(slices, make)?;
+        let ([_, out, count], timing) = self.run::<(B, V), _, 3>(slices, make)?;
         self.first(&out, &count, timing)
     }
 
     /// Downloads the first elements, in the number that `count` holds.
-    fn first<K: Pod, V: Pod>(
+    fn first<B: Pod, V: Pod>(
         &self,
         out: &OnGpu,
         count: &OnGpu,
         timing: Steps,
-    ) -> Result<(Vec<K>, Vec<V>, Steps), Error> {
+    ) -> Result<(Vec<B>, Vec<V>, Steps), Error> {
         let ((keys, values), download) = timed(|| {
             let count = count.first_keys::<u64>(self, 1)?[0] as usize;
             Ok::<_, Error>((out.first_keys(self, count)?, out.first_values(self, count)?))
@@ -634,15 +644,16 @@ impl Gpu {
     }
 
     /// [`Engine::bounds`](crate::Engine::bounds).
-    pub(crate) fn bounds_host<K: GpuKey, I: Index>(
+    pub(crate) fn bounds_host<B: GpuBits, I: Index>(
         &self,
-        bound: Bound,
-        needles: &[K],
-        keys: &[K],
+        (bound, coding): (Bound, Coding<B>),
+        needles: &[B],
+        keys: &[B],
         found: &mut [I],
     ) -> Result<Steps, Error> {
         let lower = bound == Bound::Lower;
         let make = |[needles, keys, bounds]: [Arrays; 3]| bounds::Bounds {
+            coding,
             lower,
             needles,
             keys,
@@ -650,25 +661,25 @@ impl Gpu {
         };
         let slices =
             [Slice::of(needles, Values::NONE), Slice::of(keys, Values::NONE), Slice::room::<I>(found.len(), 0)];
-        let ([_, _, bounds], mut timing) = self.run::<K, _, 3>(slices, make)?;
+        let ([_, _, bounds], mut timing) = self.run::<B, _, 3>(slices, make)?;
         ((), timing.download) = timed(|| bounds.download(self, found, &mut []))?;
         Ok(timing)
     }
 
     /// The first `k` of `keys`, or all if there are fewer, with their indices if it `indexes`. Stable.
-    pub(super) fn top_k_host<K: GpuKey>(
+    pub(super) fn top_k_host<B: GpuBits>(
         &self,
-        order: KeyOrder,
-        keys: &[K],
+        coding: Coding<B>,
+        keys: &[B],
         k: usize,
         indexes: bool,
-    ) -> Result<(Vec<K>, Vec<u64>, Steps), Error> {
+    ) -> Result<(Vec<B>, Vec<u64>, Steps), Error> {
         let k = k.min(keys.len());
         let (value_bytes, indexed) = if indexes { (size_of::<u64>(), k) } else { (0, 0) };
         // A source without values makes the operation write indices.
-        let make = |[from, out]: [Arrays; 2]| TopK { order, from: Arrays { values: 0, ..from }, out };
-        let slices = [Slice::of(keys, Values::NONE), Slice::room::<K>(k, value_bytes)];
-        let ([_, out], timing) = self.run::<K, _, 2>(slices, make)?;
+        let make = |[from, out]: [Arrays; 2]| TopK { coding, from: Arrays { values: 0, ..from }, out };
+        let slices = [Slice::of(keys, Values::NONE), Slice::room::<B>(k, value_bytes)];
+        let ([_, out], timing) = self.run::<B, _, 2>(slices, make)?;
         let ((keys, indices), download) =
             timed(|| Ok::<_, Error>((out.first_keys(self, k)?, out.first_values(self, indexed)?)))?;
         Ok((keys, indices, Steps { download, ..timing }))
@@ -695,7 +706,7 @@ fn ends_of(lengths: &[usize]) -> Vec<usize> {
 }
 
 /// Copies runs one after the other to `out`, which has their total length.
-fn concatenate<K: Copy + Send + Sync, V: Copy + Send + Sync>(runs: &[Run<'_, K, V>], out: &mut RunMut<'_, K, V>) {
+fn concatenate<B: Copy + Send + Sync, V: Copy + Send + Sync>(runs: &[Run<'_, B, V>], out: &mut RunMut<'_, B, V>) {
     let (mut keys, mut values, mut copies) = (&mut *out.keys, &mut *out.values, Vec::with_capacity(runs.len()));
     for run in runs {
         let (to_keys, to_values);

@@ -9,7 +9,8 @@
 use super::kernels::Shape;
 use super::launch::{Arrays, Entry, Queue};
 use super::{Address, launch};
-use crate::{Error, GpuKey};
+use crate::Error;
+use crate::key::sealed::GpuBits;
 use cuda_std::launch::Arguments;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -57,9 +58,9 @@ impl Record {
         unsafe { operation.launch(self, NOWHERE) }
     }
 
-    /// Adds the entry points of all operations on keys of type `K`, for all lengths and widths of values.
-    pub(super) fn add_all<K: GpuKey>(&self) -> Result<(), Error> {
-        launch::all::record::<K>(self)
+    /// Adds the entry points of all operations on keys with bits of type `B`, for all lengths and widths of values.
+    pub(super) fn add_all<B: GpuBits>(&self) -> Result<(), Error> {
+        launch::all::record::<B>(self)
     }
 
     /// The recorded entry points.

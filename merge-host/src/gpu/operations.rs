@@ -66,8 +66,9 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let at = call.writes(KEYS, &elements)?;
-        call.run::<K>(&Sort { kernel, order, at, indexes: false }, workspace)
+        call.run(&Sort { kernel, coding, at, indexes: false }, workspace)
     }
 
     /// Sorts `keys` and sets `indices` to the index of each key before the sort. Stable. The previous content of
@@ -84,9 +85,10 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let at = call.writes(INDEXED, &(keys, indices))?;
         check_index_range::<I>(at.len)?;
-        call.run::<K>(&Sort { kernel, order, at, indexes: true }, workspace)
+        call.run(&Sort { kernel, coding, at, indexes: true }, workspace)
     }
 
     /// Sorts each segment of `elements` on its own. Stable. O(n log l) for segments of l keys.
@@ -118,9 +120,10 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let at = call.writes(KEYS, &elements)?;
         let bounds = call.segments(segments, at.len)?;
-        call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: false }, workspace)
+        call.run(&segments::SortSegments { coding, at, bounds, indexes: false }, workspace)
     }
 
     /// [`sort_segments`](Self::sort_segments) that also sets `indices` to the index of each key before the sort,
@@ -139,10 +142,11 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let at = call.writes(INDEXED, &(keys, indices))?;
         check_index_range::<I>(at.len)?;
         let bounds = call.segments(segments, at.len)?;
-        call.run::<K>(&segments::SortSegments { order, at, bounds, indexes: true }, workspace)
+        call.run(&segments::SortSegments { coding, at, bounds, indexes: true }, workspace)
     }
 
     /// Sets `out`, of k elements, to the first k elements of `from` in the order of `options`, sorted. Stable: of equal
@@ -159,9 +163,10 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let (from, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
         check_k(from.len, out.len)?;
-        call.run::<K>(&TopK { order, from, out }, workspace)
+        call.run(&TopK { coding, from, out }, workspace)
     }
 
     /// [`top_k`](Self::top_k) with the index of each key as its value. The previous content of the indices is not read.
@@ -177,10 +182,11 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let (from, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "indices"), &out)?);
         check_k(from.len, out.len)?;
         check_index_range::<I>(from.len)?;
-        call.run::<K>(&TopK { order, from, out }, workspace)
+        call.run(&TopK { coding, from, out }, workspace)
     }
 
     /// Merges `a` and `b`, both ascending by key, into `out`, which has the length of both together. Stable: of equal
@@ -205,7 +211,7 @@ impl Stream {
         check_sum(a, b, out)?;
         let takes_values = matches!(kernel, MergeKernel::Auto | MergeKernel::MergePath);
         check_kernel(takes_values || out.value_bytes == 0, kernel.name())?;
-        call.run::<K>(&Merge { kernel, a, b, out }, workspace)
+        call.run(&Merge { kernel, coding: K::gpu_coding(), a, b, out }, workspace)
     }
 
     /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. `d`
@@ -229,7 +235,7 @@ impl Stream {
         let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
         let lengths = Lengths { problems: check_batch(a.len, b.len, out.len, d, a_len)?, d, a_len };
         check_kernel(kernel == BatchKernel::Auto || out.value_bytes == 0, kernel.name())?;
-        call.run_without_workspace::<K>(&Batch { kernel, arrays: [a, b, out], lengths })
+        call.run_without_workspace(&Batch { kernel, coding: K::gpu_coding(), arrays: [a, b, out], lengths })
     }
 
     /// Solves many merge problems of any lengths. Each side is elements and their offsets. The runs of problem `p` are
@@ -254,7 +260,7 @@ impl Stream {
             [call.offsets(("offsets of a", "a"), of_a, a.len)?, call.offsets(("offsets of b", "b"), of_b, b.len)?];
         let (problems, out) = (check_offset_counts(of_a.len(), of_b.len())?, call.writes(OUT, &out)?);
         check_sum(a, b, out)?;
-        call.run::<K>(&Ragged { a, b, offsets, problems, out }, workspace)
+        call.run(&Ragged { coding: K::gpu_coding(), a, b, offsets, problems, out }, workspace)
     }
 
     /// Merges the runs of `from` into `out`, which has the same number of keys. Run `i` is the keys
@@ -295,6 +301,7 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let from = call.reads(KEYS, &from)?;
         let offsets = (call.offsets(("offsets", "keys"), offsets, from.len)?, offsets.len() - 1);
         let out = call.writes(OUT, &out)?;
@@ -302,7 +309,7 @@ impl Stream {
         if from.len > MOST {
             return Err(Error::TooManyKeys { found: from.len, most: MOST, index: "u32" });
         }
-        call.run::<K>(&MergeMany { order, from, offsets, out }, workspace)
+        call.run(&MergeMany { coding, from, offsets, out }, workspace)
     }
 
     /// Merges the runs of each group of `from` to the same indices of `out`, which has the same number of keys. Run `i`
@@ -347,6 +354,7 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>();
         let (from, runs) = (call.reads(KEYS, &from)?, offsets.len() - 1);
         let longest = offsets.longest().saturating_mul(groups.longest()).min(from.len);
         let described = RunGroups {
@@ -359,7 +367,7 @@ impl Stream {
         };
         let out = call.writes(OUT, &out)?;
         check_length("out", from.len, out.len, "|keys|")?;
-        call.run::<K>(&MergeManyRagged { order, from, groups: described, out }, workspace)
+        call.run(&MergeManyRagged { coding, from, groups: described, out }, workspace)
     }
 
     /// Writes the elements of `a` and `b` that `operation` keeps to `out`, and their number to `count`, which has one
@@ -400,7 +408,7 @@ impl Stream {
         let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
         check_capacity("out", operation.most_keys(a.len, b.len), out.len)?;
         let count = call.count(count)?;
-        call.run::<K>(&Sets { operation, a, b, out, count }, workspace)
+        call.run(&Sets { coding: K::gpu_coding(), operation, a, b, out, count }, workspace)
     }
 
     /// Writes the first element of each group of equal neighbours of `from` to `out`, and the number of groups to
@@ -439,7 +447,7 @@ impl Stream {
         let (at, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
         check_capacity("out", at.len, out.len)?;
         let count = call.count(count)?;
-        call.run::<K>(&Unique { at, out, count }, workspace)
+        call.run::<K::OnGpu>(&Unique { at, out, count }, workspace)
     }
 
     /// Writes the first key and the length of each group of equal neighbours to `out`, and the number of groups to
@@ -458,7 +466,7 @@ impl Stream {
         let (at, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "lengths"), &out)?);
         check_capacity("out", at.len, out.len)?;
         let count = call.count(count)?;
-        call.run::<K>(&RunLengths { at, out, count }, workspace)
+        call.run::<K::OnGpu>(&RunLengths { at, out, count }, workspace)
     }
 
     /// Writes the first key of each group of equal neighbours and the reduction of its values to `out`, and the number
@@ -494,7 +502,7 @@ impl Stream {
         let (at, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
         check_capacity("out", at.len, out.len)?;
         let count = call.count(count)?;
-        call.run::<(K, V)>(&ReduceByKey { reduction, at, out, count }, workspace)
+        call.run::<(K::OnGpu, V)>(&ReduceByKey { reduction, at, out, count }, workspace)
     }
 
     /// Writes to `bounds`, for each needle, the number of `keys` that are less than it ([`Bound::Lower`]), or less than
@@ -535,7 +543,7 @@ impl Stream {
         // A bound is at most the number of keys, which has to fit the type.
         check_index_range::<I>(keys.len.saturating_add(1))?;
         let (lower, bounds) = (bound == Bound::Lower, (found.keys, size_of::<I>()));
-        call.run::<K>(&bounds::Bounds { lower, needles, keys, bounds }, workspace)
+        call.run(&bounds::Bounds { coding: K::gpu_coding(), lower, needles, keys, bounds }, workspace)
     }
 }
 

@@ -22,41 +22,41 @@ use kernels_gpu::own::merge_groups::Groups;
 
 /// A sort of `n` elements: a copy of the elements, and splits or counters (at most 1 %, or 24 KiB if that is more).
 pub fn sort<K: GpuKey, V>(n: usize) -> usize {
-    SortPlan::of::<K>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K>(n)
+    SortPlan::of::<K::OnGpu>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K::OnGpu>(n)
 }
 
 /// An argsort of `n` keys with indices of type `I`: a copy of both, and splits or counters.
 pub fn argsort<K: GpuKey, I: Index>(n: usize) -> usize {
-    SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
+    SortPlan::of::<K::OnGpu>(n, size_of::<I>(), true).workspace_bytes::<K::OnGpu>(n)
 }
 
 /// A sort of the segments of `n` elements, of any lengths: a copy of the elements, and at most 5 % of the keys. For an
 /// argsort, `V` is the type of the indices.
 pub const fn sort_segments<K: GpuKey, V>(n: usize) -> usize {
-    segments::workspace_bytes::<K>(n, const { value_bytes::<V>() })
+    segments::workspace_bytes::<K::OnGpu>(n, const { value_bytes::<V>() })
 }
 
 /// The first `k` of `n` elements: room for an eighth of the elements, up to 8 MiB of counts, and a sort of `k`
 /// elements. For indices, `V` is their type.
 pub fn top_k<K: GpuKey, V>(n: usize, k: usize) -> usize {
-    top_k_of::workspace_bytes::<K>(n, k, const { value_bytes::<V>() })
+    top_k_of::workspace_bytes::<K::OnGpu>(n, k, const { value_bytes::<V>() })
 }
 
 /// A merge into `total` elements: 8 bytes for each tile of some thousand keys. A merge by a single launch needs none.
 pub const fn merge<K: GpuKey, V>(kernel: MergeKernel, total: usize) -> usize {
-    merge_of::bytes_of_workspace::<K>(kernel, total, const { value_bytes::<V>() })
+    merge_of::bytes_of_workspace::<K::OnGpu>(kernel, total, const { value_bytes::<V>() })
 }
 
 /// A ragged batch into `total` elements: 16 bytes for each tile of some thousand keys.
 pub const fn merge_ragged<K: GpuKey>(total: usize) -> usize {
-    batch::ragged_workspace_bytes::<K>(total)
+    batch::ragged_workspace_bytes::<K::OnGpu>(total)
 }
 
 /// A merge of `n` elements in `runs` runs, empty runs included: a word for each run of a group and each tile of some
 /// thousand keys. More than 32 runs also need a copy of the elements. `usize::MAX` if there are 2^32 keys or runs, or
 /// more.
 pub fn merge_many<K: GpuKey, V>(n: usize, runs: usize) -> usize {
-    many_runs::workspace_bytes::<K>(n, runs, const { value_bytes::<V>() })
+    many_runs::workspace_bytes::<K::OnGpu>(n, runs, const { value_bytes::<V>() })
 }
 
 /// Merges of `n` elements in `runs` runs and `groups` groups. A group has up to `most_runs` runs; `usize::MAX` stands
@@ -67,24 +67,24 @@ pub fn merge_many<K: GpuKey, V>(n: usize, runs: usize) -> usize {
 /// [`sort_segments`] and 8 bytes for each group.
 pub fn merge_many_ragged<K: GpuKey, V>(n: usize, runs: usize, groups: usize, most_runs: usize) -> usize {
     let groups = RunGroups { offsets: 0, runs, groups: 0, count: groups, most_runs, longest: usize::MAX };
-    many_ragged::workspace_bytes::<K>(n, groups, const { value_bytes::<V>() })
+    many_ragged::workspace_bytes::<K::OnGpu>(n, groups, const { value_bytes::<V>() })
 }
 
 /// A set operation on `total` elements of both arrays, with or without values: 16 bytes for each tile of some thousand
 /// keys.
 pub const fn set_operation<K: GpuKey>(total: usize) -> usize {
-    sets::workspace_bytes::<K>(total)
+    sets::workspace_bytes::<K::OnGpu>(total)
 }
 
 /// Unique keys, run lengths or a reduction by key of `n` elements, with or without values: 24 bytes for each tile of
 /// some thousand keys.
 pub const fn groups<K: GpuKey>(n: usize) -> usize {
-    groups_of::workspace_bytes::<K>(n)
+    groups_of::workspace_bytes::<K::OnGpu>(n)
 }
 
 /// Bounds of `total` needles and keys: 8 bytes for each tile of some thousand.
 pub const fn bounds<K: GpuKey>(total: usize) -> usize {
-    bounds_of::workspace_bytes::<K>(total)
+    bounds_of::workspace_bytes::<K::OnGpu>(total)
 }
 
 /// A sort of `n` items by the order `C`: a copy of items and values, and splits. [Keys](kernels_gpu::own::Key) that are

@@ -3,6 +3,7 @@
 use crate::common::*;
 use cuda_std::Word;
 use kernels_gpu::tuning;
+use merge_host::launches::KeyOrder;
 use merge_host::launches::bounds::Bounds;
 use merge_host::launches::emulated::{Device, address};
 use rand::Rng;
@@ -25,7 +26,13 @@ fn check<K: TestKey, I: Word>((needles, keys): (usize, usize), of: Keys) {
         let [of_needles, of_keys] = [&needles, &keys].map(|keys| Pairs::<K, ()>::of(&device, keys, 0).arrays());
         let found = device.uninit::<I>(needles.len());
         let bounds = (address(found), size_of::<I>());
-        device.run::<K>(&Bounds { lower, needles: of_needles, keys: of_keys, bounds });
+        device.run(&Bounds {
+            coding: KeyOrder::ASCENDING.coding::<K>(),
+            lower,
+            needles: of_needles,
+            keys: of_keys,
+            bounds,
+        });
         let bound = |needle: &K| {
             keys.partition_point(|key| if lower { key.compare(needle).is_lt() } else { key.compare(needle).is_le() })
         };

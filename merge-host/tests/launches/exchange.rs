@@ -95,13 +95,13 @@ fn exchange<K: TestKey, V: Word>(
         let run = Pairs::<K, V>::of(device, &input[ends[0]..ends[1]], ends[0]).arrays();
         let out = Pairs::<K, V>::uninit(device, part);
         let plan = ExchangePlan::with_pieces::<K>(runs.len(), part, size_of::<V>(), least_piece_bytes);
-        let workspace = device.workspace(plan.workspace_bytes::<K>());
+        let workspace = device.workspace(plan.workspace_bytes::<K::OnGpu>());
         shares.push(Share { run, part: out.arrays(), workspace });
         plans.push(plan);
         outs.push(out);
     }
     // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-    unsafe { exchange_by_plans::<K, _>(&members, &shares, &plans).unwrap() };
+    unsafe { exchange_by_plans(KeyOrder::ASCENDING.coding::<K>(), &members, &shares, &plans).unwrap() };
     outs
 }
 

@@ -81,7 +81,8 @@ fn the_first_of_equal_keys_is_kept_with_its_value() {
             let keys = in_groups::<K>(n, most, seed);
             let of = |i: usize| V::from_register(3 * i as u64);
             let values: Vec<V> = (0..if size_of::<V>() > 0 { n } else { 0 }).map(of).collect();
-            let found = output::<_, K, K, V, V>((&keys, &values), seed, |at, out, count| Unique { at, out, count });
+            let found =
+                output::<_, K::OnGpu, K, V, V>((&keys, &values), seed, |at, out, count| Unique { at, out, count });
             let of_first = |group: Range<usize>| (size_of::<V>() > 0).then(|| of(group.start).to_register());
             let what = (n, <K as Key>::NAME, most, size_of::<V>(), seed);
             assert!(found == expected(&keys, of_first), "(keys, of type, in groups of, value bytes, seed): {what:?}");
@@ -100,7 +101,8 @@ fn lengths_of_groups_are_counted_over_tiles() {
     fn check<K: TestKey>(n: usize, most: usize) {
         let seed = fresh_seed();
         let keys = in_groups::<K>(n, most, seed);
-        let found = output::<_, K, K, (), u64>((&keys, &[]), seed, |at, out, count| RunLengths { at, out, count });
+        let found =
+            output::<_, K::OnGpu, K, (), u64>((&keys, &[]), seed, |at, out, count| RunLengths { at, out, count });
         let expected = expected(&keys, |group| Some(group.len() as u64));
         assert!(found == expected, "{n} {} keys in groups of up to {most}, seed {seed}", <K as Key>::NAME);
     }
@@ -119,7 +121,7 @@ fn reduce<K: TestKey, V: TestKey + Summand>(
     seed: u64,
 ) -> (Vec<u64>, Vec<u64>) {
     let make = |at, out, count| ReduceByKey { reduction, at, out, count };
-    output::<_, (K, V), K, V, V>((keys, values), seed, make)
+    output::<_, (K::OnGpu, V), K, V, V>((keys, values), seed, make)
 }
 
 /// Sums of integers below a thousand, so that sums of floats are exact, and extremes of any values.
@@ -156,7 +158,7 @@ fn values_of_equal_keys_are_reduced() {
 #[test]
 fn zeros_of_both_signs_and_nans_are_groups_of_their_own() {
     let keys = [-0.0f32, -0.0, 0.0, f32::NAN, f32::NAN, -f32::NAN];
-    let found = output::<_, f32, f32, (), u64>((&keys, &[]), 1, |at, out, count| RunLengths { at, out, count });
+    let found = output::<_, u32, f32, (), u64>((&keys, &[]), 1, |at, out, count| RunLengths { at, out, count });
     assert_eq!(found, (raw_bits(&[-0.0, 0.0, f32::NAN, -f32::NAN]), vec![2, 1, 2, 1]));
 }
 

@@ -19,7 +19,13 @@ fn check_merge<K: TestKey, V: Word>(kernel: MergeKernel, keys: Keys, m: usize, t
     let input = keys.in_runs::<K>(&[m, total - m], KeyOrder::ASCENDING, seed);
     let [a, b] = [(&input[..m], 0), (&input[m..], m)].map(|(run, first)| Pairs::<K, V>::of(&device, run, first));
     let out = Pairs::<K, V>::uninit(&device, total);
-    device.run::<K>(&Merge { kernel, a: a.arrays(), b: b.arrays(), out: out.arrays() });
+    device.run(&Merge {
+        kernel,
+        coding: KeyOrder::ASCENDING.coding::<K>(),
+        a: a.arrays(),
+        b: b.arrays(),
+        out: out.arrays(),
+    });
     let expected = sorted_segments(&input, KeyOrder::ASCENDING, &[0, total]);
     out.check(&device, &input, &expected, &|| format!("{keys:?}, {m} of {total} keys by {kernel:?}"));
     device
@@ -115,7 +121,12 @@ fn batches_are_merged_by_every_kernel_and_with_values() {
         let Lengths { problems, d, a_len } = lengths;
         let (device, of) = (Device::new(seed), Problems::<K>::new(keys, &vec![(a_len, d - a_len); problems], seed));
         let arrays = of.arrays::<V>(&device);
-        device.run::<K>(&Batch { kernel, arrays: arrays.map(Pairs::arrays), lengths });
+        device.run(&Batch {
+            kernel,
+            coding: KeyOrder::ASCENDING.coding::<K>(),
+            arrays: arrays.map(Pairs::arrays),
+            lengths,
+        });
         let what = || format!("{keys:?}, {problems} problems of {a_len} of {d} by {kernel:?}");
         arrays[2].check(&device, &of.input, &of.merged(), &what);
     }
@@ -145,7 +156,7 @@ fn pairs_of_runs_of_any_lengths_are_merged() {
         let [a, b, out] = of.arrays::<V>(&device);
         let offsets = [0, 1].map(|side| address(device.array(&of.offsets[side])));
         let (a, b, problems) = (a.arrays(), b.arrays(), lengths.len());
-        device.run::<K>(&Ragged { a, b, offsets, problems, out: out.arrays() });
+        device.run(&Ragged { coding: KeyOrder::ASCENDING.coding::<K>(), a, b, offsets, problems, out: out.arrays() });
         out.check(&device, &of.input, &of.merged(), &|| format!("{keys:?}, {what}"));
     }
     fn all<K: TestKey>() {
@@ -179,8 +190,13 @@ fn runs_are_merged_two_by_two() {
         let input = keys.in_runs::<K>(lengths, KeyOrder::ASCENDING, seed);
         let device = Device::new(seed);
         let (from, to) = (Pairs::<K, V>::of(&device, &input, 0), Pairs::<K, V>::uninit(&device, input.len()));
-        device.run::<K>(&MergeTree { lengths, from: from.arrays(), to: to.arrays() });
-        let merged = if MergeTree::ends_in_to(lengths.len()) { to } else { from };
+        device.run(&MergeTree {
+            coding: KeyOrder::ASCENDING.coding::<K>(),
+            lengths,
+            from: from.arrays(),
+            to: to.arrays(),
+        });
+        let merged = if MergeTree::<K::OnGpu>::ends_in_to(lengths.len()) { to } else { from };
         let expected = sorted_segments(&input, KeyOrder::ASCENDING, &[0, input.len()]);
         merged.check(&device, &input, &expected, &|| format!("{keys:?}, {} runs", lengths.len()));
     }

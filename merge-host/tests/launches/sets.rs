@@ -4,6 +4,7 @@ use crate::common::*;
 use cuda_std::Word;
 use kernels_gpu::kernels::set_operation::combine_sets::tile_keys;
 use kernels_gpu::tuning::ROW;
+use merge_host::launches::KeyOrder;
 use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::sets::Sets;
 use merge_host::{Descending, GpuKey, SetOperation};
@@ -53,7 +54,14 @@ fn combined<K: TestKey, V: Word, G: GpuKey>(
     let device = Device::new(seed);
     let [of_a, of_b] = [(a, 0), (b, a.len())].map(|(keys, first)| Pairs::<K, V>::of(&device, keys, first).arrays());
     let (out, count) = (Pairs::uninit(&device, operation.most_keys(a.len(), b.len())), device.array(&[u64::MAX]));
-    device.run::<G>(&Sets { operation, a: of_a, b: of_b, out: out.arrays(), count: address(count) });
+    device.run(&Sets {
+        coding: KeyOrder::ASCENDING.coding::<G>(),
+        operation,
+        a: of_a,
+        b: of_b,
+        out: out.arrays(),
+        count: address(count),
+    });
     let count = device.read(count)[0] as usize;
     (device, out, count)
 }

@@ -63,13 +63,13 @@ struct ByPlan {
 
 impl<K: GpuKey> Operation<K> for ByPlan {
     fn workspace_bytes(&self) -> usize {
-        self.plan.workspace_bytes::<K>(self.at.len)
+        self.plan.workspace_bytes::<K::OnGpu>(self.at.len)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let plan = self.plan.with_kernel(self.kernel);
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace.
-        unsafe { sort_by_plan::<K>(queue, plan, self.order, self.at, workspace) }
+        unsafe { sort_by_plan(queue, plan, self.order.coding::<K>(), self.at, workspace) }
     }
 }
 
@@ -97,7 +97,7 @@ fn sort<K: TestKey>(
         workspace
     }
     let (device, n, indexes) = (Device::new(seed), keys.len(), matches!(with, With::Indices(_)));
-    let plan = SortPlan::by::<K>(thresholds, n, with.value_bytes(), indexes);
+    let plan = SortPlan::by::<K::OnGpu>(thresholds, n, with.value_bytes(), indexes);
     let sort = ByPlan { plan, kernel, order, at: Arrays::keys(0, n) };
     let way = if indexes { common::With::Indices } else { common::With::Values };
     let workspace = match with.value_bytes() {
@@ -105,7 +105,7 @@ fn sort<K: TestKey>(
         4 => run::<K, u32>(sort, keys, way, &device),
         _ => run::<K, u64>(sort, keys, way, &device),
     };
-    Sorted { device, workspace, layout: plan.with_kernel(kernel).layout::<K>(n) }
+    Sorted { device, workspace, layout: plan.with_kernel(kernel).layout::<K::OnGpu>(n) }
 }
 
 impl Sorted {

@@ -2,68 +2,72 @@
 //! takes a range of whole problems, groups or segments.
 
 use super::{GpuGroup, even_part};
+use crate::Error;
 use crate::cpu::{Run, RunMut};
-use crate::key_order::KeyOrder;
+use crate::key::sealed::GpuBits;
 use crate::timing::Steps;
-use crate::{Error, GpuKey};
+use kernels_gpu::key::Coding;
 use std::ops::Range;
 
 /// The callers have checked lengths and offsets.
 impl GpuGroup {
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
-    pub(crate) fn merge_batch_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_batch_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        a: Run<'_, K, V>,
-        b: Run<'_, K, V>,
-        out: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        a: Run<'_, B, V>,
+        b: Run<'_, B, V>,
+        out: RunMut<'_, B, V>,
         (d, a_len): (usize, usize),
     ) -> Result<Steps, Error> {
         let ranges = batch_ranges(self.len(), out.keys.len(), d);
         Self::for_each_part(divided(out, ranges.iter().map(|range| range.len() * d)), |i, out| {
             let (of_a, of_b) = (times(&ranges[i], a_len), times(&ranges[i], d - a_len));
-            self.gpu(i).merge_batch_host(a.part(of_a), b.part(of_b), out, (d, a_len))
+            self.gpu(i).merge_batch_host(coding, a.part(of_a), b.part(of_b), out, (d, a_len))
         })
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
-    pub(crate) fn merge_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        a: (Run<'_, K, V>, &[usize]),
-        b: (Run<'_, K, V>, &[usize]),
-        out: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        a: (Run<'_, B, V>, &[usize]),
+        b: (Run<'_, B, V>, &[usize]),
+        out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         let parts = ragged_parts(self.len(), a.1, b.1);
         Self::for_each_part(divided(out, parts.iter().map(RaggedPart::len)), |i, out| {
             let RaggedPart { a: of_a, b: of_b, a_offsets, b_offsets } = &parts[i];
             let a = (a.0.part(of_a.clone()), &a_offsets[..]);
-            self.gpu(i).merge_ragged_host(a, (b.0.part(of_b.clone()), b_offsets), out)
+            self.gpu(i).merge_ragged_host(coding, a, (b.0.part(of_b.clone()), b_offsets), out)
         })
     }
 
     /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
-    pub(crate) fn merge_many_ragged_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_many_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        (from, offsets): (Run<'_, K, V>, &[usize]),
+        coding: Coding<B>,
+        (from, offsets): (Run<'_, B, V>, &[usize]),
         groups: &[usize],
-        out: RunMut<'_, K, V>,
+        out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         let parts = group_parts(self.len(), offsets, groups);
         Self::for_each_part(divided(out, parts.iter().map(|part| part.keys.len())), |i, out| {
             let GroupsPart { keys: range, offsets, groups } = &parts[i];
-            self.gpu(i).merge_many_ragged_host((from.part(range.clone()), offsets), groups, out)
+            self.gpu(i).merge_many_ragged_host(coding, (from.part(range.clone()), offsets), groups, out)
         })
     }
 
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
-    pub(crate) fn sort_segments_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn sort_segments_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        order: KeyOrder,
-        data: RunMut<'_, K, V>,
+        coding: Coding<B>,
+        data: RunMut<'_, B, V>,
         offsets: &[usize],
     ) -> Result<Steps, Error> {
         let parts = segment_parts(self.len(), offsets);
         Self::for_each_part(divided(data, parts.iter().map(|(keys, _)| keys.len())), |i, data| {
-            self.gpu(i).sort_segments_host(order, data, &parts[i].1)
+            self.gpu(i).sort_segments_host(coding, data, &parts[i].1)
         })
     }
 }
@@ -171,7 +175,7 @@ fn times(problems: &Range<usize>, each: usize) -> Range<usize> {
 }
 
 /// `data` divided into consecutive parts of the given lengths.
-pub(super) fn divided<K, V>(mut data: RunMut<'_, K, V>, lengths: impl Iterator<Item = usize>) -> Vec<RunMut<'_, K, V>> {
+pub(super) fn divided<B, V>(mut data: RunMut<'_, B, V>, lengths: impl Iterator<Item = usize>) -> Vec<RunMut<'_, B, V>> {
     let mut parts = Vec::new();
     for length in lengths {
         let (part, rest) = data.split_at(length);

@@ -8,28 +8,29 @@ use super::GpuGroup;
 use super::batches::divided;
 use crate::cpu::split::part_ranges;
 use crate::cpu::{Run, RunMut};
-use crate::gpu::host::{OnGpu, Slice, Values, address, gather, timed};
+use crate::gpu::host::{OnGpu, Slice, SortHow, Values, address, gather, timed};
 use crate::gpu::launch::exchange::{self, ExchangePlan, Member, Share};
 use crate::gpu::launch::sort::{Sort, SortPlan};
 use crate::gpu::launch::{Arrays, align};
 use crate::gpu::numbers::bytes_of_mut;
 use crate::gpu::operation::{Operation, Record};
 use crate::gpu::{Address, Gpu, zeroed};
-use crate::key_order::KeyOrder;
+use crate::key::sealed::GpuBits;
 use crate::parallel::{self, Threads};
 use crate::splits::{InMemory, ordered_splits};
 use crate::timing::Steps;
-use crate::{Error, GpuKey, Index, MergeKernel, SortOptions};
+use crate::{Error, Index, Key, MergeKernel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
+use kernels_gpu::key::Coding;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The sort of an array: its options, its length, and its values.
+/// The sort of an array: its kernel and order, its length, and its values.
 #[derive(Clone, Copy)]
-struct Job {
-    options: SortOptions,
+struct Job<B> {
+    how: SortHow<B>,
     len: usize,
     /// Bytes of a value, or 0.
     value_bytes: usize,
@@ -47,8 +48,8 @@ struct OnMember {
 }
 
 impl OnMember {
-    /// Allocates the memory that member `i` of `group` needs for `n` keys of type `K` before and after the sort.
-    fn new<K: GpuKey>(
+    /// Allocates the memory that member `i` of `group` needs for `n` keys with bits of type `B` before and after the sort.
+    fn new<B: GpuBits>(
         group: &GpuGroup,
         i: usize,
         n: usize,
@@ -56,49 +57,49 @@ impl OnMember {
         value_bytes: usize,
     ) -> Result<Self, Error> {
         let gpu = group.gpu(i);
-        let exchange = ExchangePlan::of::<K>(group.len(), n, value_bytes);
-        let (keys, values) = (n.saturating_mul(size_of::<K>()), n.saturating_mul(value_bytes));
-        let memory_bytes = plan.workspace_bytes::<K>(n).max(align(keys).saturating_add(values));
-        let workspace_bytes = exchange.workspace_bytes::<K>();
+        let exchange = ExchangePlan::of::<B>(group.len(), n, value_bytes);
+        let (keys, values) = (n.saturating_mul(size_of::<B>()), n.saturating_mul(value_bytes));
+        let memory_bytes = plan.workspace_bytes::<B>(n).max(align(keys).saturating_add(values));
+        let workspace_bytes = exchange.workspace_bytes::<B>();
         gpu.check_memory(keys.saturating_add(values).saturating_add(memory_bytes).saturating_add(workspace_bytes))?;
         let memory = gpu.buffer(memory_bytes)?;
         let begin = address(&memory);
         let part = Arrays { keys: begin, values: begin + align(keys) as Address, len: n, value_bytes };
-        let (run, workspace) = (OnGpu::new(gpu, Slice::room::<K>(n, value_bytes))?, gpu.buffer(workspace_bytes)?);
+        let (run, workspace) = (OnGpu::new(gpu, Slice::room::<B>(n, value_bytes))?, gpu.buffer(workspace_bytes)?);
         Ok(Self { run, memory, part, workspace })
     }
 
     /// The bytes of the part's keys in `memory`, and the bytes of its values.
-    fn ranges<K>(part: Arrays) -> [Range<usize>; 2] {
-        let keys = part.len * size_of::<K>();
+    fn ranges<B>(part: Arrays) -> [Range<usize>; 2] {
+        let keys = part.len * size_of::<B>();
         [0..keys, align(keys)..align(keys) + part.len * part.value_bytes]
     }
 }
 
 impl GpuGroup {
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
-    pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
+    pub(crate) fn sort_streamed<B: GpuBits, E: From<Error> + Send>(
         &self,
-        options: SortOptions,
+        how: SortHow<B>,
         len: usize,
         threads: Threads,
-        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
-        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+        read: impl Fn(usize, &mut [B]) -> Result<(), E> + Sync,
+        write: impl Fn(usize, &[B]) -> Result<(), E> + Sync,
     ) -> Result<Steps, E> {
         if let Some(gpu) = self.only() {
-            return gpu.sort_streamed(options, len, threads, read, write);
+            return gpu.sort_streamed(how, len, threads, read, write);
         }
-        let job = Job { options, len, value_bytes: 0, indexes: false };
+        let job = Job { how, len, value_bytes: 0, indexes: false };
         let first = |member| self.part(member, len).start;
-        let (sorted, mut timing) = self.sort_on_members::<K, E>(job, &|member, to| {
-            let read = |begin, part: &mut [u8]| read(first(member) + begin / size_of::<K>(), cast_slice_mut(part));
+        let (sorted, mut timing) = self.sort_on_members::<B, E>(job, &|member, to| {
+            let read = |begin, part: &mut [u8]| read(first(member) + begin / size_of::<B>(), cast_slice_mut(part));
             self.gpu(member).fill(&to.keys, threads, read)
         })?;
         let (_, download) = timed(|| {
             self.map_members(|member| {
                 let OnMember { memory, part, .. } = &sorted[member];
-                let [keys, _] = OnMember::ranges::<K>(*part);
-                let write = |begin, part: &[u8]| write(first(member) + begin / size_of::<K>(), cast_slice(part));
+                let [keys, _] = OnMember::ranges::<B>(*part);
+                let write = |begin, part: &[u8]| write(first(member) + begin / size_of::<B>(), cast_slice(part));
                 self.gpu(member).drain(&memory.index(keys), threads, write)
             })
         })?;
@@ -107,75 +108,71 @@ impl GpuGroup {
     }
 
     /// [`Engine::sort`](crate::Engine::sort). Lengths have been checked.
-    pub(crate) fn sort_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn sort_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        options: SortOptions,
-        RunMut { keys, values }: RunMut<'_, K, V>,
+        how: SortHow<B>,
+        RunMut { keys, values }: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         if let Some(gpu) = self.only() {
-            return gpu.sort_host(options, RunMut { keys, values });
+            return gpu.sort_host(how, RunMut { keys, values });
         }
         let len = keys.len();
         let Some(numbers) = Values::of_numbers(values) else {
             let mut permutation = zeroed::<u64>(len)?;
-            let (sorted, mut timing) = self.sort_indexed::<K, u64>(options, keys)?;
+            let (sorted, mut timing) = self.sort_indexed::<B, u64>(how, keys)?;
             timing.download = self.download_sorted(&sorted, Some(keys), cast_slice_mut(&mut permutation))?;
             gather(values, &permutation)?;
             return Ok(timing);
         };
-        let job = Job { options, len, value_bytes: numbers.each, indexes: false };
+        let job = Job { how, len, value_bytes: numbers.each, indexes: false };
         let upload = |member: usize, to: &OnGpu| {
             let part = self.part(member, len);
             to.fill(self.gpu(member), &keys[part.clone()], numbers.part(part))
         };
-        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, &upload)?;
+        let (sorted, mut timing) = self.sort_on_members::<B, Error>(job, &upload)?;
         timing.download = self.download_sorted(&sorted, Some(keys), bytes_of_mut(values).unwrap_or_default())?;
         Ok(timing)
     }
 
     /// Sorts keys with their indices in the GPUs' memory.
-    fn sort_indexed<K: GpuKey, I: Index>(
-        &self,
-        options: SortOptions,
-        keys: &[K],
-    ) -> Result<(Vec<OnMember>, Steps), Error> {
-        let job = Job { options, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
-        self.sort_on_members::<K, Error>(job, &|member, to| {
+    fn sort_indexed<B: GpuBits, I: Index>(&self, how: SortHow<B>, keys: &[B]) -> Result<(Vec<OnMember>, Steps), Error> {
+        let job = Job { how, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
+        self.sort_on_members::<B, Error>(job, &|member, to| {
             self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
         })
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
-    pub(crate) fn argsort_host<K: GpuKey, I: Index>(
+    pub(crate) fn argsort_host<B: GpuBits, I: Index>(
         &self,
-        options: SortOptions,
-        keys: &[K],
+        how: SortHow<B>,
+        keys: &[B],
         indices: &mut [I],
     ) -> Result<Steps, Error> {
         if let Some(gpu) = self.only() {
-            return gpu.argsort_host(options, keys, indices);
+            return gpu.argsort_host(how, keys, indices);
         }
-        let (sorted, mut timing) = self.sort_indexed::<K, I>(options, keys)?;
-        timing.download = self.download_sorted::<K>(&sorted, None, cast_slice_mut(indices))?;
+        let (sorted, mut timing) = self.sort_indexed::<B, I>(how, keys)?;
+        timing.download = self.download_sorted::<B>(&sorted, None, cast_slice_mut(indices))?;
         Ok(timing)
     }
 
     /// Sorts, in the GPUs' memory, the elements that `upload` puts into each member's memory.
-    fn sort_on_members<K: GpuKey, E: From<Error> + Send>(
+    fn sort_on_members<B: GpuBits, E: From<Error> + Send>(
         &self,
-        job: Job,
+        job: Job<B>,
         upload: &(dyn Fn(usize, &OnGpu) -> Result<(), E> + Sync),
     ) -> Result<(Vec<OnMember>, Steps), E> {
-        let Job { options: SortOptions { order, kernel }, len, value_bytes, indexes } = job;
+        let Job { how: (kernel, coding), len, value_bytes, indexes } = job;
         let (members, uploading) = timed(|| {
             self.map_members(|i| {
                 let (gpu, n) = (self.gpu(i), self.part(i, len).len());
                 // Indices count through the whole array, so they are values for the sort of a part.
-                let plan = SortPlan::of::<K>(n, value_bytes, false).with_kernel(kernel);
-                let member = OnMember::new::<K>(self, i, n, &plan, value_bytes)?;
+                let plan = SortPlan::of::<B>(n, value_bytes, false).with_kernel(kernel);
+                let member = OnMember::new::<B>(self, i, n, &plan, value_bytes)?;
                 let record = Record::new(gpu.shared.multiprocessors);
-                record.add::<K>(&Sort { kernel, order, at: member.run.arrays(), indexes: false })?;
-                exchange::record::<K>(&record, value_bytes)?;
+                record.add::<B>(&Sort { kernel, coding, at: member.run.arrays(), indexes: false })?;
+                exchange::record::<B>(&record, value_bytes)?;
                 let (uploaded, loaded) = parallel::join(|| upload(i, &member.run), || gpu.load(record.entries()));
                 loaded?;
                 uploaded?;
@@ -186,7 +183,7 @@ impl GpuGroup {
             let mut first = 0;
             for (member, here) in self.members.iter().zip(&members) {
                 let at = here.run.arrays();
-                let sort = Sort { kernel, order, at, indexes: false };
+                let sort = Sort { kernel, coding, at, indexes: false };
                 member.with_queue(|queue| {
                     // SAFETY: `at` has `n` elements and `memory` at least the plan's workspace. Both have just been
                     // allocated, nothing else uses them, and they live until `synchronize` has returned.
@@ -194,7 +191,7 @@ impl GpuGroup {
                         if indexes {
                             exchange::number(queue, at.values, at.len, value_bytes, first)?;
                         }
-                        Operation::<K>::launch(&sort, queue, address(&here.memory))
+                        Operation::<B>::launch(&sort, queue, address(&here.memory))
                     }
                 })?;
                 first += at.len;
@@ -209,23 +206,23 @@ impl GpuGroup {
             };
             // SAFETY: `synchronize` has returned, so the runs are sorted and `memory` is free for the parts. Run, part
             // and workspace of a member are separate allocations with the lengths of its `ExchangePlan`.
-            unsafe { self.exchange_in_order::<K>(order, &members.iter().map(share).collect::<Vec<_>>())? };
+            unsafe { self.exchange(coding, &members.iter().map(share).collect::<Vec<_>>())? };
             self.synchronize()
         })?;
         Ok((members, Steps { upload: uploading, compute, exchange, ..Steps::default() }))
     }
 
     /// Downloads the sorted keys, unless `keys` is `None`, and the bytes of their values.
-    fn download_sorted<K: GpuKey>(
+    fn download_sorted<B: GpuBits>(
         &self,
         sorted: &[OnMember],
-        keys: Option<&mut [K]>,
+        keys: Option<&mut [B]>,
         values: &mut [u8],
     ) -> Result<Duration, Error> {
         let (mut keys, mut values) = (keys.unwrap_or_default(), values);
         let mut parts = Vec::with_capacity(sorted.len());
         for OnMember { memory, part, .. } in sorted {
-            let [key_bytes, value_bytes] = OnMember::ranges::<K>(*part);
+            let [key_bytes, value_bytes] = OnMember::ranges::<B>(*part);
             let (of_keys, of_values);
             (of_keys, keys) = keys.split_at_mut(part.len.min(keys.len()));
             (of_values, values) = values.split_at_mut(value_bytes.len());
@@ -244,7 +241,7 @@ impl GpuGroup {
     }
 
     /// [`Engine::merge`](crate::Engine::merge). Lengths have been checked.
-    pub(crate) fn merge_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_host<K: Key, V: Copy + Send + Sync>(
         &self,
         kernel: MergeKernel,
         a: Run<'_, K, V>,
@@ -254,12 +251,17 @@ impl GpuGroup {
         let ranges = self.merge_ranges(a.keys, b.keys);
         Self::for_each_part(self.output_parts(out), |i, out| {
             let (of_a, of_b) = ranges[i].clone();
-            self.gpu(i).merge_host(kernel, a.part(of_a), b.part(of_b), out)
+            self.gpu(i).merge_host(
+                (kernel, K::gpu_coding()),
+                a.part(of_a).on_gpu(),
+                b.part(of_b).on_gpu(),
+                out.on_gpu(),
+            )
         })
     }
 
     /// [`Engine::merge_many`](crate::Engine::merge_many). Lengths have been checked.
-    pub(crate) fn merge_many_host<K: GpuKey, V: Copy + Send + Sync>(
+    pub(crate) fn merge_many_host<K: Key, V: Copy + Send + Sync>(
         &self,
         runs: &[Run<'_, K, V>],
         out: RunMut<'_, K, V>,
@@ -268,26 +270,26 @@ impl GpuGroup {
         let splits = self.many_splits(&keys, out.keys.len());
         Self::for_each_part(self.output_parts(out), |i, out| {
             let ranges = splits[i].iter().zip(&splits[i + 1]);
-            let runs: Vec<_> = runs.iter().zip(ranges).map(|(run, (&from, &to))| run.part(from..to)).collect();
-            self.gpu(i).merge_many_host(&runs, out)
+            let runs: Vec<_> = runs.iter().zip(ranges).map(|(run, (&from, &to))| run.part(from..to).on_gpu()).collect();
+            self.gpu(i).merge_many_host(K::gpu_coding(), &runs, out.on_gpu())
         })
     }
 
     /// The splits of the runs at the ends of the members' parts of an output of `len` keys.
-    fn many_splits<K: GpuKey>(&self, runs: &[&[K]], len: usize) -> Vec<Vec<usize>> {
+    fn many_splits<K: Key>(&self, runs: &[&[K]], len: usize) -> Vec<Vec<usize>> {
         let ranks: Vec<u64> = (0..self.len()).map(|i| self.part(i, len).start as u64).chain([len as u64]).collect();
         let splits = ordered_splits(&mut InMemory::new(runs), &ranks, 1).unwrap_or_else(|never| match never {});
         (0..ranks.len()).map(|i| splits[i * runs.len()..][..runs.len()].to_vec()).collect()
     }
 
     /// The ranges of `a` and `b` that each member merges.
-    fn merge_ranges<K: GpuKey>(&self, a: &[K], b: &[K]) -> Vec<(Range<usize>, Range<usize>)> {
+    fn merge_ranges<K: Key>(&self, a: &[K], b: &[K]) -> Vec<(Range<usize>, Range<usize>)> {
         let parts = (0..self.len()).map(|i| self.part(i, a.len() + b.len()));
         parts.map(|part| part_ranges(a, b, part.start, part.end)).collect()
     }
 
     /// Each member's part of an output.
-    fn output_parts<'a, K, V>(&self, out: RunMut<'a, K, V>) -> Vec<RunMut<'a, K, V>> {
+    fn output_parts<'a, B, V>(&self, out: RunMut<'a, B, V>) -> Vec<RunMut<'a, B, V>> {
         let len = out.keys.len();
         divided(out, (0..self.len()).map(|member| self.part(member, len).len()))
     }
@@ -321,16 +323,16 @@ impl GpuGroup {
 
     /// The first `k` keys of each member's part of `keys`, or all if there are fewer, one part after the other, with
     /// their indices in `keys` if it `indexes`. The first `k` keys of the result are the first `k` of `keys`.
-    pub(crate) fn top_k_host<K: GpuKey>(
+    pub(crate) fn top_k_host<B: GpuBits>(
         &self,
-        order: KeyOrder,
-        keys: &[K],
+        coding: Coding<B>,
+        keys: &[B],
         k: usize,
         indexes: bool,
-    ) -> Result<(Vec<K>, Vec<u64>, Steps), Error> {
+    ) -> Result<(Vec<B>, Vec<u64>, Steps), Error> {
         let of_members = self.map_members(|i| {
             let part = self.part(i, keys.len());
-            let (keys, mut indices, timing) = self.gpu(i).top_k_host(order, &keys[part.clone()], k, indexes)?;
+            let (keys, mut indices, timing) = self.gpu(i).top_k_host(coding, &keys[part.clone()], k, indexes)?;
             indices.iter_mut().for_each(|index| *index += part.start as u64);
             Ok::<_, Error>((keys, indices, timing))
         })?;

@@ -10,9 +10,10 @@ use crate::gpu::launch::sort::Sort;
 use crate::gpu::operation::Operation;
 use crate::gpu::{Address, DeviceArray};
 use crate::index::check_index_range;
-use crate::key_order::KeyOrder;
-use crate::{Descending, Error, GpuKey, Index, NanFirst, NanLast, NanOrder, SortKernel, SortOptions, SortOrder};
+use crate::key::sealed::GpuBits;
+use crate::{Error, GpuKey, Index, SortKernel, SortOptions};
 use bytemuck::Pod;
+use kernels_gpu::key::Coding;
 
 /// # Sorts and merges
 ///
@@ -53,7 +54,7 @@ impl GpuGroup {
             self.shares(("keys", &elements), &out, workspace, |n, part| group_sort::<K, V>(self.len(), n, part))?;
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. All arrays are borrowed mutably, so
         // nothing else uses them, and they are freed after the work on their streams.
-        unsafe { self.sort_shares::<K>(options.into().order, &shares) }
+        unsafe { self.sort_shares(options.into().order.coding::<K>(), &shares) }
     }
 
     /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member. The
@@ -83,7 +84,7 @@ impl GpuGroup {
             first += run.len;
         }
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps, and all arrays are borrowed mutably.
-        unsafe { self.sort_shares::<K>(options.into().order, &shares) }
+        unsafe { self.sort_shares(options.into().order.coding::<K>(), &shares) }
     }
 
     /// Merges the runs of the members, each ascending, to `out`. Of equal keys, keys of earlier members come first.
@@ -104,7 +105,7 @@ impl GpuGroup {
         let shares = self.shares(("runs", &runs), &out, workspace, |_, part| group_merge::<K, V>(self.len(), part))?;
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. `out` and `workspace` are borrowed
         // mutably. The runs are only read, and their streams wait until the other members have read them.
-        unsafe { self.exchange::<K>(&shares) }
+        unsafe { self.exchange(K::gpu_coding(), &shares) }
     }
 
     /// Sorts each member's run, and then exchanges the runs.
@@ -112,51 +113,17 @@ impl GpuGroup {
     /// # Safety
     /// The arrays of the shares belong to the members' streams, a workspace is enough for [`group_sort`], and nothing
     /// else uses the arrays.
-    unsafe fn sort_shares<K: GpuKey>(&self, order: KeyOrder, shares: &[Share]) -> Result<(), Error> {
+    unsafe fn sort_shares<B: GpuBits>(&self, coding: Coding<B>, shares: &[Share]) -> Result<(), Error> {
         for (member, share) in self.members.iter().zip(shares) {
-            let sort = Sort { kernel: SortKernel::Auto, order, at: share.run, indexes: false };
+            let sort = Sort { kernel: SortKernel::Auto, coding, at: share.run, indexes: false };
             // SAFETY: the arrays of `share` are on this member's stream and are freed after the work on it. Nothing
             // else uses them. The workspace is enough for the sort of `run.len` keys, because `group_sort` is at least
             // `workspace::sort`.
-            member.with_queue(|queue| unsafe { Operation::<K>::launch(&sort, queue, share.workspace) })?;
+            member.with_queue(|queue| unsafe { sort.launch(queue, share.workspace) })?;
         }
         // SAFETY: the arrays of the shares meet this function's conditions, and the sorts of the runs are on the
         // members' streams.
-        unsafe { self.exchange_in_order::<K>(order, shares) }
-    }
-
-    /// [`exchange`](Self::exchange) of runs that are sorted in `order`.
-    ///
-    /// # Safety
-    /// The conditions of [`exchange`](Self::exchange) hold, for runs in this order.
-    pub(super) unsafe fn exchange_in_order<K: GpuKey>(&self, order: KeyOrder, shares: &[Share]) -> Result<(), Error> {
-        match order.direction {
-            // SAFETY: this function requires the conditions of `exchange_with_nans`, for runs in this direction.
-            SortOrder::Ascending => unsafe { self.exchange_with_nans::<K>(order.nans, shares) },
-            // SAFETY: this function requires the conditions of `exchange_with_nans`, and descending runs of `K` are
-            // ascending as `Descending<K>`.
-            SortOrder::Descending => unsafe { self.exchange_with_nans::<Descending<K>>(order.nans, shares) },
-        }
-    }
-
-    /// [`exchange`](Self::exchange) of ascending runs with this order of NaNs.
-    ///
-    /// # Safety
-    /// The conditions of [`exchange`](Self::exchange) hold, for runs with this order of NaNs.
-    unsafe fn exchange_with_nans<K: GpuKey>(&self, nans: NanOrder, shares: &[Share]) -> Result<(), Error> {
-        // A constant, so that the other ways are not compiled for integers.
-        if const { K::NANS == 0 } {
-            // SAFETY: this function requires the conditions of `exchange`, and keys without NaNs have one order.
-            return unsafe { self.exchange::<K>(shares) };
-        }
-        // SAFETY: this function requires the conditions of `exchange`. The runs are ascending as keys of these types.
-        unsafe {
-            match nans {
-                NanOrder::Total => self.exchange::<K>(shares),
-                NanOrder::Last => self.exchange::<NanLast<K>>(shares),
-                NanOrder::First => self.exchange::<NanFirst<K>>(shares),
-            }
-        }
+        unsafe { self.exchange(coding, shares) }
     }
 
     /// The shares of an exchange of `runs` to `parts`, after all checks. A member with `n` and `part` keys needs
@@ -197,5 +164,5 @@ pub(in crate::gpu) fn group_sort<K: GpuKey, V>(members: usize, n: usize, part: u
 
 /// [`workspace::group_merge`](crate::workspace::group_merge).
 pub(in crate::gpu) fn group_merge<K: GpuKey, V>(members: usize, part: usize) -> usize {
-    ExchangePlan::of::<K>(members, part, const { value_bytes::<V>() }).workspace_bytes::<K>()
+    ExchangePlan::of::<K>(members, part, const { value_bytes::<V>() }).workspace_bytes::<K::OnGpu>()
 }

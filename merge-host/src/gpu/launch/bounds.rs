@@ -9,7 +9,7 @@ use kernels_gpu::block::indexed_merge;
 use kernels_gpu::kernels::bounds::merge_bounds::MergeBounds;
 use kernels_gpu::kernels::bounds::search_bounds::{SEARCH_THREADS, SearchBounds};
 use kernels_gpu::kernels::merge_path::PathBig;
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning;
 
 /// From this many keys for each needle on, needles are searched one by one. A search in 2^28 keys reads some 28 keys,
@@ -17,29 +17,30 @@ use kernels_gpu::tuning;
 const KEYS_PER_NEEDLE: usize = 32;
 
 /// Bytes of workspace for `total` needles and keys: a split for each tile.
-pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
-    total.div_ceil(tuning::indexed(size_of::<K>()).keys()) * size_of::<usize>()
+pub(in crate::gpu) const fn workspace_bytes<B: Bits>(total: usize) -> usize {
+    total.div_ceil(tuning::indexed(size_of::<B>()).keys()) * size_of::<usize>()
 }
 
 /// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`),
 /// or otherwise not greater. `bounds` is the address of the result, and the bytes of one bound, 4 or 8.
 #[derive(Clone, Copy)]
-pub struct Bounds {
+pub struct Bounds<B> {
+    pub coding: Coding<B>,
     pub lower: bool,
     pub needles: Arrays,
     pub keys: Arrays,
     pub bounds: (Address, usize),
 }
 
-impl<K: Key> Operation<K> for Bounds {
+impl<B: Bits> Operation<B> for Bounds<B> {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.needles.len.saturating_add(self.keys.len))
+        workspace_bytes::<B>(self.needles.len.saturating_add(self.keys.len))
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { lower, needles, keys, bounds: (bounds, index_bytes) } = *self;
-        let (coding, suffix_of_bounds, is_lower) = (Coding::of::<K>(false), suffix::<K>(index_bytes), u32::from(lower));
-        let at = |keys: Arrays| (keys.keys as *const K::Bits, keys.len);
+        let Self { coding, lower, needles, keys, bounds: (bounds, index_bytes) } = *self;
+        let (suffix_of_bounds, is_lower) = (suffix::<B>(index_bytes), u32::from(lower));
+        let at = |keys: Arrays| (keys.keys as *const B, keys.len);
         if needles.len == 0 {
             return Ok(());
         }
@@ -55,17 +56,17 @@ impl<K: Key> Operation<K> for Bounds {
         }
         // Of equal keys, keys of A go first. So A is the needles if keys equal to a needle do not count.
         let (a, b) = if lower { (needles, keys) } else { (keys, needles) };
-        let (a, b) = (slice::<K, ()>(a), slice::<K, ()>(b));
-        let (tile, splits) = (tuning::indexed(size_of::<K>()), workspace as *mut usize);
+        let (a, b) = (slice::<B, ()>(a), slice::<B, ()>(b));
+        let (tile, splits) = (tuning::indexed(size_of::<B>()), workspace as *mut usize);
         let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
-        let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
+        let shared_bytes = indexed_merge::shared_bytes::<B>(tile_keys, tile.items_per_thread);
         let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
         // SAFETY: `Operation::launch` requires valid arrays. `workspace` has a split for each of the `tiles` tiles.
         // `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. `bounds` has a
         // number for each needle.
         unsafe {
             let path = PathBig { a, b, splits, tiles, tile_keys, coding };
-            queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
+            queue.launch(&suffix::<B>(0), path_shape(tiles), &path)?;
             with_numbers!(index_bytes, I => {
                 let merge = MergeBounds { a, b, bounds: bounds as *mut I, splits, lower: is_lower, coding };
                 queue.launch(&suffix_of_bounds, shape, &merge)

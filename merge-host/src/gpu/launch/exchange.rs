@@ -17,13 +17,13 @@ use super::merge::{Merge, bytes_of_workspace};
 use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::{Operation, Record};
+use crate::key::sealed::GpuBits;
 use crate::splits::{Search, SortedRuns, ordered_splits};
-use crate::{Error, GpuKey, Key, MergeKernel, Word};
+use crate::{Error, MergeKernel};
 use kernels_gpu::kernels::count_below::{CountBelow, SEARCH_WORDS, THREADS};
 use kernels_gpu::kernels::sort::indices::SetIndices;
-use kernels_gpu::key::{Coding, Key as Kernels};
+use kernels_gpu::key::{Bits, Coding};
 use std::collections::VecDeque;
-use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Most whole pieces of a part: a copy takes some time to begin.
@@ -133,14 +133,14 @@ struct Layout {
 }
 
 impl ExchangePlan {
-    /// The plan for a part of `len` keys of type `K` with values of `value_bytes` bytes, or 0, in a group of `members`.
-    pub const fn of<K>(members: usize, len: usize, value_bytes: usize) -> Self {
-        Self::with_pieces::<K>(members, len, value_bytes, LEAST_PIECE_BYTES)
+    /// The plan for a part of `len` keys with bits of type `B` with values of `value_bytes` bytes, or 0, in a group of `members`.
+    pub const fn of<B>(members: usize, len: usize, value_bytes: usize) -> Self {
+        Self::with_pieces::<B>(members, len, value_bytes, LEAST_PIECE_BYTES)
     }
 
     /// [`of`](Self::of) with whole pieces of at least `least_bytes` bytes.
-    pub const fn with_pieces<K>(members: usize, len: usize, value_bytes: usize, least_bytes: usize) -> Self {
-        let key_bytes = size_of::<K>();
+    pub const fn with_pieces<B>(members: usize, len: usize, value_bytes: usize, least_bytes: usize) -> Self {
+        let key_bytes = size_of::<B>();
         let pieces = match len.saturating_mul(key_bytes + value_bytes) / least_bytes {
             0 => 1,
             WHOLE_PIECES.. => WHOLE_PIECES,
@@ -167,21 +167,21 @@ impl ExchangePlan {
         slots(self.members)
     }
 
-    fn layout<K: GpuKey>(self) -> Layout {
-        let keys = align(bytes_of_workspace::<K>(MergeKernel::Auto, self.piece, self.value_bytes));
+    fn layout<B: Bits>(self) -> Layout {
+        let keys = align(bytes_of_workspace::<B>(MergeKernel::Auto, self.piece, self.value_bytes));
         let values = keys + self.slots() * align(self.piece * self.key_bytes);
         let end = values + self.slots() * align(self.piece * self.value_bytes);
         Layout { keys, values, end }
     }
 
     /// Bytes of workspace, beginning at a multiple of 16.
-    pub fn workspace_bytes<K: GpuKey>(self) -> usize {
-        self.layout::<K>().end
+    pub fn workspace_bytes<B: Bits>(self) -> usize {
+        self.layout::<B>().end
     }
 
     /// The slot of this index, for `len` keys.
-    fn slot<K: GpuKey>(self, workspace: Address, slot: usize, len: usize) -> Arrays {
-        let layout = self.layout::<K>();
+    fn slot<B: Bits>(self, workspace: Address, slot: usize, len: usize) -> Arrays {
+        let layout = self.layout::<B>();
         Arrays {
             keys: workspace + (layout.keys + slot * align(self.piece * self.key_bytes)) as Address,
             values: workspace + (layout.values + slot * align(self.piece * self.value_bytes)) as Address,
@@ -234,30 +234,31 @@ pub(in crate::gpu) unsafe fn number(
 /// # Safety
 /// The run has `run.len` keys in the GPU's memory. The searches, [`SEARCH_WORDS`] words each, are in memory that the
 /// GPU uses. Their windows are inside the run. Nothing else uses the searches until the launch has ended.
-unsafe fn count_below<K: GpuKey>(
+unsafe fn count_below<B: Bits>(
     queue: &impl Queue,
+    coding: Coding<B>,
     run: Arrays,
     searches: Address,
     count: usize,
 ) -> Result<(), Error> {
     let shape = Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
-    let (keys, n) = (run.keys as *const <K as Kernels>::Bits, run.len);
-    let (searches, coding) = (searches as *mut u64, Coding::of::<K>(false));
+    let (keys, n) = (run.keys as *const B, run.len);
+    let searches = searches as *mut u64;
     // SAFETY: `blocks * THREADS` is at least `count`, so each search has a thread. `# Safety` covers the run, the
     // searches and their windows.
-    unsafe { queue.launch(&suffix::<K>(0), shape, &CountBelow { keys, n, searches, count, coding }) }
+    unsafe { queue.launch(&suffix::<B>(0), shape, &CountBelow { keys, n, searches, count, coding }) }
 }
 
 /// Adds the entry points of an exchange: searches, the numbering of values, and merges of all sizes.
-pub(in crate::gpu) fn record<K: GpuKey>(record: &Record, value_bytes: usize) -> Result<(), Error> {
+pub(in crate::gpu) fn record<B: Bits>(record: &Record, value_bytes: usize) -> Result<(), Error> {
     let run = Record::arrays(1, value_bytes);
     for len in [10, 10_000, 100_000_000] {
         let (a, out) = (Record::arrays(len, value_bytes), Record::arrays(2 * len, value_bytes));
-        record.add::<K>(&Merge { kernel: MergeKernel::Auto, a, b: a, out })?;
+        record.add::<B>(&Merge { kernel: MergeKernel::Auto, coding: Coding::NONE, a, b: a, out })?;
     }
     // SAFETY: a `Record` only notes entry points, so no array is accessed.
     unsafe {
-        count_below::<K>(record, run, run.keys, 1)?;
+        count_below::<B>(record, Coding::NONE, run, run.keys, 1)?;
         if value_bytes > 0 { number(record, run.values, 1, value_bytes, 0) } else { Ok(()) }
     }
 }
@@ -285,19 +286,24 @@ pub struct Share {
 /// All arrays of a member are in its memory and do not overlap, and the work that writes its run is on its queue
 /// already. Nothing else uses the arrays until the exchange has ended. Runs and parts have the same number of keys in
 /// all.
-pub(in crate::gpu) unsafe fn exchange<K: GpuKey, M: Member>(members: &[M], shares: &[Share]) -> Result<(), Error> {
-    let plan = |share: &Share| ExchangePlan::of::<K>(members.len(), share.part.len, share.part.value_bytes);
+pub(in crate::gpu) unsafe fn exchange<B: GpuBits, M: Member>(
+    coding: Coding<B>,
+    members: &[M],
+    shares: &[Share],
+) -> Result<(), Error> {
+    let plan = |share: &Share| ExchangePlan::of::<B>(members.len(), share.part.len, share.part.value_bytes);
     let plans: Vec<_> = shares.iter().map(plan).collect();
     // SAFETY: this function requires the conditions of `exchange_by_plans`, and each plan is made for the member's
     // part, as the workspace is.
-    unsafe { exchange_by_plans::<K, M>(members, shares, &plans) }
+    unsafe { exchange_by_plans(coding, members, shares, &plans) }
 }
 
 /// `exchange` by the given plans, one for each member.
 ///
 /// # Safety
 /// The conditions of `exchange` hold, with workspaces for these plans.
-pub unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
+pub unsafe fn exchange_by_plans<B: GpuBits, M: Member>(
+    coding: Coding<B>,
     members: &[M],
     shares: &[Share],
     plans: &[ExchangePlan],
@@ -312,7 +318,7 @@ pub unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
         pieces.push(([0].iter().chain(&ends).zip(&ends).map(|(&begin, &end)| begin..end).collect(), first));
         begin += plan.len;
     }
-    let mut runs = GroupRuns::<K, M>::new(members, shares);
+    let mut runs = GroupRuns::new(coding, members, shares);
     let splits = ordered_splits(&mut runs, &ranks, BITS)?;
     let split = |rank: usize| &splits[rank * members.len()..][..members.len()];
     // For each member, the ends of the merges that read its slots, the oldest first.
@@ -327,10 +333,10 @@ pub unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
             {
                 member.copy_after(event)?;
             }
-            let mut slot = plan.slot::<K>(share.workspace, piece % SLOTS, range.len());
+            let mut slot = plan.slot::<B>(share.workspace, piece % SLOTS, range.len());
             let mut parts = Vec::with_capacity(members.len());
             for (other, (&from, &to)) in from.iter().zip(to).enumerate() {
-                let source = shares[other].run.part::<K>(from, to - from);
+                let source = shares[other].run.part::<B>(from, to - from);
                 if other == m || source.len == 0 {
                     parts.push(source);
                     continue;
@@ -339,20 +345,20 @@ pub unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
                 // all, and each takes keys of its own from the slot, which has `range.len()` keys. If the slot was in
                 // use, `copy_after` waits for the merge of its old piece.
                 unsafe {
-                    member.copy(&members[other], source.keys, slot.keys, source.len * size_of::<K>())?;
+                    member.copy(&members[other], source.keys, slot.keys, source.len * size_of::<B>())?;
                     if source.value_bytes > 0 {
                         member.copy(&members[other], source.values, slot.values, source.len * source.value_bytes)?;
                     }
                 }
-                let taken = slot.part::<K>(0, source.len);
-                slot = slot.part::<K>(source.len, slot.len - source.len);
+                let taken = slot.part::<B>(0, source.len);
+                slot = slot.part::<B>(source.len, slot.len - source.len);
                 parts.push(taken);
             }
             member.launch_after(member.copied()?)?;
-            let out = share.part.part::<K>(range.start, range.len());
+            let out = share.part.part::<B>(range.start, range.len());
             // SAFETY: `parts` are in this member's run, which nothing writes, and in a slot, which is written again
             // only after this merge. They and `out` have `range.len()` keys. The workspace is made for `plan`.
-            member.with_queue(|queue| unsafe { merge_piece::<K>(queue, *plan, share.workspace, &parts, out) })?;
+            member.with_queue(|queue| unsafe { merge_piece(queue, coding, *plan, share.workspace, &parts, out) })?;
             merged[m].push_back(member.launched()?);
         }
     }
@@ -368,8 +374,9 @@ pub unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
 /// # Safety
 /// The arrays are in the GPU's memory and do not overlap, and nothing else uses them. `parts` and `out` have the same
 /// number of keys. The workspace is made for `plan`.
-unsafe fn merge_piece<K: GpuKey>(
+unsafe fn merge_piece<B: GpuBits>(
     queue: &impl Queue,
+    coding: Coding<B>,
     plan: ExchangePlan,
     workspace: Address,
     parts: &[Arrays],
@@ -379,24 +386,24 @@ unsafe fn merge_piece<K: GpuKey>(
         if out.len == 0 {
             return Ok(());
         }
-        let merge = Merge { kernel: MergeKernel::Auto, a, b, out };
+        let merge = Merge { kernel: MergeKernel::Auto, coding, a, b, out };
         // SAFETY: `out` has `a.len + b.len` keys, does not overlap `a` or `b`, and has at most a piece. The splits at
         // the start of the plan's workspace are enough for a piece.
-        unsafe { Operation::<K>::launch(&merge, queue, workspace) }
+        unsafe { merge.launch(queue, workspace) }
     };
     let mut runs: Vec<Arrays> = parts.iter().copied().filter(|part| part.len > 0).collect();
     let mut level = 0;
     while runs.len() > 2 {
         // Levels alternate between the last two slots.
-        let mut to = plan.slot::<K>(workspace, plan.slots() - 2 + level % 2, out.len);
+        let mut to = plan.slot::<B>(workspace, plan.slots() - 2 + level % 2, out.len);
         let mut merged = Vec::with_capacity(runs.len().div_ceil(2));
         for siblings in runs.chunks(2) {
             let (a, b) = (siblings[0], siblings.get(1).copied().unwrap_or(Arrays { len: 0, ..siblings[0] }));
             let len = a.len + b.len;
-            let here = to.part::<K>(0, len);
+            let here = to.part::<B>(0, len);
             merge_two(a, b, here)?;
             merged.push(here);
-            to = to.part::<K>(len, to.len - len);
+            to = to.part::<B>(len, to.len - len);
         }
         (runs, level) = (merged, level + 1);
     }
@@ -406,23 +413,23 @@ unsafe fn merge_piece<K: GpuKey>(
 }
 
 /// The runs of a group. The members count the keys below a bound.
-struct GroupRuns<'a, K, M: Member + 'a> {
+struct GroupRuns<'a, B, M: Member + 'a> {
+    coding: Coding<B>,
     members: &'a [M],
     shares: &'a [Share],
     /// Each member's memory for searches, and the words that are written to it.
     searches: Vec<(M::Searches<'a>, Vec<u64>)>,
-    keys: PhantomData<K>,
 }
 
-impl<'a, K: GpuKey, M: Member> GroupRuns<'a, K, M> {
-    fn new(members: &'a [M], shares: &'a [Share]) -> Self {
+impl<'a, B: GpuBits, M: Member> GroupRuns<'a, B, M> {
+    fn new(coding: Coding<B>, members: &'a [M], shares: &'a [Share]) -> Self {
         let searches = members.iter().map(|member| (member.searches(), vec![])).collect();
-        Self { members, shares, searches, keys: PhantomData }
+        Self { coding, members, shares, searches }
     }
 }
 
-impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
-    type Word = <K as Key>::Bits;
+impl<B: GpuBits, M: Member> SortedRuns for GroupRuns<'_, B, M> {
+    type Word = B;
     type Error = Error;
 
     fn lengths(&self) -> impl ExactSizeIterator<Item = usize> {
@@ -430,20 +437,20 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
     }
 
     fn search(&mut self, searches: &mut [Search<Self::Word>]) -> Result<(), Error> {
-        let runs = self.members.len();
+        let (runs, coding) = (self.members.len(), self.coding);
         for (run, ((member, share), (memory, words))) in
             self.members.iter().zip(self.shares).zip(&mut self.searches).enumerate()
         {
             words.clear();
             for Search { window, key, .. } in searches.iter().skip(run).step_by(runs) {
-                words.extend([window.start as u64, window.end as u64, register(*key)]);
+                words.extend([window.start as u64, window.end as u64, key.to_register()]);
             }
             memory.write(words);
             let count = words.len() / SEARCH_WORDS;
             let searches = memory.address();
             // SAFETY: `write` has put `count` searches into the memory, and their windows are inside the run. `memory`
             // keeps others from using it until the answers have been read.
-            member.with_queue(|queue| unsafe { count_below::<K>(queue, share.run, searches, count) })?;
+            member.with_queue(|queue| unsafe { count_below(queue, coding, share.run, searches, count) })?;
         }
         for (run, (member, (memory, words))) in self.members.iter().zip(&mut self.searches).enumerate() {
             member.wait()?;
@@ -458,16 +465,8 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
 
     fn bounds(&mut self, _: &[Range<usize>]) -> Result<Option<(Self::Word, Self::Word)>, Error> {
         // Reading the bounds takes as long as a round of searches.
-        let least = <Self::Word as bytemuck::Zeroable>::zeroed();
-        Ok(Some((least, !least)))
+        Ok(Some((B::MIN, B::MAX)))
     }
-}
-
-/// A key's ordered bits, of 4 or 8 bytes, as a number of 8 bytes.
-fn register<W: Word>(key: W) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..size_of::<W>()].copy_from_slice(bytemuck::bytes_of(&key));
-    u64::from_le_bytes(bytes)
 }
 
 #[cfg(test)]
@@ -477,23 +476,22 @@ mod tests {
     /// A sort takes its keys and values twice, and a hundredth more. The rest of the memory is enough for the exchange.
     #[test]
     fn memory_of_a_sort_leaves_the_slots_of_its_exchange() {
-        fn check<K: GpuKey>(members: usize, value_bytes: usize) {
+        fn check<B: Bits>(members: usize, value_bytes: usize) {
             let each: u64 = 64 << 30;
-            let each_bytes = (size_of::<K>() + value_bytes) as u64;
+            let each_bytes = (size_of::<B>() + value_bytes) as u64;
             let to_sort = bytes_beside_slots(members, each * members as u64);
             let part = to_sort * 20 / 41 / each_bytes / members as u64;
-            let exchange = ExchangePlan::of::<K>(members, part as usize, value_bytes).workspace_bytes::<K>() as u64;
+            let exchange = ExchangePlan::of::<B>(members, part as usize, value_bytes).workspace_bytes::<B>() as u64;
             let needed = part * each_bytes * 101 / 50 + exchange;
             // Two slots are 1/4 of a part, and four slots are 1/2. A fiftieth of the memory is not used.
             assert!(
                 (each / 50 * 49..=each).contains(&needed),
-                "{members}, {}, {value_bytes}: {needed} of {each}",
-                <K as Key>::NAME
+                "{members}, {each_bytes}, {value_bytes}: {needed} of {each}"
             );
         }
         for members in [1, 2, 3, 8] {
             for value_bytes in [0, 4, 8] {
-                check::<f32>(members, value_bytes);
+                check::<u32>(members, value_bytes);
                 check::<u64>(members, value_bytes);
             }
         }

@@ -4,21 +4,20 @@ use super::sort::Sort;
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::key_order::KeyOrder;
-use crate::{Error, Reduction, SortKernel};
+use crate::{Error, Reduction, SortKernel, Summand};
 use kernels_gpu::elements::Output;
 use kernels_gpu::kernels::groups::reduce_groups::{self, ReduceGroups};
 use kernels_gpu::kernels::groups::run_lengths::{self, RunLengths as RunLengthsKernel};
 use kernels_gpu::kernels::groups::unique::{self, Unique as UniqueKernel};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::{ROW, Tile};
 
 /// Bytes of workspace for `n` keys with values of at most 8 bytes: three words for each tile of the smallest shape.
-pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
+pub(in crate::gpu) const fn workspace_bytes<B: Bits>(n: usize) -> usize {
     let keys = [ROW.unique, ROW.run_lengths, ROW.reduce];
     let (mut fewest, mut i) = (usize::MAX, 0);
     while i < keys.len() {
-        let of = keys[i].fewest_keys(size_of::<K>());
+        let of = keys[i].fewest_keys(size_of::<B>());
         fewest = if of < fewest { of } else { fewest };
         i += 1;
     }
@@ -31,7 +30,7 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
 /// # Safety
 /// `count` has 8 bytes and `workspace` has [`workspace_bytes`], in the GPU's memory. Nothing else uses them until the
 /// work has ended.
-unsafe fn begin<K: Key>(
+unsafe fn begin<B: Bits>(
     queue: &impl Queue,
     n: usize,
     tile: Tile,
@@ -45,13 +44,13 @@ unsafe fn begin<K: Key>(
         return Ok(None);
     }
     // SAFETY: `workspace` has `workspace_bytes::<K>(n)` bytes, which are a quarter of that many words.
-    unsafe { queue.clear(workspace, workspace_bytes::<K>(n) / size_of::<u32>())? };
+    unsafe { queue.clear(workspace, workspace_bytes::<B>(n) / size_of::<u32>())? };
     Ok(Some(Shape { blocks: n.div_ceil(tile.keys()), threads: tile.threads as u32, shared_bytes }))
 }
 
 /// The result of a launch, with values of type `V`.
-fn output<K: Key, V>(out: Arrays, count: Address) -> Output<K::Bits, V> {
-    Output { at: elements::<K, V>((out.keys, out.values)), capacity: out.len, count: count as *mut u64 }
+fn output<B: Bits, V>(out: Arrays, count: Address) -> Output<B, V> {
+    Output { at: elements::<B, V>((out.keys, out.values)), capacity: out.len, count: count as *mut u64 }
 }
 
 /// The first key of each group of `at`, with its value, and the number of groups. `out` has at least the length of
@@ -63,24 +62,24 @@ pub struct Unique {
     pub count: Address,
 }
 
-impl<K: Key> Operation<K> for Unique {
+impl<B: Bits> Operation<B> for Unique {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.at.len)
+        workspace_bytes::<B>(self.at.len)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { at, out, count } = *self;
-        let tile = ROW.unique.of(size_of::<K>(), at.value_bytes);
+        let tile = ROW.unique.of(size_of::<B>(), at.value_bytes);
         let shared_bytes =
-            unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), at.value_bytes > 0);
+            unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>(), at.value_bytes > 0);
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `begin` clears the kernel's words
         // in `workspace`, and its shape has a block for each tile. There are at most `at.len` groups.
         unsafe {
-            let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
+            let Some(shape) = begin::<B>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
             with_values!(at.value_bytes, V => {
-                let (from, out) = (slice::<K, V>(at), output::<K, V>(out, count));
+                let (from, out) = (slice::<B, V>(at), output::<B, V>(out, count));
                 let arguments = UniqueKernel { from, out, tiles: workspace as *mut u64 };
-                queue.launch(&suffix::<K>(size_of::<V>()), shape, &arguments)
+                queue.launch(&suffix::<B>(size_of::<V>()), shape, &arguments)
             })
         }
     }
@@ -88,43 +87,43 @@ impl<K: Key> Operation<K> for Unique {
 
 /// The sort of `at` that keeps only the first of equal keys, at the front. Their number goes to `count`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct SortUnique {
+pub(in crate::gpu) struct SortUnique<B> {
     pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) order: KeyOrder,
+    pub(in crate::gpu) coding: Coding<B>,
     pub(in crate::gpu) at: Arrays,
     pub(in crate::gpu) count: Address,
 }
 
-impl SortUnique {
-    fn sort(&self) -> Sort {
-        let Self { kernel, order, at, .. } = *self;
-        Sort { kernel, order, at, indexes: false }
+impl<B: Bits> SortUnique<B> {
+    fn sort(&self) -> Sort<B> {
+        let Self { kernel, coding, at, .. } = *self;
+        Sort { kernel, coding, at, indexes: false }
     }
 
     /// The unique elements, which are written to the workspace of the sort first, and the end of their range.
-    fn unique<K>(&self, workspace: Address) -> (Arrays, Address) {
+    fn unique(&self, workspace: Address) -> (Arrays, Address) {
         let Arrays { len, value_bytes, .. } = self.at;
-        let values = workspace + align(len.saturating_mul(size_of::<K>())) as Address;
+        let values = workspace + align(len.saturating_mul(size_of::<B>())) as Address;
         let end = values.saturating_add(align(len.saturating_mul(value_bytes)) as Address);
         (Arrays { keys: workspace, values, len, value_bytes }, end)
     }
 }
 
-impl<K: Key> Operation<K> for SortUnique {
+impl<B: Bits> Operation<B> for SortUnique<B> {
     fn workspace_bytes(&self) -> usize {
-        let (_, end) = self.unique::<K>(0);
-        Operation::<K>::workspace_bytes(&self.sort()).max(end as usize + workspace_bytes::<K>(self.at.len))
+        let (_, end) = self.unique(0);
+        Operation::<B>::workspace_bytes(&self.sort()).max(end as usize + workspace_bytes::<B>(self.at.len))
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let (at, (out, words)) = (self.at, self.unique::<K>(workspace));
+        let (at, (out, words)) = (self.at, self.unique(workspace));
         // SAFETY: the workspace is enough for the sort, and then for the unique elements and the words behind `end`.
         // Launches are in order, so the sort has ended when `unique` writes there. `out` and `at` have one length and
         // do not overlap.
         unsafe {
-            Operation::<K>::launch(&self.sort(), queue, workspace)?;
-            Operation::<K>::launch(&Unique { at, out, count: self.count }, queue, words)?;
-            queue.copy(out.keys, at.keys, at.len * size_of::<K>())?;
+            Operation::<B>::launch(&self.sort(), queue, workspace)?;
+            Operation::<B>::launch(&Unique { at, out, count: self.count }, queue, words)?;
+            queue.copy(out.keys, at.keys, at.len * size_of::<B>())?;
             queue.copy(out.values, at.values, at.len * at.value_bytes)
         }
     }
@@ -138,29 +137,29 @@ pub struct RunLengths {
     pub count: Address,
 }
 
-impl<K: Key> Operation<K> for RunLengths {
+impl<B: Bits> Operation<B> for RunLengths {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.at.len)
+        workspace_bytes::<B>(self.at.len)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { at, out, count } = *self;
-        let tile = ROW.run_lengths.of(size_of::<K>(), 0);
-        let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>());
+        let tile = ROW.run_lengths.of(size_of::<B>(), 0);
+        let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>());
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `begin` clears the kernel's words
         // in `workspace`, and its shape has a block for each tile. `out` has values of 8 bytes, and there are at most
         // `at.len` groups.
         unsafe {
-            let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
+            let Some(shape) = begin::<B>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
             let arguments = RunLengthsKernel {
-                keys: at.keys as *const K::Bits,
+                keys: at.keys as *const B,
                 n: at.len,
-                out_keys: out.keys as *mut K::Bits,
+                out_keys: out.keys as *mut B,
                 lengths: out.values as *mut u64,
                 count: count as *mut u64,
                 shared_words: workspace as *mut u64,
             };
-            queue.launch(&suffix::<K>(0), shape, &arguments)
+            queue.launch(&suffix::<B>(0), shape, &arguments)
         }
     }
 }
@@ -174,19 +173,19 @@ pub struct ReduceByKey {
     pub count: Address,
 }
 
-impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {
+impl<B: Bits, V: Summand> Operation<(B, V)> for ReduceByKey {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.at.len)
+        workspace_bytes::<B>(self.at.len)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         let Self { reduction, at, out, count } = *self;
-        let (key, value) = (size_of::<K>(), size_of::<V>());
-        let ordered = Coding::<V::Bits>::of::<V>(reduction == Reduction::Min);
+        let (key, value) = (size_of::<B>(), size_of::<V>());
         let (of, coding) = match reduction {
-            Reduction::Sum if ordered.is_of_floats() => ("float", Coding::NONE),
+            Reduction::Sum if V::gpu_coding().is_of_floats() => ("float", Coding::NONE),
             Reduction::Sum => ("sum", Coding::NONE),
-            Reduction::Min | Reduction::Max => ("greatest", ordered),
+            Reduction::Min => ("greatest", V::gpu_coding().reversed()),
+            Reduction::Max => ("greatest", V::gpu_coding()),
         };
         let tile = ROW.reduce.of(key, value);
         let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, key, value);
@@ -194,13 +193,13 @@ impl<K: Key, V: Key> Operation<(K, V)> for ReduceByKey {
         // in `workspace`, and its shape has a block for each tile. `at` and `out` have values of type `V`, and there
         // are at most `at.len` groups.
         unsafe {
-            let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
+            let Some(shape) = begin::<B>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
             let arguments = ReduceGroups {
-                keys: at.keys as *const K::Bits,
-                values: at.values as *const V::Bits,
+                keys: at.keys as *const B,
+                values: at.values as *const V::OnGpu,
                 n: at.len,
-                out_keys: out.keys as *mut K::Bits,
-                out_values: out.values as *mut V::Bits,
+                out_keys: out.keys as *mut B,
+                out_values: out.values as *mut V::OnGpu,
                 count: count as *mut u64,
                 shared_words: workspace as *mut u64,
                 coding,

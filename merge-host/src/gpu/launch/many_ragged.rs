@@ -20,12 +20,11 @@ use super::{Address, Arrays, Queue, bits};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
 use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::kernels::sort::segments::middle::MAX_BINNED;
-use kernels_gpu::key::Key;
+use kernels_gpu::key::{Bits, Coding};
 
 /// A pass of merges of up to `k` runs is worth it if the merges have more than this many keys on average. Segments of
 /// 4-byte keys take less time to sort than others.
@@ -73,8 +72,8 @@ enum Way {
 }
 
 impl RunGroups {
-    /// How `n` keys of type `K` are merged, with values of `value_bytes` bytes, or 0.
-    fn way<K: Key>(self, n: usize, value_bytes: usize) -> Way {
+    /// How `n` keys with bits of type `B` are merged, with values of `value_bytes` bytes, or 0.
+    fn way<B: Bits>(self, n: usize, value_bytes: usize) -> Way {
         let most_runs = self.most_runs.min(self.runs);
         if most_runs <= 1 {
             return Way::Copy;
@@ -87,15 +86,15 @@ impl RunGroups {
         }
         let passes = self.passes(most_runs);
         // The first pass has the most merges.
-        let few_keys = few_keys(size_of::<K>(), value_bytes, 1 << passes[0].log_k);
+        let few_keys = few_keys(size_of::<B>(), value_bytes, 1 << passes[0].log_k);
         if passes[0].merges() <= FEW_MERGES.max(n / few_keys) { Way::Merge(passes) } else { Way::Sort }
     }
 
     /// Whether `out` may be the arrays of `from`: no pass then writes the array that it reads.
-    pub fn can_be_in_place<K: Key>(self, n: usize, value_bytes: usize) -> bool {
-        match self.way::<K>(n, value_bytes) {
+    pub fn can_be_in_place<B: Bits>(self, n: usize, value_bytes: usize) -> bool {
+        match self.way::<B>(n, value_bytes) {
             Way::Copy | Way::Sort => true,
-            Way::One => MergeMany::can_be_in_place(self.runs),
+            Way::One => MergeMany::<B>::can_be_in_place(self.runs),
             Way::Merge(passes) => passes.len().is_multiple_of(2),
         }
     }
@@ -118,12 +117,12 @@ impl RunGroups {
     }
 }
 
-/// The runs of the passes that `padded` describes, for `n` keys of type `K` with values of `value_bytes` bytes. Their
+/// The runs of the passes that `padded` describes, for `n` keys with bits of type `B` with values of `value_bytes` bytes. Their
 /// offsets are at `list`.
-fn runs_of_passes<K: Key>(n: usize, value_bytes: usize, padded: &[PaddedRuns], list: Address) -> Vec<OffsetRuns> {
+fn runs_of_passes<B: Bits>(n: usize, value_bytes: usize, padded: &[PaddedRuns], list: Address) -> Vec<OffsetRuns> {
     let runs = |pass: &PaddedRuns| {
         let offsets = (list as *const usize, pass.slots());
-        runs_of_pass::<K>(n, value_bytes, offsets, 1, 1 << pass.log_k)
+        runs_of_pass::<B>(n, value_bytes, offsets, 1, 1 << pass.log_k)
     };
     padded.iter().map(runs).collect()
 }
@@ -133,21 +132,21 @@ fn list_bytes(padded: PaddedRuns) -> usize {
     (padded.slots() + 1).saturating_mul(size_of::<usize>())
 }
 
-/// Bytes of workspace for the merges of the groups of `n` keys of type `K` with values of `value_bytes` bytes, or 0.
+/// Bytes of workspace for the merges of the groups of `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0.
 /// `usize::MAX` for more keys than any GPU has memory for.
-pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value_bytes: usize) -> usize {
+pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, groups: RunGroups, value_bytes: usize) -> usize {
     if n == 0 {
         return 0;
     }
-    match groups.way::<K>(n, value_bytes) {
+    match groups.way::<B>(n, value_bytes) {
         Way::Copy => 0,
-        Way::One => many_runs::workspace_bytes::<K>(n, groups.runs, value_bytes),
+        Way::One => many_runs::workspace_bytes::<B>(n, groups.runs, value_bytes),
         Way::Merge(padded) => {
-            let runs = runs_of_passes::<K>(n, value_bytes, &padded, 0);
+            let runs = runs_of_passes::<B>(n, value_bytes, &padded, 0);
             let list = padded.into_iter().map(list_bytes).max();
-            Layout::of::<K>(n, value_bytes, &runs).end + list.unwrap_or(0)
+            Layout::of::<B>(n, value_bytes, &runs).end + list.unwrap_or(0)
         }
-        Way::Sort => segments::workspace_bytes::<K>(n, value_bytes).saturating_add(list_bytes(groups.whole())),
+        Way::Sort => segments::workspace_bytes::<B>(n, value_bytes).saturating_add(list_bytes(groups.whole())),
     }
 }
 
@@ -163,9 +162,9 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value
 /// `out` and the workspace overlap nothing, except that `out` may be `from` where it [can
 /// be](RunGroups::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
 /// other arrays.
-pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
+pub(in crate::gpu) unsafe fn merge_many_ragged<B: Bits>(
     queue: &impl Queue,
-    order: KeyOrder,
+    coding: Coding<B>,
     from: Arrays,
     groups: RunGroups,
     out: Arrays,
@@ -180,34 +179,34 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
         let shape = Shape { blocks, threads: PAD_THREADS, shared_bytes: 0 };
         // SAFETY: the offsets of runs and groups are valid, by `# Safety`. The list is in the workspace and has
         // `slots() + 1` offsets, and `blocks * PAD_THREADS` is at least that number.
-        unsafe { queue.launch(&bits(size_of::<K>()), shape, &PadRuns { padded, to: list as *mut usize }) }
+        unsafe { queue.launch(&bits(size_of::<B>()), shape, &PadRuns { padded, to: list as *mut usize }) }
     };
-    match groups.way::<K>(n, value_bytes) {
+    match groups.way::<B>(n, value_bytes) {
         // SAFETY: `from` and `out` have one length, and are apart or the same arrays.
-        Way::Copy => unsafe { copy::<K>(queue, from, out) },
+        Way::Copy => unsafe { copy::<B>(queue, from, out) },
         // SAFETY: the only group has all runs, so the runs, `out` and the workspace meet the conditions of
         // `merge_many_runs`.
         Way::One => unsafe {
-            many_runs::merge_many_runs::<K>(queue, order, from, (groups.offsets, groups.runs), out, workspace)
+            many_runs::merge_many_runs::<B>(queue, coding, from, (groups.offsets, groups.runs), out, workspace)
         },
         Way::Merge(padded) => {
-            let end = Layout::of::<K>(n, value_bytes, &runs_of_passes::<K>(n, value_bytes, &padded, 0)).end;
+            let end = Layout::of::<B>(n, value_bytes, &runs_of_passes::<B>(n, value_bytes, &padded, 0)).end;
             let list = workspace + end as Address;
-            let runs = runs_of_passes::<K>(n, value_bytes, &padded, list);
+            let runs = runs_of_passes::<B>(n, value_bytes, &padded, list);
             // SAFETY: `pad` writes the offsets of a pass before the pass. They go from 0 to `n`, since there is a
             // group, and never decrease. The list is behind `Layout::end`, so no pass overwrites it.
-            unsafe { merge_passes::<K>(queue, order, from, &runs, out, workspace, |pass| pad(padded[pass], list)) }
+            unsafe { merge_passes::<B>(queue, coding, from, &runs, out, workspace, |pass| pad(padded[pass], list)) }
         }
         Way::Sort => {
-            let list = workspace + segments::workspace_bytes::<K>(n, value_bytes) as Address;
+            let list = workspace + segments::workspace_bytes::<B>(n, value_bytes) as Address;
             let bounds = Bounds::of_offsets(list, groups.count, groups.longest.min(n));
             pad(groups.whole(), list)?;
             // SAFETY: `pad` has queued the offsets of the groups. They go from 0 to `n`, never decrease, and no two
             // neighbours differ by more than `longest`. The list is behind the workspace of the sort, and `copy` fills
             // `out` before the sort.
             unsafe {
-                copy::<K>(queue, from, out)?;
-                segments::sort_segments::<K>(queue, order, out, bounds, false, workspace)
+                copy::<B>(queue, from, out)?;
+                segments::sort_segments::<B>(queue, coding, out, bounds, false, workspace)
             }
         }
     }
@@ -217,37 +216,37 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
 ///
 /// # Safety
 /// The conditions of [`merge_many_ragged`] hold.
-unsafe fn copy<K: Key>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
+unsafe fn copy<B: Bits>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
     if from.keys == out.keys {
         return Ok(());
     }
     // SAFETY: both have `len` keys and values of `value_bytes` bytes. Their keys have different addresses, so they do
     // not overlap.
     unsafe {
-        queue.copy(from.keys, out.keys, from.len * size_of::<K>())?;
+        queue.copy(from.keys, out.keys, from.len * size_of::<B>())?;
         queue.copy(from.values, out.values, from.len * from.value_bytes)
     }
 }
 
 /// The merge of the runs of each group of `from` to the same indices of `out`.
 #[derive(Clone, Copy)]
-pub struct MergeManyRagged {
-    pub order: KeyOrder,
+pub struct MergeManyRagged<B> {
+    pub coding: Coding<B>,
     pub from: Arrays,
     pub groups: RunGroups,
     pub out: Arrays,
 }
 
-impl<K: Key> Operation<K> for MergeManyRagged {
+impl<B: Bits> Operation<B> for MergeManyRagged<B> {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.from.len, self.groups, self.from.value_bytes)
+        workspace_bytes::<B>(self.from.len, self.groups, self.from.value_bytes)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { order, from, groups, out } = *self;
+        let Self { coding, from, groups, out } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace. The offsets are as `RunGroups` documents.
-        unsafe { merge_many_ragged::<K>(queue, order, from, groups, out, workspace) }
+        unsafe { merge_many_ragged::<B>(queue, coding, from, groups, out, workspace) }
     }
 }
 

@@ -15,25 +15,24 @@ use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_v
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::merge_path;
 use kernels_gpu::kernels::merge_two_runs::{MergeTwoRuns, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning;
 use std::ptr;
 
 /// Most keys, and most runs: a run of a pass has an index and a length of 32 bits.
 pub(in crate::gpu) const MOST: usize = u32::MAX as usize;
 
-/// The passes over `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0.
-fn passes<K: Key>(n: usize, offsets: *const usize, count: usize, value_bytes: usize) -> Vec<OffsetRuns> {
+/// The passes over `n` keys with bits of type `B` in `count` runs, with values of `value_bytes` bytes, or 0.
+fn passes<B: Bits>(n: usize, offsets: *const usize, count: usize, value_bytes: usize) -> Vec<OffsetRuns> {
     let mut merged = 1;
     let pass = |k| {
-        let runs = runs_of_pass::<K>(n, value_bytes, (offsets, count), merged, k);
+        let runs = runs_of_pass::<B>(n, value_bytes, (offsets, count), merged, k);
         merged = runs.merged[1];
         runs
     };
@@ -42,7 +41,7 @@ fn passes<K: Key>(n: usize, offsets: *const usize, count: usize, value_bytes: us
 
 /// The runs of a pass that merges `k` runs into one. Each run of the pass is `merged` of the `count` runs between the
 /// offsets.
-pub(super) fn runs_of_pass<K: Key>(
+pub(super) fn runs_of_pass<B: Bits>(
     n: usize,
     value_bytes: usize,
     (offsets, count): (*const usize, usize),
@@ -57,7 +56,7 @@ pub(super) fn runs_of_pass<K: Key>(
         n,
         groups: count.div_ceil(merged[1]),
         k,
-        tile_keys: keys_of_tile(size_of::<K>(), value_bytes, k),
+        tile_keys: keys_of_tile(size_of::<B>(), value_bytes, k),
         rank_tolerance: many_runs::rank_tolerance(value_bytes),
     }
 }
@@ -71,25 +70,25 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The layout for these passes over `n` keys of type `K`.
-    pub(super) fn of<K: Key>(n: usize, value_bytes: usize, passes: &[OffsetRuns]) -> Self {
+    /// The layout for these passes over `n` keys with bits of type `B`.
+    pub(super) fn of<B: Bits>(n: usize, value_bytes: usize, passes: &[OffsetRuns]) -> Self {
         // A single pass needs no scratch.
         let scratch = if passes.len() > 1 { n } else { 0 };
-        let values = align(scratch * size_of::<K>());
+        let values = align(scratch * size_of::<B>());
         let splits = values + align(scratch * value_bytes);
         let words = passes.iter().map(|runs| runs.tile_count() * words_of_tile(runs.k)).max();
         Self { values, splits, end: splits + align(words.unwrap_or(0) * size_of::<u32>()) }
     }
 }
 
-/// Bytes of workspace for the merge of `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0.
+/// Bytes of workspace for the merge of `n` keys with bits of type `B` in `count` runs, with values of `value_bytes` bytes, or 0.
 /// `usize::MAX` if there are more than [`MOST`] of either.
-pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_bytes: usize) -> usize {
+pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, count: usize, value_bytes: usize) -> usize {
     match n.max(count) {
         _ if n == 0 => 0,
         most if most > MOST => usize::MAX,
-        _ if count <= 2 => n.div_ceil(tuning::merge(size_of::<K>(), value_bytes).keys()) * size_of::<usize>(),
-        _ => Layout::of::<K>(n, value_bytes, &passes::<K>(n, ptr::null(), count, value_bytes)).end,
+        _ if count <= 2 => n.div_ceil(tuning::merge(size_of::<B>(), value_bytes).keys()) * size_of::<usize>(),
+        _ => Layout::of::<B>(n, value_bytes, &passes::<B>(n, ptr::null(), count, value_bytes)).end,
     }
 }
 
@@ -101,9 +100,9 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_byte
 /// the number of keys. `out` and the workspace overlap nothing, except that `out` may be `from` where it [can
 /// be](MergeMany::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
 /// other arrays.
-pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
+pub(in crate::gpu) unsafe fn merge_many_runs<B: Bits>(
     queue: &impl Queue,
-    order: KeyOrder,
+    coding: Coding<B>,
     from: Arrays,
     (offsets, count): (Address, usize),
     out: Arrays,
@@ -115,12 +114,12 @@ pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
     }
     if count <= 2 {
         // SAFETY: `n` is not 0, so there is a run, and a second offset. The workspace has a split for each tile.
-        return unsafe { merge_two_runs::<K>(queue, order, from, offsets, out, workspace) };
+        return unsafe { merge_two_runs::<B>(queue, coding, from, offsets, out, workspace) };
     }
-    let passes = passes::<K>(n, offsets as *const usize, count, value_bytes);
+    let passes = passes::<B>(n, offsets as *const usize, count, value_bytes);
     // SAFETY: the passes are made for these `n` keys and offsets, and `workspace_bytes` is `Layout::end` for the same
     // passes. Nothing writes the offsets between passes.
-    unsafe { merge_passes::<K>(queue, order, from, &passes, out, workspace, |_| Ok(())) }
+    unsafe { merge_passes::<B>(queue, coding, from, &passes, out, workspace, |_| Ok(())) }
 }
 
 /// Queues passes over the runs of `from`. They write to the scratch arrays and to `out` in turn, and the last one
@@ -129,9 +128,9 @@ pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
 /// # Safety
 /// The arrays meet the conditions of [`merge_many_runs`], with a workspace of [`Layout::end`] bytes. When a pass
 /// begins, its offsets are as [`OffsetRuns`] requires.
-pub(super) unsafe fn merge_passes<K: Key>(
+pub(super) unsafe fn merge_passes<B: Bits>(
     queue: &impl Queue,
-    order: KeyOrder,
+    coding: Coding<B>,
     from: Arrays,
     passes: &[OffsetRuns],
     out: Arrays,
@@ -139,11 +138,11 @@ pub(super) unsafe fn merge_passes<K: Key>(
     before: impl Fn(usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let Arrays { len: n, value_bytes, .. } = from;
-    let (coding, layout) = (order.coding::<K>(), Layout::of::<K>(n, value_bytes, passes));
+    let layout = Layout::of::<B>(n, value_bytes, passes);
     let part = |begin: usize| workspace + begin as Address;
-    let (splits, suffix) = (part(layout.splits) as *mut u32, suffix::<K>(value_bytes));
-    let tile = tile_shape(size_of::<K>(), value_bytes);
-    let shared_bytes = many_runs::shared_bytes(size_of::<K>(), value_bytes, tile.keys());
+    let (splits, suffix) = (part(layout.splits) as *mut u32, suffix::<B>(value_bytes));
+    let tile = tile_shape(size_of::<B>(), value_bytes);
+    let shared_bytes = many_runs::shared_bytes(size_of::<B>(), value_bytes, tile.keys());
     let mut input = (from.keys, from.values);
     let mut encode = coding;
     for (pass, &runs) in passes.iter().enumerate() {
@@ -151,13 +150,13 @@ pub(super) unsafe fn merge_passes<K: Key>(
         let output = if after.is_multiple_of(2) { (out.keys, out.values) } else { (part(0), part(layout.values)) };
         let (tiles, decode) = (runs.tile_count(), if after == 0 { coding } else { Coding::NONE });
         let (splits_shape, per_warp) = splits_shape(queue, tiles);
-        let split = SplitManyRuns { from: input.0 as *const K::Bits, runs, encode, splits, per_warp };
+        let split = SplitManyRuns { from: input.0 as *const B, runs, encode, splits, per_warp };
         before(pass)?;
         // SAFETY: `splits` has `words_of_tile` words for each tile of any pass (`Layout::of`). The offsets are those
         // that `# Safety` requires when the pass begins. `splits_shape` covers all tiles.
-        unsafe { queue.launch(&bits(size_of::<K>()), splits_shape, &split)? };
+        unsafe { queue.launch(&bits(size_of::<B>()), splits_shape, &split)? };
         with_values!(value_bytes, V => {
-            let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
+            let (from, to) = (elements::<B, V>(input), elements::<B, V>(output));
             let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
             // SAFETY: there is a block for each tile, with the kernel's threads and shared bytes. Outputs alternate
             // between `out` and the scratch, so no pass writes the array that it reads.
@@ -172,27 +171,27 @@ pub(super) unsafe fn merge_passes<K: Key>(
 ///
 /// # Safety
 /// The conditions of [`merge_many_runs`] hold, with two offsets or three, and at least one key.
-unsafe fn merge_two_runs<K: Key>(
+unsafe fn merge_two_runs<B: Bits>(
     queue: &impl Queue,
-    order: KeyOrder,
+    coding: Coding<B>,
     from: Arrays,
     offsets: Address,
     out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let Arrays { len: n, value_bytes, .. } = from;
-    let (tile, coding) = (tuning::merge(size_of::<K>(), value_bytes), order.coding::<K>());
-    let (tile_keys, tiles, suffix) = (tile.keys(), n.div_ceil(tile.keys()), suffix::<K>(value_bytes));
-    let (keys, offsets, splits) = (from.keys as *const K::Bits, offsets as *const usize, workspace as *mut usize);
-    let shared_bytes = merge_path::shared_bytes::<K>(tile_keys, tile.items_per_thread, value_bytes > 0);
+    let tile = tuning::merge(size_of::<B>(), value_bytes);
+    let (tile_keys, tiles, suffix) = (tile.keys(), n.div_ceil(tile.keys()), suffix::<B>(value_bytes));
+    let (keys, offsets, splits) = (from.keys as *const B, offsets as *const usize, workspace as *mut usize);
+    let shared_bytes = merge_path::shared_bytes::<B>(tile_keys, tile.items_per_thread, value_bytes > 0);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
     let path = PathTwoRuns { keys, n, offsets, splits, tiles, tile_keys, coding };
     // SAFETY: `path_shape` has a thread and `shape` a block for each tile, and `workspace` a split for each tile. Of
     // the offsets, the kernels read the second one.
     unsafe {
-        queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
+        queue.launch(&bits(size_of::<B>()), path_shape(tiles), &path)?;
         with_values!(value_bytes, V => {
-            let merge = MergeTwoRuns { at: slice::<K, V>(from), offsets, c: slice::<K, V>(out).at, splits, coding };
+            let merge = MergeTwoRuns { at: slice::<B, V>(from), offsets, c: slice::<B, V>(out).at, splits, coding };
             queue.launch(&suffix, shape, &merge)
         })
     }
@@ -200,14 +199,14 @@ unsafe fn merge_two_runs<K: Key>(
 
 /// The merge of the runs of `from` to `out`. `offsets` is the address of numbers of 8 bytes, and the number of runs.
 #[derive(Clone, Copy)]
-pub struct MergeMany {
-    pub order: KeyOrder,
+pub struct MergeMany<B> {
+    pub coding: Coding<B>,
     pub from: Arrays,
     pub offsets: (Address, usize),
     pub out: Arrays,
 }
 
-impl MergeMany {
+impl<B> MergeMany<B> {
     /// Whether `out` may be the arrays of `from` for this number of runs: the first of an even number of passes writes
     /// to the scratch arrays.
     pub(in crate::gpu) fn can_be_in_place(runs: usize) -> bool {
@@ -215,16 +214,16 @@ impl MergeMany {
     }
 }
 
-impl<K: Key> Operation<K> for MergeMany {
+impl<B: Bits> Operation<B> for MergeMany<B> {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.from.len, self.offsets.1, self.from.value_bytes)
+        workspace_bytes::<B>(self.from.len, self.offsets.1, self.from.value_bytes)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { order, from, offsets, out } = *self;
+        let Self { coding, from, offsets, out } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace.
-        unsafe { merge_many_runs::<K>(queue, order, from, offsets, out, workspace) }
+        unsafe { merge_many_runs::<B>(queue, coding, from, offsets, out, workspace) }
     }
 }
 

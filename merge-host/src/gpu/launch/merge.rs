@@ -7,7 +7,7 @@ use crate::{Error, MergeKernel};
 use cuda_std::Word;
 use kernels_gpu::kernels::merge_fused::{self, MergeFused};
 use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::textbook::merge_basic::MergeBasic;
 use kernels_gpu::textbook::merge_circular::{self, MergeCircular};
 use kernels_gpu::textbook::merge_small::{self, MergeSmall};
@@ -37,10 +37,10 @@ enum AutoMerge {
 impl AutoMerge {
     /// The fused merge saves a launch and the partition. At larger sizes it is slower, because a tile's search keeps
     /// the block waiting. `docs/journal/merge.md` has the figures.
-    const fn of<K: Key>(total: usize) -> Self {
+    const fn of<B: Bits>(total: usize) -> Self {
         if total <= merge_small::MAX_KEYS {
             Self::Small
-        } else if total <= FUSED_BYTES / size_of::<K>() {
+        } else if total <= FUSED_BYTES / size_of::<B>() {
             Self::Fused
         } else {
             Self::TwoPhase
@@ -49,18 +49,18 @@ impl AutoMerge {
 }
 
 /// Bytes of workspace for a merge into `total` keys: a split for each tile, if the merge has two phases.
-pub(in crate::gpu) const fn workspace_bytes<K: Key>(kernel: MergeKernel, total: usize) -> usize {
+pub(in crate::gpu) const fn workspace_bytes<B: Bits>(kernel: MergeKernel, total: usize) -> usize {
     let two_phase = match kernel {
         MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => false,
         MergeKernel::MergePath => true,
-        MergeKernel::Auto => matches!(AutoMerge::of::<K>(total), AutoMerge::TwoPhase),
+        MergeKernel::Auto => matches!(AutoMerge::of::<B>(total), AutoMerge::TwoPhase),
     };
-    if two_phase { split_bytes(tuning::merge(size_of::<K>(), 0), total) } else { 0 }
+    if two_phase { split_bytes(tuning::merge(size_of::<B>(), 0), total) } else { 0 }
 }
 
 /// Bytes of workspace for a merge into `total` keys with values. Tiles have one shape for all widths of values.
-pub(in crate::gpu) const fn pairs_workspace_bytes<K: Key>(total: usize) -> usize {
-    split_bytes(tuning::merge(size_of::<K>(), size_of::<u32>()), total)
+pub(in crate::gpu) const fn pairs_workspace_bytes<B: Bits>(total: usize) -> usize {
+    split_bytes(tuning::merge(size_of::<B>(), size_of::<u32>()), total)
 }
 
 /// Bytes of a split for each tile.
@@ -82,24 +82,24 @@ pub(super) fn path_shape(tiles: usize) -> Shape {
 /// # Safety
 /// The arrays are in the GPU's memory, with values of type `V`. `out` has the length of both together and overlaps no
 /// other array. `workspace` has a split for each tile.
-unsafe fn two_phase<K: Key, V: Word>(
+unsafe fn two_phase<B: Bits, V: Word>(
     queue: &impl Queue,
     suffix: &str,
+    coding: Coding<B>,
     [a, b, out]: [Arrays; 3],
     workspace: Address,
 ) -> Result<(), Error> {
-    let tile = tuning::merge(size_of::<K>(), size_of::<V>());
+    let tile = tuning::merge(size_of::<B>(), size_of::<V>());
     let (tile_keys, tiles, splits) = (tile.keys(), out.len.div_ceil(tile.keys()), workspace as *mut usize);
-    let shared_bytes = merge_path::shared_bytes::<K>(tile_keys, tile.items_per_thread, size_of::<V>() > 0);
+    let shared_bytes = merge_path::shared_bytes::<B>(tile_keys, tile.items_per_thread, size_of::<V>() > 0);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-    let coding = Coding::of::<K>(false);
-    let path = PathBig { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
-    let c = elements::<K, V>((out.keys, out.values));
-    let merge = MergeBig { a: slice::<K, V>(a), b: slice::<K, V>(b), c, splits, coding };
+    let path = PathBig { a: slice::<B, ()>(a), b: slice::<B, ()>(b), splits, tiles, tile_keys, coding };
+    let c = elements::<B, V>((out.keys, out.values));
+    let merge = MergeBig { a: slice::<B, V>(a), b: slice::<B, V>(b), c, splits, coding };
     // SAFETY: `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. The first
     // launch writes a split for each tile, and the second one reads them. The arrays have values of type `V`.
     unsafe {
-        queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
+        queue.launch(&bits(size_of::<B>()), path_shape(tiles), &path)?;
         queue.launch(suffix, shape, &merge)
     }
 }
@@ -113,20 +113,21 @@ fn textbook_shape(queue: &impl Queue, total: usize, shared_bytes: u32) -> Shape 
 /// The merge of `a` and `b`, with or without values, to `out`, which has the length of both together. Textbook kernels
 /// merge keys alone.
 #[derive(Clone, Copy)]
-pub struct Merge {
+pub struct Merge<B> {
     pub kernel: MergeKernel,
+    pub coding: Coding<B>,
     pub a: Arrays,
     pub b: Arrays,
     pub out: Arrays,
 }
 
-impl<K: Key> Operation<K> for Merge {
+impl<B: Bits> Operation<B> for Merge<B> {
     fn workspace_bytes(&self) -> usize {
-        bytes_of_workspace::<K>(self.kernel, self.out.len, self.out.value_bytes)
+        bytes_of_workspace::<B>(self.kernel, self.out.len, self.out.value_bytes)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { kernel, a, b, out } = *self;
+        let Self { kernel, coding, a, b, out } = *self;
         let total = out.len;
         if total == 0 {
             return Ok(());
@@ -135,17 +136,16 @@ impl<K: Key> Operation<K> for Merge {
             return with_numbers!(out.value_bytes, V => {
                 // SAFETY: the values have the width of `V`. The workspace has a split for each tile, since tiles have
                 // one shape for all widths of values.
-                unsafe { two_phase::<K, V>(queue, &suffix::<K>(out.value_bytes), [a, b, out], workspace) }
+                unsafe { two_phase::<B, V>(queue, &suffix::<B>(out.value_bytes), coding, [a, b, out], workspace) }
             });
         }
-        let (suffix, coding, runs) = (suffix::<K>(0), Coding::of::<K>(false), [a, b, out]);
-        let (a, m, b, n, c) =
-            (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len, out.keys as *mut K::Bits);
+        let (suffix, runs) = (suffix::<B>(0), [a, b, out]);
+        let (a, m, b, n, c) = (a.keys as *const B, a.len, b.keys as *const B, b.len, out.keys as *mut B);
         // SAFETY: `Operation::launch` requires `m` keys at `a`, `n` at `b` and `m + n` at `c`, apart from the others.
         // Each branch has the threads and shared bytes of its kernel. The branch of two phases is taken only if
         // `workspace_bytes` has a split for each tile.
         unsafe {
-            match (kernel, AutoMerge::of::<K>(total)) {
+            match (kernel, AutoMerge::of::<B>(total)) {
                 (MergeKernel::Basic, _) => {
                     // Enough threads to fill the GPU. With more keys, each thread merges more.
                     let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(32 * queue.multiprocessors());
@@ -153,29 +153,31 @@ impl<K: Key> Operation<K> for Merge {
                     queue.launch(&suffix, shape, &MergeBasic { a, m, b, n, c, coding })
                 }
                 (MergeKernel::Tiled, _) => {
-                    let shape = textbook_shape(queue, total, merge_tiled::shared_bytes::<K>(TEXTBOOK_TILE));
+                    let shape = textbook_shape(queue, total, merge_tiled::shared_bytes::<B>(TEXTBOOK_TILE));
                     queue.launch(&suffix, shape, &MergeTiled { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
                 }
                 (MergeKernel::Circular, _) => {
-                    let shape = textbook_shape(queue, total, merge_circular::shared_bytes::<K>(TEXTBOOK_TILE));
+                    let shape = textbook_shape(queue, total, merge_circular::shared_bytes::<B>(TEXTBOOK_TILE));
                     queue.launch(&suffix, shape, &MergeCircular { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
                 }
                 (MergeKernel::Auto, AutoMerge::Small) => {
                     let threads = (total as u32).next_multiple_of(32);
                     let shape =
-                        Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<K>(total as u32) };
+                        Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<B>(total as u32) };
                     queue.launch(&suffix, shape, &MergeSmall { a, m, b, n, c, coding })
                 }
                 (MergeKernel::Auto, AutoMerge::Fused) => {
-                    let tile = tuning::fused(size_of::<K>());
+                    let tile = tuning::fused(size_of::<B>());
                     let shape = Shape {
                         blocks: total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors()),
                         threads: merge_fused::block_threads(tile.threads),
-                        shared_bytes: merge_fused::shared_bytes::<K::Bits>(tile.keys()),
+                        shared_bytes: merge_fused::shared_bytes::<B>(tile.keys()),
                     };
                     queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
                 }
-                (MergeKernel::Auto | MergeKernel::MergePath, _) => two_phase::<K, ()>(queue, &suffix, runs, workspace),
+                (MergeKernel::Auto | MergeKernel::MergePath, _) => {
+                    two_phase::<B, ()>(queue, &suffix, coding, runs, workspace)
+                }
             }
         }
     }
@@ -184,37 +186,38 @@ impl<K: Key> Operation<K> for Merge {
 /// The merge of consecutive runs of the given lengths at `from`, two runs at a time, in passes from one array to the
 /// other. It is for more keys than passes over many runs can count.
 #[derive(Clone, Copy)]
-pub struct MergeTree<'a> {
+pub struct MergeTree<'a, B> {
+    pub coding: Coding<B>,
     pub lengths: &'a [usize],
     pub from: Arrays,
     pub to: Arrays,
 }
 
-impl MergeTree<'_> {
+impl<B> MergeTree<'_, B> {
     /// Whether this number of runs ends in `to`, after an odd number of passes.
     pub const fn ends_in_to(runs: usize) -> bool {
         runs.next_power_of_two().trailing_zeros() % 2 == 1
     }
 }
 
-impl<K: Key> Operation<K> for MergeTree<'_> {
+impl<B: Bits> Operation<B> for MergeTree<'_, B> {
     fn workspace_bytes(&self) -> usize {
-        bytes_of_workspace::<K>(MergeKernel::Auto, self.from.len, self.from.value_bytes)
+        bytes_of_workspace::<B>(MergeKernel::Auto, self.from.len, self.from.value_bytes)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { lengths, mut from, mut to } = *self;
+        let Self { coding, lengths, mut from, mut to } = *self;
         let mut lengths = lengths.to_vec();
         while lengths.len() > 1 {
             let mut begin = 0;
             for siblings in lengths.chunks(2) {
                 // A last run without a sibling is merged with an empty run, which copies it.
                 let (m, n) = (siblings[0], siblings.get(1).copied().unwrap_or(0));
-                let (a, b) = (from.part::<K>(begin, m), from.part::<K>(begin + m, n));
-                let merge = Merge { kernel: MergeKernel::Auto, a, b, out: to.part::<K>(begin, m + n) };
+                let (a, b) = (from.part::<B>(begin, m), from.part::<B>(begin + m, n));
+                let merge = Merge { kernel: MergeKernel::Auto, coding, a, b, out: to.part::<B>(begin, m + n) };
                 // SAFETY: `begin + m + n` is at most the sum of all lengths, so the parts lie inside the arrays, which
                 // do not overlap. A merge of fewer keys needs no more workspace than a merge of all keys.
-                unsafe { Operation::<K>::launch(&merge, queue, workspace)? };
+                unsafe { Operation::<B>::launch(&merge, queue, workspace)? };
                 begin += m + n;
             }
             lengths = lengths.chunks(2).map(|siblings| siblings.iter().sum()).collect();
@@ -225,6 +228,10 @@ impl<K: Key> Operation<K> for MergeTree<'_> {
 }
 
 /// Bytes of workspace for a merge into `total` keys with values of `value_bytes` bytes, or 0.
-pub(in crate::gpu) const fn bytes_of_workspace<K: Key>(kernel: MergeKernel, total: usize, value_bytes: usize) -> usize {
-    if value_bytes == 0 { workspace_bytes::<K>(kernel, total) } else { pairs_workspace_bytes::<K>(total) }
+pub(in crate::gpu) const fn bytes_of_workspace<B: Bits>(
+    kernel: MergeKernel,
+    total: usize,
+    value_bytes: usize,
+) -> usize {
+    if value_bytes == 0 { workspace_bytes::<B>(kernel, total) } else { pairs_workspace_bytes::<B>(total) }
 }

@@ -52,7 +52,7 @@ use cust::event::{Event, EventFlags};
 use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
 use cust::stream::{Stream as Handle, StreamWaitEventFlags};
 use kernels_gpu::elements::{Elements, Slice};
-use kernels_gpu::key::Key;
+use kernels_gpu::key::Bits;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use thresholds::Thresholds;
 
@@ -187,9 +187,9 @@ impl Arrays {
         Self { keys, values: 0, len, value_bytes: 0 }
     }
 
-    /// `len` keys of type `K` from index `begin`, with their values.
-    const fn part<K>(self, begin: usize, len: usize) -> Self {
-        let keys = self.keys + (begin * size_of::<K>()) as u64;
+    /// `len` keys with bits of type `B` from index `begin`, with their values.
+    const fn part<B>(self, begin: usize, len: usize) -> Self {
+        let keys = self.keys + (begin * size_of::<B>()) as u64;
         Self { keys, values: self.values + (begin * self.value_bytes) as u64, len, ..self }
     }
 }
@@ -199,20 +199,20 @@ pub(super) const fn align(bytes: usize) -> usize {
     bytes.next_multiple_of(16)
 }
 
-/// The suffix of kernels for keys of type `K`, alone or with values of `value_bytes` bytes.
-fn suffix<K: Key>(value_bytes: usize) -> String {
-    let keys = bits(size_of::<K>());
+/// The suffix of kernels for keys with bits of type `B`, alone or with values of `value_bytes` bytes.
+fn suffix<B: Bits>(value_bytes: usize) -> String {
+    let keys = bits(size_of::<B>());
     if value_bytes == 0 { keys } else { format!("{keys}v{value_bytes}") }
 }
 
 /// Keys and values at these addresses.
-fn elements<K: Key, V>((keys, values): (Address, Address)) -> Elements<K::Bits, V> {
-    Elements { keys: keys as *mut K::Bits, values: values as *mut V }
+fn elements<B: Bits, V>((keys, values): (Address, Address)) -> Elements<B, V> {
+    Elements { keys: keys as *mut B, values: values as *mut V }
 }
 
 /// The elements of `arrays`, and their number.
-fn slice<K: Key, V>(arrays: Arrays) -> Slice<K::Bits, V> {
-    Slice { at: elements::<K, V>((arrays.keys, arrays.values)), len: arrays.len }
+fn slice<B: Bits, V>(arrays: Arrays) -> Slice<B, V> {
+    Slice { at: elements::<B, V>((arrays.keys, arrays.values)), len: arrays.len }
 }
 
 /// Evaluates an expression with `V` as the type of numbers of this many bytes: `u32` or `u64`.
@@ -250,17 +250,18 @@ fn bits(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SortKernel;
     use crate::gpu::operation::Record;
-    use crate::{GpuKey, SortKernel};
+    use crate::key::sealed::GpuBits;
     use kernels_gpu::modules::family;
     use std::collections::HashSet;
 
     #[test]
     fn the_sort_by_merge_path_launches_no_division_and_all_else() {
-        fn check<K: GpuKey>() {
+        fn check<B: GpuBits>() {
             let [auto, merge_path] = SortKernel::ALL.map(|kernel| {
                 let record = Record::new(132);
-                [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts::<K>(&record, kernel, bytes)).unwrap();
+                [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts::<B>(&record, kernel, bytes)).unwrap();
                 record.entries()
             });
             let divides = |(kernel, _): &Entry| {
@@ -270,21 +271,20 @@ mod tests {
             assert!(!divisions.is_empty());
             assert_eq!(merge_path, others);
         }
-        check::<f32>();
+        check::<u32>();
         check::<u64>();
     }
 
     #[test]
     fn all_that_is_launched_is_in_a_module() {
-        fn check<K: GpuKey>() {
+        fn check<B: GpuBits>() {
             let record = Record::new(132);
-            record.add_all::<K>().unwrap();
+            record.add_all::<B>().unwrap();
             for (kernel, suffix) in record.entries() {
                 assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
             }
         }
         check::<u32>();
-        check::<i64>();
-        check::<f64>();
+        check::<u64>();
     }
 }

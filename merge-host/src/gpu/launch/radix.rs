@@ -6,7 +6,7 @@ use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::MOST_KEYS;
 use kernels_gpu::kernels::sort::radix::sort_by_radix::SortByRadix;
 use kernels_gpu::kernels::sort::radix::{self, Job, look_back, sweep};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::DivideTile;
 
 /// For few keys: the keys of a share, the unit of counting, and the most shares for each multiprocessor.
@@ -41,16 +41,16 @@ impl RadixPlan {
     /// Words that are 0 before the sort.
     pub(super) const CLEARED_WORDS: usize = radix::CLEARED_WORDS;
 
-    /// The plan by these thresholds for `n` keys of type `K` with values of `value_bytes` bytes, or 0. `None` if keys
+    /// The plan by these thresholds for `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0. `None` if keys
     /// have other than 4 bytes, or if there are too many. Values begin as the keys' indices if it `indexes`.
-    pub(super) const fn of<K: Key>(
+    pub(super) const fn of<B: Bits>(
         thresholds: &Thresholds,
         n: usize,
         value_bytes: usize,
         indexes: bool,
     ) -> Option<Self> {
         // The limit is the one of divisions: of more keys, runs are detected and merged.
-        if size_of::<K>() != 4 || n > MOST_KEYS {
+        if size_of::<B>() != 4 || n > MOST_KEYS {
             return None;
         }
         let (tile, shape) = thresholds.radix(value_bytes, n);
@@ -69,10 +69,10 @@ impl RadixPlan {
     /// # Safety
     /// All arrays are in the GPU's memory and have the plan's number of keys. If the kernel sorts, nothing else uses
     /// them until the sort has ended.
-    pub(super) unsafe fn sort<K: Key>(
+    pub(super) unsafe fn sort<B: Bits>(
         self,
         queue: &impl Queue,
-        coding: Coding<K::Bits>,
+        coding: Coding<B>,
         at: Arrays,
         scratch: (Address, Address),
         words: Words,
@@ -84,12 +84,12 @@ impl RadixPlan {
         let shares = n.div_ceil(SHARE).min(SHARES * queue.multiprocessors());
         let [words, published, order] = [words.cleared, words.published, words.order].map(|at| at as *mut u32);
         let job = Job { words, published, order, n: self.n, tiles: tiles as u32, shares: shares as u32 };
-        let shared_bytes = sweep::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), self.value_bytes);
+        let shared_bytes = sweep::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>(), self.value_bytes);
         let shape = Shape { blocks: tiles.max(shares).min(at_once), threads: tile.threads as u32, shared_bytes };
         let indexes = u32::from(self.indexes);
-        let suffix = format!("{}{}", suffix::<K>(self.value_bytes), self.shape);
+        let suffix = format!("{}{}", suffix::<B>(self.value_bytes), self.shape);
         with_values!(self.value_bytes, V => {
-            let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
+            let (at, scratch) = (elements::<B, V>((at.keys, at.values)), elements::<B, V>(scratch));
             // SAFETY: `at` and `scratch` have the plan's `n` elements with values of type `V`, and the words have the
             // plan's sizes. The shape has the tile's threads and shared bytes, and no more blocks than run at the same
             // time.

@@ -8,7 +8,7 @@ use kernels_gpu::kernels::sort::detect_runs::{self, CopyRuns};
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 
 /// Bytes of the words that describe detected runs.
 const WORDS_BYTES: usize = align(detect_runs::DETECTION_WORDS * size_of::<u32>());
@@ -52,19 +52,19 @@ impl DetectedRuns {
 /// # Safety
 /// The arrays, and the arrays of `detected`, are in the GPU's memory and have room for all elements. `detect_runs` has
 /// written the description. Nothing else uses the arrays until the merge has ended.
-pub(super) unsafe fn merge_long_runs<K: Key>(
+pub(super) unsafe fn merge_long_runs<B: Bits>(
     queue: &impl Queue,
     plan: SortPlan,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     Arrays { keys, values, len: n, value_bytes }: Arrays,
     detected: DetectedRuns,
 ) -> Result<(), Error> {
     let DetectedRuns { at: words, scratch: (scratch, scratch_values), splits } = detected;
     let (found, splits) = (words as *mut u32, splits as *mut u32);
     let (begins, starts) = (detected.begins() as *const usize, detected.starts() as *mut usize);
-    let width = bits(size_of::<K>());
+    let width = bits(size_of::<B>());
     let copy_shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-    let (from, to) = (keys as *const K::Bits, scratch as *mut K::Bits);
+    let (from, to) = (keys as *const B, scratch as *mut B);
     // SAFETY: `from` and `to` have `n` keys, and `RUNS_BYTES` at `words` hold `begins` and `starts`. The shape has the
     // threads of the kernel.
     unsafe { queue.launch(&width, copy_shape, &CopyRuns { from, to, n, coding, found, begins, starts })? };
@@ -79,15 +79,15 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     let tile_keys = plan.long_run_tile_keys();
     let tiles = n.div_ceil(tile_keys as usize);
     let (splits_shape, per_warp) = splits_shape(queue, tiles);
-    let split = SplitLongRuns { from: to as *const K::Bits, n, tile_keys, splits, starts, per_warp, order: found };
+    let split = SplitLongRuns { from: to as *const B, n, tile_keys, splits, starts, per_warp, order: found };
     // SAFETY: `splits` has `MAX_RUNS` words for each tile (`long_run_split_bytes`), and `splits_shape` covers all
     // tiles.
     unsafe { queue.launch(&width, splits_shape, &split)? };
-    let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
+    let Shape { threads, shared_bytes, .. } = plan.runs_shape::<B>(tiles);
     let shape = queue.persistent(MIN_BLOCKS_PER_SM, threads, shared_bytes);
-    let suffix = SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>();
+    let suffix = SortPlan::of_long_runs::<B>(value_bytes).suffix::<B>();
     with_values!(value_bytes, V => {
-        let (from, to) = (elements::<K, V>((scratch, scratch_values)), elements::<K, V>((keys, values)));
+        let (from, to) = (elements::<B, V>((scratch, scratch_values)), elements::<B, V>((keys, values)));
         let merge = MergeLongRuns { from, to, n, splits, starts, decode: coding, order: found };
         // SAFETY: both arrays have `n` elements with values of type `V`, and the launches before have written the copy,
         // `starts` and `splits`. The shape has the kernel's threads and shared bytes.

@@ -12,7 +12,6 @@ use super::{
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::key_order::KeyOrder;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job};
 use kernels_gpu::kernels::sort::indices::SetIndices;
@@ -26,7 +25,7 @@ use kernels_gpu::kernels::sort::segments::sort_segments::SortSegments as SortTil
 use kernels_gpu::kernels::sort::segments::sort_short_segments::{self, MAX_SHORT, SHORT_THREADS, SortShortSegments};
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::{self, SortWideRows, WIDE_ROW_THREADS, has_wide_rows};
 use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, most_units, passes};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::{ROW, Tile};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 use std::ptr;
@@ -91,26 +90,26 @@ struct Layout {
 }
 
 impl SegmentPlan {
-    /// The plan for keys of type `K` with values of `value_bytes` bytes, or 0.
-    const fn of<K: Key>(value_bytes: usize) -> Self {
-        let block = ROW.sort_segments.of(size_of::<K>(), value_bytes);
-        let merge = ROW.merge_runs.of(size_of::<K>(), value_bytes);
+    /// The plan for keys with bits of type `B` with values of `value_bytes` bytes, or 0.
+    const fn of<B: Bits>(value_bytes: usize) -> Self {
+        let block = ROW.sort_segments.of(size_of::<B>(), value_bytes);
+        let merge = ROW.merge_runs.of(size_of::<B>(), value_bytes);
         Self { value_bytes, block, merge, tiles: Tiles::of(block.keys()) }
     }
 
-    /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
-    const fn layout<K: Key>(self, n: usize) -> Layout {
+    /// The workspace for `n` keys with bits of type `B`, at most [`MAX_KEYS`].
+    const fn layout<B: Bits>(self, n: usize) -> Layout {
         let tiles = self.tiles.count(n);
-        let values = align(n * size_of::<K>());
+        let values = align(n * size_of::<B>());
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
         let units = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        let unit_words = self.counters_before_longer::<K>(n);
+        let unit_words = self.counters_before_longer::<B>(n);
         let longer = units + unit_words * size_of::<u32>();
-        let longer_words = if has_short::<K>(self.value_bytes) { tiles + 1 } else { 0 };
+        let longer_words = if has_short::<B>(self.value_bytes) { tiles + 1 } else { 0 };
         let middle = units + align((unit_words + longer_words) * size_of::<u32>());
-        let division = middle + middle::list_bytes::<K>(n, self.value_bytes);
-        let end = match self.division::<K>(n) {
+        let division = middle + middle::list_bytes::<B>(n, self.value_bytes);
+        let end = match self.division::<B>(n) {
             Some(plan) => division + align(plan.list_bytes()),
             None => division,
         };
@@ -118,17 +117,17 @@ impl SegmentPlan {
     }
 
     /// The number of counters before the counter of tiles with longer segments.
-    const fn counters_before_longer<K: Key>(self, n: usize) -> usize {
-        1 + middle::count_words::<K>(n, self.value_bytes)
+    const fn counters_before_longer<B: Bits>(self, n: usize) -> usize {
+        1 + middle::count_words::<B>(n, self.value_bytes)
     }
 
     /// The division of segments of more than [`MAX_MIDDLE`] keys, if there may be any among `n` keys that are not too
     /// many to be divided.
-    const fn division<K: Key>(self, n: usize) -> Option<DividePlan> {
+    const fn division<B: Bits>(self, n: usize) -> Option<DividePlan> {
         if n <= MAX_MIDDLE {
             return None;
         }
-        DividePlan::of_segments::<K>(&Thresholds::DEFAULT, n, self.value_bytes)
+        DividePlan::of_segments::<B>(&Thresholds::DEFAULT, n, self.value_bytes)
     }
 
     /// Whether segments of up to `longest` keys may be long ones. A segment of a tile begins at the tile's last key at
@@ -149,51 +148,51 @@ impl SegmentPlan {
     }
 
     /// The launch of `blocks` blocks that sort tiles.
-    fn sort_shape<K>(self, blocks: usize) -> Shape {
+    fn sort_shape<B>(self, blocks: usize) -> Shape {
         let Tile { threads, .. } = self.block;
-        let shared_bytes = segments::shared_bytes(size_of::<K>(), self.value_bytes, threads, self.block.keys());
+        let shared_bytes = segments::shared_bytes(size_of::<B>(), self.value_bytes, threads, self.block.keys());
         Shape { blocks, threads: threads as u32, shared_bytes }
     }
 
     /// The launch of a block for each of `tiles` tiles, which sorts the tile's segments of few keys.
-    fn sort_short_shape<K>(self, tiles: usize) -> Shape {
-        let shared_bytes = sort_short_segments::shared_bytes(size_of::<K>(), self.value_bytes, self.block.keys());
+    fn sort_short_shape<B>(self, tiles: usize) -> Shape {
+        let shared_bytes = sort_short_segments::shared_bytes(size_of::<B>(), self.value_bytes, self.block.keys());
         Shape { blocks: tiles, threads: SHORT_THREADS as u32, shared_bytes }
     }
 
     /// The launch of `blocks` blocks that merge tiles.
-    fn merge_shape<K>(self, blocks: usize) -> Shape {
-        let shared_bytes = merge_segments::shared_bytes(size_of::<K>(), self.value_bytes, self.merge.keys());
+    fn merge_shape<B>(self, blocks: usize) -> Shape {
+        let shared_bytes = merge_segments::shared_bytes(size_of::<B>(), self.value_bytes, self.merge.keys());
         Shape { blocks, threads: self.merge.threads as u32, shared_bytes }
     }
 }
 
 /// Whether segments of few keys are sorted in registers: keys alone, or 4-byte keys with values.
-const fn has_short<K: Key>(value_bytes: usize) -> bool {
-    value_bytes == 0 || size_of::<K>() == 4
+const fn has_short<B: Bits>(value_bytes: usize) -> bool {
+    value_bytes == 0 || size_of::<B>() == 4
 }
 
 /// Bytes of workspace for a sort of the segments of `n` keys with values of `value_bytes` bytes, or 0. `usize::MAX` for
 /// more keys than any GPU has memory for.
-pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize) -> usize {
+pub(in crate::gpu) const fn workspace_bytes<B: Bits>(n: usize, value_bytes: usize) -> usize {
     match n {
         0 => 0,
         n if n > MAX_KEYS => usize::MAX,
-        n => SegmentPlan::of::<K>(value_bytes).layout::<K>(n).end,
+        n => SegmentPlan::of::<B>(value_bytes).layout::<B>(n).end,
     }
 }
 
 /// The offset of the number of units in such a workspace. Behind it are the numbers of middle segments of each list, if
 /// there are lists.
 #[cfg(feature = "emulator")]
-pub fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
-    if n == 0 { 0 } else { SegmentPlan::of::<K>(value_bytes).layout::<K>(n).units }
+pub fn units_at<B: Bits>(n: usize, value_bytes: usize) -> usize {
+    if n == 0 { 0 } else { SegmentPlan::of::<B>(value_bytes).layout::<B>(n).units }
 }
 
 /// The offset of the number of segments that are divided, if any may be.
 #[cfg(feature = "emulator")]
-pub fn divided_at<K: Key>(n: usize, value_bytes: usize) -> usize {
-    SegmentPlan::of::<K>(value_bytes).layout::<K>(n).division
+pub fn divided_at<B: Bits>(n: usize, value_bytes: usize) -> usize {
+    SegmentPlan::of::<B>(value_bytes).layout::<B>(n).division
 }
 
 /// Queues the stable sort of each segment of `at`. Values first become the indices of the keys in the array if it
@@ -203,9 +202,9 @@ pub fn divided_at<K: Key>(n: usize, value_bytes: usize) -> usize {
 /// The keys, the values, the offsets, and a workspace of [`workspace_bytes`] at a multiple of 16 are in the GPU's
 /// memory and do not overlap. The offsets begin with 0, never decrease and end with the number of keys. Nothing else
 /// uses the arrays until the sort has ended.
-pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
+pub(in crate::gpu) unsafe fn sort_segments<B: Bits>(
     queue: &impl Queue,
-    order: KeyOrder,
+    coding: Coding<B>,
     at: Arrays,
     bounds: Bounds,
     indexes: bool,
@@ -214,9 +213,8 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     if at.len == 0 {
         return Ok(());
     }
-    let coding = order.coding::<K>();
-    let sorting = Sorting::<_, K> { queue, coding, at, bounds, suffix: suffix::<K>(at.value_bytes) };
-    let (has_one_length, has_short) = (bounds.segments.offsets.is_null(), has_short::<K>(at.value_bytes));
+    let sorting = Sorting::<_, B> { queue, coding, at, bounds, suffix: suffix::<B>(at.value_bytes) };
+    let (has_one_length, has_short) = (bounds.segments.offsets.is_null(), has_short::<B>(at.value_bytes));
     // SAFETY: the arrays, the offsets and the workspace are as this function demands, which each step needs.
     unsafe {
         if indexes {
@@ -231,9 +229,9 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         if has_one_length && at.value_bytes == 0 && bounds.longest <= MAX_ROW {
             return sorting.sort_rows();
         }
-        let places = Places::of::<K>(at, bounds.longest, workspace);
+        let places = Places::of::<B>(at, bounds.longest, workspace);
         if has_one_length && has_short && bounds.longest > MAX_SHORT && bounds.longest <= MAX_MIDDLE {
-            return middle::sort_of_length::<K>(queue, coding, at, (bounds, places.middle));
+            return middle::sort_of_length::<B>(queue, coding, at, (bounds, places.middle));
         }
         sorting.find(&places)?;
         if has_short {
@@ -243,9 +241,9 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             }
         }
         sorting.divide(&places)?;
-        if middle::has_lists::<K>(at.len, at.value_bytes) {
+        if middle::has_lists::<B>(at.len, at.value_bytes) {
             if bounds.may_be_middle(at.len) {
-                middle::sort_listed::<K>(queue, coding, at, places.middle, bounds.longest)?;
+                middle::sort_listed::<B>(queue, coding, at, places.middle, bounds.longest)?;
             }
             if places.division.is_some() || bounds.longest <= MAX_MIDDLE {
                 return Ok(());
@@ -273,12 +271,12 @@ struct Places {
 }
 
 impl Places {
-    fn of<K: Key>(at: Arrays, longest: usize, workspace: Address) -> Self {
-        let plan = SegmentPlan::of::<K>(at.value_bytes);
-        let layout = plan.layout::<K>(at.len);
+    fn of<B: Bits>(at: Arrays, longest: usize, workspace: Address) -> Self {
+        let plan = SegmentPlan::of::<B>(at.value_bytes);
+        let layout = plan.layout::<B>(at.len);
         let part = |begin: usize| workspace + begin as Address;
         let counts = part(layout.units) + size_of::<u32>() as Address;
-        let has_short = has_short::<K>(at.value_bytes);
+        let has_short = has_short::<B>(at.value_bytes);
         Self {
             plan,
             tiles: plan.tiles.count(at.len),
@@ -287,9 +285,9 @@ impl Places {
             list: part(layout.list) as *mut usize,
             units: part(layout.units) as *mut u32,
             longer: if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() },
-            middle: middle::lists::<K>(at.len, at.value_bytes, counts, part(layout.middle)),
+            middle: middle::lists::<B>(at.len, at.value_bytes, counts, part(layout.middle)),
             division: plan
-                .division::<K>(at.len)
+                .division::<B>(at.len)
                 .filter(|_| longest > MAX_MIDDLE)
                 .map(|plan| (plan, plan.job(part(layout.division)))),
         }
@@ -297,15 +295,15 @@ impl Places {
 }
 
 /// The steps of [`sort_segments`]. Its conditions are the conditions of each step, which follows the steps before it.
-struct Sorting<'a, Q, K: Key> {
+struct Sorting<'a, Q, B: Bits> {
     queue: &'a Q,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     at: Arrays,
     bounds: Bounds,
     suffix: String,
 }
 
-impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
+impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
     /// Sets the values to the indices of the keys.
     unsafe fn set_indices(&self) -> Result<(), Error> {
         let Arrays { values, len: n, value_bytes, .. } = self.at;
@@ -324,10 +322,10 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
         let shape = Shape {
             blocks: self.bounds.segments.count.div_ceil(sort_wide_rows::rows_per_block(longest)),
             threads: WIDE_ROW_THREADS as u32,
-            shared_bytes: sort_wide_rows::shared_bytes(size_of::<K>(), value_bytes),
+            shared_bytes: sort_wide_rows::shared_bytes(size_of::<B>(), value_bytes),
         };
         with_values!(value_bytes, V => {
-            let at = elements::<K, V>((self.at.keys, self.at.values));
+            let at = elements::<B, V>((self.at.keys, self.at.values));
             let (n, length, coding) = (self.at.len, longest as u32, self.coding);
             let rows = SortWideRows { at, n, length, coding, minus_one: MINUS_ONE };
             // SAFETY: `at` has `n` elements with values of type `V`. `count` rows of `length` keys cover them, and the
@@ -342,9 +340,9 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
         let shape = Shape {
             blocks: self.bounds.segments.count.div_ceil(sort_rows::rows_per_block(length)),
             threads: ROW_THREADS as u32,
-            shared_bytes: sort_rows::shared_bytes(size_of::<K>(), length),
+            shared_bytes: sort_rows::shared_bytes(size_of::<B>(), length),
         };
-        let (keys, n) = (self.at.keys as *mut K::Bits, self.at.len);
+        let (keys, n) = (self.at.keys as *mut B, self.at.len);
         // SAFETY: there are `n` keys. `count` rows of `length` keys cover them, and the blocks cover all rows, with the
         // kernel's threads and shared bytes.
         unsafe {
@@ -361,7 +359,7 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
         let division = places.division.map_or(Job::NONE, |(_, job)| job);
         let find = FindSegments { segments, n, density, firsts, list, units, middle, division };
         let shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
-        let counters = plan.counters_before_longer::<K>(n) + usize::from(!places.longer.is_null());
+        let counters = plan.counters_before_longer::<B>(n) + usize::from(!places.longer.is_null());
         // SAFETY: the counters, `firsts` and `list` are in the workspace, with room for all tiles. The heads of the job
         // are cleared, and its buckets have fewer keys than `MAX_MIDDLE`. The blocks of `shape` cover all tiles.
         unsafe {
@@ -377,13 +375,13 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
     unsafe fn sort_short(&self, places: &Places) -> Result<(), Error> {
         let &Places { plan, tiles, firsts, longer, middle, .. } = places;
         with_values!(self.at.value_bytes, V => {
-            let (at, n) = (elements::<K, V>((self.at.keys, self.at.values)), self.at.len);
+            let (at, n) = (elements::<B, V>((self.at.keys, self.at.values)), self.at.len);
             let (segments, coding, minus_one) = (self.bounds.segments, self.coding, MINUS_ONE);
             let first_tile = plan.first_short(self.bounds, n);
             let short = SortShortSegments { segments, at, n, firsts, longer, middle, first_tile, coding, minus_one };
             // SAFETY: `FindSegments` has written `firsts`, and `longer` has room for all tiles. There is a block for
             // each tile from `first_tile` on, with the kernel's threads and shared bytes.
-            unsafe { self.queue.launch(&self.suffix, plan.sort_short_shape::<K>(tiles - first_tile), &short) }
+            unsafe { self.queue.launch(&self.suffix, plan.sort_short_shape::<B>(tiles - first_tile), &short) }
         })
     }
 
@@ -395,7 +393,7 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
         let (n, longest) = (self.at.len, self.bounds.longest);
         let segments = self.bounds.segments.count.min(n / (MAX_MIDDLE + 1));
         let (scratch, random) = (places.scratch, self.queue.random());
-        let division = plan.division_of_segments::<K>(self.coding, self.at, scratch, job, (segments, longest), random);
+        let division = plan.division_of_segments::<B>(self.coding, self.at, scratch, job, (segments, longest), random);
         // SAFETY: `FindSegments` has listed the segments in `job`. Both sides have `n` elements, and no other launch of
         // this sort uses the elements of these segments.
         unsafe { division.divide_segments(self.queue) }
@@ -407,14 +405,14 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
         let (queue, n) = (self.queue, self.at.len);
         let longest = if division.is_some() { MAX_MIDDLE } else { self.bounds.longest };
         with_values!(self.at.value_bytes, V => {
-            let (keys, scratch) = (elements::<K, V>((self.at.keys, self.at.values)), elements::<K, V>(places.scratch));
+            let (keys, scratch) = (elements::<B, V>((self.at.keys, self.at.values)), elements::<B, V>(places.scratch));
             let (segments, coding) = (self.bounds.segments, self.coding);
             let sort_tiles = SortTiles { segments, keys, scratch, n, firsts, longer, list, units, coding };
-            if !middle::has_lists::<K>(n, self.at.value_bytes) {
+            if !middle::has_lists::<B>(n, self.at.value_bytes) {
                 let blocks = if longer.is_null() { tiles } else { tiles.min(RUN_BLOCKS * queue.multiprocessors()) };
                 // SAFETY: both arrays have `n` elements with values of type `V`, and `FindSegments` has written
                 // `firsts`, `list` and `units`. The shape has the kernel's threads and shared bytes.
-                unsafe { queue.launch(&self.suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
+                unsafe { queue.launch(&self.suffix, plan.sort_shape::<B>(blocks), &sort_tiles)? };
                 if !plan.may_be_long(longest) {
                     return Ok(());
                 }
@@ -423,13 +421,13 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
             let runs = SortTiles { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
             // SAFETY: `FindSegments` has written `list` and `units`, and the units are inside both arrays. The shape
             // has the kernel's threads and shared bytes.
-            unsafe { queue.launch(&self.suffix, plan.sort_shape::<K>(blocks(RUN_BLOCKS)), &runs)? };
+            unsafe { queue.launch(&self.suffix, plan.sort_shape::<B>(blocks(RUN_BLOCKS)), &runs)? };
             let first_run = plan.block.keys();
             for pass in 0..passes(longest, first_run).left() {
                 let merge = MergeSegments { keys, scratch, list, units, pass, first_run, coding };
                 // SAFETY: the launch before has sorted the runs of this pass, in units that are inside both arrays. The
                 // shape has the kernel's threads and shared bytes.
-                unsafe { queue.launch(&self.suffix, plan.merge_shape::<K>(blocks(MIN_BLOCKS_PER_SM)), &merge)? };
+                unsafe { queue.launch(&self.suffix, plan.merge_shape::<B>(blocks(MIN_BLOCKS_PER_SM)), &merge)? };
             }
         });
         Ok(())
@@ -438,22 +436,22 @@ impl<Q: Queue, K: Key> Sorting<'_, Q, K> {
 
 /// The sort of each segment of `at`. Values become the keys' indices first if it `indexes`.
 #[derive(Clone, Copy)]
-pub struct SortSegments {
-    pub order: KeyOrder,
+pub struct SortSegments<B> {
+    pub coding: Coding<B>,
     pub at: Arrays,
     pub bounds: Bounds,
     pub indexes: bool,
 }
 
-impl<K: Key> Operation<K> for SortSegments {
+impl<B: Bits> Operation<B> for SortSegments<B> {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.at.len, self.at.value_bytes)
+        workspace_bytes::<B>(self.at.len, self.at.value_bytes)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { order, at, bounds, indexes } = *self;
+        let Self { coding, at, bounds, indexes } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace. The offsets are as `Bounds` documents.
-        unsafe { sort_segments::<K>(queue, order, at, bounds, indexes, workspace) }
+        unsafe { sort_segments::<B>(queue, coding, at, bounds, indexes, workspace) }
     }
 }

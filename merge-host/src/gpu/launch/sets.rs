@@ -10,13 +10,13 @@ use kernels_gpu::elements::Output;
 use kernels_gpu::kernels::set_operation as kernel;
 use kernels_gpu::kernels::set_operation::balance_path::BalancePath;
 use kernels_gpu::kernels::set_operation::combine_sets::{self, CombineSets};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::ROW;
 use kernels_gpu::warp::look_back;
 
 /// Tiles of `total` keys with values of `value_bytes` bytes, or 0.
-const fn tiles<K>(total: usize, value_bytes: usize) -> usize {
-    let tile = ROW.sets.of(size_of::<K>(), value_bytes);
+const fn tiles<B>(total: usize, value_bytes: usize) -> usize {
+    let tile = ROW.sets.of(size_of::<B>(), value_bytes);
     total.div_ceil(combine_sets::tile_keys(tile.threads, tile.items_per_thread))
 }
 
@@ -26,9 +26,9 @@ pub(super) const fn look_back_bytes(tiles: usize) -> usize {
 }
 
 /// Bytes of workspace for `total` keys of both arrays: a split and a word of the look-back for each tile.
-pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
+pub(in crate::gpu) const fn workspace_bytes<B: Bits>(total: usize) -> usize {
     // The most tiles, with or without values: tiles of the smallest shape.
-    let tiles = total.div_ceil(combine_sets::tile_keys(ROW.sets.fewest_keys(size_of::<K>()), 1));
+    let tiles = total.div_ceil(combine_sets::tile_keys(ROW.sets.fewest_keys(size_of::<B>()), 1));
     look_back_bytes(tiles) + tiles * size_of::<usize>()
 }
 
@@ -40,7 +40,8 @@ pub(super) const fn kept_steps(operation: SetOperation) -> u32 {
 
 /// A set operation on `a` and `b`. `out` has room for the most keys of the result. Their number goes to `count`.
 #[derive(Clone, Copy)]
-pub struct Sets {
+pub struct Sets<B> {
+    pub coding: Coding<B>,
     pub operation: SetOperation,
     pub a: Arrays,
     pub b: Arrays,
@@ -48,30 +49,29 @@ pub struct Sets {
     pub count: Address,
 }
 
-impl<K: Key> Operation<K> for Sets {
+impl<B: Bits> Operation<B> for Sets<B> {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.a.len.saturating_add(self.b.len))
+        workspace_bytes::<B>(self.a.len.saturating_add(self.b.len))
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { operation, a, b, out, count } = *self;
-        let tile = ROW.sets.of(size_of::<K>(), out.value_bytes);
-        let tiles = tiles::<K>(a.len + b.len, out.value_bytes);
+        let Self { coding, operation, a, b, out, count } = *self;
+        let tile = ROW.sets.of(size_of::<B>(), out.value_bytes);
+        let tiles = tiles::<B>(a.len + b.len, out.value_bytes);
         if tiles == 0 {
             // SAFETY: `count` has 8 bytes, which are two words.
             return unsafe { queue.clear(count, 2) };
         }
-        let (kept, suffix_of_values) = (kept_steps(operation), suffix::<K>(out.value_bytes));
+        let (kept, suffix_of_values) = (kept_steps(operation), suffix::<B>(out.value_bytes));
         let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
         let tile_keys = combine_sets::tile_keys(tile.threads, tile.items_per_thread);
-        let coding = Coding::of::<K>(false);
         let shape = Shape {
             blocks: tiles,
             threads: tile.threads as u32,
             shared_bytes: combine_sets::shared_bytes(
                 tile.threads,
                 tile.items_per_thread,
-                size_of::<K>(),
+                size_of::<B>(),
                 out.value_bytes > 0,
             ),
         };
@@ -80,11 +80,11 @@ impl<K: Key> Operation<K> for Sets {
         // tile, and `shape` a block with its shared bytes. `out.len` is the capacity.
         unsafe {
             queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
-            let path = BalancePath { a: slice::<K, ()>(a), b: slice::<K, ()>(b), splits, tiles, tile_keys, coding };
-            queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
+            let path = BalancePath { a: slice::<B, ()>(a), b: slice::<B, ()>(b), splits, tiles, tile_keys, coding };
+            queue.launch(&suffix::<B>(0), path_shape(tiles), &path)?;
             with_values!(out.value_bytes, V => {
-                let (a, b, tiles) = (slice::<K, V>(a), slice::<K, V>(b), workspace as *mut u64);
-                let out = Output { at: slice::<K, V>(out).at, capacity: out.len, count: count as *mut u64 };
+                let (a, b, tiles) = (slice::<B, V>(a), slice::<B, V>(b), workspace as *mut u64);
+                let out = Output { at: slice::<B, V>(out).at, capacity: out.len, count: count as *mut u64 };
                 queue.launch(&suffix_of_values, shape, &CombineSets { a, b, out, tiles, splits, kept, coding })
             })
         }

@@ -4,7 +4,6 @@ use super::sort::{SortPlan, sort};
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use crate::key_order::KeyOrder;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::top_k::choose_digit::{self, ChooseDigit};
 use kernels_gpu::kernels::top_k::collect::{self, Collect};
@@ -16,7 +15,7 @@ use kernels_gpu::kernels::top_k::take_sample::{self, MOST_RANK, SAMPLE, TakeSamp
 use kernels_gpu::kernels::top_k::{
     CHUNK_UNIT, COUNT_WORDS, COUNTS, MAX_BLOCKS, PLACE_WORDS, PROGRESS_NUMBERS, most_digits,
 };
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 
 /// Candidates are collected if they are at most one key in this many.
 const CANDIDATES: usize = 8;
@@ -47,7 +46,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of<K: Key>(n: usize, k: usize, value_bytes: usize) -> Self {
+    fn of<B: Bits>(n: usize, k: usize, value_bytes: usize) -> Self {
         let taken = align(PROGRESS_NUMBERS * size_of::<u64>());
         let counts = taken + align(size_of::<u32>());
         let cleared = counts + align(COUNT_WORDS * size_of::<u32>());
@@ -56,9 +55,9 @@ impl Layout {
         let owners = of_warps + align(MOST_WARPS * size_of::<u32>());
         let candidate_keys = owners + align(2 * pages(n) * size_of::<u32>());
         let capacity = capacity(n);
-        let candidate_values = candidate_keys + align(capacity * size_of::<K>());
+        let candidate_values = candidate_keys + align(capacity * size_of::<B>());
         let sort = candidate_values + align(capacity * value_bytes);
-        let sort_bytes = SortPlan::of::<K>(k, value_bytes, false).workspace_bytes::<K>(k);
+        let sort_bytes = SortPlan::of::<B>(k, value_bytes, false).workspace_bytes::<B>(k);
         let end = sort.saturating_add(sort_bytes);
         Self { taken, counts, cleared, of_blocks, of_warps, owners, candidate_keys, candidate_values, sort, end }
     }
@@ -88,8 +87,8 @@ fn most_blocks(n: usize) -> usize {
 }
 
 /// Bytes of workspace for the first `k` of `n` keys with values of `value_bytes` bytes, or 0.
-pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: usize) -> usize {
-    Layout::of::<K>(n, k, value_bytes).end
+pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, k: usize, value_bytes: usize) -> usize {
+    Layout::of::<B>(n, k, value_bytes).end
 }
 
 /// Queues the selection of the first `out.len` elements of `from` in this order, sorted and stable, to `out`. If
@@ -98,9 +97,9 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
 /// # Safety
 /// The arrays are in the GPU's memory. `out` is no longer than `from` and overlaps no other array, and `workspace` has
 /// [`workspace_bytes`]. Until the selection has ended, nothing writes `from`, and nothing else uses the other arrays.
-pub(in crate::gpu) unsafe fn top_k<K: Key>(
+pub(in crate::gpu) unsafe fn top_k<B: Bits>(
     queue: &impl Queue,
-    order: KeyOrder,
+    coding: Coding<B>,
     from: Arrays,
     out: Arrays,
     workspace: Address,
@@ -109,30 +108,29 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
     if k == 0 {
         return Ok(());
     }
-    let layout = Layout::of::<K>(n, k, out.value_bytes);
-    let coding = order.coding::<K>();
+    let layout = Layout::of::<B>(n, k, out.value_bytes);
     let sort_workspace = workspace + layout.sort as Address;
-    let selection = Selection::<_, K> { queue, coding, from, out, workspace, layout };
+    let selection = Selection::<_, B> { queue, coding, from, out, workspace, layout };
     // SAFETY: the arrays and the workspace are as this function demands. The launches are in order: digits are counted
     // and chosen one after the other, and `out` is complete before its sort.
     unsafe {
         selection.take_sample()?;
         selection.select()?;
-        sort::<K>(queue, (SortKernel::Auto, order), out, false, sort_workspace)
+        sort::<B>(queue, (SortKernel::Auto, coding), out, false, sort_workspace)
     }
 }
 
 /// The steps of [`top_k`]. Its conditions are the conditions of each step.
-struct Selection<'a, Q, K: Key> {
+struct Selection<'a, Q, B: Bits> {
     queue: &'a Q,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     from: Arrays,
     out: Arrays,
     workspace: Address,
     layout: Layout,
 }
 
-impl<Q: Queue, K: Key> Selection<'_, Q, K> {
+impl<Q: Queue, B: Bits> Selection<'_, Q, B> {
     fn at(&self, offset: usize) -> Address {
         self.workspace + offset as Address
     }
@@ -153,11 +151,11 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
         let gathers = n >= GATHERED_KEYS * queue.multiprocessors();
         let rank = if gathers { rank(n, self.out.len) } else { 0 };
         let shape = Shape { blocks: 1, threads: take_sample::THREADS as u32, shared_bytes: take_sample::SHARED_BYTES };
-        let (keys, coding) = (self.from.keys as *const K::Bits, self.coding);
+        let (keys, coding) = (self.from.keys as *const B, self.coding);
         // SAFETY: the words that are cleared are in the workspace, and `from` has `n` keys.
         unsafe {
             queue.clear(self.workspace, self.layout.cleared / size_of::<u32>())?;
-            queue.launch(&bits(size_of::<K>()), shape, &TakeSample { keys, n, progress, rank, coding })?;
+            queue.launch(&bits(size_of::<B>()), shape, &TakeSample { keys, n, progress, rank, coding })?;
             if rank > 0 { self.gather() } else { Ok(()) }
         }
     }
@@ -178,12 +176,12 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
         // Behind the room for packed candidates.
         let first = pages.count as usize * PAGE;
         let behind = |at: Address, bytes: usize| at + (first * bytes) as Address;
-        let to = (behind(candidates.0, size_of::<K>()), behind(candidates.1, value_bytes));
+        let to = (behind(candidates.0, size_of::<B>()), behind(candidates.1, value_bytes));
         let (progress, coding, k) = (self.progress(), self.coding, self.out.len);
         with_values!(value_bytes, V => {
-            let (from, to) = (slice::<K, V>(self.from), elements::<K, V>(to));
-            let candidates = elements::<K, V>(candidates);
-            let suffix = suffix::<K>(value_bytes);
+            let (from, to) = (slice::<B, V>(self.from), elements::<B, V>(to));
+            let candidates = elements::<B, V>(candidates);
+            let suffix = suffix::<B>(value_bytes);
             // SAFETY: the sample has been taken by a launch before. The room for candidates has at least
             // `2 * pages.count * PAGE` elements: the packed candidates, and behind them the pages.
             unsafe {
@@ -196,7 +194,7 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
     /// Chooses digit by digit, and collects candidates after each of the first digits, and in the end the result.
     unsafe fn select(&self) -> Result<(), Error> {
         let (queue, n, k, progress) = (self.queue, self.from.len, self.out.len as u64, self.progress());
-        let (width, capacity, coding) = (bits(size_of::<K>()), capacity(n) as u64, self.coding);
+        let (width, capacity, coding) = (bits(size_of::<B>()), capacity(n) as u64, self.coding);
         let shared_bytes = collect::SHARED_BYTES.max(count_digit::SHARED_BYTES);
         let persistent = queue.persistent(collect::BLOCKS, collect::THREADS as u32, shared_bytes);
         // The blocks of all launches have the same chunks.
@@ -208,8 +206,8 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
         let collect_shape = shape(blocks, collect::THREADS, collect::SHARED_BYTES);
         let (counts, of_blocks) = (self.at(self.layout.counts) as *mut u32, self.at(self.layout.of_blocks) as *mut u32);
         let places = self.at(self.layout.cleared) as *mut u32;
-        let (keys, candidates) = (self.from.keys as *const K::Bits, self.candidates().0 as *const K::Bits);
-        for number in 0..most_digits(size_of::<K>()) {
+        let (keys, candidates) = (self.from.keys as *const B, self.candidates().0 as *const B);
+        for number in 0..most_digits(size_of::<B>()) {
             // SAFETY: the parts of the workspace have the sizes that `Layout::of` computes from `n` and `k`, and the
             // counts have been cleared. `from` has `n` keys.
             unsafe {
@@ -233,12 +231,12 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
         let value_bytes = self.out.value_bytes;
         let (progress, places, coding) = (self.progress(), self.at(self.layout.cleared) as *mut u32, self.coding);
         with_values!(value_bytes, V => {
-            let (from, out) = (slice::<K, V>(self.from), slice::<K, V>(self.out));
-            let candidates = elements::<K, V>(self.candidates());
+            let (from, out) = (slice::<B, V>(self.from), slice::<B, V>(self.out));
+            let candidates = elements::<B, V>(self.candidates());
             let collect = Collect { from, candidates, out, progress, places, collection, coding };
             // SAFETY: launches before have chosen the digits and counted the chunks. `from` has `n` elements, `out`
             // `k`, and the room for candidates `capacity` elements in the workspace.
-            unsafe { self.queue.launch(&suffix::<K>(value_bytes), shape, &collect) }
+            unsafe { self.queue.launch(&suffix::<B>(value_bytes), shape, &collect) }
         })
     }
 }
@@ -246,20 +244,20 @@ impl<Q: Queue, K: Key> Selection<'_, Q, K> {
 /// The first `out.len` elements of `from`, sorted. If `from.values` is 0 and `out` has values, they become the indices
 /// of the keys.
 #[derive(Clone, Copy)]
-pub struct TopK {
-    pub order: KeyOrder,
+pub struct TopK<B> {
+    pub coding: Coding<B>,
     pub from: Arrays,
     pub out: Arrays,
 }
 
-impl<K: Key> Operation<K> for TopK {
+impl<B: Bits> Operation<B> for TopK<B> {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes::<K>(self.from.len, self.out.len, self.out.value_bytes)
+        workspace_bytes::<B>(self.from.len, self.out.len, self.out.value_bytes)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace.
-        unsafe { top_k::<K>(queue, self.order, self.from, self.out, workspace) }
+        unsafe { top_k::<B>(queue, self.coding, self.from, self.out, workspace) }
     }
 }

@@ -59,8 +59,8 @@ fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with:
     let (n, value_bytes) = (input.len(), size_of::<V>());
     let longest = if let By::Length(length) = by { length.min(n) } else { n };
     let at = |offset: usize| workspace + offset as Address;
-    let divided = (longest > MAX_MIDDLE).then(|| at(divided_at::<K>(n, value_bytes)));
-    Sorted { units: at(units_at::<K>(n, value_bytes)), divided, device }
+    let divided = (longest > MAX_MIDDLE).then(|| at(divided_at::<K::OnGpu>(n, value_bytes)));
+    Sorted { units: at(units_at::<K::OnGpu>(n, value_bytes)), divided, device }
 }
 
 /// Sorts segments of the given lengths on `device`, in a new workspace or in the given one. Returns the workspace.
@@ -79,13 +79,13 @@ fn check_on<K: TestKey, V: Word>(
         By::Offsets => Bounds::of_offsets(address(device.array(&offsets)), lengths.len(), n),
         By::Length(length) => Bounds::of_length(length, n),
     };
-    let sort = SortSegments { order, at: pairs.arrays(), bounds, indexes: with == With::Indices };
+    let sort = SortSegments { coding: order.coding::<K>(), at: pairs.arrays(), bounds, indexes: with == With::Indices };
     let workspace = match workspace {
         Some(workspace) => {
-            device.run_in::<K>(&sort, workspace);
+            device.run_in(&sort, workspace);
             workspace
         }
-        None => device.run::<K>(&sort),
+        None => device.run(&sort),
     };
     let what = || format!("{n} keys in {} segments, {by:?}, {order:?}, {with:?}", lengths.len());
     pairs.check(device, input, &sorted_segments(input, order, &offsets), &what);

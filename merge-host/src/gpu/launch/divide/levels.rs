@@ -15,7 +15,7 @@ use kernels_gpu::kernels::sort::divide::place_parts::{self, PlaceParts};
 use kernels_gpu::kernels::sort::divide::sort_buckets::{self, SortBuckets, is_by_keys};
 use kernels_gpu::kernels::sort::divide::sort_rest::{self, SortRest};
 use kernels_gpu::kernels::sort::divide::workspace::{Job, Layout};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::Tile;
 
 /// Blocks for each multiprocessor that place and sort the rest.
@@ -48,30 +48,30 @@ const PLACE_BLOCKS: usize = 16;
 impl DividePlan {
     /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of the
     /// buckets, in place. The choice of digits also clears the `cleared` words before the lists.
-    pub(in crate::gpu::launch) fn division<K: Key>(
+    pub(in crate::gpu::launch) fn division<B: Bits>(
         self,
-        coding: Coding<K::Bits>,
+        coding: Coding<B>,
         at: Arrays,
         scratch: (Address, Address),
         words: Words,
         cleared: u32,
         random: u64,
-    ) -> Division<K> {
+    ) -> Division<B> {
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, self.plan);
         let sides = [(at.keys, at.values), scratch];
         Division { how: self, job, coding, sides, cleared, random, segments: 1, busy: divisions::FEW_LEFT }
     }
 
     /// The divisions of the segments that `job` lists, up to `segments` of up to `longest` keys.
-    pub(in crate::gpu::launch) fn division_of_segments<K: Key>(
+    pub(in crate::gpu::launch) fn division_of_segments<B: Bits>(
         self,
-        coding: Coding<K::Bits>,
+        coding: Coding<B>,
         at: Arrays,
         scratch: (Address, Address),
         job: Job,
         (segments, longest): (usize, usize),
         random: u64,
-    ) -> Division<K> {
+    ) -> Division<B> {
         let sides = [(at.keys, at.values), scratch];
         // Evenly spread keys need a second level if one level has too few digits for the longest segment.
         let once = self.most_digits as usize * job.usual as usize;
@@ -82,10 +82,10 @@ impl DividePlan {
 
 /// The divisions of one array, or of its segments, level by level, from one side to the other. They may run beside the
 /// kernels for keys that are not divided: either finds nothing to do.
-pub(in crate::gpu::launch) struct Division<K: Key> {
+pub(in crate::gpu::launch) struct Division<B: Bits> {
     how: DividePlan,
     job: Job,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     sides: [(Address, Address); 2],
     cleared: u32,
     random: u64,
@@ -95,7 +95,7 @@ pub(in crate::gpu::launch) struct Division<K: Key> {
     busy: u32,
 }
 
-impl<K: Key> Division<K> {
+impl<B: Bits> Division<B> {
     /// Queues the decision whether keys are divided: the choice of the first level's digits. Keys that are in order, or
     /// too uneven, are not divided. If there is only one level, its digits are counted as well: keys are not divided if
     /// a digit has too many keys for a block.
@@ -170,7 +170,7 @@ impl<K: Key> Division<K> {
     }
 
     /// The coding of the keys that a level reads. The first level encodes keys, and the last kernels decode them.
-    fn coding_at(&self, level: u32) -> Coding<K::Bits> {
+    fn coding_at(&self, level: u32) -> Coding<B> {
         if level == 0 { self.coding } else { Coding::NONE }
     }
 
@@ -180,9 +180,9 @@ impl<K: Key> Division<K> {
     }
 
     /// The keys that a level reads.
-    fn keys_at(&self, level: u32) -> *mut K::Bits {
+    fn keys_at(&self, level: u32) -> *mut B {
         let ((keys, _), _) = self.sides_at(level);
-        keys as *mut K::Bits
+        keys as *mut B
     }
 
     /// Blocks for the segments of a level.
@@ -207,7 +207,7 @@ impl<K: Key> Division<K> {
         let choose = ChooseDigits { job, keys, level, coding, single, random, cleared, always_divides };
         // SAFETY: `keys` is a side with the plan's number of keys, and `job` has the plan's words. The shape has the
         // kernel's threads and shared bytes.
-        unsafe { queue.launch(&bits(size_of::<K>()), shape, &choose) }
+        unsafe { queue.launch(&bits(size_of::<B>()), shape, &choose) }
     }
 
     /// Queues the counts of a level's digits, and the placement of the buckets.
@@ -216,7 +216,7 @@ impl<K: Key> Division<K> {
     /// The conditions of [`decide`](Self::decide) hold.
     unsafe fn place(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, .. }, job, .. } = self;
-        let (suffix, decodes) = (bits(size_of::<K>()), u32::from(self.coding != Coding::NONE));
+        let (suffix, decodes) = (bits(size_of::<B>()), u32::from(self.coding != Coding::NONE));
         let (keys, coding) = (self.keys_at(level), self.coding_at(level));
         if level == 0 && plan.twice != 0 {
             let twice = Shape {
@@ -230,7 +230,7 @@ impl<K: Key> Division<K> {
         }
         let parts = plan.parts(plan.n) as usize;
         let count = Shape {
-            blocks: parts.min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
+            blocks: parts.min(count_digits::count_blocks(size_of::<B>()) * queue.multiprocessors()),
             threads: count_digits::COUNT_THREADS as u32,
             shared_bytes: count_digits::COUNT_SHARED_BYTES,
         };
@@ -273,10 +273,10 @@ impl<K: Key> Division<K> {
         } else {
             left_blocks(plan.levels) * queue.multiprocessors()
         };
-        let shape = how.divide_shape::<K>(blocks);
-        let suffix = how.tile_suffix::<K>();
+        let shape = how.divide_shape::<B>(blocks);
+        let suffix = how.tile_suffix::<B>();
         with_values!(value_bytes, V => {
-            let (from, to) = (elements::<K, V>(from), elements::<K, V>(to));
+            let (from, to) = (elements::<B, V>(from), elements::<B, V>(to));
             // SAFETY: both sides have the plan's number of elements with values of type `V`, and `place` has placed the
             // buckets of the level. The shape has the tile's threads and shared bytes.
             unsafe { queue.launch(&suffix, shape, &Divide { job, from, to, level, coding, indexes }) }
@@ -289,20 +289,20 @@ impl<K: Key> Division<K> {
     /// The conditions of [`finish`](Self::finish) hold.
     unsafe fn sort_buckets(&self, queue: &impl Queue) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, bucket, .. }, job, coding, sides, .. } = self;
-        let suffix = suffix::<K>(value_bytes);
+        let suffix = suffix::<B>(value_bytes);
         let bytes =
-            |tile: Tile| sort_buckets::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes);
+            |tile: Tile| sort_buckets::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>(), value_bytes);
         let blocks = divisions::usual_buckets(plan.n as usize, bucket.keys());
         // For 4-byte keys alone, fewer blocks that take several buckets are faster, and end sooner if keys are not
         // divided.
-        let takes_several = is_by_keys(size_of::<K>(), value_bytes);
+        let takes_several = is_by_keys(size_of::<B>(), value_bytes);
         let most_blocks = if takes_several { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
         let (threads, blocks) = (bucket.threads as u32, blocks.min(most_blocks));
         let shape = Shape { blocks, threads, shared_bytes: bytes(bucket) };
-        let rest_bytes = sort_rest::shared_bytes(bucket.keys(), size_of::<K>(), value_bytes > 0);
+        let rest_bytes = sort_rest::shared_bytes(bucket.keys(), size_of::<B>(), value_bytes > 0);
         let rest = queue.persistent(FEW_BLOCKS, threads, rest_bytes);
         with_values!(value_bytes, V => {
-            let (at, scratch) = (elements::<K, V>(sides[0]), elements::<K, V>(sides[1]));
+            let (at, scratch) = (elements::<B, V>(sides[0]), elements::<B, V>(sides[1]));
             let sort = SortBuckets { job, at, scratch, coding };
             // SAFETY: both sides have the plan's number of elements with values of type `V`, and all divisions are
             // queued before. Each shape has the threads and shared bytes of its kernel.
@@ -312,7 +312,7 @@ impl<K: Key> Division<K> {
                     let blocks = long_bucket_blocks(plan.levels) * queue.multiprocessors();
                     let threads = LONG_BUCKETS.threads as u32;
                     let shape = Shape { blocks, threads, shared_bytes: bytes(LONG_BUCKETS) };
-                    queue.launch(&long_suffix::<K>(), shape, &sort)?;
+                    queue.launch(&long_suffix::<B>(), shape, &sort)?;
                 }
                 queue.launch(&suffix, rest, &SortRest { job, at, scratch, coding })
             }

@@ -9,7 +9,7 @@ use kernels_gpu::kernels::sort::divide::count_digits;
 use kernels_gpu::kernels::sort::divide::once::{self, CountOnce, DivideOnce, SortOnce};
 use kernels_gpu::kernels::sort::divide::usual_buckets;
 use kernels_gpu::kernels::sort::divide::workspace::Job;
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::Tile;
 
 impl DividePlan {
@@ -19,17 +19,17 @@ impl DividePlan {
     /// # Safety
     /// Both sides and the words are in the GPU's memory, and the sides have the plan's number of keys. Nothing else
     /// uses them until the sort has ended. `words.order` is not 0, and the plan [`is_once`](Self::is_once).
-    pub(in crate::gpu::launch) unsafe fn divide_once<K: Key>(
+    pub(in crate::gpu::launch) unsafe fn divide_once<B: Bits>(
         self,
         queue: &impl Queue,
-        coding: Coding<K::Bits>,
+        coding: Coding<B>,
         [keys, scratch]: [Address; 2],
         words: Words,
         random: u64,
     ) -> Result<(), Error> {
         let Self { plan, tile, .. } = self;
-        let suffix = bits(size_of::<K>());
-        let (keys, scratch) = (keys as *mut K::Bits, scratch as *mut K::Bits);
+        let suffix = bits(size_of::<B>());
+        let (keys, scratch) = (keys as *mut B, scratch as *mut B);
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let (first, count) = job.at.once(&plan);
         let end = words.lists + ((first + count) * size_of::<u32>()) as Address;
@@ -48,7 +48,7 @@ impl DividePlan {
         let divide = Shape {
             blocks: parts + 1,
             threads: tile.threads as u32,
-            shared_bytes: once::shared_bytes(tile.keys(), size_of::<K>()),
+            shared_bytes: once::shared_bytes(tile.keys(), size_of::<B>()),
         };
         let decodes = u32::from(coding != Coding::NONE);
         // SAFETY: both sides have `plan.n` keys, and the launch before has counted the digits. The shape has the
@@ -61,12 +61,12 @@ impl DividePlan {
     ///
     /// # Safety
     /// The conditions of [`divide_once`](Self::divide_once) hold, which has been called before.
-    pub(in crate::gpu::launch) unsafe fn sort_once<K: Key>(
+    pub(in crate::gpu::launch) unsafe fn sort_once<B: Bits>(
         self,
         queue: &impl Queue,
-        coding: Coding<K::Bits>,
+        coding: Coding<B>,
         [keys, scratch]: [Address; 2],
-        tiles_to: Option<(Address, Coding<K::Bits>)>,
+        tiles_to: Option<(Address, Coding<B>)>,
         words: Words,
         random: u64,
     ) -> Result<(), Error> {
@@ -76,13 +76,13 @@ impl DividePlan {
         let shape = Shape {
             blocks: usual_buckets(plan.n as usize, bucket.keys()),
             threads: threads as u32,
-            shared_bytes: once::sort_shared_bytes(threads, items_per_thread, size_of::<K>()),
+            shared_bytes: once::sort_shared_bytes(threads, items_per_thread, size_of::<B>()),
         };
         let (merges, (to, decode)) = (u32::from(tiles_to.is_some()), tiles_to.unwrap_or((keys, Coding::NONE)));
-        let [keys, scratch, to] = [keys, scratch, to].map(|at| at as *mut K::Bits);
+        let [keys, scratch, to] = [keys, scratch, to].map(|at| at as *mut B);
         let sort = SortOnce { job, keys, scratch, coding, to, decode, random, merges };
         // SAFETY: the sides, and `to`, which is one of both, have `plan.n` keys. The launches before have filled the
         // lists. The shape has the threads of `bucket` and the kernel's shared bytes.
-        unsafe { queue.launch(&bits(size_of::<K>()), shape, &sort) }
+        unsafe { queue.launch(&bits(size_of::<B>()), shape, &sort) }
     }
 }

@@ -4,21 +4,21 @@ use super::super::{Address, Thresholds, suffix};
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
 use kernels_gpu::kernels::sort::divide::{self as divisions, MOST_DIGITS_IN_ORDER, divide};
-use kernels_gpu::key::Key;
+use kernels_gpu::key::Bits;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ptr;
 
 /// The shape of blocks that sort long buckets. A multiprocessor holds one block.
 pub(super) const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
 
-/// The most keys of a long bucket of keys of type `K` with values of `value_bytes` bytes, or 0 if there are none.
-const fn most_of_long_bucket<K: Key>(value_bytes: usize) -> u32 {
-    if value_bytes == 0 && size_of::<K>() == 4 { LONG_BUCKETS.keys() as u32 } else { 0 }
+/// The most keys of a long bucket of keys with bits of type `B` with values of `value_bytes` bytes, or 0 if there are none.
+const fn most_of_long_bucket<B: Bits>(value_bytes: usize) -> u32 {
+    if value_bytes == 0 && size_of::<B>() == 4 { LONG_BUCKETS.keys() as u32 } else { 0 }
 }
 
 /// The suffix of the instance that sorts long buckets.
-pub(super) fn long_suffix<K: Key>() -> String {
-    format!("{}long", suffix::<K>(0))
+pub(super) fn long_suffix<B: Bits>() -> String {
+    format!("{}long", suffix::<B>(0))
 }
 
 /// Tiles of a part of a listed segment with values. More make fewer counts, but a segment's last part has fewer tiles,
@@ -40,9 +40,9 @@ pub(in crate::gpu::launch) struct DividePlan {
 }
 
 impl DividePlan {
-    /// The plan by these thresholds for `n` keys of type `K` with values of `value_bytes` bytes, or 0. `None` if there
+    /// The plan by these thresholds for `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0. `None` if there
     /// are too many keys. Values begin as the keys' indices if it `indexes`.
-    pub(in crate::gpu::launch) const fn of<K: Key>(
+    pub(in crate::gpu::launch) const fn of<B: Bits>(
         thresholds: &Thresholds,
         n: usize,
         value_bytes: usize,
@@ -52,7 +52,7 @@ impl DividePlan {
             return None;
         }
         let &Thresholds { two_divisions, four_divisions, most_digits, several_tiles, counted_twice, .. } = thresholds;
-        let (tile, bucket) = thresholds.divide(size_of::<K>(), value_bytes, n);
+        let (tile, bucket) = thresholds.divide(size_of::<B>(), value_bytes, n);
         let usual = divisions::usual_len(bucket.keys());
         let digits_once = if value_bytes == 0 { most_digits[0] } else { thresholds.digits_in_order };
         let once = digits_once as usize * usual;
@@ -61,25 +61,25 @@ impl DividePlan {
             _ if n <= once => (1, most_digits[0]),
             _ if value_bytes == 0 && n <= two_divisions => (2, most_digits[1]),
             // Uneven keys of 8 bytes are merged. Uneven keys with values are merged or sorted by all of their bits.
-            _ if n < four_divisions || value_bytes > 0 || size_of::<K>() == 8 => (3, most_digits[1]),
+            _ if n < four_divisions || value_bytes > 0 || size_of::<B>() == 8 => (3, most_digits[1]),
             _ => (4, most_digits[1]),
         };
         let tiles = if value_bytes > 0 && n >= several_tiles.0 { several_tiles.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= counted_twice) as u32;
         // Uneven keys of 8 bytes are merged. Among few keys, few digits have too many keys.
-        let long = if levels > 2 { most_of_long_bucket::<K>(value_bytes) } else { 0 };
+        let long = if levels > 2 { most_of_long_bucket::<B>(value_bytes) } else { 0 };
         let n = n as u32;
         let plan = Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice, listed: 0 };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
-    /// The plan by these thresholds for listed segments of an array of `n` keys of type `K` with values of
+    /// The plan by these thresholds for listed segments of an array of `n` keys with bits of type `B` with values of
     /// `value_bytes` bytes, or 0. Each has more keys than one block sorts. `None` if there are too many keys.
     ///
     /// All distributions are divided. The digits of later levels come from samples of ever fewer keys, so that the
     /// levels separate keys that are close together. Evenly spread keys take one level or two.
-    pub(in crate::gpu::launch) const fn of_segments<K: Key>(
+    pub(in crate::gpu::launch) const fn of_segments<B: Bits>(
         thresholds: &Thresholds,
         n: usize,
         value_bytes: usize,
@@ -87,9 +87,9 @@ impl DividePlan {
         if n > divisions::MOST_LISTED_KEYS {
             return None;
         }
-        let (tile, bucket) = thresholds.divide(size_of::<K>(), value_bytes, n);
+        let (tile, bucket) = thresholds.divide(size_of::<B>(), value_bytes, n);
         // With fewer digits, or without long buckets, uneven keys take more levels.
-        let (levels, tiles, most_digits) = match (size_of::<K>(), value_bytes) {
+        let (levels, tiles, most_digits) = match (size_of::<B>(), value_bytes) {
             (4, 0) => (4, 1, thresholds.most_digits[1]),
             (_, 0) => (6, 1, thresholds.most_digits[1]),
             (4, _) => (5, LISTED_TILES, MOST_DIGITS_IN_ORDER - 2),
@@ -101,7 +101,7 @@ impl DividePlan {
             tile: tile.keys() as u32,
             tiles,
             bucket: bucket.keys() as u32,
-            long: most_of_long_bucket::<K>(value_bytes),
+            long: most_of_long_bucket::<B>(value_bytes),
             in_order: (value_bytes > 0) as u32,
             twice: 0,
             listed: 1,
@@ -120,16 +120,16 @@ impl DividePlan {
     }
 
     /// The launch of `blocks` blocks that divide tiles.
-    pub(super) fn divide_shape<K: Key>(self, blocks: usize) -> Shape {
+    pub(super) fn divide_shape<B: Bits>(self, blocks: usize) -> Shape {
         let Self { tile, value_bytes, .. } = self;
-        let shared_bytes = divide::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes);
+        let shared_bytes = divide::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>(), value_bytes);
         Shape { blocks, threads: tile.threads as u32, shared_bytes }
     }
 
     /// The suffix of the instance that divides tiles.
-    pub(super) fn tile_suffix<K: Key>(self) -> String {
+    pub(super) fn tile_suffix<B: Bits>(self) -> String {
         let is_large = self.value_bytes == 0 && self.tile == tuning::ROW.divide_many.of(4, 0);
-        format!("{}{}", suffix::<K>(self.value_bytes), if is_large { "many" } else { "" })
+        format!("{}{}", suffix::<B>(self.value_bytes), if is_large { "many" } else { "" })
     }
 
     /// Bytes of the heads of the lists. They say what there is to do, and that there is nothing to do if keys are not
@@ -153,27 +153,27 @@ mod tests {
 
     #[test]
     fn the_lists_take_at_most_a_hundredth_of_what_keys_and_values_take() {
-        fn check<K: Key>() {
+        fn check<B: Bits>() {
             for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 26, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
-                    let plan = DividePlan::of::<K>(&Thresholds::DEFAULT, n, value_bytes, indexes)
+                    let plan = DividePlan::of::<B>(&Thresholds::DEFAULT, n, value_bytes, indexes)
                         .expect("there are not too many");
                     let bytes = plan.list_bytes();
-                    assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
+                    assert!(bytes * 100 <= n * (size_of::<B>() + value_bytes), "{bytes} bytes for {n} keys");
                 }
             }
         }
-        fn check_segments<K: Key>() {
+        fn check_segments<B: Bits>() {
             for n in [1 << 19, 5_000_000, 1 << 24, 1 << 28, divisions::MOST_LISTED_KEYS] {
                 for value_bytes in [0, 4, 8] {
-                    let plan = DividePlan::of_segments::<K>(&Thresholds::DEFAULT, n, value_bytes)
+                    let plan = DividePlan::of_segments::<B>(&Thresholds::DEFAULT, n, value_bytes)
                         .expect("there are not too many");
                     let bytes = plan.list_bytes();
-                    assert!(bytes * 60 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
+                    assert!(bytes * 60 <= n * (size_of::<B>() + value_bytes), "{bytes} bytes for {n} keys");
                 }
             }
             let too_many = divisions::MOST_LISTED_KEYS + 1;
-            assert!(DividePlan::of_segments::<K>(&Thresholds::DEFAULT, too_many, 0).is_none());
+            assert!(DividePlan::of_segments::<B>(&Thresholds::DEFAULT, too_many, 0).is_none());
         }
         check::<u32>();
         check::<u64>();

@@ -4,9 +4,9 @@
 use super::super::sort::{SortPlan, sort as sort_numbers};
 use super::super::{Address, Arrays, Queue, align};
 use super::{a_block_each, elements, slice};
-use crate::key_order::KeyOrder;
 use crate::{Error, SortKernel};
 use bytemuck::Pod;
+use kernels_gpu::key::Coding;
 use kernels_gpu::own::by_bits::{CodeItems, GatherItems};
 use kernels_gpu::own::tile::tile_items;
 use kernels_gpu::own::{Compare, Kernels};
@@ -72,7 +72,6 @@ pub unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     let to = elements::<C, V>(array);
     let gather = GatherItems::<C, V> { from: slice::<C, V>(copy), order: indices as *const u32, to };
     let shape = a_block_each::<C::Item, V>(n.div_ceil(tile_items::<C::Item, V>()));
-    let how = (SortKernel::Auto, KeyOrder::ASCENDING);
     let numbers = Arrays { keys: bits, values: indices, len: n, value_bytes: size_of::<u32>() };
     // SAFETY: the parts of the workspace do not overlap (`Layout::of`), and there is a block for each tile, with its
     // shared bytes. The sort of numbers has a workspace of its own. It makes `indices` a permutation of the indices
@@ -80,9 +79,9 @@ pub unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     unsafe {
         queue.launch(C::SUFFIX, shape, &code)?;
         if const { C::ORDERED_BYTES == 4 } {
-            sort_numbers::<u32>(queue, how, numbers, true, sort)?;
+            sort_numbers::<u32>(queue, (SortKernel::Auto, Coding::NONE), numbers, true, sort)?;
         } else {
-            sort_numbers::<u64>(queue, how, numbers, true, sort)?;
+            sort_numbers::<u64>(queue, (SortKernel::Auto, Coding::NONE), numbers, true, sort)?;
         }
         queue.launch(C::SUFFIX, shape, &gather)
     }

@@ -11,7 +11,7 @@ use kernels_gpu::kernels::sort::block_sort::BlockSort;
 use kernels_gpu::kernels::sort::merge_pass::merge_runs::MergeRuns;
 use kernels_gpu::kernels::sort::merge_pass::split_runs::SplitRuns;
 use kernels_gpu::kernels::sort::runs::{Passes, Runs, Shuffle};
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 
 /// Blocks for each multiprocessor in passes of merges, if keys may have been divided. They are many more than it holds
 /// at once, which is faster, but fewer than there are tiles.
@@ -22,10 +22,10 @@ const FALLBACK_BLOCKS: usize = 24;
 ///
 /// # Safety
 /// The conditions of [`sort`](super::sort()) hold.
-pub(super) unsafe fn merge_sort<K: Key>(
+pub(super) unsafe fn merge_sort<B: Bits>(
     queue: &impl Queue,
     plan: SortPlan,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     at: Arrays,
     workspace: Workspace,
     random: u64,
@@ -38,11 +38,11 @@ pub(super) unsafe fn merge_sort<K: Key>(
     if !passes.left().is_multiple_of(2) {
         (from, to) = (to, from);
     }
-    let steps = Steps::<_, K> { queue, plan, coding, at, workspace, random };
+    let steps = Steps::<_, B> { queue, plan, coding, at, workspace, random };
     // SAFETY: `use_order` and the steps require the conditions of this function, for the same plan, arrays and
     // workspace. `from` and `to` are the arrays and their scratch.
     unsafe {
-        use_order::<K>(queue, plan, coding, at, workspace)?;
+        use_order::<B>(queue, plan, coding, at, workspace)?;
         steps.sort_tiles(from, decode(passes))?;
     }
     let mut run = plan.first_run();
@@ -61,18 +61,18 @@ pub(super) unsafe fn merge_sort<K: Key>(
 }
 
 /// The steps of [`merge_sort`]. Its conditions are the conditions of each step.
-struct Steps<'a, Q, K: Key> {
+struct Steps<'a, Q, B: Bits> {
     queue: &'a Q,
     plan: SortPlan,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     at: Arrays,
     workspace: Workspace,
     random: u64,
 }
 
-impl<Q: Queue, K: Key> Steps<'_, Q, K> {
+impl<Q: Queue, B: Bits> Steps<'_, Q, B> {
     /// Sorts the tiles of the arrays to `to`, by a single division if there is one.
-    unsafe fn sort_tiles(&self, to: (Address, Address), decode: Coding<K::Bits>) -> Result<(), Error> {
+    unsafe fn sort_tiles(&self, to: (Address, Address), decode: Coding<B>) -> Result<(), Error> {
         let Self { queue, plan, coding, at: Arrays { keys, values, len: n, value_bytes }, random, .. } = *self;
         let Workspace { scratch, detected, lists, .. } = self.workspace;
         if let Some(divide) = plan.once() {
@@ -80,16 +80,16 @@ impl<Q: Queue, K: Key> Steps<'_, Q, K> {
             // SAFETY: `once()` is a plan that `is_once`. Both sides have `n` keys, and the words and the lists are in
             // the workspace.
             return unsafe {
-                divide.divide_once::<K>(queue, coding, sides, words, random)?;
-                divide.sort_once::<K>(queue, coding, sides, Some((to.0, decode)), words, random)
+                divide.divide_once::<B>(queue, coding, sides, words, random)?;
+                divide.sort_once::<B>(queue, coding, sides, Some((to.0, decode)), words, random)
             };
         }
         with_values!(value_bytes, V => {
-            let (from, to) = (elements::<K, V>((keys, values)), elements::<K, V>(to));
+            let (from, to) = (elements::<B, V>((keys, values)), elements::<B, V>(to));
             let sort = BlockSort { from, to, n, encode: coding, decode, order: detected as *mut u32, random };
             // SAFETY: both arrays have `n` elements with values of type `V`. The shape has a block for each tile, with
             // the kernel's threads and shared bytes.
-            unsafe { queue.launch(&plan.block_suffix::<K>(), plan.block_shape::<K>(n), &sort) }
+            unsafe { queue.launch(&plan.block_suffix::<B>(), plan.block_shape::<B>(n), &sort) }
         })
     }
 
@@ -99,30 +99,30 @@ impl<Q: Queue, K: Key> Steps<'_, Q, K> {
         runs: Runs,
         from: (Address, Address),
         to: (Address, Address),
-        decode: Coding<K::Bits>,
+        decode: Coding<B>,
     ) -> Result<(), Error> {
         let Self { queue, plan, at, workspace, .. } = *self;
         let (tiles, order) = (runs.tile_count(), workspace.detected as *mut u32);
         let splits = workspace.splits as *mut u32;
         if !splits.is_null() {
             let (shape, per_warp) = splits_shape(queue, tiles);
-            let split = SplitRuns { from: from.0 as *const K::Bits, runs, splits, per_warp, order };
+            let split = SplitRuns { from: from.0 as *const B, runs, splits, per_warp, order };
             // SAFETY: `splits` has `k` words for each tile of any pass (`split_bytes`), and `splits_shape` covers all
             // tiles.
-            unsafe { queue.launch(&bits(size_of::<K>()), shape, &split)? };
+            unsafe { queue.launch(&bits(size_of::<B>()), shape, &split)? };
         }
-        let mut shape = plan.runs_shape::<K>(tiles);
-        if plan.divide.is_some() && plan.takes_several::<K>() {
+        let mut shape = plan.runs_shape::<B>(tiles);
+        if plan.divide.is_some() && plan.takes_several::<B>() {
             // Blocks take one tile after the other. Fewer blocks then start if there is nothing to do.
             shape.blocks = shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors());
         }
         with_values!(at.value_bytes, V => {
-            let (from, to) = (elements::<K, V>(from), elements::<K, V>(to));
+            let (from, to) = (elements::<B, V>(from), elements::<B, V>(to));
             let merge = MergeRuns { from, to, runs, splits, decode, order };
             // SAFETY: `from` and `to` are the array and its scratch, with all elements each. The splits of this pass
             // are written, or null if the kernel finds them by itself. The shape has the kernel's threads and shared
             // bytes.
-            unsafe { queue.launch(&plan.suffix::<K>(), shape, &merge) }
+            unsafe { queue.launch(&plan.suffix::<B>(), shape, &merge) }
         })
     }
 }
@@ -133,7 +133,6 @@ mod tests {
     use super::*;
     use crate::SortKernel;
     use crate::gpu::kernels::Shape;
-    use crate::key_order::KeyOrder;
     use cuda_std::launch::Arguments;
     use kernels_gpu::kernels::sort::merge_pass::merge_runs::MERGE_RUNS;
     use std::cell::Cell;
@@ -176,7 +175,7 @@ mod tests {
         assert!(plan.once().is_some() && plan.suffix::<u64>() == "u64small");
         let at = Arrays::keys(1 << 20, n);
         // SAFETY: nothing is launched.
-        unsafe { sort::<u64>(&gpu, (SortKernel::Auto, KeyOrder::ASCENDING), at, false, 1 << 20).unwrap() };
+        unsafe { sort::<u64>(&gpu, (SortKernel::Auto, Coding::NONE), at, false, 1 << 20).unwrap() };
         assert!(gpu.merging.get() >= n.div_ceil(plan.runs.keys()), "{} blocks", gpu.merging.get());
     }
 }

@@ -24,10 +24,9 @@ use super::divide::Words;
 use super::radix::RadixPlan;
 use super::{Address, Arrays, Queue};
 use crate::gpu::operation::Operation;
-use crate::key_order::KeyOrder;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
-use kernels_gpu::key::Key;
+use kernels_gpu::key::{Bits, Coding};
 use merges::merge_sort;
 use order::{detect_runs, use_order};
 
@@ -36,32 +35,32 @@ use order::{detect_runs, use_order};
 /// # Safety
 /// The arrays and `workspace`, which has [`SortPlan::workspace_bytes`], are in the GPU's memory. Nothing else uses them
 /// until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
-pub(in crate::gpu) unsafe fn sort<K: Key>(
+pub(in crate::gpu) unsafe fn sort<B: Bits>(
     queue: &impl Queue,
-    (kernel, order): (SortKernel, KeyOrder),
+    (kernel, coding): (SortKernel, Coding<B>),
     at: Arrays,
     indexes: bool,
     workspace: Address,
 ) -> Result<(), Error> {
-    let plan = SortPlan::of::<K>(at.len, at.value_bytes, indexes).with_kernel(kernel);
+    let plan = SortPlan::of::<B>(at.len, at.value_bytes, indexes).with_kernel(kernel);
     // SAFETY: the plan is made for `at`, and the workspace for the automatic kernel is enough for any kernel.
-    unsafe { sort_by_plan::<K>(queue, plan, order, at, workspace) }
+    unsafe { sort_by_plan::<B>(queue, plan, coding, at, workspace) }
 }
 
-/// Queues the sort of `at` by `plan`, which is made for its number of keys of type `K` and the width of its values.
+/// Queues the sort of `at` by `plan`, which is made for its number of keys and the width of
+/// its values.
 ///
 /// # Safety
 /// The conditions of `sort` hold, for the workspace of this plan.
-pub unsafe fn sort_by_plan<K: Key>(
+pub unsafe fn sort_by_plan<B: Bits>(
     queue: &impl Queue,
     plan: SortPlan,
-    order: KeyOrder,
+    coding: Coding<B>,
     at: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let n = at.len;
-    let layout = plan.layout::<K>(n);
-    let coding = order.coding::<K>();
+    let layout = plan.layout::<B>(n);
     // If keys may be divided, a sample tells first whether they look as if they were in order.
     let detects = n >= plan.detection_keys && plan.divide.is_none();
     let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small);
@@ -71,23 +70,23 @@ pub unsafe fn sort_by_plan<K: Key>(
         // are cleared.
         unsafe {
             queue.clear(parts.detected, DETECTION_WORDS)?;
-            detect_runs::<K>(queue, coding, at, parts.detected)?;
+            detect_runs::<B>(queue, coding, at, parts.detected)?;
         }
     }
     match (plan.divide, plan.radix) {
         // SAFETY: `merge_sort` requires the conditions of this function, and `parts` are the plan's parts of the
         // workspace.
-        (None, None) => unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) },
+        (None, None) => unsafe { merge_sort::<B>(queue, plan, coding, at, parts, random) },
         // SAFETY: the layout has `CLEARED_WORDS` at `cleared`, `published_bytes` at `published`, and a copy of keys and
         // values at `scratch`.
         (None, Some(radix)) => unsafe {
             queue.clear(parts.radix.cleared, RadixPlan::CLEARED_WORDS)?;
-            radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)
+            radix.sort::<B>(queue, coding, at, parts.scratch, parts.radix)
         },
         (Some(divide), None) if divide.is_once() => {
             // SAFETY: `merge_sort` requires the conditions of this function, and `parts` are the plan's parts of the
             // workspace.
-            unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) }
+            unsafe { merge_sort::<B>(queue, plan, coding, at, parts, random) }
         }
         (Some(divide), Some(radix)) if divide.is_once() => {
             let words = Words { lists: parts.lists, order: parts.detected };
@@ -95,14 +94,14 @@ pub unsafe fn sort_by_plan<K: Key>(
             // SAFETY: both sides have `at.len` keys, and the words are parts of the workspace. Only one of the last two
             // launches has something to do.
             unsafe {
-                divide.divide_once::<K>(queue, coding, sides, words, random)?;
-                radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)?;
-                divide.sort_once::<K>(queue, coding, sides, None, words, random)
+                divide.divide_once::<B>(queue, coding, sides, words, random)?;
+                radix.sort::<B>(queue, coding, at, parts.scratch, parts.radix)?;
+                divide.sort_once::<B>(queue, coding, sides, None, words, random)
             }
         }
         (Some(divide), radix) => {
             let words = Words { lists: parts.lists, order: parts.detected };
-            let division = divide.division::<K>(coding, at, parts.scratch, words, layout.radix_words(), random);
+            let division = divide.division::<B>(coding, at, parts.scratch, words, layout.radix_words(), random);
             // SAFETY: all arrays are `at` or parts of the workspace. Once `decide` has run, only the divisions, the
             // sort by all bits or the merges have something to do. Their parts of the workspace are behind the heads of
             // the lists.
@@ -112,14 +111,14 @@ pub unsafe fn sort_by_plan<K: Key>(
                 // Launches that may have something to do therefore come first.
                 queue.join(|queue, side| {
                     division.begin(queue)?;
-                    detect_runs::<K>(side, coding, at, parts.detected)?;
+                    detect_runs::<B>(side, coding, at, parts.detected)?;
                     let Some(radix) = radix else {
                         division.finish(queue)?;
-                        return merge_sort::<K>(side, plan, coding, at, parts, random);
+                        return merge_sort::<B>(side, plan, coding, at, parts, random);
                     };
-                    radix.sort::<K>(side, coding, at, parts.scratch, parts.radix)?;
+                    radix.sort::<B>(side, coding, at, parts.scratch, parts.radix)?;
                     division.finish(queue)?;
-                    use_order::<K>(side, plan, coding, at, parts)
+                    use_order::<B>(side, plan, coding, at, parts)
                 })
             }
         }
@@ -128,23 +127,23 @@ pub unsafe fn sort_by_plan<K: Key>(
 
 /// The sort of `at`. Values begin as the keys' indices if it `indexes`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Sort {
+pub(in crate::gpu) struct Sort<B> {
     pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) order: KeyOrder,
+    pub(in crate::gpu) coding: Coding<B>,
     pub(in crate::gpu) at: Arrays,
     pub(in crate::gpu) indexes: bool,
 }
 
-impl<K: Key> Operation<K> for Sort {
+impl<B: Bits> Operation<B> for Sort<B> {
     /// Enough for any kernel.
     fn workspace_bytes(&self) -> usize {
-        SortPlan::of::<K>(self.at.len, self.at.value_bytes, self.indexes).workspace_bytes::<K>(self.at.len)
+        SortPlan::of::<B>(self.at.len, self.at.value_bytes, self.indexes).workspace_bytes::<B>(self.at.len)
     }
 
     unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { kernel, order, at, indexes } = *self;
+        let Self { kernel, coding, at, indexes } = *self;
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. There are at most
         // `MAX_KEYS` keys, because more need `usize::MAX` bytes, which no workspace has.
-        unsafe { sort::<K>(queue, (kernel, order), at, indexes, workspace) }
+        unsafe { sort::<B>(queue, (kernel, coding), at, indexes, workspace) }
     }
 }

@@ -9,17 +9,17 @@ use crate::Error;
 use kernels_gpu::kernels::sort::detect_runs::{self, DetectRuns, Reverse};
 use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
-use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::key::{Bits, Coding};
 
 /// Queues the first launches for keys that are not divided: setting their indices, if there are to be any, and the work
 /// on detected runs.
 ///
 /// # Safety
 /// The conditions of [`sort`](super::sort()) hold.
-pub(super) unsafe fn use_order<K: Key>(
+pub(super) unsafe fn use_order<B: Bits>(
     queue: &impl Queue,
     plan: SortPlan,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     at: Arrays,
     Workspace { scratch, detected, splits, .. }: Workspace,
 ) -> Result<(), Error> {
@@ -37,7 +37,7 @@ pub(super) unsafe fn use_order<K: Key>(
     if plan.detects(n) {
         // SAFETY: the plan detects runs, so its workspace has the description at `detected`, which `detect_runs` has
         // written, the scratch arrays, and the splits of long runs.
-        unsafe { use_runs::<K>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
+        unsafe { use_runs::<B>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
     }
     Ok(())
 }
@@ -52,9 +52,9 @@ fn merges_runs(n: usize) -> bool {
 /// # Safety
 /// The conditions of [`sort`](super::sort()) hold. [`RUNS_BYTES`](super::super::runs::RUNS_BYTES) at `words` begin with
 /// words that are 0, or that `choose_digits` has set.
-pub(super) unsafe fn detect_runs<K: Key>(
+pub(super) unsafe fn detect_runs<B: Bits>(
     queue: &impl Queue,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     at: Arrays,
     words: Address,
 ) -> Result<(), Error> {
@@ -62,13 +62,13 @@ pub(super) unsafe fn detect_runs<K: Key>(
     // Equal keys have equal bits, and may be reversed, but not with their values.
     let equal_ascends = u32::from(value_bytes > 0);
     let most_descents = if merges_runs(n) { MAX_RUNS - 1 } else { 0 };
-    let (keys, found, starts) = (keys as *const K::Bits, words as *mut u32, runs_begin_at(words) as *mut usize);
+    let (keys, found, starts) = (keys as *const B, words as *mut u32, runs_begin_at(words) as *mut usize);
     let detect = DetectRuns { keys, n, coding, equal_ascends, most_descents, found, starts };
     let shape =
         queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
     // SAFETY: there are `n` keys, and `RUNS_BYTES` at `words` have room for the beginnings of `MAX_RUNS` runs. The
     // shape has the kernel's threads and shared bytes.
-    unsafe { queue.launch(&bits(size_of::<K>()), shape, &detect) }
+    unsafe { queue.launch(&bits(size_of::<B>()), shape, &detect) }
 }
 
 /// Queues the work on detected runs: none for sorted keys, a reversal of descending keys, or a merge of a few long
@@ -76,10 +76,10 @@ pub(super) unsafe fn detect_runs<K: Key>(
 ///
 /// # Safety
 /// The conditions of [`detect_runs()`] hold, which has been called before.
-unsafe fn use_runs<K: Key>(
+unsafe fn use_runs<B: Bits>(
     queue: &impl Queue,
     plan: SortPlan,
-    coding: Coding<K::Bits>,
+    coding: Coding<B>,
     at: Arrays,
     detected: DetectedRuns,
 ) -> Result<(), Error> {
@@ -93,14 +93,14 @@ unsafe fn use_runs<K: Key>(
             unsafe { queue.launch(&bits(width), shape, &Reverse { array: array as *mut T, n, found }) }
         })
     };
-    reverse(keys, size_of::<K>())?;
+    reverse(keys, size_of::<B>())?;
     if value_bytes > 0 {
         reverse(values, value_bytes)?;
     }
     if merges_runs(n) {
         // SAFETY: `n` fits 32 bits. `detected` is in the workspace of `plan`, and `detect_runs` has written its
         // description.
-        unsafe { merge_long_runs::<K>(queue, plan, coding, at, detected)? };
+        unsafe { merge_long_runs::<B>(queue, plan, coding, at, detected)? };
     }
     Ok(())
 }

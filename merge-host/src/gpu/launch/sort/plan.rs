@@ -8,7 +8,7 @@ use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::block_sort;
 use kernels_gpu::kernels::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::kernels::sort::runs::{MAX_RUNS, Passes, Runs};
-use kernels_gpu::key::Key;
+use kernels_gpu::key::Bits;
 use kernels_gpu::tuning::{self, Tile};
 
 /// The shapes of a sort's two phases.
@@ -32,10 +32,10 @@ pub struct SortPlan {
 }
 
 impl SortPlan {
-    /// The plan for `n` keys of type `K` with values of `value_bytes` bytes, or 0. Values begin as the keys' indices if
+    /// The plan for `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0. Values begin as the keys' indices if
     /// it `indexes`.
-    pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Self {
-        Self::by::<K>(&Thresholds::DEFAULT, n, value_bytes, indexes)
+    pub(in crate::gpu) const fn of<B: Bits>(n: usize, value_bytes: usize, indexes: bool) -> Self {
+        Self::by::<B>(&Thresholds::DEFAULT, n, value_bytes, indexes)
     }
 
     /// [`of`](Self::of) by the given thresholds.
@@ -43,25 +43,25 @@ impl SortPlan {
     /// # Panics
     /// If runs may be detected of few keys, since the kernels that merge runs have the shape for many keys. Also if
     /// runs may be detected of keys that are sorted by all bits without an attempt to divide them.
-    pub const fn by<K: Key>(thresholds: &Thresholds, n: usize, value_bytes: usize, indexes: bool) -> Self {
+    pub const fn by<B: Bits>(thresholds: &Thresholds, n: usize, value_bytes: usize, indexes: bool) -> Self {
         let small = n <= thresholds.small_sort;
         let ((block, block_shape), runs) = match (value_bytes, small) {
-            (0, false) => ((tuning::block(size_of::<K>()), ""), tuning::runs(size_of::<K>())),
-            (0, true) => (tuning::small_block(size_of::<K>(), n), tuning::small_runs(size_of::<K>())),
+            (0, false) => ((tuning::block(size_of::<B>()), ""), tuning::runs(size_of::<B>())),
+            (0, true) => (tuning::small_block(size_of::<B>(), n), tuning::small_runs(size_of::<B>())),
             (value_bytes, _) => {
-                let (block, runs) = tuning::sort_pairs(size_of::<K>(), value_bytes);
+                let (block, runs) = tuning::sort_pairs(size_of::<B>(), value_bytes);
                 ((block, ""), runs)
             }
         };
-        let divide = if n <= thresholds.undivided(size_of::<K>(), value_bytes) {
+        let divide = if n <= thresholds.undivided(size_of::<B>(), value_bytes) {
             None
         } else {
-            DividePlan::of::<K>(thresholds, n, value_bytes, indexes)
+            DividePlan::of::<B>(thresholds, n, value_bytes, indexes)
         };
         let radix = if n <= thresholds.merged(value_bytes) {
             None
         } else {
-            RadixPlan::of::<K>(thresholds, n, value_bytes, indexes)
+            RadixPlan::of::<B>(thresholds, n, value_bytes, indexes)
         };
         let detection_keys = thresholds.detection_keys;
         let plan = Self { value_bytes, indexes, block, block_shape, runs, small, detection_keys, divide, radix };
@@ -81,23 +81,23 @@ impl SortPlan {
         }
     }
 
-    /// The plan for long runs of any number of keys of type `K`: the kernels for long runs have one shape.
-    pub(in crate::gpu::launch) const fn of_long_runs<K: Key>(value_bytes: usize) -> Self {
-        Self::of::<K>(usize::MAX, value_bytes, false)
+    /// The plan for long runs of any number of keys with bits of type `B`: the kernels for long runs have one shape.
+    pub(in crate::gpu::launch) const fn of_long_runs<B: Bits>(value_bytes: usize) -> Self {
+        Self::of::<B>(usize::MAX, value_bytes, false)
     }
 
-    /// The suffix of the kernels of the passes, which serve all keys of the width of `K`.
-    pub(in crate::gpu::launch) fn suffix<K: Key>(self) -> String {
-        self.suffix_of_shape::<K>(if self.value_bytes == 0 && self.small { "small" } else { "" })
+    /// The suffix of the kernels of the passes, which serve all keys of the width of `B`.
+    pub(in crate::gpu::launch) fn suffix<B: Bits>(self) -> String {
+        self.suffix_of_shape::<B>(if self.value_bytes == 0 && self.small { "small" } else { "" })
     }
 
     /// The suffix of the kernel that sorts tiles.
-    pub(super) fn block_suffix<K: Key>(self) -> String {
-        self.suffix_of_shape::<K>(self.block_shape)
+    pub(super) fn block_suffix<B: Bits>(self) -> String {
+        self.suffix_of_shape::<B>(self.block_shape)
     }
 
-    fn suffix_of_shape<K: Key>(self, shape: &str) -> String {
-        format!("{}{shape}", suffix::<K>(self.value_bytes))
+    fn suffix_of_shape<B: Bits>(self, shape: &str) -> String {
+        format!("{}{shape}", suffix::<B>(self.value_bytes))
     }
 
     /// How far before or behind its rank a tile may begin, in keys. With values and many keys this is 0, and tiles
@@ -137,8 +137,8 @@ impl SortPlan {
     }
 
     /// Whether a block of `merge_runs` may be given several tiles.
-    pub(super) fn takes_several<K: Key>(self) -> bool {
-        match (size_of::<K>(), self.value_bytes) {
+    pub(super) fn takes_several<B: Bits>(self) -> bool {
+        match (size_of::<B>(), self.value_bytes) {
             (_, 0) => !self.small,
             widths => widths == (4, 4),
         }
@@ -154,14 +154,14 @@ impl SortPlan {
         merge_pass::tile_keys(self.runs.keys(), self.runs.items_per_thread, MAX_RUNS, 0)
     }
 
-    pub(super) fn block_shape<K: Key>(self, n: usize) -> Shape {
+    pub(super) fn block_shape<B: Bits>(self, n: usize) -> Shape {
         let slots = self.block.keys();
-        let shared_bytes = block_sort::shared_bytes(size_of::<K>(), self.value_bytes, slots);
+        let shared_bytes = block_sort::shared_bytes(size_of::<B>(), self.value_bytes, slots);
         Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
     }
 
-    pub(in crate::gpu::launch) fn runs_shape<K: Key>(self, tiles: usize) -> Shape {
-        let shared_bytes = merge_runs::shared_bytes(size_of::<K>(), self.value_bytes, self.runs.keys());
+    pub(in crate::gpu::launch) fn runs_shape<B: Bits>(self, tiles: usize) -> Shape {
+        let shared_bytes = merge_runs::shared_bytes(size_of::<B>(), self.value_bytes, self.runs.keys());
         Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
     }
 }
