@@ -27,7 +27,6 @@ use crate::kernels::sort::divide::{
 };
 use crate::kernels::sort::indices::SET_INDICES;
 use crate::kernels::sort::merge_pass::{
-    long_runs::{MERGE_LONG_RUNS, SPLIT_LONG_RUNS},
     many_runs::{MERGE_MANY_RUNS, SPLIT_MANY_RUNS},
     merge_runs::MERGE_RUNS,
     pad_runs::PAD_RUNS,
@@ -82,7 +81,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("top_k", &[TAKE_SAMPLE, GATHER, PACK, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
     ("middle_segments", &[SORT_MIDDLE_BY_BINS, SORT_MIDDLE_SEGMENTS]),
-    ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
+    ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS]),
 ];
 
 /// The family of a kernel, if there is a kernel of that name.

@@ -226,8 +226,8 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     }
     if let Some(kernel) = kernel {
         return Err(Failure::new(format!(
-            "--kernel {kernel}: merges in memory, and these files take {needed} bytes, of {budget} that --memory allows or \
-             that are available; --kernel auto merges them while they are read"
+            "--kernel {kernel}: merges in memory, and these files take {needed} bytes, of {budget} that --memory allows \
+             or that are available; --kernel auto merges them while they are read"
         )));
     }
     if processors.engine == EngineChoice::Gpu {
@@ -281,8 +281,8 @@ fn check_spill_space(folder: &TemporaryFolder, spilled: u128, destination: Desti
     Err(Failure::file(
         path,
         format!(
-            "does not fit in memory, and its runs take {spilled} bytes in folder {folder}{also}, where {free} are free: \
-             name another with --tmp-dir, or allow more --memory"
+            "does not fit in memory, and its runs take {spilled} bytes in folder {folder}{also}, where {free} are \
+             free: name another with --tmp-dir, or allow more --memory"
         ),
     ))
 }

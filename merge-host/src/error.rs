@@ -322,7 +322,11 @@ pub enum Error {
         reason: String,
     },
     /// The environment variable [`VECTORS`](crate::VECTORS) has an unknown value.
-    #[error("the environment variable {} is `{found}`, expected one of {}", crate::VECTORS.0, crate::VECTORS.1.join(", "))]
+    #[error(
+        "the environment variable {} is `{found}`, expected one of {}",
+        crate::VECTORS.0,
+        crate::VECTORS.1.join(", ")
+    )]
     Vectors {
         /// The value.
         found: String,

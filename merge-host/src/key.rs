@@ -22,7 +22,8 @@ use std::fmt::{Debug, Display};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no number that can be merged and sorted",
-    note = "elements of other types are sorted by a key with `Engine::sort_by_key`, or by a comparison with `Engine::sort_by`"
+    note = "elements of other types are sorted by a key with `Engine::sort_by_key`, or by a comparison with \
+            `Engine::sort_by`"
 )]
 pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     /// An unsigned integer of the same width. It is its own ordered bits.
@@ -44,7 +45,8 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
 #[diagnostic::on_unimplemented(
     message = "the GPU has no kernels for keys of type `{Self}`",
     label = "not `u32`, `i32`, `f32`, `u64`, `i64` or `f64`",
-    note = "structs and other types are sorted and merged on a GPU by `Stream::sort_by` and its like, whose kernels `kernels_gpu::own` makes"
+    note = "structs and other types are sorted and merged on a GPU by `Stream::sort_by` and its like, whose kernels \
+            `kernels_gpu::own` makes"
 )]
 pub trait GpuKey: Key {}
 

@@ -28,14 +28,19 @@
 //! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch) |
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged) |
 //! | merge any number of runs in each of many groups | [`merge_many_ragged`](Engine::merge_many_ragged) |
-//! | sort elements of any type by a key, or by a comparison | [`sort_by_key`](Engine::sort_by_key), [`sort_by`](Engine::sort_by) |
-//! | find the permutation that sorts elements of any type | [`argsort_by_key`](Engine::argsort_by_key), [`argsort_by`](Engine::argsort_by) |
+//! | sort elements of any type by a key | [`sort_by_key`](Engine::sort_by_key) |
+//! | sort elements of any type by a comparison | [`sort_by`](Engine::sort_by) |
+//! | find the permutation that sorts elements of any type by a key | [`argsort_by_key`](Engine::argsort_by_key) |
+//! | find the permutation that sorts elements of any type by a comparison | [`argsort_by`](Engine::argsort_by) |
 //! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
 //! | sort values of any type by separate keys | [`sort_owned`](Engine::sort_owned) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
-//! | keep each key once, count or reduce equal keys | [`unique`](Engine::unique), [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key); of keys that are not sorted, [`sort_unique`](Engine::sort_unique) |
+//! | keep each key of a sorted array once | [`unique`](Engine::unique) |
+//! | sort keys and keep each once | [`sort_unique`](Engine::sort_unique) |
+//! | count or reduce equal keys of a sorted array | [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key) |
 //! | find sorted needles in sorted keys | [`bounds`](Engine::bounds) |
-//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices); of keys that come in parts, [`TopK`] |
+//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices) |
+//! | find the first keys of an input that comes in parts | [`TopK`] |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_with`](Engine::auto_with) |
 //!
 //! A run is an ascending array of keys. A descending run is an ascending array of [`Descending`] keys. The value of a

@@ -15,7 +15,11 @@ macro_rules! names {
             /// All values, in the order of their definition.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            #[doc = concat!("The name that `Display` writes and `FromStr` reads: ", $crate::names::list!("`", "`"; $($name),+), ".")]
+            #[doc = concat!(
+                "The name that `Display` writes and `FromStr` reads: ",
+                $crate::names::list!("`", "`"; $($name),+),
+                "."
+            )]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),+

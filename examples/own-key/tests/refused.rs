@@ -52,7 +52,8 @@ fn items_and_values_of_sizes_that_are_not_moved() {
             "error[E0080]: evaluation panicked: an item or a value has a multiple of 4 bytes",
             "of_bytes: OfBytes;",
             "inside `check_size::<[u8; 7]>`",
-            "error[E0080]: evaluation panicked: an item or a value has at most 64 bytes: sort the indices of longer ones",
+            "error[E0080]: evaluation panicked: an item or a value has at most 64 bytes: sort the indices of \
+             longer ones",
             "by_year: ByYear, values [u32; 17];",
             "inside `check_size::<[u32; 17]>`",
         ],

@@ -157,10 +157,21 @@ pub struct BatchArgs {
     #[command(flatten)]
     pub merging: MergingArgs,
     /// Keys in each run of the output, 1 to 1024
-    #[arg(short, value_name = "D", required_unless_present = "offsets", allow_negative_numbers = true, value_parser = number::<usize>(1..=MAX_BATCH_LENGTH as u64))]
+    #[arg(
+        short,
+        value_name = "D",
+        required_unless_present = "offsets",
+        allow_negative_numbers = true,
+        value_parser = number::<usize>(1..=MAX_BATCH_LENGTH as u64),
+    )]
     pub d: Option<usize>,
     /// Keys in each run of A; default: half of D, rounded down
-    #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = number::<usize>(0..=MAX_BATCH_LENGTH as u64))]
+    #[arg(
+        long,
+        value_name = "L",
+        allow_negative_numbers = true,
+        value_parser = number::<usize>(0..=MAX_BATCH_LENGTH as u64),
+    )]
     pub a_len: Option<usize>,
     /// Files of the offsets where A's runs and B's runs begin
     ///
@@ -221,13 +232,25 @@ pub struct CheckArgs {
 #[derive(Debug, clap::Args)]
 pub struct GenArgs {
     /// Number of keys
-    #[arg(short, long = "count", value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
+    #[arg(
+        short,
+        long = "count",
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = number::<u64>(0..=u64::MAX),
+    )]
     pub n: u64,
     /// Generate N records of R random bytes each, instead of keys
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = number::<usize>(1..=isize::MAX as u64))]
     pub record_size: Option<usize>,
     /// Seed; another seed gives other keys
-    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 0,
+        allow_negative_numbers = true,
+        value_parser = number::<u64>(0..=u64::MAX),
+    )]
     pub seed: u64,
     /// Distribution of the keys; default: uniform
     #[arg(long, value_name = "DIST")]

@@ -141,8 +141,8 @@ impl ValuesArgs {
             2.. if !groups.is_empty() => 1,
             count @ 4.. if one_for_all && count % 2 == 0 => {
                 return Err(Failure::new(format!(
-                    "--values is followed by {count} names, which may be 1 file of values or {}: name the files of keys \
-                     before --values",
+                    "--values is followed by {count} names, which may be 1 file of values or {}: name the files of \
+                     keys before --values",
                     count / 2
                 )));
             }
@@ -165,13 +165,18 @@ impl clap::Args for ValuesArgs {
                 .action(ArgAction::Append)
                 .num_args(1..)
                 .requires("values_out")
-                .help("Files of the keys' values, which move with their keys: one for each file of keys; in a sort also one for all")
+                .help(
+                    "Files of the keys' values, which move with their keys: one for each file of keys; in a sort also \
+                     one for all",
+                )
                 .long_help(
-                    "Files of the keys' values, which move with their keys: one for each file of keys; in a sort also one for all\n\n\
-                     One flag is followed by all names, or each name by a flag of its own. Name the files of keys before. A value is \
-                     any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the items of an \
-                     .npy file or of a column in an Arrow file. Value i belongs to key i. Of equal keys, those of an earlier file \
-                     come first with their values, and the keys of each file keep their order.",
+                    "Files of the keys' values, which move with their keys: one for each file of keys; in a sort also \
+                     one for all\n\n\
+                     One flag is followed by all names, or each name by a flag of its own. Name the files of keys \
+                     before. A value is any number of bytes, the same for all: the bytes of the file divided by the \
+                     number of keys, or the items of an .npy file or of a column in an Arrow file. Value i belongs to \
+                     key i. Of equal keys, those of an earlier file come first with their values, and the keys of \
+                     each file keep their order.",
                 ),
         )
     }

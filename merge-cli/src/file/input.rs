@@ -422,8 +422,8 @@ impl Input {
         Failure::file(
             &self.path,
             format!(
-                "length is {length} bytes, expected a multiple of {size}, the size of a {name}: {rest} are left over at \
-                 byte {offset}; is it complete, and is --type right?"
+                "length is {length} bytes, expected a multiple of {size}, the size of a {name}: {rest} are left over \
+                 at byte {offset}; is it complete, and is --type right?"
             ),
         )
     }
@@ -458,7 +458,8 @@ impl Input {
         Failure::file(
             &self.path,
             format!(
-                "shrank while being read: expected {expected} bytes, found {found}; run again when no program writes to it"
+                "shrank while being read: expected {expected} bytes, found {found}; run again when no program \
+                 writes to it"
             ),
         )
     }

@@ -35,8 +35,8 @@ fn names(text: &[u8], is_stdin: bool) -> std::result::Result<Vec<PathBuf>, Strin
             b"-" if is_stdin => Err(format!("names itself at byte {begin}, expected other files: - is the list")),
             // This is probably a list with one name a line.
             _ if name.contains(&b'\n') && is_of_no_file(name) => Err(format!(
-                "the name at byte {begin} has line breaks, and no file has that name: expected a zero byte after each name, as \
-                 find -print0 writes it"
+                "the name at byte {begin} has line breaks, and no file has that name: expected a zero byte after each \
+                 name, as find -print0 writes it"
             )),
             _ => Ok(PathBuf::from(OsString::from_vec(name.to_vec()))),
         }

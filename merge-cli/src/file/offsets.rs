@@ -108,7 +108,8 @@ fn read_integers(input: &mut Input) -> Result<Vec<usize>> {
             let offset = word.widen().checked_sub(sign.widen()).and_then(|offset| usize::try_from(offset).ok());
             offset.ok_or_else(|| {
                 let (found, most) = (coding.show(word), usize::MAX);
-                Failure::file(input.path(), format!("offset {index} is {found}, expected a number of keys from 0 to {most}"))
+                let message = format!("offset {index} is {found}, expected a number of keys from 0 to {most}");
+                Failure::file(input.path(), message)
             })
         };
         words.into_iter().enumerate().map(offset).collect()

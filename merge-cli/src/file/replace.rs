@@ -157,7 +157,8 @@ impl Folder {
         synced.map_err(|error| {
             let (folder, error) = (name(&replacement.folder), os_message(&error.into()));
             let message = format!(
-                "is complete and in its place, but a failure of the system may undo that: cannot sync folder {folder}: {error}"
+                "is complete and in its place, but a failure of the system may undo that: cannot sync folder {folder}: \
+                 {error}"
             );
             Failure::file(&replacement.path, message)
         })

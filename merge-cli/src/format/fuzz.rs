@@ -80,7 +80,8 @@ fn damaged_npy_headers() {
     let mut random = Random::new();
     let descrs = [
         "'<u4'",
-        "[('price', '<f8'), (('title', 'time'), '<i8', (3,)), ('', '|V4'), ('pos', [('x', '<f4')], (2,)), ('n', '|S5')]",
+        "[('price', '<f8'), (('title', 'time'), '<i8', (3,)), ('', '|V4'), ('pos', [('x', '<f4')], (2,)), \
+         ('n', '|S5')]",
         "[('größe', '>i2'), ('t', '<M8[ns]')]",
         "[('価格', '<f8'), ('\\u20ac', '<U2')]",
         "'<M8[25us/3]'",

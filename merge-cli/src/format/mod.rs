@@ -87,7 +87,8 @@ impl Container {
             Format::Arrow | Format::Arrows => {
                 if let Some(number) = number.filter(|number| !number.is_plain()) {
                     let message = format!(
-                        "keys of dtype {} cannot be written to Arrow files, expected .npy, or --format raw for {key_type} keys",
+                        "keys of dtype {} cannot be written to Arrow files, expected .npy, or --format raw for \
+                         {key_type} keys",
                         number.name
                     );
                     return Err(Failure::file(path, message));

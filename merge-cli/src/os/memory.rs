@@ -247,8 +247,9 @@ mod tests {
 
     #[test]
     fn shared_memory_is_not_available() {
-        let meminfo = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    300 kB\nCached:          700 kB\n\
-                       SwapCached:        0 kB\nShmem:           500 kB\nSwapTotal:        90 kB\nSwapFree:         50 kB\n";
+        let meminfo = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    300 kB\n\
+                       Cached:          700 kB\nSwapCached:        0 kB\nShmem:           500 kB\n\
+                       SwapTotal:        90 kB\nSwapFree:         50 kB\n";
         let machine = Machine::parse(meminfo).unwrap();
         let found = [machine.total, machine.available, machine.obtainable].map(|bytes| bytes >> 10);
         assert_eq!(found, [1000, 300, 350]);

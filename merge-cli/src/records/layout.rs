@@ -105,8 +105,8 @@ impl Layout {
             if field.end() > size {
                 let count = field.size();
                 return Err(Failure::new(format!(
-                    "--key {typed}: takes {count} bytes from byte {offset} on, expected it to end within the {size} bytes of a \
-                     record"
+                    "--key {typed}: takes {count} bytes from byte {offset} on, expected it to end within the {size} bytes \
+                     of a record"
                 )));
             }
             let overlap = found.iter().position(|other| field.offset < other.end() && other.offset < field.end());
@@ -148,7 +148,8 @@ impl Layout {
 /// The error for a field's name if the file has no names of fields.
 pub fn no_names(name: &str) -> Failure {
     Failure::new(format!(
-        "--key {}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such as 8:f64",
+        "--key {}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such as \
+         8:f64",
         quoted(name)
     ))
 }

@@ -100,7 +100,8 @@ pub fn not_sorted<W: Word>(input: &Input, pair: [W; 2], index: u64, location: &s
     Failure::file(
         input.path(),
         format!(
-            "not sorted at index {index}{location}: {keys} (byte {byte}); sort it first, with gmerge sort{reverse}{sort}"
+            "not sorted at index {index}{location}: {keys} (byte {byte}); sort it first, with gmerge \
+             sort{reverse}{sort}"
         ),
     )
 }

@@ -230,8 +230,8 @@ impl Sorting {
     fn long_key(&self, input: &Concatenation) -> Failure {
         let found = self.key.size();
         let message = format!(
-            "does not fit in the memory that --memory allows or that is available: for that, expected a --key of at most \
-             {LONGEST_KEY} bytes, found {found}"
+            "does not fit in the memory that --memory allows or that is available: for that, expected a --key of at \
+             most {LONGEST_KEY} bytes, found {found}"
         );
         Failure::file(input.path(), message)
     }

@@ -295,7 +295,8 @@ fn read_bounded<W: Word>(input: &mut Concatenation, most: u64) -> Result<Vec<W>>
     let mut items = memory::zeroed::<W>(most + 1, "the input")?;
     let read = input.read(&mut items)?;
     if read as u64 > most {
-        let message = "with its values, does not fit in the memory that may be used: expected regular files, and no pipes: regular files are sorted in chunks";
+        let message = "with its values, does not fit in the memory that may be used: expected regular files, and no \
+                       pipes: regular files are sorted in chunks";
         return Err(Failure::file(input.path(), message));
     }
     items.truncate(read);

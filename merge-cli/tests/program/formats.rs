@@ -466,8 +466,8 @@ fn structured_arrays_are_not_sorted_as_numbers() {
 #[test]
 fn names_of_fields_that_are_no_plain_words_are_quoted() {
     let folder = Folder::new();
-    let text = "{'descr': [('0', '<u2'), ('a,b', '<u2'), ('c:desc', '<u2'), ('say \"x\"', '<u2'), ('\"', '<u2'), ('-1', '<u2')], \
-                'fortran_order': False, 'shape': (3,), }";
+    let text = "{'descr': [('0', '<u2'), ('a,b', '<u2'), ('c:desc', '<u2'), ('say \"x\"', '<u2'), ('\"', '<u2'), \
+                ('-1', '<u2')], 'fortran_order': False, 'shape': (3,), }";
     // Each column has another least row.
     let rows = [[2u16, 1, 3, 1, 2, 3], [3, 2, 1, 3, 1, 2], [1, 3, 2, 2, 3, 1]];
     fs::write(folder.path("in.npy"), [npy_header(1, text), bytes("little", rows.as_flattened())].concat()).unwrap();

@@ -163,7 +163,9 @@ fn arrays_to_standard_output_where_the_number_of_keys_is_known() {
         assert_eq!(run.stdout().len(), 128 + 20 * 300_000, "{flags}");
     }
     // The values go to a named pipe.
-    folder.shell("mkfifo v.npy; cat v.npy > moved & gmerge sort k.u32 --values k.u32 -o out.u32 --values-out v.npy -S 1M; wait").succeeds();
+    let script = "mkfifo v.npy; cat v.npy > moved & \
+                  gmerge sort k.u32 --values k.u32 -o out.u32 --values-out v.npy -S 1M; wait";
+    folder.shell(script).succeeds();
     assert_eq!(folder.read::<u8>("moved").len(), 128 + 4 * 300_000);
 }
 

@@ -165,11 +165,17 @@ mod tests {
             prop_assert!(i + j == k || i + j + 1 == k, "{i} + {j} for {k}");
             let all = partners(&a, &b);
             prop_assert_eq!(partners(&a[..i], &b[..j]) + partners(&a[i..], &b[j..]), all);
-            prop_assert!(a[..i].iter().chain(&b[..j]).max() <= a[i..].iter().chain(&b[j..]).min() || i + j == a.len() + b.len());
+            let greatest_before = a[..i].iter().chain(&b[..j]).max();
+            let least_after = a[i..].iter().chain(&b[j..]).min();
+            prop_assert!(greatest_before <= least_after || i + j == a.len() + b.len());
         }
 
         #[test]
-        fn blocks_contain_all_keys_for_any_input(a in vec(0u32..9, 0..40), b in vec(0u32..9, 0..40), count in 1usize..9) {
+        fn blocks_contain_all_keys_for_any_input(
+            a in vec(0u32..9, 0..40),
+            b in vec(0u32..9, 0..40),
+            count in 1usize..9,
+        ) {
             let blocks = blocks(&a, &b, count).unwrap();
             prop_assert_eq!(blocks.len(), count);
             let (of_a, of_b): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   CPU   bytes × (thread / threads + shared + file)
-//!   GPU   start + call + bytes / GPUs × (up + compute + exchange × (1 - 1 / GPUs) + down + file)      no start once it is running
+//!   GPU   start + call + bytes / GPUs × (up + compute + exchange × (1 - 1 / GPUs) + down + file)
 //! ```
 //!
-//! Bytes count keys and values. What a thread computes is divided by the number of threads; the memory's speed is
-//! shared by them.
+//! Once a GPU is running, the start is left out. Bytes count keys and values. What a thread computes is divided by the
+//! number of threads; the memory's speed is shared by them.
 
 use crate::Error;
 use std::env;

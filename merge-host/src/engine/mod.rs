@@ -58,7 +58,7 @@ use std::time::Duration;
 /// | --- | --- |
 /// | [`cpu`](Self::cpu), [`cpu_with_threads`](Self::cpu_with_threads) | the CPU |
 /// | [`gpu`](Self::gpu) | one GPU |
-/// | [`gpus`](Self::gpus), [`all_gpus`](Self::all_gpus) | several GPUs, each of which does a part of every call's work |
+/// | [`gpus`](Self::gpus), [`all_gpus`](Self::all_gpus) | several GPUs, each of which does part of every call's work |
 /// | [`auto`](Self::auto) | the CPU or the first GPU |
 /// | [`auto_with`](Self::auto_with) | the CPU or some GPUs, by the constants given |
 ///

@@ -76,8 +76,8 @@ pub enum ScratchError {
     Memory(#[from] crate::Error),
     /// The file's contents differ from the bytes written.
     #[error(
-        "{}: temporary file for sorted runs: damaged between offsets {begin} and {end}: checksum is {found:08x}, expected \
-         {expected:08x}",
+        "{}: temporary file for sorted runs: damaged between offsets {begin} and {end}: checksum is {found:08x}, \
+         expected {expected:08x}",
         shown(.folder)
     )]
     Damaged {

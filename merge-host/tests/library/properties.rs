@@ -25,7 +25,11 @@ proptest! {
     }
 
     #[test]
-    fn co_ranks_of_any_input_are_a_split(a in vec(any::<u64>(), 0..50), b in vec(any::<u64>(), 0..50), k in 0usize..100) {
+    fn co_ranks_of_any_input_are_a_split(
+        a in vec(any::<u64>(), 0..50),
+        b in vec(any::<u64>(), 0..50),
+        k in 0usize..100,
+    ) {
         let k = k.min(a.len() + b.len());
         let i = co_rank(k, &a[..], &b[..]);
         prop_assert!(i <= a.len() && k - i <= b.len());

@@ -150,7 +150,8 @@ mod tests {
     fn labels_have_the_number_of_their_function_in_the_module() {
         let function = |name: &str, number: usize| {
             format!(
-                ".visible .entry {name}()\n{{\n@%p1 bra $L__BB{number}_12;\nbra.uni $L__BB{number}_3;\n$L__BB{number}_12:\n}}\n"
+                ".visible .entry {name}()\n{{\n@%p1 bra $L__BB{number}_12;\nbra.uni $L__BB{number}_3;\n\
+                 $L__BB{number}_12:\n}}\n"
             )
         };
         let ptx: String = [("a1", 7), ("b1", 8), ("a2", 10)].map(|(name, number)| function(name, number)).concat();

@@ -1,7 +1,8 @@
 //! Compares the CPU engine with other sorts on the same machine, and prints a table of nanoseconds per key.
 //!
 //! ```text
-//! cargo run --release --manifest-path benches/peers/cpu/Cargo.toml -- [KEYS] [--threads 1,2,all] [--types u32,f64] [--json]
+//! cargo run --release --manifest-path benches/peers/cpu/Cargo.toml -- \
+//!     [KEYS] [--threads 1,2,all] [--types u32,f64] [--json]
 //! ```
 //!
 //! # Contenders

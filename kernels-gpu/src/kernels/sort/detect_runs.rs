@@ -149,6 +149,13 @@ impl Detection {
         self.0.is_some_and(|found| found.get(ASCENT) == 0 && (found.get(MANY) != 0 || found.get(DESCENTS) != 0))
     }
 
+    /// Whether it is known that there are not a few long runs.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn is_not_of_long_runs(self) -> bool {
+        self.0.is_some() && !self.is_of_long_runs()
+    }
+
     /// Whether there are at least two runs, but few.
     #[inline(always)]
     #[track_caller]

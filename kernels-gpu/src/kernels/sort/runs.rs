@@ -32,50 +32,6 @@ pub trait Division: Copy {
     fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32);
 }
 
-/// One group of up to [`MAX_RUNS`] runs of any lengths, which make up one array.
-///
-/// ```text
-///   from    │ run 0      │ run 1 │ run 2           │ run 3 │        starts: 0, …, n, n, n
-/// ```
-#[derive(Clone, Copy)]
-pub struct LongRuns {
-    /// Start of each run, and the array's end: [`MAX_RUNS`] indices and one more. Surplus runs start at the end.
-    pub starts: Global<usize>,
-    /// Keys of the array. Below 2^32.
-    pub n: usize,
-    /// Keys of a tile.
-    pub tile_keys: u32,
-}
-
-impl Division for LongRuns {
-    const MAY_DESCEND: bool = true;
-    #[inline(always)]
-    fn k(self) -> u32 {
-        MAX_RUNS
-    }
-    #[inline(always)]
-    fn tile_keys(self) -> u32 {
-        self.tile_keys
-    }
-    #[inline(always)]
-    fn rank_tolerance(self) -> u32 {
-        0
-    }
-    #[inline(always)]
-    fn tiles(self) -> usize {
-        self.n.div_ceil(self.tile_keys as usize)
-    }
-    #[inline(always)]
-    fn tile(self, t: usize) -> TileOfRuns {
-        TileOfRuns { group: 0, first_run: 0, length: self.n, rank: t * self.tile_keys as usize }
-    }
-    #[inline(always)]
-    fn extent_of(self, _: TileOfRuns, i: u32) -> (usize, u32) {
-        let start = self.starts.get(i as usize);
-        (start, (self.starts.get(i as usize + 1) - start) as u32)
-    }
-}
-
 /// Runs of any lengths that make up an array of `n` keys, in a pass that merges `k` of them at a time. Argument of the
 /// kernels of such a pass.
 ///

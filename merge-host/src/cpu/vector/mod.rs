@@ -185,7 +185,9 @@ unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize])
     // SAFETY: the processor has the instructions, and `K` has 4 or 8 bytes: the size of the words that the macro
     // chooses for it. So `words` points to `keys.len()` words, and `keys.len()` is the last offset less the first.
     unsafe {
-        with_instructions!(level, K, set => set.sort_short(words.cast(), offsets, coding::<K, _>(level, SortOrder::Ascending)))
+        with_instructions!(level, K, set => {
+            set.sort_short(words.cast(), offsets, coding::<K, _>(level, SortOrder::Ascending))
+        })
     }
 }
 

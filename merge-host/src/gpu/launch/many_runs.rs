@@ -10,8 +10,7 @@
 //! The launches depend on the numbers of keys and of runs, but not on the offsets.
 
 use super::merge::path_shape;
-use super::sort::splits_shape;
-use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
+use super::{Address, Arrays, Queue, align, bits, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
@@ -20,6 +19,7 @@ use kernels_gpu::kernels::merge_two_runs::{MergeTwoRuns, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
+use kernels_gpu::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning;
@@ -140,31 +140,73 @@ pub(super) unsafe fn merge_passes<B: Bits>(
     let Arrays { len: n, value_bytes, .. } = from;
     let layout = Layout::of::<B>(n, value_bytes, passes);
     let part = |begin: usize| workspace + begin as Address;
-    let (splits, suffix) = (part(layout.splits) as *mut u32, suffix::<B>(value_bytes));
-    let tile = tile_shape(size_of::<B>(), value_bytes);
-    let shared_bytes = many_runs::shared_bytes(size_of::<B>(), value_bytes, tile.keys());
-    let mut input = (from.keys, from.values);
-    let mut encode = coding;
-    for (pass, &runs) in passes.iter().enumerate() {
-        let after = passes.len() - 1 - pass;
-        let output = if after.is_multiple_of(2) { (out.keys, out.values) } else { (part(0), part(layout.values)) };
-        let (tiles, decode) = (runs.tile_count(), if after == 0 { coding } else { Coding::NONE });
-        let (splits_shape, per_warp) = splits_shape(queue, tiles);
-        let split = SplitManyRuns { from: input.0 as *const B, runs, encode, splits, per_warp };
-        before(pass)?;
-        // SAFETY: `splits` has `words_of_tile` words for each tile of any pass (`Layout::of`). The offsets are those
-        // that `# Safety` requires when the pass begins. `splits_shape` covers all tiles.
-        unsafe { queue.launch(&bits(size_of::<B>()), splits_shape, &split)? };
-        with_values!(value_bytes, V => {
-            let (from, to) = (elements::<B, V>(input), elements::<B, V>(output));
-            let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-            // SAFETY: there is a block for each tile, with the kernel's threads and shared bytes. Outputs alternate
-            // between `out` and the scratch, so no pass writes the array that it reads.
-            unsafe { queue.launch(&suffix, shape, &MergeManyRuns { from, to, runs, splits, encode, decode })? }
-        });
-        (input, encode) = (output, Coding::NONE);
+    let scratch = Arrays { keys: workspace, values: part(layout.values), ..from };
+    let (mut from, mut encode) = (from, coding);
+    for (i, &runs) in passes.iter().enumerate() {
+        let after = passes.len() - 1 - i;
+        let to = if after.is_multiple_of(2) { out } else { scratch };
+        let decode = if after == 0 { coding } else { Coding::NONE };
+        let pass = Pass { runs, from, to, encode, decode, splits: part(layout.splits), found: 0 };
+        before(i)?;
+        // SAFETY: `splits` has `words_of_tile` words for each tile of any pass (`Layout::of`). The offsets are as
+        // `OffsetRuns` requires. Outputs alternate between `out` and the scratch, so no pass writes the array that it
+        // reads.
+        unsafe { pass.queue(queue)? };
+        (from, encode) = (to, Coding::NONE);
     }
     Ok(())
+}
+
+/// A pass over runs of any lengths, from one array to another one.
+pub(super) struct Pass<B> {
+    pub(super) runs: OffsetRuns,
+    pub(super) from: Arrays,
+    pub(super) to: Arrays,
+    /// The order of the keys of `from`.
+    pub(super) encode: Coding<B>,
+    /// How the keys of `to` are decoded.
+    pub(super) decode: Coding<B>,
+    /// Words for the splits: [`words_of_tile`] for each tile.
+    pub(super) splits: Address,
+    /// The words of the detection that has found the runs, if one has, or 0. The pass does nothing if there are none.
+    pub(super) found: Address,
+}
+
+impl<B: Bits> Pass<B> {
+    /// Queues the search of the splits, and the merges.
+    ///
+    /// # Safety
+    /// The arrays have the keys and the values of `runs`, and do not overlap. The splits have room for all tiles. When
+    /// the pass begins, the offsets are as [`OffsetRuns`] requires. Until it has ended, nothing else uses `to` and the
+    /// splits, and nothing writes the other arrays.
+    pub(super) unsafe fn queue(self, queue: &impl Queue) -> Result<(), Error> {
+        let Self { runs, from: Arrays { value_bytes, .. }, encode, decode, .. } = self;
+        let (splits, found) = (self.splits as *mut u32, self.found as *mut u32);
+        let (tiles, tile) = (runs.tile_count(), tile_shape(size_of::<B>(), value_bytes));
+        let shared_bytes = many_runs::shared_bytes(size_of::<B>(), value_bytes, tile.keys());
+        let (splits_shape, per_warp) = splits_shape(queue, tiles);
+        let split = SplitManyRuns { from: self.from.keys as *const B, runs, encode, splits, per_warp, found };
+        // SAFETY: this function requires the arrays, the offsets and room for the splits. `splits_shape` covers all
+        // tiles.
+        unsafe { queue.launch(&bits(size_of::<B>()), splits_shape, &split)? };
+        // Few blocks start if there may be nothing to do.
+        let blocks = if found.is_null() { tiles } else { MIN_BLOCKS_PER_SM * queue.multiprocessors() };
+        let shape = Shape { blocks, threads: tile.threads as u32, shared_bytes };
+        with_values!(value_bytes, V => {
+            let (from, to) = (slice::<B, V>(self.from).at, slice::<B, V>(self.to).at);
+            let merge = MergeManyRuns { from, to, runs, splits, encode, decode, found };
+            // SAFETY: this function requires the arrays. The launch before has written the splits, and the shape has
+            // the kernel's threads and shared bytes.
+            unsafe { queue.launch(&suffix::<B>(value_bytes), shape, &merge) }
+        })
+    }
+}
+
+/// The launch that finds the splits of `tiles` tiles, and the number of splits for each of its warps.
+pub(super) fn splits_shape(queue: &impl Queue, tiles: usize) -> (Shape, u32) {
+    let per_warp = split_runs::boundaries_per_warp(tiles, queue.multiprocessors());
+    let blocks = split_runs::split_blocks(tiles, per_warp);
+    (Shape { blocks, threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }, per_warp)
 }
 
 /// Queues the merge of one or two runs.

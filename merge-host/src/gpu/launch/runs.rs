@@ -1,14 +1,13 @@
 //! The merge of the runs that the sort has detected.
 
-use super::sort::{SortPlan, splits_shape};
-use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, elements, with_numbers, with_values};
+use super::many_runs::{Pass, runs_of_pass};
+use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, with_numbers};
 use crate::Error;
-use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::detect_runs::{self, CopyRuns};
-use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
-use kernels_gpu::kernels::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
-use kernels_gpu::kernels::sort::runs::MAX_RUNS;
+use kernels_gpu::kernels::sort::merge_pass::many_runs::words_of_tile;
+use kernels_gpu::kernels::sort::runs::{MAX_RUNS, OffsetRuns};
 use kernels_gpu::key::{Bits, Coding};
+use std::ptr;
 
 /// Bytes of the words that describe detected runs.
 const WORDS_BYTES: usize = align(detect_runs::DETECTION_WORDS * size_of::<u32>());
@@ -54,13 +53,12 @@ impl DetectedRuns {
 /// written the description. Nothing else uses the arrays until the merge has ended.
 pub(super) unsafe fn merge_long_runs<B: Bits>(
     queue: &impl Queue,
-    plan: SortPlan,
     coding: Coding<B>,
     Arrays { keys, values, len: n, value_bytes }: Arrays,
     detected: DetectedRuns,
 ) -> Result<(), Error> {
     let DetectedRuns { at: words, scratch: (scratch, scratch_values), splits } = detected;
-    let (found, splits) = (words as *mut u32, splits as *mut u32);
+    let found = words as *mut u32;
     let (begins, starts) = (detected.begins() as *const usize, detected.starts() as *mut usize);
     let width = bits(size_of::<B>());
     let copy_shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
@@ -76,21 +74,27 @@ pub(super) unsafe fn merge_long_runs<B: Bits>(
             unsafe { queue.launch(&bits(value_bytes), copy_shape, &CopyRuns { from, to, n, coding, found, begins, starts })? }
         });
     }
-    let tile_keys = plan.long_run_tile_keys();
-    let tiles = n.div_ceil(tile_keys as usize);
-    let (splits_shape, per_warp) = splits_shape(queue, tiles);
-    let split = SplitLongRuns { from: to as *const B, n, tile_keys, splits, starts, per_warp, order: found };
-    // SAFETY: `splits` has `MAX_RUNS` words for each tile (`long_run_split_bytes`), and `splits_shape` covers all
-    // tiles.
-    unsafe { queue.launch(&width, splits_shape, &split)? };
-    let Shape { threads, shared_bytes, .. } = plan.runs_shape::<B>(tiles);
-    let shape = queue.persistent(MIN_BLOCKS_PER_SM, threads, shared_bytes);
-    let suffix = SortPlan::of_long_runs::<B>(value_bytes).suffix::<B>();
-    with_values!(value_bytes, V => {
-        let (from, to) = (elements::<B, V>((scratch, scratch_values)), elements::<B, V>((keys, values)));
-        let merge = MergeLongRuns { from, to, n, splits, starts, decode: coding, order: found };
-        // SAFETY: both arrays have `n` elements with values of type `V`, and the launches before have written the copy,
-        // `starts` and `splits`. The shape has the kernel's threads and shared bytes.
-        unsafe { queue.launch(&suffix, shape, &merge) }
-    })
+    let array = |(keys, values): (Address, Address)| Arrays { keys, values, len: n, value_bytes };
+    let pass = Pass {
+        runs: pass_of::<B>(n, value_bytes, starts),
+        from: array((scratch, scratch_values)),
+        to: array((keys, values)),
+        encode: Coding::NONE,
+        decode: coding,
+        splits,
+        found: words,
+    };
+    // SAFETY: both arrays have `n` elements and do not overlap. The launches before have written the copy and `starts`,
+    // if there are long runs. `splits` has `split_bytes`.
+    unsafe { pass.queue(queue) }
+}
+
+/// The pass over `n` keys in up to [`MAX_RUNS`] runs. Runs that are not there are empty, and begin at the array's end.
+fn pass_of<B: Bits>(n: usize, value_bytes: usize, starts: *const usize) -> OffsetRuns {
+    runs_of_pass::<B>(n, value_bytes, (starts, MAX_RUNS as usize), 1, MAX_RUNS)
+}
+
+/// Bytes of the splits of long runs that have `n` keys in all.
+pub(super) fn split_bytes<B: Bits>(n: usize, value_bytes: usize) -> usize {
+    pass_of::<B>(n, value_bytes, ptr::null()).tile_count() * words_of_tile(MAX_RUNS) * size_of::<u32>()
 }

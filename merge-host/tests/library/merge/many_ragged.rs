@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder, descending, descending_mut};
+use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -178,7 +179,7 @@ fn a_run_that_is_not_ascending_leaves_other_groups_alone() {
 proptest! {
     #[test]
     fn merging_is_a_stable_sort_by_group_key_and_index(
-        lengths in prop::collection::vec(prop::collection::vec(prop_oneof![Just(0usize), 0usize..4, 0usize..100], 0..40), 0..12),
+        lengths in vec(vec(prop_oneof![Just(0usize), 0usize..4, 0usize..100], 0..40), 0..12),
         distinct in 1i64..50,
         threads in 1usize..4,
         seed in any::<u64>(),

@@ -1,4 +1,5 @@
-//! A pass over runs of any lengths, given by a user as an array and offsets.
+//! A pass over runs of any lengths, given as an array and offsets. A user gives them, or
+//! [`detect_runs`](crate::kernels::sort::detect_runs::detect_runs) has found them.
 //!
 //! ```text
 //!   offsets  0            5       8                 14
@@ -10,12 +11,16 @@
 //! pass reads keys as the user has them, and encodes them when it loads them: nothing is copied before. A block that
 //! has merged its tile prefetches the keys of a later tile into the L2 cache. The next block in its place finds them
 //! there.
+//!
+//! For detected runs, the kernels are launched before it is known whether there are any, and do nothing if there are
+//! none. Their blocks are then persistent, so that only a few start.
 
 use super::merge_runs::merge_tile;
 use super::split_runs::find_splits;
 use super::{MIN_BLOCKS_PER_SM, tile_keys};
 use crate::block::LINE;
 use crate::elements::Elements;
+use crate::kernels::sort::detect_runs::Detection;
 use crate::kernels::sort::payload::Payload;
 use crate::kernels::sort::payload::beside::Beside;
 use crate::kernels::sort::payload::nothing::Nothing;
@@ -65,11 +70,13 @@ pub const fn words_of_tile(k: u32) -> usize {
 }
 
 /// Kernel: writes to `splits[t * k + i]` the number of keys of run `i` of its group that the merge takes before tile
-/// `t`. Behind all splits, it writes the group of each tile. Keys are in the order of `encode`.
+/// `t`. Behind all splits, it writes the group of each tile. Keys are in the order of `encode`. If `found` is not null,
+/// it is the result of a detection, and the kernel does nothing unless there are a few long runs.
 ///
 /// # Safety
 /// `from` has `runs.n` keys, and the fields of `runs` meet their descriptions. `splits` has capacity for
-/// [`words_of_tile`] words for each tile. Blocks are whole warps, with a warp for `per_warp` tiles.
+/// [`words_of_tile`] words for each tile. Blocks are whole warps, with a warp for `per_warp` tiles. `found` is null, or
+/// `detect_runs` has written it.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn split_many_runs<B: Bits>(
     from: *const B,
@@ -77,7 +84,12 @@ pub unsafe fn split_many_runs<B: Bits>(
     encode: Coding<B>,
     splits: *mut u32,
     per_warp: u32,
+    found: *mut u32,
 ) {
+    // SAFETY: `found` is null, or has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
+    if unsafe { Detection::new(found) }.is_not_of_long_runs() {
+        return;
+    }
     let (tiles, k) = (runs.tile_count(), runs.k as usize);
     // SAFETY: `from` has `n` keys, and `splits` has `k + 1` words for each tile. Only the warp of tile `t` writes its
     // words: lane `i < k` writes `splits[t * k + i]`, and lane 0 writes word `tiles * k + t`. `groups_of_tiles` is
@@ -91,7 +103,7 @@ pub unsafe fn split_many_runs<B: Bits>(
         )
     };
     let groups = splits.slice(tiles * k, tiles);
-    // SAFETY: blocks are whole warps, and no branch surrounds the call, so that whole warps make it.
+    // SAFETY: blocks are whole warps, and `found` is the same for all lanes, so that whole warps make the call.
     unsafe {
         find_splits(runs, from, splits, per_warp as usize, |t, tile| {
             if warp::lane_id() == 0 {
@@ -101,13 +113,14 @@ pub unsafe fn split_many_runs<B: Bits>(
     }
 }
 
-/// Kernel: merges each group of `runs` of `from`, with the keys' payload, to the same indices of `to`. A block merges a
-/// tile. Keys are in the order of `encode`, and stored as `decode` decodes them.
+/// Kernel: merges each group of `runs` of `from`, with the keys' payload, to the same indices of `to`. A block merges
+/// one tile after another. Keys are in the order of `encode`, and stored as `decode` decodes them. `found` is as for
+/// [`split_many_runs`].
 ///
 /// # Safety
 /// All arrays have `runs.n` elements, in global memory, and `to` overlaps no other. The fields of `runs` meet their
-/// descriptions, for tiles of `NT * VT` slots. [`split_many_runs`] has written `splits`. Blocks have `NT` threads, one
-/// block for each tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
+/// descriptions, for tiles of `NT * VT` slots. [`split_many_runs`] has written `splits`, and `found` meets its
+/// requirements. Blocks have `NT` threads, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
 #[kernel(
     u32 = <u32, (), Nothing, { tile_shape(4, 0).threads }, { tile_shape(4, 0).items_per_thread }>
         within (tile_shape(4, 0).threads, MIN_BLOCKS_PER_SM),
@@ -129,24 +142,36 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     splits: *const u32,
     encode: Coding<B>,
     decode: Coding<B>,
+    found: *mut u32,
 ) {
+    // SAFETY: `found` is null, or has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
+    if unsafe { Detection::new(found) }.is_not_of_long_runs() {
+        return;
+    }
     let (n, tiles, k) = (runs.n, runs.tile_count(), runs.k as usize);
     // SAFETY: `split_many_runs` has written `k` splits for each tile, and the groups of tiles behind them. All arrays
-    // have `n` elements, and `to` overlaps no other. A block writes only its own tile, and tiles do not overlap.
+    // have `n` elements, and `to` overlaps no other. A block writes only its own tiles, and tiles do not overlap.
     let (splits, from, to, runs) = unsafe {
         let words = Global::new(splits, tiles * words_of_tile(runs.k));
         (words.slice(0, tiles * k), from.source(n), to.arrays(n), runs.division(words.slice(tiles * k, tiles)))
     };
-    let t = thread::block_idx_x() as usize;
-    let tile = runs.tile(t);
-    if tile.rank < tile.length {
-        // SAFETY: `t` is `block_idx_x`, so that all threads of the block make the call. `t` is below the number of
-        // tiles, and the launch has `shared_bytes` for `NT * VT` slots.
-        unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, encode, decode) };
-        if size_of::<B>() == 4 && size_of::<V>() == 0 {
-            // SAFETY: `tile` depends on the block only, so that all threads of the block make the call. `NT` is a power
-            // of two from 64 on, which is whole warps.
-            unsafe { prefetch_ahead(runs, t, tile, from.keys, splits) };
+    let mut t = thread::block_idx_x() as usize;
+    while t < tiles {
+        let tile = runs.tile(t);
+        if tile.rank < tile.length {
+            // SAFETY: `t` is the same for all threads, so that all threads of the block make the call. `t` is below the
+            // number of tiles, and the launch has `shared_bytes` for `NT * VT` slots. A barrier comes before the next
+            // tile.
+            unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, encode, decode) };
+            if size_of::<B>() == 4 && size_of::<V>() == 0 {
+                // SAFETY: `tile` depends on `t` only, so that all threads of the block make the call. `NT` is a power
+                // of two from 64 on, which is whole warps.
+                unsafe { prefetch_ahead(runs, t, tile, from.keys, splits) };
+            }
+        }
+        t += thread::grid_dim_x() as usize;
+        if t < tiles {
+            thread::sync_threads();
         }
     }
 }

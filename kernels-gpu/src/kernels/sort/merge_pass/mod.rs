@@ -18,14 +18,12 @@
 //! | `plan` | the layout of the segments in shared memory |
 //! | `load` | segments from global to shared memory |
 //! | `rounds` | segments merged in shared memory |
-//! | [`long_runs`] | a pass over detected runs, of any lengths |
-//! | [`many_runs`] | a pass over a user's runs, of any lengths and in any number |
+//! | [`many_runs`] | a pass over a user's runs or detected ones, of any lengths and in any number |
 //! | [`pad_runs`] | the runs of a pass that merges each group of a user's runs by itself |
 //!
 //! How segments are loaded, merged and stored depends on their [payload](crate::kernels::sort::payload).
 
 pub(super) mod load;
-pub mod long_runs;
 pub mod many_runs;
 pub mod merge_runs;
 pub mod pad_runs;

@@ -8,7 +8,7 @@
 //!
 //! A [`Payload`] defines how a block sorts and merges a tile of such keys. The kernels
 //! [`block_sort`](super::block_sort), [`merge_runs`](super::merge_pass::merge_runs),
-//! [`merge_long_runs`](super::merge_pass::long_runs), [`merge_many_runs`](super::merge_pass::many_runs) and
+//! [`merge_many_runs`](super::merge_pass::many_runs) and
 //! [`merge_segments`](super::segments::merge_segments) are generic over it.
 //!
 //! | file | idea |
@@ -69,7 +69,7 @@ pub const fn block_sort_bytes(key_bytes: usize, value_bytes: usize, slots: usize
 }
 
 /// Bytes of dynamic shared memory of [`merge_runs`](super::merge_pass::merge_runs::merge_runs) and of
-/// [`merge_long_runs`](super::merge_pass::long_runs::merge_long_runs), with the same parameters.
+/// [`merge_many_runs`](super::merge_pass::many_runs::merge_many_runs), with the same parameters.
 pub const fn merge_runs_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
     Plan::end(block_sort_bytes(key_bytes, value_bytes, slots))
 }

@@ -2,10 +2,9 @@
 
 use super::super::divide::DividePlan;
 use super::super::radix::{self, RadixPlan};
-use super::super::runs::RUNS_BYTES;
+use super::super::runs::{self, RUNS_BYTES};
 use super::super::{Address, align};
 use super::SortPlan;
-use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::Bits;
 
 /// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require. More keys and
@@ -65,7 +64,7 @@ impl Layout {
 impl SortPlan {
     /// Bytes of the splits of any pass, and of long runs if they may be detected. The kernels for few keys find splits
     /// by themselves.
-    fn split_bytes(self, n: usize) -> usize {
+    fn split_bytes<B: Bits>(self, n: usize) -> usize {
         if self.small {
             return 0;
         }
@@ -75,7 +74,7 @@ impl SortPlan {
             run *= k as usize;
             tiles * k as usize * size_of::<u32>()
         });
-        let of_long_runs = if self.detects(n) { self.long_run_split_bytes(n) } else { 0 };
+        let of_long_runs = if self.detects(n) { runs::split_bytes::<B>(n, self.value_bytes) } else { 0 };
         of_passes.max().unwrap_or(0).max(of_long_runs)
     }
 
@@ -92,7 +91,7 @@ impl SortPlan {
         // use.
         let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
         let splits = lists + align(heads);
-        let end = (splits + self.split_bytes(n)).max(lists + list_bytes).max(splits + published);
+        let end = (splits + self.split_bytes::<B>(n)).max(lists + list_bytes).max(splits + published);
         Layout { values, runs, radix, lists, splits, end }
     }
 
@@ -104,11 +103,6 @@ impl SortPlan {
             _ if n > MAX_KEYS => usize::MAX,
             _ => self.layout::<B>(n).end,
         }
-    }
-
-    /// Bytes of the splits of long runs that have `n` keys in all.
-    pub(in crate::gpu::launch) const fn long_run_split_bytes(self, n: usize) -> usize {
-        n.div_ceil(self.long_run_tile_keys() as usize) * MAX_RUNS as usize * size_of::<u32>()
     }
 }
 

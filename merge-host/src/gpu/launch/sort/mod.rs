@@ -18,7 +18,6 @@ mod plan;
 #[cfg(feature = "emulator")]
 pub use layout::Layout;
 pub use plan::SortPlan;
-pub(super) use plan::splits_shape;
 
 use super::divide::Words;
 use super::radix::RadixPlan;

@@ -37,7 +37,7 @@ pub(super) unsafe fn use_order<B: Bits>(
     if plan.detects(n) {
         // SAFETY: the plan detects runs, so its workspace has the description at `detected`, which `detect_runs` has
         // written, the scratch arrays, and the splits of long runs.
-        unsafe { use_runs::<B>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
+        unsafe { use_runs::<B>(queue, coding, at, DetectedRuns { at: detected, scratch, splits })? };
     }
     Ok(())
 }
@@ -78,7 +78,6 @@ pub(super) unsafe fn detect_runs<B: Bits>(
 /// The conditions of [`detect_runs()`] hold, which has been called before.
 unsafe fn use_runs<B: Bits>(
     queue: &impl Queue,
-    plan: SortPlan,
     coding: Coding<B>,
     at: Arrays,
     detected: DetectedRuns,
@@ -98,9 +97,9 @@ unsafe fn use_runs<B: Bits>(
         reverse(values, value_bytes)?;
     }
     if merges_runs(n) {
-        // SAFETY: `n` fits 32 bits. `detected` is in the workspace of `plan`, and `detect_runs` has written its
+        // SAFETY: `n` fits 32 bits. `detected` is in the workspace of the plan, and `detect_runs` has written its
         // description.
-        unsafe { merge_long_runs::<B>(queue, plan, coding, at, detected)? };
+        unsafe { merge_long_runs::<B>(queue, coding, at, detected)? };
     }
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use super::super::divide::DividePlan;
 use super::super::radix::RadixPlan;
-use super::super::{Queue, Thresholds, suffix};
+use super::super::{Thresholds, suffix};
 use crate::SortKernel;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::block_sort;
-use kernels_gpu::kernels::sort::merge_pass::{self, merge_runs, split_runs};
-use kernels_gpu::kernels::sort::runs::{MAX_RUNS, Passes, Runs};
+use kernels_gpu::kernels::sort::merge_pass::{self, merge_runs};
+use kernels_gpu::kernels::sort::runs::{Passes, Runs};
 use kernels_gpu::key::Bits;
 use kernels_gpu::tuning::{self, Tile};
 
@@ -81,13 +81,8 @@ impl SortPlan {
         }
     }
 
-    /// The plan for long runs of any number of keys with bits of type `B`: the kernels for long runs have one shape.
-    pub(in crate::gpu::launch) const fn of_long_runs<B: Bits>(value_bytes: usize) -> Self {
-        Self::of::<B>(usize::MAX, value_bytes, false)
-    }
-
     /// The suffix of the kernels of the passes, which serve all keys of the width of `B`.
-    pub(in crate::gpu::launch) fn suffix<B: Bits>(self) -> String {
+    pub(super) fn suffix<B: Bits>(self) -> String {
         self.suffix_of_shape::<B>(if self.value_bytes == 0 && self.small { "small" } else { "" })
     }
 
@@ -149,26 +144,14 @@ impl SortPlan {
         merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
     }
 
-    /// Keys of a tile that merges `MAX_RUNS` runs, the most.
-    pub(in crate::gpu::launch) const fn long_run_tile_keys(self) -> u32 {
-        merge_pass::tile_keys(self.runs.keys(), self.runs.items_per_thread, MAX_RUNS, 0)
-    }
-
     pub(super) fn block_shape<B: Bits>(self, n: usize) -> Shape {
         let slots = self.block.keys();
         let shared_bytes = block_sort::shared_bytes(size_of::<B>(), self.value_bytes, slots);
         Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
     }
 
-    pub(in crate::gpu::launch) fn runs_shape<B: Bits>(self, tiles: usize) -> Shape {
+    pub(super) fn runs_shape<B: Bits>(self, tiles: usize) -> Shape {
         let shared_bytes = merge_runs::shared_bytes(size_of::<B>(), self.value_bytes, self.runs.keys());
         Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
     }
-}
-
-/// The launch that finds the splits of `tiles` tiles, and the number of splits for each of its warps.
-pub(in crate::gpu::launch) fn splits_shape(queue: &impl Queue, tiles: usize) -> (Shape, u32) {
-    let per_warp = split_runs::boundaries_per_warp(tiles, queue.multiprocessors());
-    let blocks = split_runs::split_blocks(tiles, per_warp);
-    (Shape { blocks, threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }, per_warp)
 }
