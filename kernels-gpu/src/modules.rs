@@ -10,7 +10,6 @@ use crate::kernels::merge_batch::MERGE_BATCH;
 use crate::kernels::merge_fused::MERGE_FUSED;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
 use crate::kernels::merge_ragged::{MERGE_RAGGED, PATH_RAGGED};
-use crate::kernels::merge_two_runs::{MERGE_TWO_RUNS, PATH_TWO_RUNS};
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -59,7 +58,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("groups", &[UNIQUE, RUN_LENGTHS, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
-    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
+    ("many_runs", &[PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",

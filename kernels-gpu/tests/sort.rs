@@ -8,14 +8,14 @@ use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
 use kernels_gpu::elements::Elements;
-use kernels_gpu::kernels::sort::merge_pass::long_runs::split_long_runs;
+use kernels_gpu::kernels::sort::merge_pass::many_runs::{split_many_runs, words_of_tile};
 use kernels_gpu::kernels::sort::merge_pass::split_runs::split_runs;
 use kernels_gpu::kernels::sort::merge_pass::{self, merge_runs};
 use kernels_gpu::kernels::sort::payload::Payload;
 use kernels_gpu::kernels::sort::payload::beside::Beside;
 use kernels_gpu::kernels::sort::payload::nothing::Nothing;
 use kernels_gpu::kernels::sort::payload::packed::Packed;
-use kernels_gpu::kernels::sort::runs::{MAX_RUNS, Runs, Shuffle};
+use kernels_gpu::kernels::sort::runs::{MAX_RUNS, OffsetRuns, Runs, Shuffle};
 use kernels_gpu::key::Coding;
 use kernels_gpu::thread::network::sort_registers;
 use kernels_gpu::tuning::Tile;
@@ -152,21 +152,28 @@ fn splits_of_long_runs_are_the_same_however_many_a_warp_finds() {
     starts.resize(MAX_RUNS as usize + 1, keys.len());
     starts.windows(2).for_each(|run| keys[run[0]..run[1]].sort());
     let tile_keys = 96;
-    let tiles = keys.len().div_ceil(tile_keys as usize);
+    let (n, runs) = (keys.len(), MAX_RUNS as usize);
+    let tiles = n / tile_keys as usize + 1;
     let splits = |per_warp: u32| {
         emulated(seed, |emulator| {
             let (from, starts) = (emulator.buffer(&keys), emulator.buffer(&starts));
             // Four runs follow the first one; keys are in no order, and not divided.
             let order = emulator.buffer(&[4u32, 0, 1, 0]);
-            let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
+            let splits = emulator.uninit::<u32>(tiles * words_of_tile(MAX_RUNS));
             let blocks = tiles.div_ceil(2 * per_warp as usize) as u32;
-            // SAFETY: `from` has `keys.len()` keys, `starts` has `MAX_RUNS + 1` indices, and `splits` has capacity for
-            // `MAX_RUNS` per tile. The launch has one warp per `per_warp` tiles, rounded up to whole blocks.
-            emulator.launch("split_long_runs", blocks, 64, 0, || unsafe {
-                let (from, splits, starts) = (from.as_ptr(), splits.as_mut_ptr(), starts.as_ptr());
-                split_long_runs(from, keys.len(), tile_keys, splits, starts, per_warp, order.as_mut_ptr())
+            let offsets = starts.as_ptr();
+            let merged = [1, runs];
+            let runs =
+                OffsetRuns { offsets, count: runs, merged, n, groups: 1, k: MAX_RUNS, tile_keys, rank_tolerance: 0 };
+            // SAFETY: `from` has `n` keys, `starts` has `MAX_RUNS + 1` indices, and `splits` has `words_of_tile` words
+            // per tile. The launch has one warp per `per_warp` tiles, rounded up to whole blocks.
+            emulator.launch("split_many_runs", blocks, 64, 0, || unsafe {
+                split_many_runs(from.as_ptr(), runs, Coding::NONE, splits.as_mut_ptr(), per_warp, order.as_mut_ptr())
             })?;
-            emulator.read(splits)
+            let mut words = emulator.read(splits)?;
+            // The group of each tile, behind the splits, is the only one.
+            assert!(words.drain(tiles * MAX_RUNS as usize..).all(|group| group == 0), "seed {seed}");
+            Ok(words)
         })
     };
     let expected = splits(1);

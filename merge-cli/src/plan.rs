@@ -226,8 +226,8 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     }
     if let Some(kernel) = kernel {
         return Err(Failure::new(format!(
-            "--kernel {kernel}: merges in memory, and these files take {needed} bytes, of {budget} that --memory allows \
-             or that are available; --kernel auto merges them while they are read"
+            "--kernel {kernel}: merges in memory, and these files take {needed} bytes, of {budget} that --memory \
+             allows or that are available; --kernel auto merges them while they are read"
         )));
     }
     if processors.engine == EngineChoice::Gpu {

@@ -37,7 +37,8 @@
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
 //! | keep each key of a sorted array once | [`unique`](Engine::unique) |
 //! | sort keys and keep each once | [`sort_unique`](Engine::sort_unique) |
-//! | count or reduce equal keys of a sorted array | [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key) |
+//! | count equal keys of a sorted array | [`run_lengths`](Engine::run_lengths) |
+//! | reduce the values of equal keys of a sorted array | [`reduce_by_key`](Engine::reduce_by_key) |
 //! | find sorted needles in sorted keys | [`bounds`](Engine::bounds) |
 //! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices) |
 //! | find the first keys of an input that comes in parts | [`TopK`] |

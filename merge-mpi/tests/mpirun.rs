@@ -190,8 +190,7 @@ fn a_full_disk_on_one_rank_is_one_message() {
             mpirun(folder, &["-n", "1", "sh", "-c", &all, ":", "-n", "1", "sh", "-c", &limited]).output().unwrap();
         assert!(!output.status.success());
         let lines = lines(&output);
-        let names_rank_1 =
-            |line: &str| line.starts_with("gmerge-mpi: rank 1 on ") && line.ends_with("File too large");
+        let names_rank_1 = |line: &str| line.starts_with("gmerge-mpi: rank 1 on ") && line.ends_with("File too large");
         assert!(matches!(&lines[..], [line] if names_rank_1(line)), "{}", text(&output));
         assert_eq!((fs::read(folder.join("out.u32")).unwrap(), names(folder)), (b"old".to_vec(), before.clone()));
     }

@@ -12,12 +12,14 @@
 //! Splits depend on the keys only. If keys have values, a block also stores the source index of each merged key, and
 //! then gathers the values by these indices.
 //!
+//! The two runs may also be one array. Only the device then knows where the second run begins.
+//!
 //! The partition is exact: for any data, every block merges one tile of keys, and every thread VT keys. This is Modern
 //! GPU's two-phase design; the course calls the kernels `pathBig_k` and `mergeBig_k`.
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
-use crate::elements::{Arrays, Elements, Slice, Source, has_values};
+use crate::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
 use crate::textbook::co_rank::clamp_split;
@@ -35,33 +37,76 @@ pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
 /// tiles of 11776.
 const WINDOW: usize = 512;
 
-/// Kernel: writes to `splits[t]` the number of keys of A before tile `t`, in the order of `coding`. There are `tiles`
-/// tiles of `tile_keys` keys each, and one thread for each tile.
+/// The two runs of a merge: two arrays, or one array that is divided at an offset in the GPU's memory.
+///
+/// ```text
+///   offsets   0              m           n
+///   keys      │ A            │ B         │     only the second offset is read
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TwoRuns<B, V> {
+    /// A, or the whole array.
+    pub a: Elements<B, V>,
+    /// B, or again the whole array.
+    pub b: Elements<B, V>,
+    /// Number of elements of both runs.
+    pub len: usize,
+    /// Number of elements of A, if there are no offsets.
+    pub a_len: usize,
+    /// Null, or at least two offsets. The second is the number of elements of A, at most `len`.
+    pub offsets: *const usize,
+}
+
+impl<B: Word> TwoRuns<B, ()> {
+    /// The keys of A and of B.
+    ///
+    /// # Safety
+    /// The fields meet their descriptions, and nothing writes the arrays and the offsets during the launch.
+    #[inline(always)]
+    unsafe fn keys(self) -> (Global<B>, Global<B>) {
+        // SAFETY: if `offsets` is not null, it has at least two, and only the second is read. A has the first `m`
+        // elements, at most `len`, and B the others, in an array of its own or behind A.
+        unsafe {
+            let is_one = !self.offsets.is_null();
+            let m = if is_one { Global::new(self.offsets, 2).get(1) } else { self.a_len };
+            let b = self.b.from(if is_one { m } else { 0 });
+            (self.a.source(m).keys, b.source(self.len - m).keys)
+        }
+    }
+}
+
+/// Kernel: writes to `splits[t]` the number of keys of A before tile `t`, in the order of `coding`, and behind these
+/// splits the number of all keys of A. There are `tiles` tiles of `tile_keys` keys each, and one thread for each tile.
 ///
 /// Two warps search a block's two ends. These ends bound the splits between them, and the threads' searches begin where
 /// the splits would be if the path were straight.
 ///
 /// # Safety
-/// `a` and `b` are ascending, and `splits` has capacity for `tiles` positions, in global memory. `tiles` is at most
-/// `ceil((a.len + b.len) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
+/// The runs are ascending, and `splits` has capacity for `tiles + 1` numbers, in global memory. `tiles` is
+/// `ceil(n / tile_keys)` for `n` keys in both runs. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
 /// [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn path_big<B: Bits>(
-    a: Slice<B, ()>,
-    b: Slice<B, ()>,
+    runs: TwoRuns<B, ()>,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` keys and `splits` has `tiles` elements, as this kernel requires. Only thread `tile
-    // < tiles` writes `splits[tile]`.
-    let (a, b, splits) = unsafe {
-        (Keys::at(a.source().keys, coding), Keys::at(b.source().keys, coding), GlobalMut::new(splits, tiles))
+    // SAFETY: `runs` are as described and `splits` has `tiles + 1` elements, as this kernel requires. Only thread `tile <
+    // tiles` writes `splits[tile]`, and only the last of these threads writes `splits[tiles]`.
+    let ((a, b), splits) = unsafe { (runs.keys(), GlobalMut::new(splits, tiles + 1)) };
+    let write = |tile, _, split| {
+        splits.set(tile, split);
+        if tile + 1 == tiles {
+            splits.set(tiles, a.len());
+        }
     };
+    let [a, b] = [a, b].map(|run| Keys::at(run, coding));
     // SAFETY: the launch meets the requirements of `path_big`. No branch surrounds the call, so that all threads of the
     // block make it.
-    unsafe { find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
+    unsafe { find_splits(a, b, tiles, tile_keys, write) }
 }
 
 /// Calls `found` for this thread's tile, if there is one: with the tile, its first diagonal, and the number of keys of
@@ -120,12 +165,12 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: b
     if has_values { indexed_merge::shared_bytes::<B>(keys, items_per_thread) } else { tile::shared_bytes::<B>(keys) }
 }
 
-/// Kernel: merges `a` and `b` with their values into `c`, as `coding` orders their keys, at the splits of [`path_big`].
-/// One block for each tile. Stable: of equal keys, the keys of `a` go first.
+/// Kernel: merges both runs with their values into `c`, as `coding` orders their keys, at the splits of [`path_big`].
+/// One block for each tile. Stable: of equal keys, the keys of A go first.
 ///
 /// # Safety
-/// `a` and `b` are ascending, and `c` has capacity for `a.len + b.len` elements and overlaps neither. `path_big` has
-/// written `splits`, for `a`, `b` and tiles of `NT * VT` keys. Blocks have `NT` threads, one block for each tile, with
+/// The runs are ascending, and `c` has capacity for the elements of both and overlaps neither. `path_big` has written
+/// `splits`, for these runs and tiles of `NT * VT` keys. Blocks have `NT` threads, one block for each tile, with
 /// [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
@@ -136,16 +181,15 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: b
     u64v8 = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }>,
 )]
 pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a: Slice<B, V>,
-    b: Slice<B, V>,
+    runs: TwoRuns<B, V>,
     c: Elements<B, V>,
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a` and `b` have `len` elements, and `c` has capacity for both. There is one block of `NT` threads for
-    // each tile, with `shared_bytes`, and all threads of the block make the call. A block writes only its tile: at most
-    // `NT * VT` elements from `t * NT * VT` on, below `a.len + b.len`. Tiles do not overlap.
-    unsafe { merge_block::<B, V, NT, VT>(a.source(), b.source(), c.arrays(a.len + b.len), splits, coding) }
+    // SAFETY: `runs` are as described, and `c` has capacity for both. There is one block of `NT` threads for each tile,
+    // with `shared_bytes`, and all threads of the block make the call. A block writes only its tile: at most `NT * VT`
+    // elements from `t * NT * VT` on, below the number of all elements. Tiles do not overlap.
+    unsafe { merge_block::<B, V, NT, VT>(runs, c.arrays(runs.len), splits, coding) }
 }
 
 /// A tile of the merge of two runs.
@@ -162,22 +206,24 @@ impl<B: Word, V: Word> Tile<B, V> {
     /// The tile of this block, of `tile_keys` keys or the last, shorter one.
     ///
     /// # Safety
-    /// `path_big` has written `splits` for `a`, `b` and tiles of `tile_keys` keys, and there is one block for each
-    /// tile.
+    /// `path_big` has written `splits` for `runs` and tiles of `tile_keys` keys, and there is one block for each tile.
     #[inline(always)]
-    pub unsafe fn of_block(a: Source<B, V>, b: Source<B, V>, splits: *const usize, tile_keys: usize) -> Self {
-        let total = a.len() + b.len();
-        let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
-        // SAFETY: there is a split for each of the `tiles` tiles, and one block for each tile. `t` is below `tiles`,
-        // and `t + 1` is read only if it is below `tiles`.
-        let splits = unsafe { Global::new(splits, tiles) };
-        let (a_first, a_next) = (splits.get(t), if t + 1 < tiles { splits.get(t + 1) } else { a.len() });
+    pub unsafe fn of_block(runs: TwoRuns<B, V>, splits: *const usize, tile_keys: usize) -> Self {
+        let (t, tiles) = (thread::block_idx_x() as usize, runs.len.div_ceil(tile_keys));
+        // SAFETY: there is a split for each of the `tiles` tiles, and one number behind them. There is one block for
+        // each tile, so that `t` is below `tiles`.
+        let splits = unsafe { Global::new(splits, tiles + 1) };
+        let (a_first, a_next) = (splits.get(t), splits.get(t + 1));
+        // B begins here in its array. Not read from the offsets: the kernel has no registers to spare.
+        let b_begin = if runs.offsets.is_null() { 0 } else { splits.get(tiles) };
         let k = t * tile_keys;
-        let (b_first, count) = (k - a_first, (total - k).min(tile_keys));
-        // A split is at least `k - b.len()` and at most `min(k, a.len())`, and `clamp_split` keeps ends in order. So
-        // both parts are in their runs, even if these are not ascending.
+        let (b_first, count) = (k - a_first, (runs.len - k).min(tile_keys));
         let a_count = clamp_split(a_first, a_next, count) - a_first;
-        let parts = Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, count - a_count) };
+        // SAFETY: a split `k` is at least `k` less the length of B and at most the length of A, and `clamp_split` keeps
+        // ends in order. So both parts are in their runs, even if these are not ascending.
+        let parts = unsafe {
+            Parts { a: runs.a.from(a_first).source(a_count), b: runs.b.from(b_begin + b_first).source(count - a_count) }
+        };
         Self { parts, a_first, b_first }
     }
 
@@ -188,22 +234,21 @@ impl<B: Word, V: Word> Tile<B, V> {
     }
 }
 
-/// Merges the block's tile of `a` and `b` to `c`, at the splits for tiles of `NT * VT` keys. Keys without values are
+/// Merges the block's tile of `runs` to `c`, at the splits for tiles of `NT * VT` keys. Keys without values are
 /// merged without source indices, which is faster.
 ///
 /// # Safety
-/// `splits` has a split for each tile, and there is one block of `NT` threads for each tile. All threads of the block
+/// [`path_big`] has written `splits` for `runs`, and there is one block of `NT` threads for each tile. All threads of the block
 /// make this call, with [`shared_bytes`] of dynamic shared memory.
 #[inline(always)]
-pub(super) unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a: Source<B, V>,
-    b: Source<B, V>,
+unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    runs: TwoRuns<B, V>,
     c: Arrays<B, V>,
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller ensures a split and a block for each tile of `NT * VT` keys.
-    let tile = unsafe { Tile::of_block(a, b, splits, NT * VT) };
+    // SAFETY: the caller ensures the splits of `path_big`, and a block for each tile of `NT * VT` keys.
+    let tile = unsafe { Tile::of_block(runs, splits, NT * VT) };
     let (parts, to) = (tile.parts, c.slice(tile.rank(), tile.parts.len()));
     // SAFETY: `has_values` is a constant, so that all `NT` threads of the block make the same call. The launch has
     // `shared_bytes` for `NT * VT` keys, and a tile has at most `NT * VT`.

@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | [`merge_path`] | partition, then merge: arrays of any size |
 //! | [`merge_fused`] | arrays of any size in one launch |
-//! | [`merge_two_runs`] | the two runs of an array |
 //! | [`merge_batch`] | many pairs of runs of one length, several to a tile |
 //! | [`merge_ragged`] | many pairs of runs of any lengths |
 //! | [`set_operation`] | unions, intersections and differences of sorted keys |
@@ -21,7 +20,6 @@ pub mod merge_batch;
 pub mod merge_fused;
 pub mod merge_path;
 pub mod merge_ragged;
-pub mod merge_two_runs;
 pub mod set_operation;
 pub mod sort;
 pub mod top_k;

@@ -265,7 +265,7 @@ pub mod run {
     //! Each merge, launched as on the host, with any grid.
     use super::*;
     use kernels_gpu::kernels::merge_fused::{self, merge_fused};
-    use kernels_gpu::kernels::merge_path::{self, PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
+    use kernels_gpu::kernels::merge_path::{self, PATH_SHARED_BYTES, PATH_THREADS, TwoRuns, merge_big, path_big};
     use kernels_gpu::textbook::merge_basic::merge_basic;
     use kernels_gpu::textbook::merge_circular::{self, merge_circular};
     use kernels_gpu::textbook::merge_small::{self, merge_small};
@@ -372,18 +372,22 @@ pub mod run {
         if tiles == 0 {
             return Ok(());
         }
-        let splits = emulator.uninit::<usize>(tiles);
+        let splits = emulator.uninit::<usize>(tiles + 1);
         let blocks = tiles.div_ceil(PATH_THREADS as usize) as u32;
-        // SAFETY: `a` and `b` have the lengths that are passed, and `splits` has capacity for `tiles` indices. The
+        // SAFETY: `a` and `b` have the lengths that are passed, and `splits` has capacity for `tiles + 1` indices. The
         // launch has one thread per tile, rounded up to whole blocks.
         emulator.launch("path_big", blocks, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-            path_big(keys_of(a), keys_of(b), splits.as_mut_ptr(), tiles, NT * VT, K::coding())
+            let (len, a_len) = (a.len + b.len, a.len);
+            let runs = TwoRuns { a: keys_of(a).at, b: keys_of(b).at, len, a_len, offsets: std::ptr::null() };
+            path_big(runs, splits.as_mut_ptr(), tiles, NT * VT, K::coding())
         })?;
         let bytes = merge_path::shared_bytes::<K::Bits>(NT * VT, VT, size_of::<V>() > 0);
         // SAFETY: `path_big` has written the `splits` of `a` and `b`, and `c` has capacity for both. The launch has one
         // block of `NT` threads per tile, with the shared memory of a tile.
         emulator.launch("merge_big", tiles as u32, NT as u32, bytes, || unsafe {
-            merge_big::<K::Bits, V, NT, VT>(a, b, c, splits.as_ptr(), K::coding())
+            let (len, a_len) = (a.len + b.len, a.len);
+            let runs = TwoRuns { a: a.at, b: b.at, len, a_len, offsets: std::ptr::null() };
+            merge_big::<K::Bits, V, NT, VT>(runs, c, splits.as_ptr(), K::coding())
         })
     }
 }

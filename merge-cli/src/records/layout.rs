@@ -105,8 +105,8 @@ impl Layout {
             if field.end() > size {
                 let count = field.size();
                 return Err(Failure::new(format!(
-                    "--key {typed}: takes {count} bytes from byte {offset} on, expected it to end within the {size} bytes \
-                     of a record"
+                    "--key {typed}: takes {count} bytes from byte {offset} on, expected it to end within the {size} \
+                     bytes of a record"
                 )));
             }
             let overlap = found.iter().position(|other| field.offset < other.end() && other.offset < field.end());

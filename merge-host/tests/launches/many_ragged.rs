@@ -157,7 +157,7 @@ fn many_groups_of_few_keys_are_sorted() {
 
 #[test]
 fn one_group_is_a_merge_of_all_runs() {
-    for (runs, kernel) in [(2, "merge_two_runs"), (3, MERGE), (50, MERGE)] {
+    for (runs, kernel) in [(2, "merge_big"), (3, MERGE), (50, MERGE)] {
         let (shape, seed) = (Shape::any(&[runs], 20_000), fresh_seed());
         let input = Keys::Few.random(shape.keys(), seed);
         let kernels = check_keys::<u32, u32>(&input, &shape, (runs, usize::MAX), seed).kernels();

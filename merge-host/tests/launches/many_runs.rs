@@ -159,7 +159,7 @@ fn up_to_32_runs_are_merged_without_a_copy() {
         let seed = fresh_seed();
         let device = check_keys::<u32, ()>(&Keys::Any.random(40 * count, seed), &vec![40; count], seed);
         assert_eq!(device.launched().len(), launches, "{count} runs");
-        assert_eq!(device.kernels().contains("merge_two_runs"), count <= 2, "{count} runs");
+        assert_eq!(device.kernels().contains("merge_big"), count <= 2, "{count} runs");
     }
 }
 

@@ -1,19 +1,18 @@
 //! Bounds by a merge, at the splits of `path_big`.
 
 use crate::block::indexed_merge::{self, Cursors};
-use crate::elements::Slice;
-use crate::kernels::merge_path::Tile;
+use crate::kernels::merge_path::{Tile, TwoRuns};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: writes, for each needle, the number of keys that precede it in the merge of `a` and `b` in the order of
+/// Kernel: writes, for each needle, the number of keys that precede it in the merge of both runs in the order of
 /// `coding`. One block per tile, at the splits of [`path_big`](crate::kernels::merge_path::path_big).
 ///
-/// If `lower` is not 0, the needles are `a`, which precede equal keys. Otherwise they are `b`, which follow equal keys.
+/// If `lower` is not 0, the needles are A, which precede equal keys. Otherwise they are B, which follow equal keys.
 ///
 /// # Safety
-/// `a` and `b` are ascending. `bounds` has capacity for a number per needle, of a type that can hold the number of
+/// The runs are two ascending arrays. `bounds` has capacity for a number per needle, of a type that can hold the number of
 /// keys, and does not overlap the input arrays. `splits` is the result of `path_big` for tiles of `NT * VT` keys.
 /// Blocks have `NT` threads, one block per tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory.
 #[kernel(
@@ -23,18 +22,15 @@ use cuda_std::prelude::*;
     u64v8 = <u64, u64, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
 )]
 pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
-    a: Slice<B, ()>,
-    b: Slice<B, ()>,
+    runs: TwoRuns<B, ()>,
     bounds: *mut I,
     splits: *const usize,
     lower: u32,
     coding: Coding<B>,
 ) {
-    let needles = if lower != 0 { a.len } else { b.len };
-    // SAFETY: `a` and `b` have `len` keys. There is a split and a block for each tile, and `bounds` has `needles`
-    // numbers. A block writes only the bounds of the needles in its own part of the merge.
-    let (tile_of_block, bounds) =
-        unsafe { (Tile::of_block(a.source(), b.source(), splits, NT * VT), GlobalMut::new(bounds, needles)) };
+    let needles = if lower != 0 { runs.a_len } else { runs.len - runs.a_len };
+    // SAFETY: `path_big` has written the splits, and there is a block for each tile. `bounds` has `needles` numbers. A block writes only the bounds of the needles in its own part of the merge.
+    let (tile_of_block, bounds) = unsafe { (Tile::of_block(runs, splits, NT * VT), GlobalMut::new(bounds, needles)) };
     let Tile { parts, a_first, b_first } = tile_of_block;
     let bounds = if lower != 0 { bounds.slice(a_first, parts.a.len()) } else { bounds.slice(b_first, parts.b.len()) };
     // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots

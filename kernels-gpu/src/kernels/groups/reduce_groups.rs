@@ -12,6 +12,7 @@ use super::reduction::{FloatSum, Greatest, Reduction, Sum};
 use crate::block::compaction::{self, CompactionMemory, scatter};
 use crate::block::segmented::{SegmentedMemory, Tail};
 use crate::block::shared_memory::{self, shared_memory};
+use crate::elements::{Arrays, Output, Slice, Source};
 use crate::key::{Bits, Coding};
 use crate::tuning::{ROW, Tile};
 use crate::warp::carry::Carries;
@@ -57,14 +58,14 @@ const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
 /// Blocks per multiprocessor for sums of 8-byte floats, which take more registers than other reductions.
 const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
 
-/// Kernel: writes the key of each group of `keys` to `out_keys`, the reduction of its `values` to `out_values`, and the
-/// number of groups to `count`. One block per tile of `NT * VT` keys. `coding` encodes the values, for a reduction that
+/// Kernel: writes the key of each group of `from`, with the reduction of the group's values, to `out`, and the number
+/// of groups to its count. One block per tile of `NT * VT` keys. `coding` encodes the values, for a reduction that
 /// orders them.
 ///
 /// # Safety
-/// `keys` and `values` have `n` elements, at least one, and `out_keys` and `out_values` have capacity for `n`. `count`
-/// points to one number, and `shared_words` to [`words`] words, which are 0. There is one block per tile, of `NT`
-/// threads, at least two whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
+/// `from` has at least one element, and `out` has capacity for as many and overlaps nothing. `shared_words` points to
+/// [`words`] words, which are 0. There is one block per tile, of `NT`
+/// threads, at least two whole warps, with [`shared_bytes`].
 #[kernel(
     u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
         within (tile(4, 4).threads, ROW.reduce_blocks),
@@ -91,20 +92,16 @@ const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
     u64v8greatest = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
         within (tile(8, 8).threads, ROW.reduce_blocks),
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT: usize, const VT: usize>(
-    keys: *const B,
-    values: *const V,
-    n: usize,
-    out_keys: *mut B,
-    out_values: *mut V,
-    count: *mut u64,
+    from: Slice<B, V>,
+    out: Output<B, V>,
     shared_words: *mut u64,
     coding: Coding<V>,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
+    let n = from.len;
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
     // Nothing else uses them. The launch has `shared_bytes`. Before the first barrier, a thread writes its own slots of
@@ -120,8 +117,8 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     // A constant, which takes no registers.
     let coding = Coding { rotation: V::MIN, ..coding };
     let Memory { keys: slots, values: reduced, segmented, carried, compaction } = memory;
-    // SAFETY: the caller passes `n` keys at `keys` and `n` values at `values`; `first + len` is at most `n`.
-    let (keys, values) = unsafe { (Global::new(keys, n), Global::new(values, n)) };
+    // SAFETY: the caller passes `n` elements in `from`; `first + len` is at most `n`.
+    let Source { keys, values } = unsafe { from.source() };
     heads::prefetch::<B, NT, VT>(keys);
     heads::prefetch::<V, NT, VT>(values);
     let tile = compaction.take(tiles);
@@ -196,24 +193,21 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     let closed = kept.of_tile as usize - closes_none;
     // A tile without heads closes no group and may have skipped the look-back, so that `groups_before` may be 0.
     let first_closed = (groups_before + closes_none).max(1) - 1;
-    // SAFETY: `out_keys` and `out_values` have capacity for `n` elements, and there are at most `n` groups. Tiles write
-    // disjoint ranges: `groups_before` is the number of heads in earlier tiles.
-    let (to_keys, to_values) = unsafe {
-        (
-            GlobalMut::new(out_keys, n).slice(groups_before, kept.of_tile as usize),
-            GlobalMut::new(out_values, n).slice(first_closed, closed),
-        )
-    };
+    // SAFETY: `out` has capacity for `n` elements, and there are at most `n` groups. Tiles write disjoint ranges:
+    // `groups_before` is the number of heads in earlier tiles.
+    let Arrays { keys: to_keys, values: to_values } = unsafe { out.at.arrays(n) };
+    let to_keys = to_keys.slice(groups_before, kept.of_tile as usize);
     compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
-    compaction::write::<V, NT, VT>(reduced.slice(closes_none as u32, closed as u32), to_values, coding);
+    let values_closed = reduced.slice(closes_none as u32, closed as u32);
+    compaction::write::<V, NT, VT>(values_closed, to_values.slice(first_closed, closed), coding);
     if tile as usize + 1 == number && thread == 0 {
         let groups = groups_before + kept.of_tile as usize;
         let last = if of_tile.has_head { of_tile.value } else { R::combine(carried.get(0), of_tile.value) };
-        // SAFETY: the caller passes one number at `count`. The block of the last tile alone writes it and the last
-        // group's value, since no head closes that group.
+        // No head closes the last group.
+        to_values.set(groups - 1, coding.decode(last));
+        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
         unsafe {
-            GlobalMut::new(out_values, n).set(groups - 1, coding.decode(last));
-            GlobalMut::new(count, 1).set(0, groups as u64);
+            GlobalMut::new(out.count, 1).set(0, groups as u64);
         }
     }
 }

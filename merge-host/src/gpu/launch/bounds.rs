@@ -1,7 +1,7 @@
 //! Lower and upper bounds of sorted needles in sorted keys.
 
-use super::merge::path_shape;
-use super::{Address, Arrays, Queue, slice, suffix, with_numbers};
+use super::merge::{Runs, path_shape, split_bytes_of};
+use super::{Address, Arrays, Queue, suffix, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
@@ -18,7 +18,7 @@ const KEYS_PER_NEEDLE: usize = 32;
 
 /// Bytes of workspace for `total` needles and keys: a split for each tile.
 pub(in crate::gpu) const fn workspace_bytes<B: Bits>(total: usize) -> usize {
-    total.div_ceil(tuning::indexed(size_of::<B>()).keys()) * size_of::<usize>()
+    split_bytes_of(total, tuning::indexed(size_of::<B>()).keys())
 }
 
 /// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`),
@@ -55,20 +55,19 @@ impl<B: Bits> Operation<B> for Bounds<B> {
             });
         }
         // Of equal keys, keys of A go first. So A is the needles if keys equal to a needle do not count.
-        let (a, b) = if lower { (needles, keys) } else { (keys, needles) };
-        let (a, b) = (slice::<B, ()>(a), slice::<B, ()>(b));
+        let runs = Runs::Apart(if lower { [needles, keys] } else { [keys, needles] }).of::<B, ()>();
         let (tile, splits) = (tuning::indexed(size_of::<B>()), workspace as *mut usize);
-        let (tile_keys, tiles) = (tile.keys(), (a.len + b.len).div_ceil(tile.keys()));
+        let (tile_keys, tiles) = (tile.keys(), runs.len.div_ceil(tile.keys()));
         let shared_bytes = indexed_merge::shared_bytes::<B>(tile_keys, tile.items_per_thread);
         let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-        // SAFETY: `Operation::launch` requires valid arrays. `workspace` has a split for each of the `tiles` tiles.
+        // SAFETY: `Operation::launch` requires valid arrays. `workspace` has the splits of `tiles` tiles.
         // `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. `bounds` has a
         // number for each needle.
         unsafe {
-            let path = PathBig { a, b, splits, tiles, tile_keys, coding };
+            let path = PathBig { runs, splits, tiles, tile_keys, coding };
             queue.launch(&suffix::<B>(0), path_shape(tiles), &path)?;
             with_numbers!(index_bytes, I => {
-                let merge = MergeBounds { a, b, bounds: bounds as *mut I, splits, lower: is_lower, coding };
+                let merge = MergeBounds { runs, bounds: bounds as *mut I, splits, lower: is_lower, coding };
                 queue.launch(&suffix_of_bounds, shape, &merge)
             })
         }

@@ -195,12 +195,8 @@ impl<B: Bits, V: Summand> Operation<(B, V)> for ReduceByKey {
         unsafe {
             let Some(shape) = begin::<B>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
             let arguments = ReduceGroups {
-                keys: at.keys as *const B,
-                values: at.values as *const V::OnGpu,
-                n: at.len,
-                out_keys: out.keys as *mut B,
-                out_values: out.values as *mut V::OnGpu,
-                count: count as *mut u64,
+                from: slice::<B, V::OnGpu>(at),
+                out: output::<B, V::OnGpu>(out, count),
                 shared_words: workspace as *mut u64,
                 coding,
             };

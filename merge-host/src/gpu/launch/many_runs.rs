@@ -9,13 +9,11 @@
 //!
 //! The launches depend on the numbers of keys and of runs, but not on the offsets.
 
-use super::merge::path_shape;
+use super::merge::{Runs, split_bytes_of, two_phase};
 use super::{Address, Arrays, Queue, align, bits, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
-use kernels_gpu::kernels::merge_path;
-use kernels_gpu::kernels::merge_two_runs::{MergeTwoRuns, PathTwoRuns};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
@@ -87,7 +85,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, count: usize, value_byt
     match n.max(count) {
         _ if n == 0 => 0,
         most if most > MOST => usize::MAX,
-        _ if count <= 2 => n.div_ceil(tuning::merge(size_of::<B>(), value_bytes).keys()) * size_of::<usize>(),
+        _ if count <= 2 => split_bytes_of(n, tuning::merge(size_of::<B>(), value_bytes).keys()),
         _ => Layout::of::<B>(n, value_bytes, &passes::<B>(n, ptr::null(), count, value_bytes)).end,
     }
 }
@@ -113,8 +111,9 @@ pub(in crate::gpu) unsafe fn merge_many_runs<B: Bits>(
         return Ok(());
     }
     if count <= 2 {
+        let runs = Runs::Divided { all: from, offsets };
         // SAFETY: `n` is not 0, so there is a run, and a second offset. The workspace has a split for each tile.
-        return unsafe { merge_two_runs::<B>(queue, coding, from, offsets, out, workspace) };
+        return unsafe { two_phase::<B>(queue, coding, runs, out, workspace) };
     }
     let passes = passes::<B>(n, offsets as *const usize, count, value_bytes);
     // SAFETY: the passes are made for these `n` keys and offsets, and `workspace_bytes` is `Layout::end` for the same
@@ -207,36 +206,6 @@ pub(super) fn splits_shape(queue: &impl Queue, tiles: usize) -> (Shape, u32) {
     let per_warp = split_runs::boundaries_per_warp(tiles, queue.multiprocessors());
     let blocks = split_runs::split_blocks(tiles, per_warp);
     (Shape { blocks, threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }, per_warp)
-}
-
-/// Queues the merge of one or two runs.
-///
-/// # Safety
-/// The conditions of [`merge_many_runs`] hold, with two offsets or three, and at least one key.
-unsafe fn merge_two_runs<B: Bits>(
-    queue: &impl Queue,
-    coding: Coding<B>,
-    from: Arrays,
-    offsets: Address,
-    out: Arrays,
-    workspace: Address,
-) -> Result<(), Error> {
-    let Arrays { len: n, value_bytes, .. } = from;
-    let tile = tuning::merge(size_of::<B>(), value_bytes);
-    let (tile_keys, tiles, suffix) = (tile.keys(), n.div_ceil(tile.keys()), suffix::<B>(value_bytes));
-    let (keys, offsets, splits) = (from.keys as *const B, offsets as *const usize, workspace as *mut usize);
-    let shared_bytes = merge_path::shared_bytes::<B>(tile_keys, tile.items_per_thread, value_bytes > 0);
-    let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-    let path = PathTwoRuns { keys, n, offsets, splits, tiles, tile_keys, coding };
-    // SAFETY: `path_shape` has a thread and `shape` a block for each tile, and `workspace` a split for each tile. Of
-    // the offsets, the kernels read the second one.
-    unsafe {
-        queue.launch(&bits(size_of::<B>()), path_shape(tiles), &path)?;
-        with_values!(value_bytes, V => {
-            let merge = MergeTwoRuns { at: slice::<B, V>(from), offsets, c: slice::<B, V>(out).at, splits, coding };
-            queue.launch(&suffix, shape, &merge)
-        })
-    }
 }
 
 /// The merge of the runs of `from` to `out`. `offsets` is the address of numbers of 8 bytes, and the number of runs.

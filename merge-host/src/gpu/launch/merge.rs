@@ -1,12 +1,11 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Queue, bits, elements, slice, suffix, with_numbers};
+use super::{Address, Arrays, Queue, bits, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::Operation;
 use crate::{Error, MergeKernel};
-use cuda_std::Word;
 use kernels_gpu::kernels::merge_fused::{self, MergeFused};
-use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig};
+use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig, TwoRuns};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::textbook::merge_basic::MergeBasic;
 use kernels_gpu::textbook::merge_circular::{self, MergeCircular};
@@ -65,7 +64,12 @@ pub(in crate::gpu) const fn pairs_workspace_bytes<B: Bits>(total: usize) -> usiz
 
 /// Bytes of a split for each tile.
 const fn split_bytes(shape: tuning::Tile, total: usize) -> usize {
-    total.div_ceil(shape.keys()) * size_of::<usize>()
+    split_bytes_of(total, shape.keys())
+}
+
+/// Bytes of the splits of `path_big` for `total` keys in tiles of `tile_keys`: one for each tile, and one number more.
+pub(super) const fn split_bytes_of(total: usize, tile_keys: usize) -> usize {
+    if total == 0 { 0 } else { (total.div_ceil(tile_keys) + 1) * size_of::<usize>() }
 }
 
 /// The launch of `path_big`, or of `balance_path`, for `tiles` tiles.
@@ -77,30 +81,52 @@ pub(super) fn path_shape(tiles: usize) -> Shape {
     }
 }
 
-/// Queues the merge of `a` and `b` to `out` in two phases, with values of type `V`. `suffix` names the instance.
+/// The two runs of a merge.
+#[derive(Clone, Copy)]
+pub(super) enum Runs {
+    /// Two arrays.
+    Apart([Arrays; 2]),
+    /// An array that the second of the offsets at this address divides.
+    Divided { all: Arrays, offsets: Address },
+}
+
+impl Runs {
+    /// The runs as kernels take them, with values of type `V`.
+    pub(super) fn of<B: Bits, V>(self) -> TwoRuns<B, V> {
+        let (a, b, len, offsets) = match self {
+            Self::Apart([a, b]) => (a, b, a.len + b.len, 0),
+            Self::Divided { all, offsets } => (all, all, all.len, offsets),
+        };
+        let [at_a, at_b] = [a, b].map(|run| slice::<B, V>(run).at);
+        TwoRuns { a: at_a, b: at_b, len, a_len: a.len, offsets: offsets as *const usize }
+    }
+}
+
+/// Queues the merge of two runs to `out` in two phases.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory, with values of type `V`. `out` has the length of both together and overlaps no
-/// other array. `workspace` has a split for each tile.
-unsafe fn two_phase<B: Bits, V: Word>(
+/// The arrays are in the GPU's memory. `out` has the length of both runs together, and values if they have, and
+/// overlaps no other array. `workspace` has [`split_bytes_of`] its tiles.
+pub(super) unsafe fn two_phase<B: Bits>(
     queue: &impl Queue,
-    suffix: &str,
     coding: Coding<B>,
-    [a, b, out]: [Arrays; 3],
+    runs: Runs,
+    out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let tile = tuning::merge(size_of::<B>(), size_of::<V>());
+    let tile = tuning::merge(size_of::<B>(), out.value_bytes);
     let (tile_keys, tiles, splits) = (tile.keys(), out.len.div_ceil(tile.keys()), workspace as *mut usize);
-    let shared_bytes = merge_path::shared_bytes::<B>(tile_keys, tile.items_per_thread, size_of::<V>() > 0);
+    let shared_bytes = merge_path::shared_bytes::<B>(tile_keys, tile.items_per_thread, out.value_bytes > 0);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-    let path = PathBig { a: slice::<B, ()>(a), b: slice::<B, ()>(b), splits, tiles, tile_keys, coding };
-    let c = elements::<B, V>((out.keys, out.values));
-    let merge = MergeBig { a: slice::<B, V>(a), b: slice::<B, V>(b), c, splits, coding };
+    let path = PathBig { runs: runs.of::<B, ()>(), splits, tiles, tile_keys, coding };
     // SAFETY: `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. The first
     // launch writes a split for each tile, and the second one reads them. The arrays have values of type `V`.
     unsafe {
         queue.launch(&bits(size_of::<B>()), path_shape(tiles), &path)?;
-        queue.launch(suffix, shape, &merge)
+        with_values!(out.value_bytes, V => {
+            let merge = MergeBig { runs: runs.of::<B, V>(), c: slice::<B, V>(out).at, splits, coding };
+            queue.launch(&suffix::<B>(out.value_bytes), shape, &merge)
+        })
     }
 }
 
@@ -132,14 +158,12 @@ impl<B: Bits> Operation<B> for Merge<B> {
         if total == 0 {
             return Ok(());
         }
+        let (runs, suffix) = (Runs::Apart([a, b]), suffix::<B>(0));
         if out.value_bytes > 0 {
-            return with_numbers!(out.value_bytes, V => {
-                // SAFETY: the values have the width of `V`. The workspace has a split for each tile, since tiles have
-                // one shape for all widths of values.
-                unsafe { two_phase::<B, V>(queue, &suffix::<B>(out.value_bytes), coding, [a, b, out], workspace) }
-            });
+            // SAFETY: `Operation::launch` requires the arrays, and a split for each tile: tiles have one shape for all
+            // widths of values.
+            return unsafe { two_phase(queue, coding, runs, out, workspace) };
         }
-        let (suffix, runs) = (suffix::<B>(0), [a, b, out]);
         let (a, m, b, n, c) = (a.keys as *const B, a.len, b.keys as *const B, b.len, out.keys as *mut B);
         // SAFETY: `Operation::launch` requires `m` keys at `a`, `n` at `b` and `m + n` at `c`, apart from the others.
         // Each branch has the threads and shared bytes of its kernel. The branch of two phases is taken only if
@@ -175,9 +199,7 @@ impl<B: Bits> Operation<B> for Merge<B> {
                     };
                     queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
                 }
-                (MergeKernel::Auto | MergeKernel::MergePath, _) => {
-                    two_phase::<B, ()>(queue, &suffix, coding, runs, workspace)
-                }
+                (MergeKernel::Auto | MergeKernel::MergePath, _) => two_phase(queue, coding, runs, out, workspace),
             }
         }
     }

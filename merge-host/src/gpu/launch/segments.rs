@@ -7,7 +7,8 @@ mod middle;
 
 use super::divide::DividePlan;
 use super::{
-    Address, Arrays, PERSISTENT_BLOCKS, Queue, Thresholds, align, bits, elements, suffix, with_numbers, with_values,
+    Address, Arrays, PERSISTENT_BLOCKS, Queue, Thresholds, align, bits, elements, slice, suffix, with_numbers,
+    with_values,
 };
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -24,7 +25,7 @@ use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS
 use kernels_gpu::kernels::sort::segments::sort_segments::SortSegments as SortTiles;
 use kernels_gpu::kernels::sort::segments::sort_short_segments::{self, MAX_SHORT, SHORT_THREADS, SortShortSegments};
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::{self, SortWideRows, WIDE_ROW_THREADS, has_wide_rows};
-use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, most_units, passes};
+use kernels_gpu::kernels::sort::segments::{self, SegmentLists, Segments, Tiles, UNIT_WORDS, most_units, passes};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::{ROW, Tile};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
@@ -260,11 +261,7 @@ struct Places {
     tiles: usize,
     /// Keys and values once more.
     scratch: (Address, Address),
-    firsts: *mut usize,
-    list: *mut usize,
-    units: *mut u32,
-    /// Null if there are no segments that lanes sort in registers.
-    longer: *mut u32,
+    lists: SegmentLists,
     middle: MiddleSegments,
     /// The division of long segments, and its job, if there may be any and they are divided.
     division: Option<(DividePlan, Job)>,
@@ -281,10 +278,12 @@ impl Places {
             plan,
             tiles: plan.tiles.count(at.len),
             scratch: (workspace, part(layout.values)),
-            firsts: part(layout.firsts) as *mut usize,
-            list: part(layout.list) as *mut usize,
-            units: part(layout.units) as *mut u32,
-            longer: if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() },
+            lists: SegmentLists {
+                firsts: part(layout.firsts) as *mut usize,
+                longer: if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() },
+                units: part(layout.list) as *mut usize,
+                unit_count: part(layout.units) as *mut u32,
+            },
             middle: middle::lists::<B>(at.len, at.value_bytes, counts, part(layout.middle)),
             division: plan
                 .division::<B>(at.len)
@@ -353,17 +352,17 @@ impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
     /// Finds the first segment of each tile, and lists long and middle segments. Segments are listed in the job of the
     /// division, if there is one.
     unsafe fn find(&self, places: &Places) -> Result<(), Error> {
-        let &Places { plan, tiles, firsts, list, units, middle, .. } = places;
+        let &Places { plan, tiles, lists, middle, .. } = places;
         let (segments, n) = (self.bounds.segments, self.at.len);
         let density = segments.count as f32 / n as f32;
         let division = places.division.map_or(Job::NONE, |(_, job)| job);
-        let find = FindSegments { segments, n, density, firsts, list, units, middle, division };
+        let find = FindSegments { segments, n, density, lists, middle, division };
         let shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
-        let counters = plan.counters_before_longer::<B>(n) + usize::from(!places.longer.is_null());
-        // SAFETY: the counters, `firsts` and `list` are in the workspace, with room for all tiles. The heads of the job
+        let counters = plan.counters_before_longer::<B>(n) + usize::from(!lists.longer.is_null());
+        // SAFETY: the counters and the lists are in the workspace, with room for all tiles. The heads of the job
         // are cleared, and its buckets have fewer keys than `MAX_MIDDLE`. The blocks of `shape` cover all tiles.
         unsafe {
-            self.queue.clear(units as Address, counters)?;
+            self.queue.clear(lists.unit_count as Address, counters)?;
             if division.is_some() {
                 self.queue.clear(division.words as Address, HEAD_WORDS)?;
             }
@@ -373,12 +372,12 @@ impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
 
     /// Sorts segments of few keys, and lists tiles that have longer segments.
     unsafe fn sort_short(&self, places: &Places) -> Result<(), Error> {
-        let &Places { plan, tiles, firsts, longer, middle, .. } = places;
+        let &Places { plan, tiles, lists, middle, .. } = places;
         with_values!(self.at.value_bytes, V => {
-            let (at, n) = (elements::<B, V>((self.at.keys, self.at.values)), self.at.len);
+            let at = slice::<B, V>(self.at);
             let (segments, coding, minus_one) = (self.bounds.segments, self.coding, MINUS_ONE);
-            let first_tile = plan.first_short(self.bounds, n);
-            let short = SortShortSegments { segments, at, n, firsts, longer, middle, first_tile, coding, minus_one };
+            let first_tile = plan.first_short(self.bounds, at.len);
+            let short = SortShortSegments { segments, at, lists, middle, first_tile, coding, minus_one };
             // SAFETY: `FindSegments` has written `firsts`, and `longer` has room for all tiles. There is a block for
             // each tile from `first_tile` on, with the kernel's threads and shared bytes.
             unsafe { self.queue.launch(&self.suffix, plan.sort_short_shape::<B>(tiles - first_tile), &short) }
@@ -401,30 +400,30 @@ impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
 
     /// Sorts what is left tile by tile, and merges the runs of long segments that have not been divided.
     unsafe fn sort_in_tiles(&self, places: &Places) -> Result<(), Error> {
-        let &Places { plan, tiles, firsts, list, units, longer, division, .. } = places;
+        let &Places { plan, tiles, lists, division, .. } = places;
         let (queue, n) = (self.queue, self.at.len);
         let longest = if division.is_some() { MAX_MIDDLE } else { self.bounds.longest };
         with_values!(self.at.value_bytes, V => {
             let (keys, scratch) = (elements::<B, V>((self.at.keys, self.at.values)), elements::<B, V>(places.scratch));
             let (segments, coding) = (self.bounds.segments, self.coding);
-            let sort_tiles = SortTiles { segments, keys, scratch, n, firsts, longer, list, units, coding };
+            let sort_tiles = SortTiles { segments, keys, scratch, n, lists, coding };
             if !middle::has_lists::<B>(n, self.at.value_bytes) {
-                let blocks = if longer.is_null() { tiles } else { tiles.min(RUN_BLOCKS * queue.multiprocessors()) };
+                let blocks = if lists.longer.is_null() { tiles } else { tiles.min(RUN_BLOCKS * queue.multiprocessors()) };
                 // SAFETY: both arrays have `n` elements with values of type `V`, and `FindSegments` has written
-                // `firsts`, `list` and `units`. The shape has the kernel's threads and shared bytes.
+                // the lists. The shape has the kernel's threads and shared bytes.
                 unsafe { queue.launch(&self.suffix, plan.sort_shape::<B>(blocks), &sort_tiles)? };
                 if !plan.may_be_long(longest) {
                     return Ok(());
                 }
             }
             let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
-            let runs = SortTiles { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
-            // SAFETY: `FindSegments` has written `list` and `units`, and the units are inside both arrays. The shape
-            // has the kernel's threads and shared bytes.
+            let no_tiles = SegmentLists { firsts: ptr::null_mut(), longer: ptr::null_mut(), ..lists };
+            let runs = SortTiles { lists: no_tiles, ..sort_tiles };
+            // SAFETY: `FindSegments` has written the units, which are inside both arrays. The shape has the kernel's threads and shared bytes.
             unsafe { queue.launch(&self.suffix, plan.sort_shape::<B>(blocks(RUN_BLOCKS)), &runs)? };
             let first_run = plan.block.keys();
             for pass in 0..passes(longest, first_run).left() {
-                let merge = MergeSegments { keys, scratch, list, units, pass, first_run, coding };
+                let merge = MergeSegments { keys, scratch, lists, pass, first_run, coding };
                 // SAFETY: the launch before has sorted the runs of this pass, in units that are inside both arrays. The
                 // shape has the kernel's threads and shared bytes.
                 unsafe { queue.launch(&self.suffix, plan.merge_shape::<B>(blocks(MIN_BLOCKS_PER_SM)), &merge)? };

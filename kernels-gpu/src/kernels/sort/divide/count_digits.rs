@@ -74,8 +74,7 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
                 of_segment,
                 segment.digits,
                 coding,
-                counts,
-                before,
+                (counts, before),
                 workspace.offsets(plan, i),
             );
             part += thread::grid_dim_x();
@@ -104,15 +103,13 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
 /// Counts the keys of part `part` of a segment.
 #[inline(always)]
 #[track_caller]
-#[allow(clippy::too_many_arguments)]
 fn count_part<B: Bits, const NT: usize>(
     keys: GlobalMut<B>,
     &Plan { tile, tiles, .. }: &Plan,
     part: u32,
     digits: Digits<B>,
     coding: Coding<B>,
-    counts: Counters<COPIES>,
-    before: Shared<u32>,
+    (counts, before): (Counters<COPIES>, Shared<u32>),
     offsets: Offsets,
 ) {
     let (thread, threads, len) = (thread::thread_idx_x(), const { NT as u32 }, keys.len() as u32);

@@ -3,7 +3,7 @@
 
 use super::middle::MiddleSegments;
 use super::middle_runs::MAX_MIDDLE;
-use super::{Segments, Tiles, UNIT_WORDS, Unit, most_units};
+use super::{SegmentLists, Segments, Tiles, UNIT_WORDS, Unit, most_units};
 use crate::block::scan::sum_up_to;
 use crate::block::segmented::shuffle_bits;
 use crate::kernels::sort::divide::workspace::Job;
@@ -30,9 +30,9 @@ pub const fn blocks(tiles: usize) -> usize {
 /// O(log `segments.count`) for each tile, however many segments there are.
 ///
 /// # Safety
-/// `segments` are the segments of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for
-/// [`most_units`] of `t` units. `density` is the approximate number of segments for each key; a better guess is faster.
-/// `units` is 0 before the launch, and `middle` meets the requirements of [`MiddleSegments`]. `division` is
+/// `segments` are the segments of `n` keys. `lists` has the capacities of [`SegmentLists`], and no units before the launch.
+/// `density` is the approximate number of segments for each key; a better guess is faster. `middle` meets the
+/// requirements of [`MiddleSegments`]. `division` is
 /// [`Job::NONE`], or a job for `n` keys in listed segments that meets the requirements of [`Job`], with buckets of
 /// fewer keys than [`MAX_MIDDLE`]. There are [`blocks`] of `t` blocks of [`FIND_THREADS`] threads.
 #[kernel(
@@ -43,14 +43,11 @@ pub const fn blocks(tiles: usize) -> usize {
     u64v4 = <{ ROW.sort_segments.of(8, 4).keys() }>,
     u64v8 = <{ ROW.sort_segments.of(8, 8).keys() }>,
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn find_segments<const SLOTS: usize>(
     segments: Segments,
     n: usize,
     density: f32,
-    firsts: *mut usize,
-    list: *mut usize,
-    units: *mut u32,
+    lists: SegmentLists,
     middle: MiddleSegments,
     division: Job,
 ) {
@@ -58,13 +55,13 @@ pub unsafe fn find_segments<const SLOTS: usize>(
     let tiles = n.div_ceil(tile_keys);
     // SAFETY: `segments` and `middle` meet the requirements of `of` and `open`, which are this kernel's own, and so are
     // the capacities. Only thread `t <= tiles` writes `firsts[t]`. Each unit gets its own index from the counter.
-    let (bounds, middle, firsts, list, units) = unsafe {
+    let (bounds, middle, firsts, units, unit_count) = unsafe {
         (
             segments.of(n),
             middle.open(),
-            GlobalMut::new(firsts, tiles + 1),
-            GlobalMut::new(list, UNIT_WORDS * most_units(tiles)),
-            GlobalMut::new(units, 1),
+            GlobalMut::new(lists.firsts, tiles + 1),
+            GlobalMut::new(lists.units, UNIT_WORDS * most_units(tiles)),
+            GlobalMut::new(lists.unit_count, 1),
         )
     };
     let divides = |keys: usize| division.is_some() && keys > MAX_MIDDLE;
@@ -109,15 +106,15 @@ pub unsafe fn find_segments<const SLOTS: usize>(
     let slot = unsafe {
         let up_to = sum_up_to(own);
         let last = WARP_SIZE - 1;
-        let first = if lane == last && up_to > 0 { units.fetch_add(0, up_to) } else { 0 };
+        let first = if lane == last && up_to > 0 { unit_count.fetch_add(0, up_to) } else { 0 };
         shuffle_idx(FULL_MASK, first, last) + up_to - own
     };
     let append = |slot: u32, unit: Option<Unit>| {
         if let Some(Unit { start, end, number }) = unit {
             let at = UNIT_WORDS * slot as usize;
-            list.set(at, start);
-            list.set(at + 1, end);
-            list.set(at + 2, number);
+            units.set(at, start);
+            units.set(at + 1, end);
+            units.set(at + 2, number);
         }
     };
     append(slot, continued);

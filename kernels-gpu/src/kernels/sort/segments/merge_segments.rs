@@ -8,7 +8,7 @@
 //! A segment has only the passes that it needs, and is in the array after its last pass. Its first pass reads the
 //! output of `sort_segments`: in the array if the number of passes is even, and otherwise in the scratch array.
 
-use super::{Units, passes};
+use super::{SegmentLists, Units, passes};
 use crate::elements::Elements;
 use crate::kernels::sort::merge_pass::merge_runs::merge_tile;
 use crate::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, tile_keys};
@@ -25,11 +25,11 @@ use cuda_std::prelude::*;
 pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 
 /// Kernel: makes pass `pass` of each long segment that has such a pass. Before the first pass, runs had `first_run`
-/// keys. Persistent blocks take one unit of `list` after another.
+/// keys. Persistent blocks take one unit after another.
 ///
 /// # Safety
-/// `keys` and `scratch` have `n` elements, in global memory, and do not overlap. `find_segments` has written `list` and
-/// `units`. `sort_segments` has sorted the runs of `first_run` keys of each unit's segment, and all earlier passes have
+/// `keys` and `scratch` have `n` elements, in global memory, and do not overlap. `find_segments` has written the
+/// units of `lists`. `sort_segments` has sorted the runs of `first_run` keys of each unit's segment, and all earlier passes have
 /// been made. `first_run` is not 0, and segments have at most 2^35 keys. Blocks have `NT` threads with [`shared_bytes`]
 /// of dynamic shared memory for `NT * VT` slots.
 #[kernel(
@@ -50,23 +50,22 @@ pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 pub unsafe fn merge_segments<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
     keys: Elements<B, V>,
     scratch: Elements<B, V>,
-    list: *const usize,
-    units: *const u32,
+    lists: SegmentLists,
     pass: u32,
     first_run: usize,
     coding: Coding<B>,
 ) {
     let tolerance = if P::KEEPS_ORDER { 0 } else { ROW.small_rank_tolerance };
-    // SAFETY: `units` is the number that `find_segments` has written, and `list` has that number of units. This launch
-    // only reads both.
-    let (units, list) = unsafe {
-        let units = GlobalMut::new(units.cast_mut(), 1);
-        (units, Units::new(list, units.load(0) as usize))
+    // SAFETY: `unit_count` is the number that `find_segments` has written, and `units` has that number of units. This
+    // launch only reads both.
+    let (count, units) = unsafe {
+        let count = GlobalMut::new(lists.unit_count, 1);
+        (count, Units::new(lists.units, count.load(0) as usize))
     };
     let mut i = thread::block_idx_x() as usize;
     // Read again for each unit: to keep it takes a register.
-    while i < units.load(0) as usize {
-        let unit = list.get(i);
+    while i < count.load(0) as usize {
+        let unit = units.get(i);
         let n = unit.segment_keys();
         // SAFETY: `first_run` is not 0, as this kernel requires. The assumption removes the code of a panic for a
         // division by 0.

@@ -195,6 +195,21 @@ impl Tiles {
     }
 }
 
+/// Arrays in which [`find_segments`] and [`sort_short_segments`] tell later kernels what there is to do.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentLists {
+    /// The first segment that begins in each of `t` tiles, or behind it, and the number of segments: `t + 1` numbers.
+    pub firsts: *mut usize,
+    /// The number of tiles with longer segments, and these tiles: room for `t + 1` numbers. Null if no segments are
+    /// sorted in registers.
+    pub longer: *mut u32,
+    /// The units of long segments: room for [`most_units`] of `t`, [`UNIT_WORDS`] words each.
+    pub units: *mut usize,
+    /// The number of units.
+    pub unit_count: *mut u32,
+}
+
 /// Words of a unit in the list: start and end of its segment, and its number among the segment's units.
 pub const UNIT_WORDS: usize = 3;
 

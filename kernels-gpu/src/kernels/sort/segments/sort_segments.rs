@@ -1,7 +1,7 @@
 //! The sort of short segments, and of the runs of long segments.
 
 use super::segment_tile::{Heads, Tagged, Wide, shared_bytes, sort_segments_of_tile};
-use super::{Bounds, Segments, Tiles, Unit, Units, passes};
+use super::{Bounds, SegmentLists, Segments, Tiles, Unit, Units, passes};
 use crate::block::shared_memory;
 use crate::elements::Elements;
 use crate::kernels::sort::is_whole_warps;
@@ -12,16 +12,15 @@ use cuda_std::prelude::*;
 /// Kernel: sorts each short segment in place. A block takes the segments of one tile. If `longer` is not null, only the
 /// tiles in that list are sorted.
 ///
-/// If `firsts` is null, the kernel sorts the runs of long segments instead: `NT * VT` keys for each unit of `list`. A
-/// run goes to `keys` or to `scratch`, so that the passes that follow end in `keys`.
+/// If `firsts` is null, the kernel sorts the runs of long segments instead: `NT * VT` keys for each unit. A run goes to `keys` or to `scratch`, so that the passes that follow end in `keys`.
 ///
 /// Keys are encoded by `coding` when they are loaded, and decoded if no passes follow. A block takes one tile or unit
 /// after another.
 ///
 /// # Safety
 /// `segments` are the segments of the `n` elements of `keys`. `scratch` has capacity for `n` elements and does not
-/// overlap `keys`. `find_segments` has written `firsts`, `list` and `units`, for [`Tiles::of`] of `NT * VT`. `longer`
-/// is null, or `sort_short_segments` has written it for the same tiles. Blocks have `NT` threads, a power of two from
+/// overlap `keys`. `find_segments` has written `lists`, for [`Tiles::of`] of `NT * VT`. `longer` is null, or
+/// `sort_short_segments` has written it for the same tiles. Blocks have `NT` threads, a power of two from
 /// 32 to 1024, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), f64, { ROW.sort_segments.of(4, 0).threads }, { ROW.sort_segments.of(4, 0).items_per_thread }>
@@ -37,16 +36,12 @@ use cuda_std::prelude::*;
     u64v8 = <u64, u64, Wide, { ROW.sort_segments.of(8, 8).threads }, { ROW.sort_segments.of(8, 8).items_per_thread }>
         within (ROW.sort_segments.of(8, 8).threads, 2),
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, const VT: usize>(
     segments: Segments,
     keys: Elements<B, V>,
     scratch: Elements<B, V>,
     n: usize,
-    firsts: *const usize,
-    longer: *const u32,
-    list: *const usize,
-    units: *const u32,
+    lists: SegmentLists,
     coding: Coding<B>,
 ) {
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a block has a power of two threads, and whole warps") };
@@ -55,10 +50,11 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     // SAFETY: `segments` meets the requirements of `of`, and both sides have `n` elements. No two blocks use the same
     // segments of a tile, or the same run of a unit.
     let (bounds, keys, scratch) = unsafe { (segments.of(n), keys.arrays(n), scratch.arrays(n)) };
-    // SAFETY: `units` is the number that `find_segments` has written, and `list` has that number of units.
-    let (count, list) = unsafe {
-        let count = Global::new(units, 1).get(0) as usize;
-        (count, Units::new(list, count))
+    let SegmentLists { firsts, longer, units, unit_count } = lists;
+    // SAFETY: `unit_count` is the number that `find_segments` has written, and `units` has that number of units.
+    let (count, units) = unsafe {
+        let count = Global::new(unit_count, 1).get(0) as usize;
+        (count, Units::new(units, count))
     };
     let firsts_len = if firsts.is_null() { 0 } else { tiles.count(n) + 1 };
     // SAFETY: `firsts` is null, or has a number for each tile and for the end.
@@ -78,7 +74,7 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     while item < items {
         let is_run = firsts.is_empty();
         let Part { first, last, base, len, passes } = if is_run {
-            run_of_unit(list.get(item), NT * VT)
+            run_of_unit(units.get(item), NT * VT)
         } else {
             let t = if longer.is_empty() { item } else { longer.get(1 + item) as usize };
             short_segments(bounds, t, tiles, firsts.get(t), firsts.get(t + 1))

@@ -16,9 +16,9 @@
 use super::middle::{Lists, MiddleSegments};
 use super::padded::{LaneRow, slot};
 use super::row_slots::{RowSlots, sort_row};
-use super::{Bounds, Segments, Tiles};
+use super::{Bounds, SegmentLists, Segments, Tiles};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Arrays, Elements, has_values};
+use crate::elements::{Arrays, Slice, has_values};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::sort_lanes::{Group, LANE_KEYS};
@@ -122,9 +122,9 @@ const _: () = {
 /// tile is appended to `longer`, whose first number counts the tiles.
 ///
 /// # Safety
-/// `segments` are the segments of the `n` elements of `at`, in global memory. `find_segments` has written `firsts`, for
-/// [`Tiles::of`] of `SLOTS`. `longer` has capacity for one number more than there are tiles, and its first number is 0
-/// before the launch. `middle` meets the requirements of [`MiddleSegments`]. There is a block for each tile from
+/// `segments` are the segments of the elements of `at`, in global memory. `find_segments` has written `lists`, for
+/// [`Tiles::of`] of `SLOTS`. It has the capacities of [`SegmentLists`], and the first number of `longer` is 0 before the
+/// launch. `middle` meets the requirements of [`MiddleSegments`]. There is a block for each tile from
 /// `first_tile` on, and no tile before has a short segment. Blocks have [`SHORT_THREADS`] threads with [`shared_bytes`]
 /// of dynamic shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
@@ -133,13 +133,10 @@ const _: () = {
     u32v4 = <u32, u16, u32, { ROW.sort_segments.of(4, 4).keys() }> within (SHORT_THREADS, BLOCKS_WITH_VALUES),
     u32v8 = <u32, u16, u64, { ROW.sort_segments.of(4, 8).keys() }> within (SHORT_THREADS, BLOCKS_WITH_VALUES),
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>(
     segments: Segments,
-    at: Elements<B, V>,
-    n: usize,
-    firsts: *const usize,
-    longer: *mut u32,
+    at: Slice<B, V>,
+    lists: SegmentLists,
     middle: MiddleSegments,
     first_tile: usize,
     coding: Coding<B>,
@@ -149,6 +146,7 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), SLOTS)) };
     let (tiles, thread) = (const { Tiles::of(SLOTS) }, thread::thread_idx_x());
     let t = first_tile + thread::block_idx_x() as usize;
+    let n = at.len;
     // SAFETY: `segments` and `middle` meet the requirements of `of` and `open`, which are this kernel's own. `firsts`
     // and `longer` have `tiles.count(n) + 1` numbers. The launch has `shared_bytes`. Barriers come between accesses of
     // different threads to one element of shared memory: after loading and listing, before keys are stored, and before
@@ -157,8 +155,8 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
         (
             segments.of(n),
             middle.open(),
-            Global::new(firsts, tiles.count(n) + 1),
-            GlobalMut::new(longer, tiles.count(n) + 1),
+            Global::new(lists.firsts, tiles.count(n) + 1),
+            GlobalMut::new(lists.longer, tiles.count(n) + 1),
             Memory::<B, O, V>::at_start(SLOTS),
         )
     };
@@ -170,7 +168,7 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     let base = bounds.start(first);
     let len = bounds.start(last) - base;
     // SAFETY: the arrays have `n` elements, and blocks use disjoint segments.
-    let Arrays { keys, values } = unsafe { at.arrays(n).slice(base, len) };
+    let Arrays { keys, values } = unsafe { at.arrays().slice(base, len) };
     if thread < CLASSES {
         memory.ends.set(thread, entries_before_class::<SLOTS>(thread));
     }

@@ -1,11 +1,11 @@
 //! The sort of tiles, and the passes of merges that make one run of all tiles.
 
 use super::super::divide::Words;
+use super::super::many_runs::splits_shape;
 use super::super::{Address, Arrays, Queue, bits, elements, with_values};
 use super::SortPlan;
 use super::layout::Workspace;
 use super::order::use_order;
-use super::super::many_runs::splits_shape;
 use crate::Error;
 use kernels_gpu::kernels::sort::block_sort::BlockSort;
 use kernels_gpu::kernels::sort::merge_pass::merge_runs::MergeRuns;
