@@ -84,8 +84,8 @@ impl<B: Word> TwoRuns<B, ()> {
 ///
 /// # Safety
 /// The runs are ascending, and `splits` has capacity for `tiles + 1` numbers, in global memory. `tiles` is
-/// `ceil(n / tile_keys)` for `n` keys in both runs. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
-/// [`PATH_SHARED_BYTES`] of dynamic shared memory.
+/// `ceil(n / tile_keys)` for `n` keys in both runs. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`]
+/// threads, with [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn path_big<B: Bits>(
     runs: TwoRuns<B, ()>,
@@ -94,8 +94,8 @@ pub unsafe fn path_big<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `runs` are as described and `splits` has `tiles + 1` elements, as this kernel requires. Only thread `tile <
-    // tiles` writes `splits[tile]`, and only the last of these threads writes `splits[tiles]`.
+    // SAFETY: `runs` are as described and `splits` has `tiles + 1` elements, as this kernel requires. Only thread `tile
+    // < tiles` writes `splits[tile]`, and only the last of these threads writes `splits[tiles]`.
     let ((a, b), splits) = unsafe { (runs.keys(), GlobalMut::new(splits, tiles + 1)) };
     let write = |tile, _, split| {
         splits.set(tile, split);
@@ -238,8 +238,8 @@ impl<B: Word, V: Word> Tile<B, V> {
 /// merged without source indices, which is faster.
 ///
 /// # Safety
-/// [`path_big`] has written `splits` for `runs`, and there is one block of `NT` threads for each tile. All threads of the block
-/// make this call, with [`shared_bytes`] of dynamic shared memory.
+/// [`path_big`] has written `splits` for `runs`, and there is one block of `NT` threads for each tile. All
+/// threads of the block make this call, with [`shared_bytes`] of dynamic shared memory.
 #[inline(always)]
 unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize>(
     runs: TwoRuns<B, V>,

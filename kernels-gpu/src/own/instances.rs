@@ -20,7 +20,8 @@ pub trait Entry: Copy {
 #[diagnostic::on_unimplemented(
     message = "there are no kernels for the order `{Self}` with values of type `{V}`",
     label = "no kernels of this order",
-    note = "name them in the kernel crate: `kernels! {{ a_name: {Self}; }}`, or with values `kernels! {{ a_name: {Self}, values {V}; }}`"
+    note = "name them in the kernel crate: `kernels! {{ a_name: {Self}; }}`, or with values \
+            `kernels! {{ a_name: {Self}, values {V}; }}`"
 )]
 pub unsafe trait Kernels<V: Pod + Send + Sync = ()>: Compare {
     /// The suffix of the entry points' names.

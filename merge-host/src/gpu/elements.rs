@@ -35,7 +35,8 @@ pub trait DeviceElements<K, V>: sealed::Elements {}
 
 /// Elements that a call writes: `&mut DeviceArray<K>` or `(&mut DeviceArray<K>, &mut DeviceArray<V>)`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be written as elements: expected `&mut keys` or `(&mut keys, &mut values)` of `DeviceArray`s",
+    message = "`{Self}` cannot be written as elements: expected `&mut keys` or `(&mut keys, &mut values)` of \
+        `DeviceArray`s",
     label = "expected `&mut keys` or `(&mut keys, &mut values)`"
 )]
 pub trait DeviceElementsMut<K, V>: sealed::Elements {}

@@ -322,7 +322,7 @@ enum TwoSides<'a> {
     Ragged([&'a [usize]; 2]),
 }
 
-/// The operations on keys with bits of type `B`, with values that are numbers.
+/// The operations on keys with bits `B`, with values that are numbers.
 impl Gpu {
     /// Uploads and merges the keys and values of both sides.
     fn run_merge<B: GpuBits>(

@@ -58,7 +58,7 @@ impl Record {
         unsafe { operation.launch(self, NOWHERE) }
     }
 
-    /// Adds the entry points of all operations on keys with bits of type `B`, for all lengths and widths of values.
+    /// Adds the entry points of all operations on keys with bits `B`, for all lengths and widths of values.
     pub(super) fn add_all<B: GpuBits>(&self) -> Result<(), Error> {
         launch::all::record::<B>(self)
     }

@@ -12,9 +12,10 @@ use cuda_std::prelude::*;
 /// If `lower` is not 0, the needles are A, which precede equal keys. Otherwise they are B, which follow equal keys.
 ///
 /// # Safety
-/// The runs are two ascending arrays. `bounds` has capacity for a number per needle, of a type that can hold the number of
-/// keys, and does not overlap the input arrays. `splits` is the result of `path_big` for tiles of `NT * VT` keys.
-/// Blocks have `NT` threads, one block per tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory.
+/// The runs are two ascending arrays. `bounds` has capacity for a number per needle, of a type that can hold
+/// the number of keys, and does not overlap the input arrays. `splits` is the result of `path_big` for tiles of `NT *
+/// VT` keys. Blocks have `NT` threads, one block per tile, with [`indexed_merge::shared_bytes`] of dynamic shared
+/// memory.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
     u32v8 = <u32, u64, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
@@ -29,7 +30,8 @@ pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let needles = if lower != 0 { runs.a_len } else { runs.len - runs.a_len };
-    // SAFETY: `path_big` has written the splits, and there is a block for each tile. `bounds` has `needles` numbers. A block writes only the bounds of the needles in its own part of the merge.
+    // SAFETY: `path_big` has written the splits, and there is a block for each tile. `bounds` has `needles` numbers. A
+    // block writes only the bounds of the needles in its own part of the merge.
     let (tile_of_block, bounds) = unsafe { (Tile::of_block(runs, splits, NT * VT), GlobalMut::new(bounds, needles)) };
     let Tile { parts, a_first, b_first } = tile_of_block;
     let bounds = if lower != 0 { bounds.slice(a_first, parts.a.len()) } else { bounds.slice(b_first, parts.b.len()) };

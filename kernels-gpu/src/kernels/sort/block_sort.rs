@@ -35,10 +35,14 @@ pub use crate::kernels::sort::payload::block_sort_bytes as shared_bytes;
     u32 = <u32, (), Nothing, { ROW.block_sort.of(4, 0).threads }, { ROW.block_sort.of(4, 0).items_per_thread }>
         within (ROW.block_sort.of(4, 0).threads, 5),
     u64 = <u64, (), Nothing, { ROW.block_sort.of(8, 0).threads }, { ROW.block_sort.of(8, 0).items_per_thread }>,
-    u32small = <u32, (), Nothing, { ROW.block_sort_small.of(4, 0).threads }, { ROW.block_sort_small.of(4, 0).items_per_thread }>,
-    u64small = <u64, (), Nothing, { ROW.block_sort_small.of(8, 0).threads }, { ROW.block_sort_small.of(8, 0).items_per_thread }>,
-    u32tiny = <u32, (), Nothing, { ROW.block_sort_tiny.of(4, 0).threads }, { ROW.block_sort_tiny.of(4, 0).items_per_thread }>,
-    u64tiny = <u64, (), Nothing, { ROW.block_sort_tiny.of(8, 0).threads }, { ROW.block_sort_tiny.of(8, 0).items_per_thread }>,
+    u32small = <u32, (), Nothing,
+        { ROW.block_sort_small.of(4, 0).threads }, { ROW.block_sort_small.of(4, 0).items_per_thread }>,
+    u64small = <u64, (), Nothing,
+        { ROW.block_sort_small.of(8, 0).threads }, { ROW.block_sort_small.of(8, 0).items_per_thread }>,
+    u32tiny = <u32, (), Nothing,
+        { ROW.block_sort_tiny.of(4, 0).threads }, { ROW.block_sort_tiny.of(4, 0).items_per_thread }>,
+    u64tiny = <u64, (), Nothing,
+        { ROW.block_sort_tiny.of(8, 0).threads }, { ROW.block_sort_tiny.of(8, 0).items_per_thread }>,
     u32v4 = <u32, u32, Beside, { ROW.block_sort.of(4, 4).threads }, { ROW.block_sort.of(4, 4).items_per_thread }>
         within (ROW.block_sort.of(4, 4).threads, MIN_BLOCKS_PER_SM),
     u32v8 = <u32, u64, Packed, { ROW.block_sort.of(4, 8).threads }, { ROW.block_sort.of(4, 8).items_per_thread }>
@@ -57,7 +61,7 @@ pub unsafe fn block_sort<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: u
     order: *mut u32,
     random: u64,
 ) {
-    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a block has a power of two threads, and whole warps") };
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "threads are a power of two, in whole warps") };
     const { assert!(is_of_host::<B, V, P, NT, VT>(), "the host launches with memory for another payload") };
     const { shared_memory::check(P::TILE_BYTES) };
     // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.

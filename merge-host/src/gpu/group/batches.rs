@@ -255,7 +255,10 @@ mod tests {
         }
 
         #[test]
-        fn every_segment_belongs_to_one_member(segments in prop::collection::vec(0..20usize, 0..30), members in 1..9usize) {
+        fn every_segment_belongs_to_one_member(
+            segments in prop::collection::vec(0..20usize, 0..30),
+            members in 1..9usize,
+        ) {
             let all = offsets(segments.iter().copied());
             let parts = segment_parts(members, &all);
             prop_assert_eq!(parts.len(), members);
@@ -294,7 +297,11 @@ mod tests {
         }
 
         #[test]
-        fn every_problem_of_one_length_belongs_to_one_member(problems in 0..50usize, d in 1..9usize, members in 1..9usize) {
+        fn every_problem_of_one_length_belongs_to_one_member(
+            problems in 0..50usize,
+            d in 1..9usize,
+            members in 1..9usize,
+        ) {
             let ranges = batch_ranges(members, problems * d, d);
             prop_assert_eq!(ranges.len(), members);
             prop_assert!(ranges.iter().cloned().flatten().eq(0..problems), "{:?}", ranges);

@@ -48,7 +48,7 @@ struct OnMember {
 }
 
 impl OnMember {
-    /// Allocates the memory that member `i` of `group` needs for `n` keys with bits of type `B` before and after the sort.
+    /// Allocates the memory that member `i` of `group` needs for `n` keys with bits `B` before and after the sort.
     fn new<B: GpuBits>(
         group: &GpuGroup,
         i: usize,

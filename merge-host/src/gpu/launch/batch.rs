@@ -125,7 +125,8 @@ impl<B: Bits> Operation<B> for Ragged<B> {
         // each tile, and `workspace` two numbers for each tile. The offsets bound the runs.
         unsafe { queue.launch(&bits(size_of::<B>()), path_shape, &path)? };
         with_values!(out.value_bytes, V => {
-            let runs = |from: Arrays, offsets| RaggedRuns { at: slice::<B, V>(from).at, offsets: offsets as *const usize };
+            let runs =
+                |from: Arrays, offsets| RaggedRuns { at: slice::<B, V>(from).at, offsets: offsets as *const usize };
             let (a, b, c) = (runs(a, of_a), runs(b, of_b), slice::<B, V>(out).at);
             // SAFETY: there is a block for each tile, with the kernel's threads and shared bytes. The launch before has
             // written `splits`, and `c` has `total` elements with values of type `V`.

@@ -133,7 +133,8 @@ struct Layout {
 }
 
 impl ExchangePlan {
-    /// The plan for a part of `len` keys with bits of type `B` with values of `value_bytes` bytes, or 0, in a group of `members`.
+    /// The plan for a part of `len` keys with bits `B` and values of `value_bytes` bytes, or 0, in a group of
+    /// `members`.
     pub const fn of<B>(members: usize, len: usize, value_bytes: usize) -> Self {
         Self::with_pieces::<B>(members, len, value_bytes, LEAST_PIECE_BYTES)
     }

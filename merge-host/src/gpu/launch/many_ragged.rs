@@ -72,7 +72,7 @@ enum Way {
 }
 
 impl RunGroups {
-    /// How `n` keys with bits of type `B` are merged, with values of `value_bytes` bytes, or 0.
+    /// How `n` keys with bits `B` are merged, with values of `value_bytes` bytes, or 0.
     fn way<B: Bits>(self, n: usize, value_bytes: usize) -> Way {
         let most_runs = self.most_runs.min(self.runs);
         if most_runs <= 1 {
@@ -117,7 +117,7 @@ impl RunGroups {
     }
 }
 
-/// The runs of the passes that `padded` describes, for `n` keys with bits of type `B` with values of `value_bytes` bytes. Their
+/// The runs of the passes that `padded` describes, for `n` keys with bits `B` and values of `value_bytes` bytes. Their
 /// offsets are at `list`.
 fn runs_of_passes<B: Bits>(n: usize, value_bytes: usize, padded: &[PaddedRuns], list: Address) -> Vec<OffsetRuns> {
     let runs = |pass: &PaddedRuns| {
@@ -132,7 +132,7 @@ fn list_bytes(padded: PaddedRuns) -> usize {
     (padded.slots() + 1).saturating_mul(size_of::<usize>())
 }
 
-/// Bytes of workspace for the merges of the groups of `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0.
+/// Bytes of workspace for the merges of the groups of `n` keys with bits `B` and values of `value_bytes` bytes, or 0.
 /// `usize::MAX` for more keys than any GPU has memory for.
 pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, groups: RunGroups, value_bytes: usize) -> usize {
     if n == 0 {

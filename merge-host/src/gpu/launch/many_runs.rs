@@ -26,7 +26,7 @@ use std::ptr;
 /// Most keys, and most runs: a run of a pass has an index and a length of 32 bits.
 pub(in crate::gpu) const MOST: usize = u32::MAX as usize;
 
-/// The passes over `n` keys with bits of type `B` in `count` runs, with values of `value_bytes` bytes, or 0.
+/// The passes over `n` keys with bits `B` in `count` runs, with values of `value_bytes` bytes, or 0.
 fn passes<B: Bits>(n: usize, offsets: *const usize, count: usize, value_bytes: usize) -> Vec<OffsetRuns> {
     let mut merged = 1;
     let pass = |k| {
@@ -68,7 +68,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The layout for these passes over `n` keys with bits of type `B`.
+    /// The layout for these passes over `n` keys with bits `B`.
     pub(super) fn of<B: Bits>(n: usize, value_bytes: usize, passes: &[OffsetRuns]) -> Self {
         // A single pass needs no scratch.
         let scratch = if passes.len() > 1 { n } else { 0 };
@@ -79,8 +79,8 @@ impl Layout {
     }
 }
 
-/// Bytes of workspace for the merge of `n` keys with bits of type `B` in `count` runs, with values of `value_bytes` bytes, or 0.
-/// `usize::MAX` if there are more than [`MOST`] of either.
+/// Bytes of workspace for the merge of `n` keys with bits `B` in `count` runs, with values of `value_bytes` bytes, or
+/// 0. `usize::MAX` if there are more than [`MOST`] of either.
 pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, count: usize, value_bytes: usize) -> usize {
     match n.max(count) {
         _ if n == 0 => 0,

@@ -187,7 +187,7 @@ impl Arrays {
         Self { keys, values: 0, len, value_bytes: 0 }
     }
 
-    /// `len` keys with bits of type `B` from index `begin`, with their values.
+    /// `len` keys with bits `B` from index `begin`, with their values.
     const fn part<B>(self, begin: usize, len: usize) -> Self {
         let keys = self.keys + (begin * size_of::<B>()) as u64;
         Self { keys, values: self.values + (begin * self.value_bytes) as u64, len, ..self }
@@ -199,7 +199,7 @@ pub(super) const fn align(bytes: usize) -> usize {
     bytes.next_multiple_of(16)
 }
 
-/// The suffix of kernels for keys with bits of type `B`, alone or with values of `value_bytes` bytes.
+/// The suffix of kernels for keys with bits `B`, alone or with values of `value_bytes` bytes.
 fn suffix<B: Bits>(value_bytes: usize) -> String {
     let keys = bits(size_of::<B>());
     if value_bytes == 0 { keys } else { format!("{keys}v{value_bytes}") }

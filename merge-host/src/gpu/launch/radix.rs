@@ -41,7 +41,7 @@ impl RadixPlan {
     /// Words that are 0 before the sort.
     pub(super) const CLEARED_WORDS: usize = radix::CLEARED_WORDS;
 
-    /// The plan by these thresholds for `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0. `None` if keys
+    /// The plan by these thresholds for `n` keys with bits `B` and values of `value_bytes` bytes, or 0. `None` if keys
     /// have other than 4 bytes, or if there are too many. Values begin as the keys' indices if it `indexes`.
     pub(super) const fn of<B: Bits>(
         thresholds: &Thresholds,

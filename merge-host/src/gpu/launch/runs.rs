@@ -71,7 +71,10 @@ pub(super) unsafe fn merge_long_runs<B: Bits>(
             // Values have no coding. The kernel puts the beginnings of the runs in order once more.
             let (from, to, coding) = (values as *const V, scratch_values as *mut V, Coding::NONE);
             // SAFETY: `from` and `to` have `n` values of the width of `V`, and the description is unchanged.
-            unsafe { queue.launch(&bits(value_bytes), copy_shape, &CopyRuns { from, to, n, coding, found, begins, starts })? }
+            unsafe {
+                let copy = CopyRuns { from, to, n, coding, found, begins, starts };
+                queue.launch(&bits(value_bytes), copy_shape, &copy)?;
+            }
         });
     }
     let array = |(keys, values): (Address, Address)| Arrays { keys, values, len: n, value_bytes };

@@ -91,14 +91,14 @@ struct Layout {
 }
 
 impl SegmentPlan {
-    /// The plan for keys with bits of type `B` with values of `value_bytes` bytes, or 0.
+    /// The plan for keys with bits `B` and values of `value_bytes` bytes, or 0.
     const fn of<B: Bits>(value_bytes: usize) -> Self {
         let block = ROW.sort_segments.of(size_of::<B>(), value_bytes);
         let merge = ROW.merge_runs.of(size_of::<B>(), value_bytes);
         Self { value_bytes, block, merge, tiles: Tiles::of(block.keys()) }
     }
 
-    /// The workspace for `n` keys with bits of type `B`, at most [`MAX_KEYS`].
+    /// The workspace for `n` keys with bits `B`, at most [`MAX_KEYS`].
     const fn layout<B: Bits>(self, n: usize) -> Layout {
         let tiles = self.tiles.count(n);
         let values = align(n * size_of::<B>());
@@ -408,7 +408,8 @@ impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
             let (segments, coding) = (self.bounds.segments, self.coding);
             let sort_tiles = SortTiles { segments, keys, scratch, n, lists, coding };
             if !middle::has_lists::<B>(n, self.at.value_bytes) {
-                let blocks = if lists.longer.is_null() { tiles } else { tiles.min(RUN_BLOCKS * queue.multiprocessors()) };
+                let most = if lists.longer.is_null() { tiles } else { RUN_BLOCKS * queue.multiprocessors() };
+                let blocks = tiles.min(most);
                 // SAFETY: both arrays have `n` elements with values of type `V`, and `FindSegments` has written
                 // the lists. The shape has the kernel's threads and shared bytes.
                 unsafe { queue.launch(&self.suffix, plan.sort_shape::<B>(blocks), &sort_tiles)? };
@@ -419,7 +420,8 @@ impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
             let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
             let no_tiles = SegmentLists { firsts: ptr::null_mut(), longer: ptr::null_mut(), ..lists };
             let runs = SortTiles { lists: no_tiles, ..sort_tiles };
-            // SAFETY: `FindSegments` has written the units, which are inside both arrays. The shape has the kernel's threads and shared bytes.
+            // SAFETY: `FindSegments` has written the units, which are inside both arrays. The shape has the kernel's
+            // threads and shared bytes.
             unsafe { queue.launch(&self.suffix, plan.sort_shape::<B>(blocks(RUN_BLOCKS)), &runs)? };
             let first_run = plan.block.keys();
             for pass in 0..passes(longest, first_run).left() {

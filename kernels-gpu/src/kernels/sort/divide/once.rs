@@ -165,9 +165,11 @@ pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: u
 /// overlap `from`. There is a block of `NT` threads for each part, which is a tile of `NT * VT` keys, and one more
 /// block. Blocks have [`shared_bytes`]. `OWN` is [`own_digits_capacity`] of `NT`.
 #[kernel(
-    u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(4, 0).threads) }>
+    u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread },
+        { own_digits_capacity(ROW.divide.of(4, 0).threads) }>
         within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
-    u64 = <u64, { ROW.divide.of(8, 0).threads }, { ROW.divide.of(8, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(8, 0).threads) }>
+    u64 = <u64, { ROW.divide.of(8, 0).threads }, { ROW.divide.of(8, 0).items_per_thread },
+        { own_digits_capacity(ROW.divide.of(8, 0).threads) }>
         within (ROW.divide.of(8, 0).threads, ROW.divide.of(8, 0).blocks - 1),
 )]
 pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: usize>(
@@ -282,9 +284,11 @@ unsafe fn place_and_move<
 /// The requirements of [`divide_once`] hold, and that kernel has run before. `scratch` is the other array. Blocks have
 /// `NT` threads, a power of two, with [`sort_shared_bytes`]. `FEW` is [`few`] of `VT`.
 #[kernel(
-    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_buckets.of(4, 0).items_per_thread) }>
+    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread },
+        { few(ROW.sort_buckets.of(4, 0).items_per_thread) }>
         within (ROW.sort_buckets.of(4, 0).threads, 2),
-    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }, { few(ROW.sort_buckets.of(8, 0).items_per_thread) }>
+    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread },
+        { few(ROW.sort_buckets.of(8, 0).items_per_thread) }>
         within (ROW.sort_buckets.of(8, 0).threads, 2),
 )]
 #[allow(clippy::too_many_arguments)]
@@ -298,7 +302,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
     random: u64,
     merges: u32,
 ) {
-    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "threads are a power of two, in whole warps") };
     const { shared_memory::check(sort_shared_bytes(NT, VT, size_of::<B>())) };
     let n = job.plan.n as usize;
     // SAFETY: all arrays have `n` keys. If two are the same array, a block uses one after the other. No two blocks use

@@ -75,7 +75,8 @@ const LONG_SHAPE: Tile = ROW.sort_long_buckets.of(4, 0);
 #[kernel(
     u32 = <u32, (), { threads(4, 0) }, { items(4, 0) }, { few(items(4, 0)) }, false>
         within (threads(4, 0), 3),
-    u32long = <u32, (), { LONG_SHAPE.threads }, { LONG_SHAPE.items_per_thread }, { few(LONG_SHAPE.items_per_thread) }, true>
+    u32long = <u32, (), { LONG_SHAPE.threads }, { LONG_SHAPE.items_per_thread },
+        { few(LONG_SHAPE.items_per_thread) }, true>
         within (LONG_SHAPE.threads, 1),
     u64 = <u64, (), { threads(8, 0) }, { items(8, 0) }, { few(items(8, 0)) }, false>
         within (threads(8, 0), 2),

@@ -43,7 +43,7 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     scratch: Elements<B, V>,
     coding: Coding<B>,
 ) {
-    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "threads are a power of two, in whole warps") };
     const { assert!(NT * VT <= 1 << 16, "a slot and an element have 16 bits each") };
     const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>(), has_values::<V>())) };
     // SAFETY: all arrays have `plan.n` elements, and both sides do not overlap. The lists have `job.at.words` words, as

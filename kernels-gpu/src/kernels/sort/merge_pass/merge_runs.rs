@@ -42,8 +42,10 @@ pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
         within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
     u64 = <u64, (), Nothing, { ROW.merge_runs.of(8, 0).threads }, { ROW.merge_runs.of(8, 0).items_per_thread }, true>
         within (ROW.merge_runs.of(8, 0).threads, MIN_BLOCKS_PER_SM),
-    u32small = <u32, (), Nothing, { ROW.merge_runs_small.of(4, 0).threads }, { ROW.merge_runs_small.of(4, 0).items_per_thread }, false>,
-    u64small = <u64, (), Nothing, { ROW.merge_runs_small.of(8, 0).threads }, { ROW.merge_runs_small.of(8, 0).items_per_thread }, false>,
+    u32small = <u32, (), Nothing,
+        { ROW.merge_runs_small.of(4, 0).threads }, { ROW.merge_runs_small.of(4, 0).items_per_thread }, false>,
+    u64small = <u64, (), Nothing,
+        { ROW.merge_runs_small.of(8, 0).threads }, { ROW.merge_runs_small.of(8, 0).items_per_thread }, false>,
     u32v4 = <u32, u32, Beside, { ROW.merge_runs.of(4, 4).threads }, { ROW.merge_runs.of(4, 4).items_per_thread }, true>
         within (ROW.merge_runs.of(4, 4).threads, MIN_BLOCKS_PER_SM),
     u32v8 = <u32, u64, Packed, { ROW.merge_runs.of(4, 8).threads }, { ROW.merge_runs.of(4, 8).items_per_thread }, false>

@@ -30,11 +30,11 @@ pub const fn blocks(tiles: usize) -> usize {
 /// O(log `segments.count`) for each tile, however many segments there are.
 ///
 /// # Safety
-/// `segments` are the segments of `n` keys. `lists` has the capacities of [`SegmentLists`], and no units before the launch.
-/// `density` is the approximate number of segments for each key; a better guess is faster. `middle` meets the
-/// requirements of [`MiddleSegments`]. `division` is
-/// [`Job::NONE`], or a job for `n` keys in listed segments that meets the requirements of [`Job`], with buckets of
-/// fewer keys than [`MAX_MIDDLE`]. There are [`blocks`] of `t` blocks of [`FIND_THREADS`] threads.
+/// `segments` are the segments of `n` keys. `lists` has the capacities of [`SegmentLists`], and no units
+/// before the launch. `density` is the approximate number of segments for each key; a better guess is faster. `middle`
+/// meets the requirements of [`MiddleSegments`]. `division` is [`Job::NONE`], or a job for `n` keys in listed segments
+/// that meets the requirements of [`Job`], with buckets of fewer keys than [`MAX_MIDDLE`]. There are [`blocks`] of `t`
+/// blocks of [`FIND_THREADS`] threads.
 #[kernel(
     u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,

@@ -28,10 +28,10 @@ pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 /// keys. Persistent blocks take one unit after another.
 ///
 /// # Safety
-/// `keys` and `scratch` have `n` elements, in global memory, and do not overlap. `find_segments` has written the
-/// units of `lists`. `sort_segments` has sorted the runs of `first_run` keys of each unit's segment, and all earlier passes have
-/// been made. `first_run` is not 0, and segments have at most 2^35 keys. Blocks have `NT` threads with [`shared_bytes`]
-/// of dynamic shared memory for `NT * VT` slots.
+/// `keys` and `scratch` have `n` elements, in global memory, and do not overlap. `find_segments` has written
+/// the units of `lists`. `sort_segments` has sorted the runs of `first_run` keys of each unit's segment, and all
+/// earlier passes have been made. `first_run` is not 0, and segments have at most 2^35 keys. Blocks have `NT` threads
+/// with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
 #[kernel(
     u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }>
         within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),

@@ -12,7 +12,8 @@ use cuda_std::prelude::*;
 /// Kernel: sorts each short segment in place. A block takes the segments of one tile. If `longer` is not null, only the
 /// tiles in that list are sorted.
 ///
-/// If `firsts` is null, the kernel sorts the runs of long segments instead: `NT * VT` keys for each unit. A run goes to `keys` or to `scratch`, so that the passes that follow end in `keys`.
+/// If `firsts` is null, the kernel sorts the runs of long segments instead: `NT * VT` keys for each unit. A run goes to
+/// `keys` or to `scratch`, so that the passes that follow end in `keys`.
 ///
 /// Keys are encoded by `coding` when they are loaded, and decoded if no passes follow. A block takes one tile or unit
 /// after another.
@@ -44,7 +45,7 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     lists: SegmentLists,
     coding: Coding<B>,
 ) {
-    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a block has a power of two threads, and whole warps") };
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "threads are a power of two, in whole warps") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), NT, NT * VT)) };
     let tiles = const { Tiles::of(NT * VT) };
     // SAFETY: `segments` meets the requirements of `of`, and both sides have `n` elements. No two blocks use the same

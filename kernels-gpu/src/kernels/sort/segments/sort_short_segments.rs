@@ -122,9 +122,9 @@ const _: () = {
 /// tile is appended to `longer`, whose first number counts the tiles.
 ///
 /// # Safety
-/// `segments` are the segments of the elements of `at`, in global memory. `find_segments` has written `lists`, for
-/// [`Tiles::of`] of `SLOTS`. It has the capacities of [`SegmentLists`], and the first number of `longer` is 0 before the
-/// launch. `middle` meets the requirements of [`MiddleSegments`]. There is a block for each tile from
+/// `segments` are the segments of the elements of `at`, in global memory. `find_segments` has written `lists`,
+/// for [`Tiles::of`] of `SLOTS`. It has the capacities of [`SegmentLists`], and the first number of `longer` is 0
+/// before the launch. `middle` meets the requirements of [`MiddleSegments`]. There is a block for each tile from
 /// `first_tile` on, and no tile before has a short segment. Blocks have [`SHORT_THREADS`] threads with [`shared_bytes`]
 /// of dynamic shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(

@@ -11,7 +11,7 @@ use std::ptr;
 /// The shape of blocks that sort long buckets. A multiprocessor holds one block.
 pub(super) const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
 
-/// The most keys of a long bucket of keys with bits of type `B` with values of `value_bytes` bytes, or 0 if there are none.
+/// The most keys of a long bucket of keys with bits `B` and values of `value_bytes` bytes, or 0 if there are none.
 const fn most_of_long_bucket<B: Bits>(value_bytes: usize) -> u32 {
     if value_bytes == 0 && size_of::<B>() == 4 { LONG_BUCKETS.keys() as u32 } else { 0 }
 }
@@ -40,7 +40,7 @@ pub(in crate::gpu::launch) struct DividePlan {
 }
 
 impl DividePlan {
-    /// The plan by these thresholds for `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0. `None` if there
+    /// The plan by these thresholds for `n` keys with bits `B` and values of `value_bytes` bytes, or 0. `None` if there
     /// are too many keys. Values begin as the keys' indices if it `indexes`.
     pub(in crate::gpu::launch) const fn of<B: Bits>(
         thresholds: &Thresholds,
@@ -74,7 +74,7 @@ impl DividePlan {
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
-    /// The plan by these thresholds for listed segments of an array of `n` keys with bits of type `B` with values of
+    /// The plan by these thresholds for listed segments of an array of `n` keys with bits `B` and values of
     /// `value_bytes` bytes, or 0. Each has more keys than one block sorts. `None` if there are too many keys.
     ///
     /// All distributions are divided. The digits of later levels come from samples of ever fewer keys, so that the

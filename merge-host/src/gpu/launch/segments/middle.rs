@@ -20,7 +20,7 @@ const MIDDLE_THREADS: usize = 2048;
 /// two or three at once.
 const BINS_BLOCKS: usize = 16;
 
-/// Whether an array of `n` keys with bits of type `B` has lists of its middle segments: their indices have 32 bits.
+/// Whether an array of `n` keys with bits `B` has lists of its middle segments: their indices have 32 bits.
 pub(super) const fn has_lists<B: Bits>(n: usize, value_bytes: usize) -> bool {
     has_short::<B>(value_bytes) && n <= u32::MAX as usize
 }
@@ -35,7 +35,7 @@ pub(super) const fn list_bytes<B: Bits>(n: usize, value_bytes: usize) -> usize {
     if has_lists::<B>(n, value_bytes) { align(list_words(n) * size_of::<u32>()) } else { 0 }
 }
 
-/// The lists at these addresses, of an array of `n` keys with bits of type `B`, as kernels take them.
+/// The lists at these addresses, of an array of `n` keys with bits `B`, as kernels take them.
 pub(super) fn lists<B: Bits>(n: usize, value_bytes: usize, counts: Address, list: Address) -> MiddleSegments {
     if !has_lists::<B>(n, value_bytes) {
         return MiddleSegments::NONE;

@@ -78,7 +78,7 @@ impl SortPlan {
         of_passes.max().unwrap_or(0).max(of_long_runs)
     }
 
-    /// The workspace for `n` keys with bits of type `B`, at most [`MAX_KEYS`].
+    /// The workspace for `n` keys with bits `B`, at most [`MAX_KEYS`].
     pub fn layout<B: Bits>(self, n: usize) -> Layout {
         let values = align(n * size_of::<B>());
         let runs = values + align(n * self.value_bytes);
@@ -95,7 +95,7 @@ impl SortPlan {
         Layout { values, runs, radix, lists, splits, end }
     }
 
-    /// Bytes of workspace for `n` keys with bits of type `B`: a copy of keys and values, and splits or counters. 0 if one block
+    /// Bytes of workspace for `n` keys with bits `B`: a copy of keys and values, and splits or counters. 0 if one block
     /// sorts all keys, and `usize::MAX` for more keys than a GPU sorts.
     pub fn workspace_bytes<B: Bits>(self, n: usize) -> usize {
         match n {

@@ -31,7 +31,10 @@ pub(super) unsafe fn use_order<B: Bits>(
         with_numbers!(value_bytes, I => {
             // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index below
             // `n`. `order` is null or the words of the workspace.
-            unsafe { queue.launch(&bits(value_bytes), shape, &SetIndices { to: values as *mut I, n, first: 0, order, merges })? }
+            unsafe {
+                let set = SetIndices { to: values as *mut I, n, first: 0, order, merges };
+                queue.launch(&bits(value_bytes), shape, &set)?;
+            }
         });
     }
     if plan.detects(n) {

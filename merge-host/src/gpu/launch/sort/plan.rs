@@ -32,8 +32,8 @@ pub struct SortPlan {
 }
 
 impl SortPlan {
-    /// The plan for `n` keys with bits of type `B` with values of `value_bytes` bytes, or 0. Values begin as the keys' indices if
-    /// it `indexes`.
+    /// The plan for `n` keys with bits `B` and values of `value_bytes` bytes, or 0. Values begin as the keys' indices
+    /// if it `indexes`.
     pub(in crate::gpu) const fn of<B: Bits>(n: usize, value_bytes: usize, indexes: bool) -> Self {
         Self::by::<B>(&Thresholds::DEFAULT, n, value_bytes, indexes)
     }
