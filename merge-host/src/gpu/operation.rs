@@ -15,8 +15,9 @@ use cuda_std::launch::Arguments;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// An operation on keys of type `K`, or on a tuple of types if it depends on several.
-pub trait Operation<K> {
+/// An operation on keys with bits `B`, `u32` or `u64`, or on a tuple of types if it depends on several. An operation that
+/// depends on the order of keys has their coding. So it is compiled for two widths, and not for types of keys.
+pub trait Operation<B> {
     /// Bytes of workspace. They depend on lengths and options, and not on addresses.
     fn workspace_bytes(&self) -> usize {
         0
@@ -53,7 +54,7 @@ impl Record {
     }
 
     /// Adds the entry points that an operation launches.
-    pub(super) fn add<K>(&self, operation: &impl Operation<K>) -> Result<(), Error> {
+    pub(super) fn add<B>(&self, operation: &impl Operation<B>) -> Result<(), Error> {
         // SAFETY: a `Record` only notes entry points, so no array is accessed.
         unsafe { operation.launch(self, NOWHERE) }
     }
