@@ -219,8 +219,8 @@ impl<B: Word, V: Word> Tile<B, V> {
         let k = t * tile_keys;
         let (b_first, count) = (k - a_first, (runs.len - k).min(tile_keys));
         let a_count = clamp_split(a_first, a_next, count) - a_first;
-        // SAFETY: a split `k` is at least `k` less the length of B and at most the length of A, and `clamp_split` keeps
-        // ends in order. So both parts are in their runs, even if these are not ascending.
+        // SAFETY: the split of diagonal `k` is at most `k` and the length of A, and at least `k` less the length of B.
+        // `clamp_split` keeps ends in order. So both parts are in their runs, even if these are not ascending.
         let parts = unsafe {
             Parts { a: runs.a.from(a_first).source(a_count), b: runs.b.from(b_begin + b_first).source(count - a_count) }
         };

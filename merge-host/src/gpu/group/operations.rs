@@ -34,9 +34,9 @@ use kernels_gpu::key::Coding;
 /// - [`Error::Overlap`] if the arrays of a member overlap,
 /// - [`Error::Device`] where the driver fails: arrays that are written then have unspecified elements.
 impl GpuGroup {
-    /// Sorts the elements of all members to `out` in the order of `options`, a [`SortOrder`] or [`SortOptions`].
-    /// Stable: values of equal keys keep their order, by member and then by index. The content of `elements` is
-    /// unspecified afterwards. O(n log n).
+    /// Sorts the elements of all members to `out` in the order of `options`, a [`SortOrder`](crate::SortOrder) or
+    /// [`SortOptions`]. Stable: values of equal keys keep their order, by member and then by index. The content of
+    /// `elements` is unspecified afterwards. O(n log n).
     ///
     /// A member with `n` keys before and `part` keys after the sort has a workspace of
     /// [`workspace::group_sort`](crate::workspace::group_sort) bytes.

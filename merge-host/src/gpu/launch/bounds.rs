@@ -1,6 +1,6 @@
 //! Lower and upper bounds of sorted needles in sorted keys.
 
-use super::merge::{Runs, path_shape, split_bytes_of};
+use super::merge::{Runs, path_shape, split_bytes};
 use super::{Address, Arrays, Queue, suffix, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -18,7 +18,7 @@ const KEYS_PER_NEEDLE: usize = 32;
 
 /// Bytes of workspace for `total` needles and keys: a split for each tile.
 pub(in crate::gpu) const fn workspace_bytes<B: Bits>(total: usize) -> usize {
-    split_bytes_of(total, tuning::indexed(size_of::<B>()).keys())
+    split_bytes(total, tuning::indexed(size_of::<B>()).keys())
 }
 
 /// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`),

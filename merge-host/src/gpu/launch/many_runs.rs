@@ -9,7 +9,7 @@
 //!
 //! The launches depend on the numbers of keys and of runs, but not on the offsets.
 
-use super::merge::{Runs, split_bytes_of, two_phase};
+use super::merge::{Runs, split_bytes, two_phase};
 use super::{Address, Arrays, Queue, align, bits, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -85,7 +85,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, count: usize, value_byt
     match n.max(count) {
         _ if n == 0 => 0,
         most if most > MOST => usize::MAX,
-        _ if count <= 2 => split_bytes_of(n, tuning::merge(size_of::<B>(), value_bytes).keys()),
+        _ if count <= 2 => split_bytes(n, tuning::merge(size_of::<B>(), value_bytes).keys()),
         _ => Layout::of::<B>(n, value_bytes, &passes::<B>(n, ptr::null(), count, value_bytes)).end,
     }
 }

@@ -54,21 +54,16 @@ pub(in crate::gpu) const fn workspace_bytes<B: Bits>(kernel: MergeKernel, total:
         MergeKernel::MergePath => true,
         MergeKernel::Auto => matches!(AutoMerge::of::<B>(total), AutoMerge::TwoPhase),
     };
-    if two_phase { split_bytes(tuning::merge(size_of::<B>(), 0), total) } else { 0 }
+    if two_phase { split_bytes(total, tuning::merge(size_of::<B>(), 0).keys()) } else { 0 }
 }
 
 /// Bytes of workspace for a merge into `total` keys with values. Tiles have one shape for all widths of values.
 pub(in crate::gpu) const fn pairs_workspace_bytes<B: Bits>(total: usize) -> usize {
-    split_bytes(tuning::merge(size_of::<B>(), size_of::<u32>()), total)
-}
-
-/// Bytes of a split for each tile.
-const fn split_bytes(shape: tuning::Tile, total: usize) -> usize {
-    split_bytes_of(total, shape.keys())
+    split_bytes(total, tuning::merge(size_of::<B>(), size_of::<u32>()).keys())
 }
 
 /// Bytes of the splits of `path_big` for `total` keys in tiles of `tile_keys`: one for each tile, and one number more.
-pub(super) const fn split_bytes_of(total: usize, tile_keys: usize) -> usize {
+pub(super) const fn split_bytes(total: usize, tile_keys: usize) -> usize {
     if total == 0 { 0 } else { (total.div_ceil(tile_keys) + 1) * size_of::<usize>() }
 }
 
@@ -106,7 +101,7 @@ impl Runs {
 ///
 /// # Safety
 /// The arrays are in the GPU's memory. `out` has the length of both runs together, and values if they have, and
-/// overlaps no other array. `workspace` has [`split_bytes_of`] its tiles.
+/// overlaps no other array. `workspace` has [`split_bytes`] its tiles.
 pub(super) unsafe fn two_phase<B: Bits>(
     queue: &impl Queue,
     coding: Coding<B>,
