@@ -128,8 +128,9 @@ pub unsafe fn split_many_runs<B: Bits>(
         within (tile_shape(8, 0).threads, MIN_BLOCKS_PER_SM),
     u32v4 = <u32, u32, Beside, { tile_shape(4, 4).threads }, { tile_shape(4, 4).items_per_thread }>
         within (tile_shape(4, 4).threads, MIN_BLOCKS_PER_SM),
+    // With a third block it would spill registers on GPUs of compute capability 8.0.
     u32v8 = <u32, u64, Packed, { tile_shape(4, 8).threads }, { tile_shape(4, 8).items_per_thread }>
-        within (tile_shape(4, 8).threads, MIN_BLOCKS_PER_SM),
+        within (tile_shape(4, 8).threads, MIN_BLOCKS_PER_SM - 1),
     u64v4 = <u64, u32, Packed, { tile_shape(8, 4).threads }, { tile_shape(8, 4).items_per_thread }>
         within (tile_shape(8, 4).threads, MIN_BLOCKS_PER_SM),
     u64v8 = <u64, u64, Packed, { tile_shape(8, 8).threads }, { tile_shape(8, 8).items_per_thread }>
