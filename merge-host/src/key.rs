@@ -7,9 +7,11 @@ use kernels_gpu::key::Coding;
 use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
-/// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`,
-/// `u64`, `i64`, `f64`, `usize`, `isize`, `u128` or `i128`, a [`Descending`](crate::Descending),
-/// [`NanLast`](crate::NanLast) or [`NanFirst`](crate::NanFirst) key, and no other type.
+/// A number that can be merged and sorted.
+///
+/// Keys are all integers of the language, `u8` to `u128`, `i8` to `i128`, `usize` and `isize`, and the floats
+/// [`f16`](struct@crate::f16), `f32` and `f64`. A [`Descending`](crate::Descending), [`NanLast`](crate::NanLast) or
+/// [`NanFirst`](crate::NanFirst) wrapper of a key is a key. No other type is a key.
 ///
 /// Integers are in their usual order and floats in the order of `total_cmp`. Elements of other types are sorted by a
 /// [`SortKey`](crate::SortKey) or by a comparison.

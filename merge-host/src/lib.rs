@@ -57,8 +57,8 @@
 //!
 //! # Order
 //!
-//! Fifteen types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`,
-//! `i64`, `f64`, `usize`, `isize`, `u128` and `i128`. Integers are in their usual order. Floats are in IEEE 754's total
+//! Fifteen types are keys (see [`Key`]): the twelve integers of the language, and the floats [`f16`](struct@f16), `f32`
+//! and `f64`. Integers are in their usual order. Floats are in IEEE 754's total
 //! order, as by [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. The bits of every key are preserved,
 //! including the payload of a NaN and the sign of a zero. [`SortOptions::nans`] has all NaNs of a sort at one end, and
 //! [`NanLast`] and [`NanFirst`] are keys in such an order for every operation.

@@ -175,8 +175,8 @@ impl Machine {
         }
     }
 
-    /// The part of the machine for a process that can map `bytes` more. Half of these bytes, as in sort(1), are for the
-    /// data, because stacks of threads and arenas of the allocator are mapped, too.
+    /// The part of the machine for a process that can map `bytes` more. Half of these bytes are for the data, as in
+    /// sort(1). Stacks of threads and arenas of the allocator are mapped, too.
     fn mapping(self, bytes: Option<u64>) -> Self {
         let Some(bytes) = bytes else { return self };
         Self { available: self.available.min(bytes / 2), obtainable: self.obtainable.min(bytes), ..self }

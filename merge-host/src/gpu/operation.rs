@@ -15,8 +15,10 @@ use cuda_std::launch::Arguments;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// An operation on keys with bits `B`, `u32` or `u64`, or on a tuple of types if it depends on several. An operation that
-/// depends on the order of keys has their coding. So it is compiled for two widths, and not for types of keys.
+/// An operation on keys with bits `B`, `u32` or `u64`, or on a tuple of types if it depends on several.
+///
+/// It has the coding of the keys if it depends on their order. So it is compiled for two widths, and not for each type
+/// of keys.
 pub trait Operation<B> {
     /// Bytes of workspace. They depend on lengths and options, and not on addresses.
     fn workspace_bytes(&self) -> usize {

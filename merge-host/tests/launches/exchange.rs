@@ -84,6 +84,7 @@ impl Searches for InMemory<'_> {
 /// least `least_piece_bytes` bytes. Returns the parts.
 fn exchange<K: TestKey, V: Word>(
     device: &Device,
+    order: KeyOrder,
     input: &[K],
     runs: &[usize],
     parts: &[usize],
@@ -101,7 +102,7 @@ fn exchange<K: TestKey, V: Word>(
         outs.push(out);
     }
     // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-    unsafe { exchange_by_plans(KeyOrder::ASCENDING.coding::<K>(), &members, &shares, &plans).unwrap() };
+    unsafe { exchange_by_plans(order.coding::<K>(), &members, &shares, &plans).unwrap() };
     outs
 }
 
@@ -110,11 +111,14 @@ fn members_get_the_parts_of_a_stable_merge() {
     fn check<K: TestKey, V: Word>(keys: Keys, runs: &[usize], parts: &[usize], least_piece_bytes: usize) {
         let seed = fresh_seed();
         let device = Device::new(seed);
-        let input = keys.in_runs::<K>(runs, KeyOrder::ASCENDING, seed);
-        let outs = exchange::<K, V>(&device, &input, runs, parts, least_piece_bytes);
-        let merged = sorted_segments(&input, KeyOrder::ASCENDING, &[0, input.len()]);
+        let order = order_of(seed);
+        let input = keys.in_runs::<K>(runs, order, seed);
+        let outs = exchange::<K, V>(&device, order, &input, runs, parts, least_piece_bytes);
+        let merged = sorted_segments(&input, order, &[0, input.len()]);
         for (out, ends) in outs.into_iter().zip(offsets_of(parts).windows(2)) {
-            out.check(&device, &input, &merged[ends[0]..ends[1]], &|| format!("{keys:?}, {runs:?} to {parts:?}"));
+            out.check(&device, &input, &merged[ends[0]..ends[1]], &|| {
+                format!("{keys:?}, {order:?}, {runs:?} to {parts:?}")
+            });
         }
     }
     fn check_all<K: TestKey, V: Word>() {
@@ -136,7 +140,8 @@ fn members_get_the_parts_of_a_stable_merge() {
 #[test]
 fn runs_that_are_not_ascending_harm_nothing() {
     for seed in [fresh_seed(), fresh_seed(), fresh_seed()] {
-        exchange::<u32, ()>(&Device::new(seed), &Keys::Any.random(1600, seed), &[700, 900], &[850, 750], 1 << 9);
+        let (device, keys) = (Device::new(seed), Keys::Any.random(1600, seed));
+        exchange::<u32, ()>(&device, KeyOrder::ASCENDING, &keys, &[700, 900], &[850, 750], 1 << 9);
     }
 }
 

@@ -64,8 +64,8 @@ const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
 ///
 /// # Safety
 /// `from` has at least one element, and `out` has capacity for as many and overlaps nothing. `shared_words` points to
-/// [`words`] words, which are 0. There is one block per tile, of `NT`
-/// threads, at least two whole warps, with [`shared_bytes`].
+/// [`words`] words, which are 0. There is one block per tile, of `NT` threads, at least two whole warps, with
+/// [`shared_bytes`].
 #[kernel(
     u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
         within (tile(4, 4).threads, ROW.reduce_blocks),

@@ -17,7 +17,7 @@ use crate::gpu::operation::Operation;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
-use kernels_gpu::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
+use kernels_gpu::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs, takes_several};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning;
@@ -188,8 +188,9 @@ impl<B: Bits> Pass<B> {
         // SAFETY: this function requires the arrays, the offsets and room for the splits. `splits_shape` covers all
         // tiles.
         unsafe { queue.launch(&bits(size_of::<B>()), splits_shape, &split)? };
-        // Few blocks start if there may be nothing to do.
-        let blocks = if found.is_null() { tiles } else { MIN_BLOCKS_PER_SM * queue.multiprocessors() };
+        // Where a block takes several tiles, few blocks start if there may be nothing to do.
+        let is_persistent = !found.is_null() && takes_several(size_of::<B>(), value_bytes);
+        let blocks = if is_persistent { MIN_BLOCKS_PER_SM * queue.multiprocessors() } else { tiles };
         let shape = Shape { blocks, threads: tile.threads as u32, shared_bytes };
         with_values!(value_bytes, V => {
             let (from, to) = (slice::<B, V>(self.from).at, slice::<B, V>(self.to).at);

@@ -13,11 +13,11 @@
 //! there.
 //!
 //! For detected runs, the kernels are launched before it is known whether there are any, and do nothing if there are
-//! none. Their blocks are then persistent, so that only a few start.
+//! none. Where a [block takes several tiles](takes_several), only a few blocks start.
 
 use super::merge_runs::merge_tile;
 use super::split_runs::find_splits;
-use super::{MIN_BLOCKS_PER_SM, tile_keys};
+use super::{MIN_BLOCKS_PER_SM, takes_several, tile_keys};
 use crate::block::LINE;
 use crate::elements::Elements;
 use crate::kernels::sort::detect_runs::Detection;
@@ -113,30 +113,43 @@ pub unsafe fn split_many_runs<B: Bits>(
     }
 }
 
-/// Kernel: merges each group of `runs` of `from`, with the keys' payload, to the same indices of `to`. A block merges
-/// one tile after another. Keys are in the order of `encode`, and stored as `decode` decodes them. `found` is as for
-/// [`split_many_runs`].
+/// Kernel: merges each group of `runs` of `from`, with the keys' payload, to the same indices of `to`. A block merges a
+/// tile. If `SEVERAL`, there may be fewer blocks, and a block merges one tile after another. Keys are in the order of
+/// `encode`, and stored as `decode` decodes them. `found` is as for [`split_many_runs`].
 ///
 /// # Safety
 /// All arrays have `runs.n` elements, in global memory, and `to` overlaps no other. The fields of `runs` meet their
 /// descriptions, for tiles of `NT * VT` slots. [`split_many_runs`] has written `splits`, and `found` meets its
-/// requirements. Blocks have `NT` threads, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
+/// requirements. Blocks have `NT` threads, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots. There is a
+/// block for each tile, unless `SEVERAL`.
 #[kernel(
-    u32 = <u32, (), Nothing, { tile_shape(4, 0).threads }, { tile_shape(4, 0).items_per_thread }>
+    u32 = <u32, (), Nothing, { tile_shape(4, 0).threads }, { tile_shape(4, 0).items_per_thread },
+        { takes_several(4, 0) }>
         within (tile_shape(4, 0).threads, MIN_BLOCKS_PER_SM),
-    u64 = <u64, (), Nothing, { tile_shape(8, 0).threads }, { tile_shape(8, 0).items_per_thread }>
+    u64 = <u64, (), Nothing, { tile_shape(8, 0).threads }, { tile_shape(8, 0).items_per_thread },
+        { takes_several(8, 0) }>
         within (tile_shape(8, 0).threads, MIN_BLOCKS_PER_SM),
-    u32v4 = <u32, u32, Beside, { tile_shape(4, 4).threads }, { tile_shape(4, 4).items_per_thread }>
+    u32v4 = <u32, u32, Beside, { tile_shape(4, 4).threads }, { tile_shape(4, 4).items_per_thread },
+        { takes_several(4, 4) }>
         within (tile_shape(4, 4).threads, MIN_BLOCKS_PER_SM),
-    // With a third block it would spill registers on GPUs of compute capability 8.0.
-    u32v8 = <u32, u64, Packed, { tile_shape(4, 8).threads }, { tile_shape(4, 8).items_per_thread }>
-        within (tile_shape(4, 8).threads, MIN_BLOCKS_PER_SM - 1),
-    u64v4 = <u64, u32, Packed, { tile_shape(8, 4).threads }, { tile_shape(8, 4).items_per_thread }>
+    u32v8 = <u32, u64, Packed, { tile_shape(4, 8).threads }, { tile_shape(4, 8).items_per_thread },
+        { takes_several(4, 8) }>
+        within (tile_shape(4, 8).threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, Packed, { tile_shape(8, 4).threads }, { tile_shape(8, 4).items_per_thread },
+        { takes_several(8, 4) }>
         within (tile_shape(8, 4).threads, MIN_BLOCKS_PER_SM),
-    u64v8 = <u64, u64, Packed, { tile_shape(8, 8).threads }, { tile_shape(8, 8).items_per_thread }>
+    u64v8 = <u64, u64, Packed, { tile_shape(8, 8).threads }, { tile_shape(8, 8).items_per_thread },
+        { takes_several(8, 8) }>
         within (tile_shape(8, 8).threads, MIN_BLOCKS_PER_SM),
 )]
-pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
+pub unsafe fn merge_many_runs<
+    B: Bits,
+    V: Word,
+    P: Payload<B, V, NT, VT>,
+    const NT: usize,
+    const VT: usize,
+    const SEVERAL: bool,
+>(
     from: Elements<B, V>,
     to: Elements<B, V>,
     runs: OffsetRuns,
@@ -169,6 +182,9 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
                 // of two from 64 on, which is whole warps.
                 unsafe { prefetch_ahead(runs, t, tile, from.keys, splits) };
             }
+        }
+        if !SEVERAL {
+            break;
         }
         t += thread::grid_dim_x() as usize;
         if t < tiles {

@@ -8,7 +8,7 @@
 //! ```
 
 use super::plan::Plan;
-use super::{MIN_BLOCKS_PER_SM, tile_keys};
+use super::{MIN_BLOCKS_PER_SM, takes_several, tile_keys};
 use crate::block::shared_memory;
 use crate::elements::{Arrays, Elements, Source};
 use crate::kernels::sort::detect_runs::Detection;
@@ -38,21 +38,27 @@ pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 /// null, or `split_runs` has written it. Blocks have `NT` threads, a power of two from 64 to 1024, with
 /// [`shared_bytes`] of dynamic shared memory for `NT * VT` slots. There is a block for each tile, unless `SEVERAL`.
 #[kernel(
-    u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }, true>
+    u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread },
+        { takes_several(4, 0) }>
         within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
-    u64 = <u64, (), Nothing, { ROW.merge_runs.of(8, 0).threads }, { ROW.merge_runs.of(8, 0).items_per_thread }, true>
+    u64 = <u64, (), Nothing, { ROW.merge_runs.of(8, 0).threads }, { ROW.merge_runs.of(8, 0).items_per_thread },
+        { takes_several(8, 0) }>
         within (ROW.merge_runs.of(8, 0).threads, MIN_BLOCKS_PER_SM),
     u32small = <u32, (), Nothing,
         { ROW.merge_runs_small.of(4, 0).threads }, { ROW.merge_runs_small.of(4, 0).items_per_thread }, false>,
     u64small = <u64, (), Nothing,
         { ROW.merge_runs_small.of(8, 0).threads }, { ROW.merge_runs_small.of(8, 0).items_per_thread }, false>,
-    u32v4 = <u32, u32, Beside, { ROW.merge_runs.of(4, 4).threads }, { ROW.merge_runs.of(4, 4).items_per_thread }, true>
+    u32v4 = <u32, u32, Beside, { ROW.merge_runs.of(4, 4).threads }, { ROW.merge_runs.of(4, 4).items_per_thread },
+        { takes_several(4, 4) }>
         within (ROW.merge_runs.of(4, 4).threads, MIN_BLOCKS_PER_SM),
-    u32v8 = <u32, u64, Packed, { ROW.merge_runs.of(4, 8).threads }, { ROW.merge_runs.of(4, 8).items_per_thread }, false>
+    u32v8 = <u32, u64, Packed, { ROW.merge_runs.of(4, 8).threads }, { ROW.merge_runs.of(4, 8).items_per_thread },
+        { takes_several(4, 8) }>
         within (ROW.merge_runs.of(4, 8).threads, MIN_BLOCKS_PER_SM),
-    u64v4 = <u64, u32, Packed, { ROW.merge_runs.of(8, 4).threads }, { ROW.merge_runs.of(8, 4).items_per_thread }, false>
+    u64v4 = <u64, u32, Packed, { ROW.merge_runs.of(8, 4).threads }, { ROW.merge_runs.of(8, 4).items_per_thread },
+        { takes_several(8, 4) }>
         within (ROW.merge_runs.of(8, 4).threads, MIN_BLOCKS_PER_SM),
-    u64v8 = <u64, u64, Packed, { ROW.merge_runs.of(8, 8).threads }, { ROW.merge_runs.of(8, 8).items_per_thread }, false>
+    u64v8 = <u64, u64, Packed, { ROW.merge_runs.of(8, 8).threads }, { ROW.merge_runs.of(8, 8).items_per_thread },
+        { takes_several(8, 8) }>
         within (ROW.merge_runs.of(8, 8).threads, MIN_BLOCKS_PER_SM),
 )]
 pub unsafe fn merge_runs<

@@ -37,6 +37,12 @@ use crate::tuning::{ROW, Tile};
 /// Blocks on a multiprocessor, limited by shared memory. More registers for each thread would leave fewer blocks.
 pub const MIN_BLOCKS_PER_SM: usize = 3;
 
+/// Whether a block may be given several tiles, one after another, of keys of `key_bytes` bytes with values of
+/// `value_bytes` bytes, or 0. With other widths the loop would spill registers on GPUs of compute capability 8.0.
+pub const fn takes_several(key_bytes: usize, value_bytes: usize) -> bool {
+    value_bytes == 0 || key_bytes + value_bytes == 8
+}
+
 /// Keys of a tile with `slots` slots in shared memory. Each of `k / 2` pairs of siblings may leave up to
 /// `items_per_thread - 1` slots empty. There may be `rank_tolerance` more keys at both ends. The result is a multiple
 /// of 32, so that tiles without tolerance begin at whole lines of memory.

@@ -133,10 +133,8 @@ impl SortPlan {
 
     /// Whether a block of `merge_runs` may be given several tiles.
     pub(super) fn takes_several<B: Bits>(self) -> bool {
-        match (size_of::<B>(), self.value_bytes) {
-            (_, 0) => !self.small,
-            widths => widths == (4, 4),
-        }
+        let is_of_few = self.small && self.value_bytes == 0;
+        !is_of_few && merge_pass::takes_several(size_of::<B>(), self.value_bytes)
     }
 
     /// The runs of `run` keys of an array of `n`, for a pass that merges `k` runs at a time.
