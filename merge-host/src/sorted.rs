@@ -1,5 +1,6 @@
 //! A check whether keys are sorted.
 
+use crate::cpu::wide;
 use crate::{Key, parallel};
 
 /// The number of keys of a block that a thread scans.
@@ -20,35 +21,64 @@ const BLOCK: usize = 1 << 16;
 /// assert_eq!(first_unsorted::<u64>(&[]), None);
 /// ```
 pub fn first_unsorted<K: Key>(keys: &[K]) -> Option<usize> {
-    first_unsorted_on(parallel::threads_for(keys.len(), BLOCK), keys)
-}
-
-/// [`first_unsorted`] on up to `threads` threads of the pool. 1 is the calling thread.
-pub(crate) fn first_unsorted_on<K: Key>(threads: usize, keys: &[K]) -> Option<usize> {
-    if threads == 1 {
-        return first_unsorted_in_block(keys);
-    }
-    // There is a pair of neighbours for each key except the last.
-    parallel::find_first_on(threads, (0..keys.len().saturating_sub(1)).step_by(BLOCK), |begin| {
-        // One more key than the block, to compare its last key with the next block's first.
-        let block = &keys[begin..keys.len().min(begin + BLOCK + 1)];
-        first_unsorted_in_block(block).map(|i| begin + i)
-    })
+    first_break_on(parallel::threads_for(keys.len(), BLOCK), keys, is_unsorted)
 }
 
 /// [`first_unsorted`] on one thread.
 pub(crate) fn first_unsorted_in_block<K: Key>(keys: &[K]) -> Option<usize> {
+    first_break(keys, is_unsorted)
+}
+
+#[inline(always)]
+fn is_unsorted<K: Key>(x: K, y: K) -> bool {
+    x.to_ordered() > y.to_ordered()
+}
+
+/// The index of the first key for which `is_break`, called with its predecessor and with the key, is true, on up to
+/// `threads` threads of the pool. 1 is the calling thread.
+pub(crate) fn first_break_on<K: Copy + Sync>(
+    threads: usize,
+    keys: &[K],
+    is_break: impl Fn(K, K) -> bool + Sync,
+) -> Option<usize> {
+    // Most arrays have a break soon.
+    let begin = keys.len().min(BLOCK);
+    let first = first_break(&keys[..begin], &is_break);
+    if first.is_some() || begin == keys.len() {
+        return first;
+    }
+    if threads == 1 {
+        return first_break(&keys[begin - 1..], is_break).map(|i| begin - 1 + i);
+    }
+    // There is a pair of neighbours for each key except the last.
+    parallel::find_first_on(threads, (begin - 1..keys.len() - 1).step_by(BLOCK), |begin| {
+        // One more key than the block, to compare its last key with the next block's first.
+        let block = &keys[begin..keys.len().min(begin + BLOCK + 1)];
+        first_break(block, &is_break).map(|i| begin + i)
+    })
+}
+
+/// [`first_break_on`] on one thread.
+#[inline(always)]
+pub(crate) fn first_break<K: Copy>(keys: &[K], is_break: impl Fn(K, K) -> bool) -> Option<usize> {
+    /// The number of pairs that are compared one by one.
+    const SINGLE: usize = 4;
     /// The number of comparisons without a branch in between, so that the compiler uses vector instructions.
     const STRIDE: usize = 64;
-    let mut begin = 0;
-    while begin + 1 < keys.len() {
-        let stride = &keys[begin..keys.len().min(begin + STRIDE + 1)];
-        let pairs = stride.iter().zip(&stride[1..]);
-        if pairs.fold(false, |any, (x, y)| any | (x.to_ordered() > y.to_ordered())) {
-            let i = stride.windows(2).position(|pair| pair[0].to_ordered() > pair[1].to_ordered());
-            return i.map(|i| begin + i + 1);
-        }
-        begin += STRIDE;
+    let within = |keys: &[K]| keys.windows(2).position(|pair| is_break(pair[0], pair[1]));
+    if let Some(i) = within(&keys[..keys.len().min(SINGLE + 1)]) {
+        return Some(i + 1);
     }
-    None
+    wide(|| {
+        let mut begin = SINGLE;
+        while begin + 1 < keys.len() {
+            let stride = &keys[begin..keys.len().min(begin + STRIDE + 1)];
+            let pairs = stride.iter().zip(&stride[1..]);
+            if pairs.fold(false, |any, (x, y)| any | is_break(*x, *y)) {
+                return within(stride).map(|i| begin + i + 1);
+            }
+            begin += STRIDE;
+        }
+        None
+    })
 }

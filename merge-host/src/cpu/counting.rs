@@ -4,58 +4,80 @@
 //! ```text
 //!   keys    2 0 1 2 0 1 1      each thread builds a histogram of a part
 //!   counts  2 3 2              added up
-//!   keys    0 0 1 1 1 2 2      each thread writes blocks
+//!   keys    0 0│1 1 1│2 2      each thread writes the keys of some values
 //! ```
 //!
 //! Equal keys have equal bits, so a stable sort gives the same result.
 
-use super::blocks::for_each_block_of_keys;
 use super::memory;
+use super::scratch::Scratch;
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::{Error, Key, parallel};
 
 /// The greatest width of a key that counting sort takes, in bits.
 const MAX_BITS: u32 = 16;
-/// The number of keys of a block that a thread writes.
-const BLOCK: usize = 1 << 14;
+/// The number of blocks of values.
+const BLOCKS: usize = 1 << 6;
 /// The least number of keys per value that is worth a histogram of a thread's own, which must be added to the others.
 const KEYS_PER_VALUE: usize = 4;
-
 /// The number of histograms of a thread for keys of 1 byte.
 const LANES: usize = 4;
+/// The number of keys that are written at once: most values occur only a few times.
+const WRITTEN: usize = 8;
 
 /// A histogram: the number of occurrences of each value, in the order of ordered bits.
-type Counts = Box<[usize]>;
+type Counts = Scratch<u32>;
 
 /// Whether this is the fastest way to sort `keys` keys.
 pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
-    K::Bits::COUNT <= MAX_BITS && keys >= values::<K>()
+    match K::Bits::COUNT {
+        ..=8 => keys >= 2 * values::<K>(),
+        ..=MAX_BITS => keys >= values::<K>() / 4,
+        _ => false,
+    }
 }
 
 /// Sorts `keys`. [`can_sort`] is true for their number.
 pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
-    let part = keys.len().div_ceil(threads).max(KEYS_PER_VALUE * values::<K>());
-    let mut ends = if part < keys.len() {
-        let counts = parallel::try_map_on(threads, keys.chunks(part), |part| counts(order, part))?;
-        counts.into_iter().reduce(|all, part| sum(all?, part?)).expect("there are keys")
-    } else {
-        counts(order, keys)
-    }?;
-    let mut end = 0;
-    for count in &mut ends {
-        end += *count;
-        *count = end;
+    let part = keys.len().div_ceil(threads).max(KEYS_PER_VALUE * values::<K>()).min(u32::MAX as usize);
+    if part >= keys.len() {
+        let mut of_bytes = [0; 1 << 8];
+        let counts =
+            if const { K::Bits::COUNT <= 8 } { &mut of_bytes[..] } else { &mut *Counts::zeroed(values::<K>())? };
+        count(order, keys, counts);
+        fill(order, keys, 0, counts.iter().map(|count| *count as usize));
+        return Ok(());
     }
-    for_each_block_of_keys(keys, BLOCK, threads, |mut begin, mut block| {
-        let mut value = ends.partition_point(|&end| end <= begin);
-        while !block.is_empty() {
-            let (same, rest) = block.split_at_mut(block.len().min(ends[value] - begin));
-            same.fill(order.decode(K::Bits::from_low(value)));
-            (begin, block, value) = (begin + same.len(), rest, value + 1);
-        }
-    });
+    let parts = parallel::try_map_on(threads, keys.chunks(part), |part| {
+        let mut counts = Counts::zeroed(values::<K>())?;
+        count(order, part, &mut counts);
+        Ok::<_, Error>(counts)
+    })?;
+    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let count = |value: usize| parts.iter().map(|counts| counts[value] as usize).sum::<usize>();
+    let block = values::<K>() / BLOCKS;
+    let (mut blocks, mut rest) = (memory::reserved(BLOCKS)?, keys);
+    for first in (0..values::<K>()).step_by(block) {
+        let keys;
+        (keys, rest) = rest.split_at_mut((first..first + block).map(count).sum());
+        memory::push(&mut blocks, (first, keys))?;
+    }
+    parallel::for_each_on(threads, blocks, |(first, keys)| fill(order, keys, first, (first..first + block).map(count)));
     Ok(())
+}
+
+/// Writes each of the values from `first` on as often as `counts` say. The counts add up to the number of keys.
+fn fill<K: Key>(order: KeyOrder, mut keys: &mut [K], first: usize, counts: impl Iterator<Item = usize>) {
+    for (value, count) in (first..).zip(counts) {
+        let key = order.decode(K::Bits::from_low(value));
+        // Without a branch that depends on the count, unless it is great. Later values replace what is too much.
+        match keys.first_chunk_mut::<WRITTEN>() {
+            Some(few) if count <= WRITTEN => *few = [key; WRITTEN],
+            _ => keys[..count].fill(key),
+        }
+        keys = &mut keys[count..];
+    }
 }
 
 /// The number of values of a key.
@@ -63,12 +85,12 @@ fn values<K: Key>() -> usize {
     1 << K::Bits::COUNT
 }
 
-fn counts<K: Key>(order: KeyOrder, keys: &[K]) -> Result<Counts, Error> {
-    let mut counts: Counts = memory::zeroed(values::<K>())?;
+/// Adds the histogram of `keys` to `counts`.
+fn count<K: Key>(order: KeyOrder, keys: &[K], counts: &mut [u32]) {
     let value = |key: K| order.encode(key).low();
-    let rest = if K::Bits::COUNT <= 8 {
+    let rest = if const { K::Bits::COUNT <= 8 } {
         // Increments of the same counter wait for each other, so adjacent keys use different histograms.
-        let mut lanes = [[0usize; 1 << 8]; LANES];
+        let mut lanes = [[0u32; 1 << 8]; LANES];
         let mut rows = keys.chunks_exact(LANES);
         for row in &mut rows {
             for lane in 0..LANES {
@@ -85,10 +107,4 @@ fn counts<K: Key>(order: KeyOrder, keys: &[K]) -> Result<Counts, Error> {
     for key in rest {
         counts[value(*key)] += 1;
     }
-    Ok(counts)
-}
-
-fn sum(mut left: Counts, right: Counts) -> Result<Counts, Error> {
-    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
-    Ok(left)
 }

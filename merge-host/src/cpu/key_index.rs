@@ -9,12 +9,14 @@
 //! fast as another sort moves keys with values. A number has 8 bytes. If the differing bits of a key and the bits of an
 //! index take more, the last bits of keys are left out at first. They decide the order of keys that are equal in all
 //! other bits.
+//!
+//! Keys of 16 bytes are sorted like this, too, and are moved once.
 
 use super::blocks::for_each_block_of_keys;
-use super::memory::push;
+use super::memory::{self, push};
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{digit, leaf, sort, vector};
+use super::{digit, leaf, sort, sort_pairs, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::{Error, Index, Key, parallel};
@@ -26,11 +28,14 @@ const BLOCK: usize = 1 << 14;
 /// index.
 const MAX_INDEX_BITS: u32 = u64::BITS / 2;
 
+/// The greatest number of keys of 16 bytes that are sorted.
+const MAX_WIDE_KEYS: usize = 1 << 12;
+
 /// Whether this is the fastest way to find the permutation that sorts `keys`.
 pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
     matches!(size_of::<K>(), 4 | 8)
         && leaf::index_bits(keys) <= MAX_INDEX_BITS
-        && vector::can_sort_on::<u64>(threads, keys, || u64::MAX)
+        && vector::can_sort_on::<u64>(threads, keys, vector::Digits { differing: || u64::MAX, are_even: || true })
 }
 
 /// Writes to `indices`, which has the length of `keys`, the permutation that sorts the keys. [`can_argsort`] is true
@@ -48,6 +53,20 @@ pub(super) fn argsort<K: Key, I: Index>(
     Ok(())
 }
 
+/// Whether this is the fastest way to sort `keys` keys of type `K` without values.
+pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
+    size_of::<K>() > size_of::<u64>() && keys <= MAX_WIDE_KEYS && vector::has_vectors::<u64>()
+}
+
+/// Sorts keys of a type that [`can_sort`] accepts.
+pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
+    let numbers = Numbers::sorted(order, keys, threads)?;
+    let mut sorted = Scratch::zeroed(keys.len())?;
+    sorted.iter_mut().zip(numbers.indices(0)).for_each(|(to, index)| *to = keys[index]);
+    keys.copy_from_slice(&sorted);
+    Ok(())
+}
+
 /// One number for each key.
 struct Numbers {
     numbers: Scratch<u64>,
@@ -59,26 +78,46 @@ impl Numbers {
     fn sorted<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
         let index_bits = leaf::index_bits(keys.len());
         // The number of key bits that do not fit. Keys of 4 bytes always fit.
-        let rest = if size_of::<K>() == 8 { significant(order, keys, threads)? + index_bits } else { 0 };
+        let rest = if size_of::<K>() > 4 { significant(order, keys, threads)? + index_bits } else { 0 };
         let rest = rest.saturating_sub(u64::BITS);
         let mut numbers = Scratch::zeroed(keys.len())?;
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
             for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
                 // The shift may drop leading bits, which are the same in all keys.
-                *number = digit::word(order, *key) >> rest << index_bits | (begin + i) as u64;
+                *number = ((order.encode(*key) >> rest).low() as u64) << index_bits | (begin + i) as u64;
             }
         });
         sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(&mut numbers), threads)?;
         let sorted = Self { numbers, index_bits };
-        if rest > 0 {
-            sorted.sorted_by_rest(|index| digit::word(order, keys[index]) & !(u64::MAX << rest), threads)
-        } else {
+        let index = |number: u64| (number & !(u64::MAX << index_bits)) as usize;
+        if rest == 0 {
             Ok(sorted)
+        } else if rest + index_bits <= u64::BITS {
+            let rest_of = |index: usize| order.encode(keys[index]).low() as u64 & !(u64::MAX << rest);
+            sorted.sorted_in_groups(threads, |group| {
+                group
+                    .iter_mut()
+                    .for_each(|number| *number = rest_of(index(*number)) << index_bits | index(*number) as u64);
+                sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(group), 1)
+            })
+        } else {
+            sorted.sorted_in_groups(threads, |group| {
+                let keys = memory::collected(group.iter().map(|number| keys[index(*number)]))?;
+                let mut indices = memory::zeroed::<u64>(group.len())?;
+                sort_pairs::argsort(order, &keys, &mut indices, 1)?;
+                let numbers = memory::collected(indices.iter().map(|i| group[*i as usize]))?;
+                group.copy_from_slice(&numbers);
+                Ok(())
+            })
         }
     }
 
-    /// Sorts numbers that are equal in their key bits by the remaining bits, which `rest` returns for an index.
-    fn sorted_by_rest(mut self, rest: impl Fn(usize) -> u64 + Sync, threads: usize) -> Result<Self, Error> {
+    /// Calls `sort` with each group of numbers that are equal in their key bits.
+    fn sorted_in_groups(
+        mut self,
+        threads: usize,
+        sort: impl Fn(&mut [u64]) -> Result<(), Error> + Sync,
+    ) -> Result<Self, Error> {
         let Self { numbers, index_bits } = &mut self;
         let index_bits = *index_bits;
         let is_same = |a: u64, b: u64| (a ^ b) >> index_bits == 0;
@@ -98,12 +137,7 @@ impl Numbers {
                 begin += same;
                 let first = share[begin];
                 let count = share[begin..].iter().take_while(|number| is_same(first, **number)).count();
-                let group = &mut share[begin..begin + count];
-                for number in &mut *group {
-                    let index = *number & !(u64::MAX << index_bits);
-                    *number = rest(index as usize) << index_bits | index;
-                }
-                sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(group), 1)?;
+                sort(&mut share[begin..begin + count])?;
                 begin += count;
             }
             Ok(())

@@ -22,6 +22,7 @@ fn of_environment() -> &'static Result<Option<usize>, Error> {
 }
 
 /// Checks the value of the environment variable.
+#[inline]
 pub(super) fn check() -> Result<(), Error> {
     of_environment().as_ref().map_or_else(|error| Err(error.clone()), |_| Ok(()))
 }

@@ -55,6 +55,8 @@ mod bidirectional;
 mod buckets;
 mod counting;
 mod digit;
+mod few_keys;
+mod few_values;
 mod key_index;
 mod leaf;
 mod limit;
@@ -64,6 +66,7 @@ mod merge_avx2;
 mod multiway_split;
 mod parallel_radix;
 mod prefix_index;
+mod presorted;
 mod radix;
 mod run;
 pub(crate) mod split;
@@ -73,6 +76,7 @@ mod workers;
 mod write_combiner;
 
 pub(crate) use run::{Run, RunMut};
+pub(crate) use vector::wide;
 pub(crate) use workers::Workers;
 
 /// A new seed at each run of the tests. A failing test prints it.

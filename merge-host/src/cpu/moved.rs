@@ -40,6 +40,13 @@ impl<T> Moved<T> {
         unsafe { &*(std::ptr::from_mut(items) as *const [Self]) }
     }
 
+    /// A copy of the bits.
+    #[inline(always)]
+    pub fn bits(&self) -> MaybeUninit<T> {
+        // SAFETY: `self` is a `MaybeUninit<T>`, which may be copied bit by bit.
+        unsafe { std::ptr::read(&raw const self.0) }
+    }
+
     /// Copies the bits to `to`.
     #[inline(always)]
     fn copy_to(&self, to: &mut MaybeUninit<T>) {
@@ -88,6 +95,26 @@ pub(crate) unsafe fn permute<T: Send, I: Index>(
     let mut scratch = Scratch::<T>::uninit(items.len())?;
     // SAFETY: `permutation` has each index of `items` once, the only condition of `permute_by`.
     unsafe { permute_by(items, permutation, &mut scratch, threads) };
+    Ok(())
+}
+
+/// Moves `items` as `place` does, which copies the bits of each to one slot of scratch memory.
+///
+/// # Errors
+/// [`Error::OutOfHostMemory`] if there is no scratch memory for all elements, and the errors of `place`. `items` is
+/// unchanged then.
+///
+/// # Safety
+/// If `place` succeeds, it has written the bits of each element of its first argument once to its second argument.
+pub(super) unsafe fn move_all<T: Send>(
+    items: &mut [T],
+    place: impl FnOnce(&[Moved<T>], &mut [MaybeUninit<T>]) -> Result<(), Error>,
+    threads: usize,
+) -> Result<(), Error> {
+    let mut scratch = Scratch::<T>::uninit(items.len())?;
+    place(Moved::of(items), &mut scratch)?;
+    // SAFETY: both slices have the same length. `place` has written the bits of each element once.
+    unsafe { CopyBack::new(items, &mut scratch) }.copy(threads);
     Ok(())
 }
 

@@ -4,9 +4,26 @@ use crate::key_order::KeyOrder;
 use crate::{Key, SortOrder};
 use std::ops::Range;
 
+/// What decides between vectors and radix passes.
+pub(super) struct Digits<D, E> {
+    pub differing: D,
+    pub are_even: E,
+}
+
 /// Whether [`sort`] is the fastest way to sort keys of this type: it is not.
-pub(super) fn can_sort<K: Key>(_: usize, _: impl FnOnce() -> K::Bits) -> bool {
+pub(super) fn can_sort<K: Key>(_: usize, _: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>) -> bool {
     false
+}
+
+/// Whether there are vectors for keys of this type: there are none.
+pub(super) fn has_vectors<K: Key>() -> bool {
+    false
+}
+
+/// Calls `work`.
+#[inline(always)]
+pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {
+    work()
 }
 
 /// Whether sorting numbers is faster than moving pairs: it is not.
@@ -18,7 +35,11 @@ pub(super) fn is_faster_than_moving_pairs() -> bool {
 pub(super) const NARROW_BITS: u32 = 0;
 
 /// Whether [`sort_on`] is the fastest way: it is not.
-pub(super) fn can_sort_on<K: Key>(_: usize, _: usize, _: impl FnOnce() -> K::Bits) -> bool {
+pub(super) fn can_sort_on<K: Key>(
+    _: usize,
+    _: usize,
+    _: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>,
+) -> bool {
     false
 }
 

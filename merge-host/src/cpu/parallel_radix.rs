@@ -22,7 +22,6 @@ use super::run::RunMut;
 use super::write_combiner;
 use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
-use crate::sorted::first_unsorted_on;
 use crate::{Error, Index, Key, SortOrder, permutation};
 use bytemuck::Zeroable;
 use std::mem::MaybeUninit;
@@ -57,10 +56,6 @@ type WriteCombiner<'a, T> = write_combiner::WriteCombiner<'a, T, RADIX>;
 /// Sorts `run` in ascending order. Stable. `scratch` has the same length. The calling thread belongs to the pool of
 /// `threads` threads.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
-    // The scan ends early unless the keys are sorted or nearly so.
-    if first_unsorted_on(threads, run.keys).is_none() {
-        return;
-    }
     match Shares::of(run.keys.len(), threads) {
         Ok(shares) => sort_by_digits(run, scratch, false, None, &shares),
         Err(_) => radix::sort(run, scratch, false, None, &mut Workspace::new()),
@@ -87,12 +82,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     // Ordered bits move, so that the sort is compiled for each width and not for each type.
     let shares = Shares::<K::Bits>::of(keys.len(), threads)?;
     let chunk = shares.chunk(keys.len());
-    let first_digit = if order.direction == SortOrder::Ascending && first_unsorted_on(threads, keys).is_none() {
-        None
-    } else {
-        count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()), threads)?
-    };
-    let Some((digit, mut counts)) = first_digit else {
+    let Some((digit, mut counts)) = count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()), threads)? else {
         permutation::fill_identity_on(threads, indices);
         return Ok(());
     };

@@ -75,7 +75,10 @@ pub(super) fn can_sort<K, V>(keys: usize) -> bool {
 pub(super) fn has_vectors<K, V>() -> bool {
     size_of::<V>() > 0
         && size_of::<K>() <= size_of::<PrefixIndex>()
-        && vector::can_sort::<PrefixIndex>(*VECTOR_KEYS.end(), || PrefixIndex::MAX)
+        && vector::can_sort::<PrefixIndex>(
+            *VECTOR_KEYS.end(),
+            vector::Digits { differing: || PrefixIndex::MAX, are_even: || true },
+        )
 }
 
 /// [`sort`], with vectors in place of passes. [`has_vectors`] is true for the types. `workspace` has memory for the

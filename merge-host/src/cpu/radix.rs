@@ -31,11 +31,7 @@ use crate::{Key, SortOrder};
 /// The number of values of a digit.
 const RADIX: usize = 1 << 8;
 /// The number of values of a wide digit. Two wide digits replace three others.
-const WIDE_RADIX: usize = 1 << 10;
-/// The number of keys to sample for wide digits, and the least number of distinct digits in the sample that is worth
-/// them. A sample of uniform keys has 227 distinct digits, and a sample of floats in [0, 1) has 150.
-const SAMPLE: usize = 1 << 8;
-const DIFFERENT: usize = 200;
+const WIDE_RADIX: usize = digit::WIDE_RADIX;
 /// The greatest number of passes. Three digits distinguish the keys that fit the cache.
 const MAX_PASSES: usize = 3;
 /// The least number of keys for each pass that is worth a scan of its histogram.
@@ -108,11 +104,12 @@ fn sort_unsorted<K: Key, V: Copy>(
     let bits = digit::significant(differing).min(digit::distinguishing_bits(keys));
     let passes = Digit::in_bits(bits).min(MAX_PASSES);
     let by_vectors = workspace.by_vectors && prefix_index::has_vectors::<K, V>();
+    let digits = vector::Digits { differing: || differing, are_even: || digit::is_even(run.keys) };
     if passes == 0 {
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
-    } else if size_of::<V>() == 0 && vector::can_sort::<K>(keys, || differing) {
+    } else if size_of::<V>() == 0 && vector::can_sort::<K>(keys, digits) {
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
@@ -141,21 +138,13 @@ fn sort_unsorted<K: Key, V: Copy>(
         && bucket_sort(&mut run, &mut scratch, to_scratch, differing, workspace)
     {
         // The buckets are sorted.
-    } else if is_cached && passes == MAX_PASSES && bits <= 2 * WIDE_RADIX.ilog2() && is_even(run.keys, differing) {
+    } else if is_cached && passes == MAX_PASSES && bits <= 2 * WIDE_RADIX.ilog2() && digit::is_even(run.keys) {
         lsd_sort::<_, _, WIDE_RADIX>(run, scratch, to_scratch, WideDigit::last_of(2, differing), 2, workspace);
     } else if is_cached {
         lsd_sort(run, scratch, to_scratch, Digit::last_of(passes, differing), passes, workspace);
     } else {
         msd_sort(run, scratch, to_scratch, Digit::first(differing, keys / KEYS_PER_BUCKET), workspace);
     }
-}
-
-/// Whether two wide digits distinguish most keys, judged by a sample. The digits of floats do not: floats begin with
-/// exponents, and only a few exponents are frequent.
-fn is_even<K: Key>(keys: &[K], differing: K::Bits) -> bool {
-    let (digit, mut occurs) = (WideDigit::last_of(1, differing), [false; WIDE_RADIX]);
-    keys.iter().step_by(keys.len().div_ceil(SAMPLE)).for_each(|key| occurs[digit.of(*key)] = true);
-    occurs.iter().filter(|occurs| **occurs).count() >= DIFFERENT
 }
 
 /// Sorts by the digit `last` and the `passes - 1` digits before it, and then by the bits after `last`.

@@ -1,5 +1,16 @@
 //! Choice of the method that sorts keys.
 //!
+//! | keys | method |
+//! | --- | --- |
+//! | at most 32 | `few_keys` |
+//! | one run, ascending or descending, or up to 8 long runs | `presorted` |
+//! | up to 16 distinct ones | `few_values` |
+//! | 1 or 2 bytes, enough for a histogram | `counting` |
+//! | 2 bytes, fewer | as keys of 4 bytes |
+//! | 4 or 8 bytes without values, on x86-64 | `vector`, except for those that `radix` sorts in less time |
+//! | 4 or 8 bytes, and others, without values, up to 1024 | the standard library |
+//! | others | `radix` on one thread, `parallel_radix` on several |
+//!
 //! Keys are encoded as unsigned integers that have the order of the keys, or the opposite order for a descending sort.
 //!
 //! ```text
@@ -7,19 +18,23 @@
 //! ```
 
 use super::blocks::for_each_block_of_keys;
+use super::few_values::FewValues;
+use super::presorted::{self, Runs};
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{counting, digit, leaf, parallel_radix, radix, sort_pairs, vector};
+use super::{Workers, counting, digit, few_keys, key_index, memory, parallel_radix, radix, sort_pairs, vector};
+use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
-use crate::sorted::first_unsorted_on;
-use crate::{Error, Key};
-use bytemuck::Zeroable;
+use crate::timing::{Steps, timed};
+use crate::{Error, Key, SortOrder};
 use std::any::TypeId;
 
 /// The greatest number of keys that are sorted by comparisons: they are faster than radix passes, and need no scratch
 /// memory on the heap.
 const MAX_COMPARED_KEYS: usize = 1 << 10;
+/// Bytes of keys that the calling thread looks at before it wakes others.
+const LOOKED_AT_BYTES: usize = 1 << 23;
 /// The number of keys of a block that a thread encodes.
 const ENCODE_BLOCK: usize = 1 << 14;
 
@@ -29,18 +44,117 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     run: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    // A constant, so that the other way is not compiled.
-    if const { size_of::<V>() == 0 } {
-        sort_keys(order, run.keys, threads)
+    if const { size_of::<V>() == 0 } && run.keys.len() <= few_keys::MOST {
+        sort_few_keys(order, run.keys);
+        Ok(())
+    } else if few_keys::can_sort::<V>(run.keys.len()) {
+        few_keys::sort(order, run);
+        Ok(())
     } else {
-        sort_pairs::sort(order, run, threads)
+        sort_many(order, run, threads)
     }
 }
 
-/// Sorts keys alone.
+/// Sorts up to [`few_keys::MOST`] keys alone.
+fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
+    if keys.is_sorted_by_key(|key| order.encode(*key)) {
+    } else if order.inverts_bits::<K>() && vector::has_vectors::<K>() {
+        vector::sort(order.direction, keys);
+    } else if const { size_of::<K>() <= 2 } && vector::has_vectors::<u32>() {
+        sort_widened(order, keys, &mut [0; few_keys::MOST]);
+    } else {
+        in_order(order, keys, 1, |bits| bits.sort_unstable());
+    }
+}
+
+/// [`sort`] on the threads of `workers`. Arrays that one thread sorts in the time that it takes to wake another are
+/// sorted by the calling thread.
+pub(crate) fn sort_on<K: Key, V: Copy + Send + Sync>(
+    workers: &Workers,
+    order: KeyOrder,
+    mut run: RunMut<K, V>,
+) -> Result<Steps, Error> {
+    let len = run.keys.len();
+    if is_worth_a_look(workers, run.keys) {
+        let (is_sorted, compute) = timed(|| sort_at_sight(order, run.part(0..len), 1));
+        if is_sorted? {
+            return Ok(Steps { compute, ..Steps::default() });
+        }
+    }
+    workers.sort(len, |threads| sort(order, run, threads))
+}
+
+/// Whether the calling thread looks at `keys` before it wakes the threads of `workers`.
+pub(super) fn is_worth_a_look<K: Key>(workers: &Workers, keys: &[K]) -> bool {
+    size_of_val(keys) <= LOOKED_AT_BYTES && workers.threads_to_sort(keys.len()) > 1
+}
+
+/// [`sort`] of more than a few keys.
+fn sort_many<K: Key, V: Copy + Send + Sync>(
+    order: KeyOrder,
+    mut run: RunMut<K, V>,
+    threads: usize,
+) -> Result<(), Error> {
+    let len = run.keys.len();
+    if sort_at_sight(order, run.part(0..len), threads)? {
+        return Ok(());
+    }
+    if let most @ 2.. = presorted::most_runs(len)
+        && let Some(runs) = Runs::of(order, run.keys, most, threads)
+    {
+        return merge_runs(order, run, &runs, threads);
+    }
+    // A constant, so that the other way is not compiled.
+    if const { size_of::<V>() > 0 } {
+        sort_pairs::sort(order, run, threads)
+    } else {
+        sort_keys(order, run.keys, threads)
+    }
+}
+
+/// Sorts an array of one run or of few distinct keys, or by counting. Returns `false`, and has moved nothing, if that is
+/// impossible.
+fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
+    order: KeyOrder,
+    run: RunMut<K, V>,
+    threads: usize,
+) -> Result<bool, Error> {
+    if let Some(runs) = Runs::of(order, run.keys, 1, threads) {
+        merge_runs(order, run, &runs, threads)?;
+    } else if size_of::<V>() == 0 && counting::can_sort::<K>(run.keys.len()) {
+        counting::sort(order, run.keys, threads)?;
+    } else if size_of::<K>() > 1
+        && let Some(values) = FewValues::of(order, run.keys, threads)?
+    {
+        values.sort(order, run, threads)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Sorts an array that has these runs.
+fn merge_runs<K: Key, V: Copy + Send + Sync>(
+    order: KeyOrder,
+    run: RunMut<K, V>,
+    runs: &Runs,
+    threads: usize,
+) -> Result<(), Error> {
+    if runs.is_ascending() {
+        return Ok(());
+    }
+    // SAFETY: the merge writes only copies of the values, which are initialised.
+    let values = unsafe { memory::as_uninit_mut(run.values) };
+    let mut result = Ok(());
+    in_order(order, run.keys, threads, |bits| result = runs.merge(RunMut::new((bits, values)), threads));
+    result
+}
+
+/// Sorts keys alone, which are not in order and not few.
 fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
-    if counting::can_sort::<K>(keys.len()) {
-        return counting::sort(order, keys, threads);
+    if const { size_of::<K>() <= 2 } {
+        sort_widened(order, keys, &mut Scratch::zeroed(keys.len())?);
+        return Ok(());
     }
     if !order.inverts_bits::<K>() {
         // Vectors and radix passes sort the encoded keys.
@@ -49,15 +163,17 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
         return result;
     }
     let differing = || digit::differing_or_more(keys, vector::NARROW_BITS);
-    if vector::can_sort_on::<K>(threads, keys.len(), differing) {
-        if !is_sorted(order, keys, threads) {
-            vector::sort_on(order.direction, keys, threads);
-        }
+    let digits = vector::Digits { differing, are_even: || digit::is_even(keys) };
+    if vector::can_sort_on::<K>(threads, keys.len(), digits) {
+        vector::sort_on(order.direction, keys, threads);
         return Ok(());
+    }
+    if key_index::can_sort::<K>(keys.len()) {
+        return key_index::sort(order, keys, threads);
     }
     if keys.len() <= MAX_COMPARED_KEYS {
         // Equal keys have equal bits, so a stable sort gives the same result.
-        in_order(order, keys, 1, |keys| leaf::sort_keys(keys, &mut [K::Bits::zeroed(); MAX_COMPARED_KEYS]));
+        in_order(order, keys, 1, |bits| bits.sort_unstable());
         return Ok(());
     }
     let mut scratch = Scratch::zeroed(keys.len())?;
@@ -65,14 +181,19 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
     Ok(())
 }
 
+/// Sorts keys of up to 2 bytes as numbers of 4 bytes, on one thread. `numbers` has at least the length of `keys`.
+fn sort_widened<K: Key>(order: KeyOrder, keys: &mut [K], numbers: &mut [u32]) {
+    let numbers = &mut numbers[..keys.len()];
+    numbers.iter_mut().zip(&*keys).for_each(|(number, key)| *number = order.encode(*key).low() as u32);
+    vector::sort(SortOrder::Ascending, numbers);
+    keys.iter_mut().zip(numbers).for_each(|(key, number)| *key = order.decode(K::Bits::from_low(*number as usize)));
+}
+
 /// Encodes `keys`, sorts their bits by `sort`, which sorts in ascending order, and decodes them. So a sort is compiled
-/// for each width and not for each type, and floats take the time of integers. Does nothing if keys are in order.
+/// for each width and not for each type, and floats take the time of integers.
 pub(super) fn in_order<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K::Bits])) {
     if order.is_of::<K>() && TypeId::of::<K>() == TypeId::of::<K::Bits>() {
         return sort(bytemuck::cast_slice_mut(keys));
-    }
-    if is_sorted(order, keys, threads) {
-        return;
     }
     replace_each(keys, threads, |key| bytemuck::cast(order.encode(key)));
     sort(bytemuck::cast_slice_mut(keys));
@@ -81,17 +202,9 @@ pub(super) fn in_order<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize, 
 
 /// Replaces each key by the result of `of`.
 fn replace_each<K: Key>(keys: &mut [K], threads: usize, of: impl Fn(K) -> K + Sync) {
-    for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| keys.iter_mut().for_each(|key| *key = of(*key)));
-}
-
-/// Whether `keys` are in order, as far as a scan without encoding tells. On several threads only the order of `K` is
-/// scanned for, because the sort scans the encoded keys. The scan ends early unless keys are in order or nearly sorted.
-fn is_sorted<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> bool {
-    if order.is_of::<K>() {
-        first_unsorted_on(threads, keys).is_none()
-    } else {
-        threads == 1 && keys.is_sorted_by_key(|key| order.encode(*key))
-    }
+    for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| {
+        vector::wide(|| keys.iter_mut().for_each(|key| *key = of(*key)));
+    });
 }
 
 /// Sorts `run` in ascending order. Stable. `scratch` has the same length.

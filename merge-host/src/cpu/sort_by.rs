@@ -18,10 +18,11 @@
 //! The standard library sorts the runs. It aborts the program if it gets no scratch memory. So the same amount is
 //! allocated before, and freed just before the standard library allocates.
 
-use super::memory;
 use super::merge_by::merge_pairs_of_runs;
 use super::moved::CopyBack;
 use super::scratch::Scratch;
+use super::{Workers, memory};
+use crate::timing::{Steps, timed};
 use crate::{Error, parallel};
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -50,6 +51,32 @@ fn sort_run<T>(run: &mut [T], reserve: Vec<MaybeUninit<T>>, compare: &impl Fn(&T
     // Without this the compiler removes the allocation, because nothing uses it.
     drop(black_box(reserve));
     run.sort_by(compare);
+}
+
+/// [`sort_by`] on the threads of `workers`, unless the elements are one run, ascending or descending.
+pub(crate) fn sort_by_on<T: Send>(
+    workers: &Workers,
+    items: &mut [T],
+    compare: &(impl Fn(&T, &T) -> Ordering + Sync),
+) -> Result<Steps, Error> {
+    if workers.threads_to_compare(items.len()) > 1 {
+        let (is_sorted, compute) = timed(|| sort_run_at_sight(items, compare));
+        if is_sorted {
+            return Ok(Steps { compute, ..Steps::default() });
+        }
+    }
+    workers.sort_by_comparisons(items.len(), |threads| sort_by(items, compare, threads))
+}
+
+/// Sorts elements that are one run. Returns `false`, and has moved nothing, for others.
+fn sort_run_at_sight<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> bool {
+    let Some([first, second]) = items.first_chunk() else { return true };
+    let descends = compare(first, second).is_gt();
+    let is_run = items.windows(2).all(|pair| compare(&pair[0], &pair[1]).is_gt() == descends);
+    if is_run && descends {
+        items.reverse();
+    }
+    is_run
 }
 
 /// Sorts `items` by `compare`, on up to `threads` threads. Stable.

@@ -7,14 +7,16 @@
 //! ```
 
 use super::blocks::{for_each_block, for_each_block_of_keys};
-use super::moved;
+use super::few_values::FewValues;
+use super::moved::{self, Moved};
+use super::presorted::{self, Runs};
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{sort_by, sort_pairs};
 use crate::index::sealed::Sealed;
 use crate::key_order::KeyOrder;
-use crate::sorted::first_unsorted_on;
 use crate::{Error, Index, SortKey, Word};
+use std::mem::MaybeUninit;
 
 /// The number of elements of a block: a thread extracts their bits.
 const BLOCK: usize = 1 << 12;
@@ -50,8 +52,19 @@ fn sort_by_word<W: Word, T: Send, S: SortKey>(
     for_each_block(RunMut { keys: &mut words, values: items }, BLOCK, threads, |_, block| {
         block.keys.iter_mut().zip(block.values).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
     });
-    if first_unsorted_on(threads, &words).is_none() {
+    if let Some(runs) = Runs::of(KeyOrder::ASCENDING, &words, 1, threads) {
+        if !runs.is_ascending() {
+            presorted::turn(&words, items, |x, y| x == y);
+        }
         return Ok(());
+    }
+    if let Some(values) = FewValues::of(KeyOrder::ASCENDING, &words, threads)? {
+        let scatter = |from: &[Moved<T>], to: &mut [MaybeUninit<T>]| {
+            values.scatter(KeyOrder::ASCENDING, &words, |i| from[i].bits(), to, threads)
+        };
+        // SAFETY: the counts of the values add up to the number of words, and `scatter` writes that number of items to
+        // the slots of each value.
+        return unsafe { moved::move_all(items, scatter, threads) };
     }
     if items.len() as u128 <= u32::COUNT {
         permute_by_word::<W, u32, T>(items, words, threads)

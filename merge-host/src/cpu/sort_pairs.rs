@@ -10,12 +10,15 @@
 //! ```
 
 use super::blocks::for_each_block_of_keys;
+use super::few_values::FewValues;
+use super::presorted::{self, Runs};
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{key_index, memory, parallel_radix, sort};
+use super::{Workers, few_keys, key_index, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::key_order::KeyOrder;
 use crate::permutation::fill_identity_on;
+use crate::timing::{Steps, timed};
 use crate::{Error, Index, Key};
 use std::mem::MaybeUninit;
 
@@ -79,6 +82,22 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
     Ok(())
 }
 
+/// [`argsort`] on the threads of `workers`, as [`sort::sort_on`] does.
+pub(crate) fn argsort_on<K: Key, I: Index>(
+    workers: &Workers,
+    order: KeyOrder,
+    keys: &[K],
+    indices: &mut [I],
+) -> Result<Steps, Error> {
+    if sort::is_worth_a_look(workers, keys) {
+        let (is_sorted, compute) = timed(|| argsort_at_sight(order, keys, indices, 1));
+        if is_sorted? {
+            return Ok(Steps { compute, ..Steps::default() });
+        }
+    }
+    workers.sort(keys.len(), |threads| argsort(order, keys, indices, threads))
+}
+
 /// Writes to `indices`, which has the length of `keys`, the permutation that sorts `keys`.
 pub(crate) fn argsort<K: Key, I: Index>(
     order: KeyOrder,
@@ -86,22 +105,79 @@ pub(crate) fn argsort<K: Key, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
+    if keys.len() <= few_keys::MOST {
+        few_keys::argsort(order, keys, indices);
+        return Ok(());
+    }
+    if argsort_at_sight(order, keys, indices, threads)? {
+        return Ok(());
+    }
+    if let most @ 2.. = presorted::most_runs(keys.len())
+        && let Some(runs) = Runs::of(order, keys, most, threads)
+    {
+        return argsort_runs(order, keys, indices, &runs, threads);
+    }
     if key_index::can_argsort::<K>(keys.len(), threads) {
         return key_index::argsort(order, keys, indices, threads);
     }
     if order.keeps_nans::<K>() && parallel_radix::can_argsort(keys.len(), threads) {
         return parallel_radix::argsort(order, keys, indices, threads);
     }
-    // Ordered bits, so that the sort is compiled for each width and not for each type.
-    let mut sorted = Scratch::<K::Bits>::zeroed(keys.len())?;
+    let mut sorted = encoded(order, keys, threads)?;
     let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<I>::uninit(keys.len())?);
     fill_identity_on(threads, indices);
-    for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
-        sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.encode(*key));
-    });
     // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
     // after it has written it.
     let run = RunMut::new((&mut *sorted, unsafe { memory::as_uninit_mut(indices) }));
     sort::sort_bits(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
     Ok(())
+}
+
+/// [`argsort`] of keys of one run or of few distinct ones. Returns `false`, and has written nothing, for others.
+fn argsort_at_sight<K: Key, I: Index>(
+    order: KeyOrder,
+    keys: &[K],
+    indices: &mut [I],
+    threads: usize,
+) -> Result<bool, Error> {
+    if let Some(runs) = Runs::of(order, keys, 1, threads) {
+        argsort_runs(order, keys, indices, &runs, threads)?;
+    } else if size_of::<K>() > 1
+        && let Some(values) = FewValues::of(order, keys, threads)?
+    {
+        values.scatter(order, keys, I::from_usize, indices, threads)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// The ordered bits of `keys`, so that a sort is compiled for each width and not for each type.
+fn encoded<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<Scratch<K::Bits>, Error> {
+    let mut encoded = Scratch::zeroed(keys.len())?;
+    for_each_block_of_keys(&mut encoded, COPY_BLOCK, threads, |begin, encoded| {
+        encoded.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.encode(*key));
+    });
+    Ok(encoded)
+}
+
+/// [`argsort`] of keys that have these runs.
+fn argsort_runs<K: Key, I: Index>(
+    order: KeyOrder,
+    keys: &[K],
+    indices: &mut [I],
+    runs: &Runs,
+    threads: usize,
+) -> Result<(), Error> {
+    fill_identity_on(threads, indices);
+    if runs.is_ascending() {
+        return Ok(());
+    }
+    if runs.is_one() {
+        presorted::turn(keys, indices, |x, y| order.encode(x) == order.encode(y));
+        return Ok(());
+    }
+    let mut bits = encoded(order, keys, threads)?;
+    // SAFETY: the merge writes only copies of the indices, which are initialised.
+    runs.merge(RunMut::new((&mut bits, unsafe { memory::as_uninit_mut(indices) })), threads)
 }

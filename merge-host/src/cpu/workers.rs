@@ -14,8 +14,16 @@ const MAX_THREADS: usize = 4096;
 /// The number of keys to merge that is worth waking a thread: about 0.1 ms of work.
 const MERGE_KEYS_PER_THREAD: usize = 1 << 17;
 
-/// The number of keys to sort that is worth waking a thread.
+/// The number of keys to sort that is worth waking a second thread, and the number that is worth each thread of more
+/// keys.
+const SORT_KEYS_OF_THREADS: usize = 1 << 19;
 const SORT_KEYS_PER_THREAD: usize = 1 << 16;
+
+/// The number of elements to sort by comparisons that is worth waking a thread.
+const COMPARED_PER_THREAD: usize = 1 << 14;
+
+/// The least number of keys that is worth a look at the clock.
+const TIMED_KEYS: usize = 1 << 10;
 
 /// Threads that merge and sort.
 pub(crate) struct Workers {
@@ -75,7 +83,12 @@ impl Workers {
 
     /// The number of threads that sorting `keys` keys is worth.
     pub fn threads_to_sort(&self, keys: usize) -> usize {
-        self.threads_for(keys / SORT_KEYS_PER_THREAD)
+        if keys < SORT_KEYS_OF_THREADS { 1 } else { self.threads_for(keys / SORT_KEYS_PER_THREAD) }
+    }
+
+    /// The number of threads that sorting `elements` elements by comparisons is worth.
+    pub fn threads_to_compare(&self, elements: usize) -> usize {
+        self.threads_for(elements / COMPARED_PER_THREAD)
     }
 
     /// The number of threads for work that is worth `worth` threads.
@@ -93,17 +106,29 @@ impl Workers {
     }
 
     /// [`merge`](Self::merge), for a merge that may fail.
+    #[inline(always)]
     pub fn try_merge(
         &self,
         keys: usize,
         merge: impl FnOnce(usize) -> Result<(), Error> + Send,
     ) -> Result<Steps, Error> {
-        self.run(self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge)
+        if keys < TIMED_KEYS { untimed(merge) } else { self.run(self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge) }
     }
 
     /// Times `sort`, which sorts `keys` keys and is given the number of threads to use.
+    #[inline(always)]
     pub fn sort(&self, keys: usize, sort: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Steps, Error> {
-        self.run(self.threads_to_sort(keys), sort)
+        if keys < TIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_sort(keys), sort) }
+    }
+
+    /// Times `sort`, which sorts `elements` elements by comparisons and is given the number of threads to use.
+    #[inline(always)]
+    pub fn sort_by_comparisons(
+        &self,
+        elements: usize,
+        sort: impl FnOnce(usize) -> Result<(), Error> + Send,
+    ) -> Result<Steps, Error> {
+        if elements < TIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_compare(elements), sort) }
     }
 
     /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. With more
@@ -157,6 +182,14 @@ impl Workers {
         let started = if self.exactly { start(NAME, threads, spawn) } else { start_most(NAME, threads, 2, spawn) };
         started.map(|(pool, _)| pool)
     }
+}
+
+/// Calls `work` for 1 thread, without a look at the clock.
+#[inline(always)]
+fn untimed(work: impl FnOnce(usize) -> Result<(), Error>) -> Result<Steps, Error> {
+    limit::check()?;
+    work(1)?;
+    Ok(Steps::default())
 }
 
 #[cfg(test)]
@@ -216,7 +249,7 @@ mod tests {
             assert_eq!(threads(&workers, 6, 100), Ok(Some(6)));
             assert_eq!(threads(&workers, 3, 100), Ok(Some(6)));
             assert_eq!(workers.threads_to_sort(usize::MAX), processors());
-            assert_eq!(workers.threads_to_sort(SORT_KEYS_PER_THREAD), 1);
+            assert_eq!(workers.threads_to_sort(SORT_KEYS_OF_THREADS - 1), 1);
         }
     }
 
@@ -232,8 +265,7 @@ mod tests {
             workers.sort(keys, sort).unwrap();
             told
         };
-        assert_eq!(told(4 * SORT_KEYS_PER_THREAD), processors().min(4));
-        assert_eq!(told(2 * SORT_KEYS_PER_THREAD), processors().min(2));
+        assert_eq!(told(SORT_KEYS_OF_THREADS), processors().min(4));
         assert_eq!(told(0), 1);
     }
 

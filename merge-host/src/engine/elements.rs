@@ -81,7 +81,7 @@ impl Engine {
         items: &mut [T],
         compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
     ) -> Result<Timing, Error> {
-        let steps = self.workers.sort(items.len(), |threads| sort_by::sort_by(items, &compare, threads))?;
+        let steps = sort_by::sort_by_on(&self.workers, items, &compare)?;
         Ok(self.timing_on_cpu(steps))
     }
 
@@ -149,7 +149,7 @@ impl Engine {
         check_length("indices", items.len(), indices.len(), "|items|")?;
         check_index_range::<I>(items.len())?;
         let compare = |a: &I, b: &I| compare(&items[a.to_usize()], &items[b.to_usize()]);
-        let steps = self.workers.sort(items.len(), |threads| {
+        let steps = self.workers.sort_by_comparisons(items.len(), |threads| {
             fill_identity_on(threads, indices);
             sort_by::sort_by(indices, &compare, threads)
         })?;

@@ -80,7 +80,7 @@ impl Engine {
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => gpus.sort_host(options.on_gpu::<K>(), run.on_gpu()),
-            On::Cpu(workers) => workers.sort(run.keys.len(), |threads| cpu::sort::sort(options.order, run, threads)),
+            On::Cpu(workers) => cpu::sort::sort_on(workers, options.order, run),
         }?;
         Ok(place.timing(steps))
     }
@@ -200,9 +200,7 @@ impl Engine {
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => gpus.argsort_host::<K::OnGpu, I>(options.on_gpu::<K>(), cast_slice(keys), indices),
-            On::Cpu(workers) => {
-                workers.sort(keys.len(), |threads| sort_pairs::argsort(options.order, keys, indices, threads))
-            }
+            On::Cpu(workers) => sort_pairs::argsort_on(workers, options.order, keys, indices),
         }?;
         Ok(place.timing(steps))
     }
@@ -220,7 +218,7 @@ fn streamed_by_sort<K: Key, E: From<Error> + Send>(
     let mut keys = memory::zeroed::<K>(len)?;
     let (read, upload) = timed(|| try_for_each_callback(threads, &mut keys, &read));
     read?;
-    let sorted = workers.sort(len, |threads| cpu::sort::sort(order, RunMut::of_keys(&mut keys), threads))?;
+    let sorted = cpu::sort::sort_on(workers, order, RunMut::of_keys(&mut keys))?;
     let write = |begin: usize, keys: &mut [K]| write(begin, keys);
     let (written, download) = timed(|| try_for_each_callback(threads, &mut keys, write));
     written?;

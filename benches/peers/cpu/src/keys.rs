@@ -6,30 +6,20 @@ use clap::ValueEnum;
 use merge_host::Key;
 use std::cmp::Ordering;
 
-#[cfg(feature = "vqsort")]
-pub use vqsort_rs::VqsortItem;
-
-/// Replaces the trait of `vqsort_rs` in builds without vqsort.
-#[cfg(not(feature = "vqsort"))]
-pub trait VqsortItem {}
-
-#[cfg(not(feature = "vqsort"))]
-impl<K> VqsortItem for K {}
-
 /// A key that every contender sorts.
-pub trait Peer:
-    Key + radsort::Key + voracious_radix_sort::Radixable<Self> + voracious_radix_sort::RadixKey + VqsortItem
-{
+pub trait Peer: Key + radsort::Key + voracious_radix_sort::Radixable<Self> + voracious_radix_sort::RadixKey {
     /// Whether keys are floats.
     const IS_FLOAT: bool;
-    /// The type of numpy, in the machine's byte order.
-    const NUMPY: &'static str;
+    /// The type of numpy, in the machine's byte order, or `None` if numpy has none.
+    const NUMPY: Option<&'static str>;
+    /// The sort of vqsort, if this build has it for keys of this type.
+    const VQSORT: Option<fn(&mut [Self])> = None;
     /// The key as rdst sorts it.
     type Rdst: rdst::RadixKey + Copy + Send + Sync;
     /// The same keys for rdst.
     fn for_rdst(keys: &mut [Self]) -> &mut [Self::Rdst];
-    /// The key with the value `number`, rounded if it is a float.
-    fn from_number(number: u64) -> Self;
+    /// Key `number` of `count` keys of ascending values. Numbers that a type cannot distinguish become equal keys.
+    fn from_number(number: u64, count: u64) -> Self;
 }
 
 /// A float in the order of `total_cmp`, which rdst leaves to its users.
@@ -38,21 +28,32 @@ pub trait Peer:
 pub struct TotalOrder<K>(K);
 
 macro_rules! integers {
-    ($($t:ident $numpy:literal)*) => {$(
+    ($($t:ident $numpy:expr, $vqsort:expr;)*) => {$(
         impl Peer for $t {
             const IS_FLOAT: bool = false;
-            const NUMPY: &'static str = $numpy;
+            const NUMPY: Option<&'static str> = $numpy;
+            #[cfg(feature = "vqsort")]
+            const VQSORT: Option<fn(&mut [Self])> = $vqsort;
             type Rdst = Self;
             fn for_rdst(keys: &mut [Self]) -> &mut [Self] {
                 keys
             }
-            fn from_number(number: u64) -> Self {
-                number as $t
+            fn from_number(number: u64, count: u64) -> Self {
+                let values = 1 << (8 * size_of::<Self>()).min(63);
+                if count <= values / 2 { number as $t } else { (u128::from(number) * u128::from(values) / u128::from(count)) as $t }
             }
         }
     )*};
 }
-integers!(u32 "u4" i32 "i4" u64 "u8" i64 "i8");
+integers! {
+    u8 Some("u1"), None;
+    i16 Some("i2"), Some(vqsort_rs::sort);
+    u32 Some("u4"), Some(vqsort_rs::sort);
+    i32 Some("i4"), Some(vqsort_rs::sort);
+    u64 Some("u8"), Some(vqsort_rs::sort);
+    i64 Some("i8"), Some(vqsort_rs::sort);
+    u128 None, None;
+}
 
 macro_rules! floats {
     ($($t:ident $numpy:literal)*) => {$(
@@ -65,12 +66,14 @@ macro_rules! floats {
         }
         impl Peer for $t {
             const IS_FLOAT: bool = true;
-            const NUMPY: &'static str = $numpy;
+            const NUMPY: Option<&'static str> = Some($numpy);
+            #[cfg(feature = "vqsort")]
+            const VQSORT: Option<fn(&mut [Self])> = Some(vqsort_rs::sort);
             type Rdst = TotalOrder<Self>;
             fn for_rdst(keys: &mut [Self]) -> &mut [Self::Rdst] {
                 TotalOrder::wrap_slice_mut(keys)
             }
-            fn from_number(number: u64) -> Self {
+            fn from_number(number: u64, _: u64) -> Self {
                 number as $t
             }
         }
@@ -97,22 +100,24 @@ pub enum Keys {
     Zipf,
     /// Ascending numbers
     Sorted,
-    /// Random keys of 16 values
-    Dups16,
+    /// Descending numbers
+    Reversed,
+    /// Random keys of 8 values
+    Few,
+    /// Ascending numbers; every 1000th is another
+    NearlySorted,
+    /// Ascending numbers, then descending ones
+    OrganPipe,
+    /// Eight ascending runs
+    Runs,
     /// Floats that are about normal; every 1000th is a NaN
     NormalNans,
 }
 
 impl Keys {
     /// The name in the output and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Keys::Uniform => "uniform",
-            Keys::Zipf => "zipf",
-            Keys::Sorted => "sorted",
-            Keys::Dups16 => "dups16",
-            Keys::NormalNans => "normal-nans",
-        }
+    pub fn name(self) -> String {
+        self.to_possible_value().expect("no value is skipped").get_name().to_owned()
     }
 
     /// Whether some keys are NaNs.
@@ -125,22 +130,31 @@ impl Keys {
         K::IS_FLOAT || !self.has_nans()
     }
 
-    /// `n` keys.
-    pub fn keys<K: Peer>(self, n: usize) -> Vec<K> {
+    /// `arrays` arrays of `n` keys each, one after the other. Random keys differ from array to array.
+    pub fn keys<K: Peer>(self, n: usize, arrays: usize) -> Vec<K> {
+        let count = n as u64;
+        let ascending = |number: u64| K::from_number(number, count);
         match self {
-            Keys::Uniform if K::IS_FLOAT => Distribution::Unit.keys(n),
-            Keys::Uniform => Distribution::Uniform.keys(n),
-            Keys::Zipf => numbers(Distribution::Zipf, n),
-            Keys::Sorted => numbers(Distribution::Sorted, n),
-            Keys::Dups16 => numbers(Distribution::Dups16, n),
-            Keys::NormalNans => with_nans(Distribution::Normal.keys(n)),
+            Keys::Uniform if K::IS_FLOAT => Distribution::Unit.keys(n * arrays),
+            Keys::Uniform => Distribution::Uniform.keys(n * arrays),
+            Keys::NormalNans => with_nans(Distribution::Normal.keys(n * arrays)),
+            _ => (0..n as u64 * arrays as u64)
+                .map(|index| {
+                    let i = index % count;
+                    let random = || Distribution::Uniform.key::<u64>(index, 0);
+                    match self {
+                        Keys::Zipf => K::from_number(Distribution::Zipf.key(index, 0), 1 << 28),
+                        Keys::Few => K::from_number(random() & 7, 8),
+                        Keys::Reversed => ascending(count - 1 - i),
+                        Keys::NearlySorted if i.is_multiple_of(1000) => ascending(random() % count),
+                        Keys::OrganPipe => ascending(if i < count / 2 { 2 * i } else { 2 * (count - 1 - i) + 1 }),
+                        Keys::Runs => ascending(i % count.div_ceil(8) * 8 % count),
+                        _ => ascending(i),
+                    }
+                })
+                .collect(),
         }
     }
-}
-
-/// `n` keys with the distribution of their values, not of their bits.
-fn numbers<K: Peer>(distribution: Distribution, n: usize) -> Vec<K> {
-    (0..n as u64).map(|i| K::from_number(distribution.key(i, n as u64))).collect()
 }
 
 /// The keys with a NaN in place of every 1000th key: alternately the first and the last key in total order.

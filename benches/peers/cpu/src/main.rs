@@ -1,8 +1,9 @@
-//! Compares the CPU engine with other sorts on the same machine, and prints a table of nanoseconds per key.
+//! Compares the CPU engine with other sorts on the same machine, and prints a table of nanoseconds per key, and then
+//! the work that a peer does in less time.
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/peers/cpu/Cargo.toml -- \
-//!     [KEYS] [--threads 1,2,all] [--types u32,f64] [--json]
+//!     [KEYS,…] [--threads 1,2,all] [--types u32,f64] [--dists uniform,few] [--tasks sort,pairs] [--json]
 //! ```
 //!
 //! # Contenders
@@ -11,11 +12,12 @@
 //! | --- | --- | --- |
 //! | merge-host | any | this library; stable |
 //! | std sort, std sort_unstable | 1 | the standard library: driftsort, which is stable, and ipnsort |
+//! | glidesort | 1 | a sort by comparison that looks for runs and for equal keys; stable |
 //! | radsort | 1 | radix sort; stable |
 //! | rdst | any | radix sort |
 //! | voracious | any | radix sort |
 //! | vqsort | 1 | Highway's quicksort with vectors, if built with the feature `vqsort` |
-//! | numpy | 1 | `numpy.sort` of `python3` on the PATH, if it has numpy |
+//! | numpy | 1 | numpy of `python3` on the PATH, if it has numpy; not stable |
 //! | rayon | 2 or more | `par_sort` and the like |
 //!
 //! The table for one thread has only contenders that use one thread. Other tables give each contender a pool of the
@@ -32,17 +34,18 @@
 //!
 //! # Keys
 //!
-//! `tests/src/distribution.rs` makes the keys. Floats are ordered by `total_cmp`. The distribution `normal-nans` has
+//! `tests/src/distribution.rs` makes random keys. Floats are ordered by `total_cmp`. The distribution `normal-nans` has
 //! NaNs of both signs. It excludes vqsort, voracious and numpy, which do not promise this order for NaNs. The other
 //! distributions have no NaNs and no negative zeros.
 //!
 //! # Times
 //!
-//! A sample is the mean time of several runs, which take at least a millisecond together. Each run has a fresh copy of
-//! the keys, and copying is not timed. The time of a contender is the median of its samples. The contenders of a table
-//! alternate, so that a change of the machine's speed affects all contenders. Before its first sample, each result is
-//! compared once with the standard library's stable sort. Copies of 4 MiB or more are in huge pages if the system
-//! grants them, like numpy's arrays. Memory that a contender allocates itself is not.
+//! A run sorts one array, or many different ones of the same length if that is small, so that the processor cannot
+//! learn their order. A sample is the mean time of several runs, which take at least a millisecond together. Each run
+//! has a fresh copy of the keys, and copying is not timed. The time of a contender is the median of its samples. The
+//! contenders of a table alternate, so that a change of the machine's speed affects all contenders. Before its first
+//! sample, each result is compared once with the standard library's stable sort. Copies of 4 MiB or more are in huge
+//! pages if the system grants them, like numpy's arrays. Memory that a contender allocates itself is not.
 
 mod contenders;
 // Shared with the other benchmarks. This program uses only a part of it.
@@ -55,17 +58,20 @@ mod memory;
 mod numpy;
 
 use clap::{Parser, ValueEnum};
-use contenders::Setup;
+use contenders::{Arrays, Setup};
 use keys::{Keys, Peer};
-use measure::{Contender, Row};
+use measure::{Contender, Loss, Work};
 use std::thread::available_parallelism;
+
+/// A run sorts at least this number of keys.
+const KEYS_OF_RUN: usize = 1 << 14;
 
 /// Compares the CPU engine of merge-host with other sorts.
 #[derive(Parser)]
 struct Arguments {
-    /// The number of keys
-    #[arg(default_value_t = 10_000_000, value_parser = positive)]
-    keys: usize,
+    /// The number of keys, or several
+    #[arg(default_value = "10000000", value_delimiter = ',', value_parser = positive)]
+    keys: Vec<usize>,
     /// Numbers of threads; `all` is one for each core
     #[arg(long, default_value = "1,2,all", value_delimiter = ',', value_parser = threads)]
     threads: Vec<usize>,
@@ -73,7 +79,7 @@ struct Arguments {
     #[arg(long, default_value = "u32,i32,f32,u64,i64,f64", value_delimiter = ',')]
     types: Vec<Type>,
     /// Distributions of keys; `normal-nans` is one of floats
-    #[arg(long, default_value = "uniform,zipf,sorted,dups16,normal-nans", value_delimiter = ',')]
+    #[arg(long, default_value = "uniform,zipf,sorted,few,normal-nans", value_delimiter = ',')]
     dists: Vec<Keys>,
     /// What to do with the keys
     #[arg(long, default_value = "sort", value_delimiter = ',')]
@@ -88,12 +94,15 @@ struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Type {
+    U8,
+    I16,
     U32,
     I32,
     F32,
     U64,
     I64,
     F64,
+    U128,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -104,6 +113,10 @@ enum Task {
     Pairs,
     /// The permutation that sorts the keys, with indices of 4 bytes
     Argsort,
+    /// Structs of a key and 16 bytes, by their keys
+    Structs,
+    /// The names of the keys' numbers in letters, by comparison
+    Strings,
     /// Two sorted halves
     Merge,
 }
@@ -120,33 +133,42 @@ fn threads(argument: &str) -> Result<usize, String> {
 }
 
 impl Task {
-    fn contenders<'a, K: Peer>(self, setup: &'a Setup, dist: Keys, keys: &'a [K]) -> (String, Vec<Contender<'a>>) {
+    fn contenders<'a, K: Peer>(self, setup: &'a Setup, arrays: Arrays<'a, K>) -> (String, Vec<Contender<'a>>) {
         let name = K::NAME;
         match self {
-            Task::Sort => (format!("sort, {name}"), contenders::sort(setup, dist, keys)),
+            Task::Sort => (format!("sort, {name}"), contenders::sort(setup, arrays)),
             Task::Pairs => {
-                (format!("sort, {name}, values of {} bytes", size_of::<K>()), contenders::pairs(setup, keys))
+                (format!("sort, {name}, values of {} bytes", size_of::<K>()), contenders::pairs(setup, arrays))
             }
-            Task::Argsort => (format!("argsort, {name}"), contenders::argsort(setup, keys)),
-            Task::Merge => (format!("merge, {name}"), contenders::merge(setup, keys)),
+            Task::Argsort => (format!("argsort, {name}"), contenders::argsort(setup, arrays)),
+            Task::Structs => (format!("structs, {name}"), contenders::structs(setup, arrays)),
+            Task::Strings => (format!("strings of {name}"), contenders::strings(setup, arrays)),
+            Task::Merge => (format!("merge, {name}"), contenders::merge(setup, arrays)),
         }
     }
 }
 
-/// Measures all tasks, distributions and numbers of threads for one type of keys.
-fn measure_type<K: Peer>(arguments: &Arguments, setups: &[Setup]) {
+/// Measures all tasks, distributions, lengths and numbers of threads for one type of keys. Returns what others do in
+/// less time.
+fn measure_type<K: Peer>(arguments: &Arguments, setups: &[Setup]) -> Vec<Loss> {
+    let mut losses = vec![];
     for dist in arguments.dists.iter().filter(|dist| dist.suits::<K>()) {
-        let keys = dist.keys::<K>(arguments.keys);
-        for setup in setups {
-            for task in &arguments.tasks {
-                let (task, contenders) = task.contenders(setup, *dist, &keys);
-                for time in measure::times(contenders, keys.len(), arguments.repeats) {
-                    let row = Row { task: &task, dist: dist.name(), threads: setup.threads, keys: keys.len(), time };
-                    println!("{}", if arguments.json { row.json() } else { row.markdown() });
+        for &n in &arguments.keys {
+            let all = dist.keys::<K>(n, KEYS_OF_RUN.div_ceil(n));
+            for setup in setups {
+                for task in &arguments.tasks {
+                    let (task, contenders) = task.contenders(setup, Arrays { all: &all, n, dist: *dist });
+                    let work = Work { task, dist: dist.name(), threads: setup.threads, keys: n };
+                    let times = measure::times(contenders, all.len(), arguments.repeats);
+                    for time in &times {
+                        println!("{}", if arguments.json { work.json(time) } else { work.markdown(time) });
+                    }
+                    losses.extend(Loss::of(&work, &times));
                 }
             }
         }
     }
+    losses
 }
 
 fn main() {
@@ -160,17 +182,23 @@ fn main() {
     }
     let setups: Vec<Setup> = arguments.threads.iter().map(|&threads| Setup::new(threads, numpy.is_ok())).collect();
     if !arguments.json {
-        println!("{} keys, medians of {} samples\n", arguments.keys, arguments.repeats);
-        println!("{}", Row::HEADER);
+        println!("Medians of {} samples\n\n{}", arguments.repeats, Work::HEADER);
     }
-    for kind in &arguments.types {
-        match kind {
-            Type::U32 => measure_type::<u32>(&arguments, &setups),
-            Type::I32 => measure_type::<i32>(&arguments, &setups),
-            Type::F32 => measure_type::<f32>(&arguments, &setups),
-            Type::U64 => measure_type::<u64>(&arguments, &setups),
-            Type::I64 => measure_type::<i64>(&arguments, &setups),
-            Type::F64 => measure_type::<f64>(&arguments, &setups),
-        }
+    let measured = arguments.types.iter().flat_map(|kind| match kind {
+        Type::U8 => measure_type::<u8>(&arguments, &setups),
+        Type::I16 => measure_type::<i16>(&arguments, &setups),
+        Type::U32 => measure_type::<u32>(&arguments, &setups),
+        Type::I32 => measure_type::<i32>(&arguments, &setups),
+        Type::F32 => measure_type::<f32>(&arguments, &setups),
+        Type::U64 => measure_type::<u64>(&arguments, &setups),
+        Type::I64 => measure_type::<i64>(&arguments, &setups),
+        Type::F64 => measure_type::<f64>(&arguments, &setups),
+        Type::U128 => measure_type::<u128>(&arguments, &setups),
+    });
+    let mut losses: Vec<Loss> = measured.collect();
+    if !arguments.json {
+        losses.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+        println!("\nWhere a peer takes less time\n\n{}", Work::LOSSES);
+        losses.iter().for_each(|loss| println!("{}", loss.row));
     }
 }

@@ -52,13 +52,13 @@ impl<'a> Contender<'a> {
 
 /// The time of a contender.
 pub struct Time {
-    contender: &'static str,
-    ns_per_key: f64,
+    pub contender: &'static str,
+    pub ns_per_key: f64,
     /// The time divided by the time of the first contender, which is this library.
-    ratio: f64,
+    pub ratio: f64,
 }
 
-/// The times of the contenders, which take turns.
+/// The times of the contenders, which take turns. A run sorts `keys` keys.
 pub fn times(mut contenders: Vec<Contender>, keys: usize, repeats: usize) -> Vec<Time> {
     let mut samples = vec![Vec::with_capacity(repeats); contenders.len()];
     for _ in 0..repeats {
@@ -81,32 +81,58 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// A row of the output.
-pub struct Row<'a> {
-    pub task: &'a str,
-    pub dist: &'a str,
+/// What the contenders of a table do.
+#[derive(Clone)]
+pub struct Work {
+    pub task: String,
+    pub dist: String,
     pub threads: usize,
     pub keys: usize,
-    pub time: Time,
 }
 
-impl Row<'_> {
+impl Work {
     /// The first two lines of the table.
     pub const HEADER: &'static str = "\
-        | task | distribution | threads | contender | ns per key | ratio to merge-host |\n\
-        | --- | --- | ---: | --- | ---: | ---: |";
+        | task | distribution | threads | keys | contender | ns per key | ratio to merge-host |\n\
+        | --- | --- | ---: | ---: | --- | ---: | ---: |";
 
-    /// The row of a Markdown table.
-    pub fn markdown(&self) -> String {
-        let Row { task, dist, threads, time: Time { contender, ns_per_key, ratio }, .. } = self;
-        format!("| {task} | {dist} | {threads} | {contender} | {ns_per_key:.2} | {ratio:.2} |")
+    /// The first two lines of the table of [`Loss`]es.
+    pub const LOSSES: &'static str = "\
+        | task | distribution | threads | keys | merge-host, ns per key | best peer | ns per key | times slower |\n\
+        | --- | --- | ---: | ---: | ---: | --- | ---: | ---: |";
+
+    /// The row of a contender in a Markdown table.
+    pub fn markdown(&self, Time { contender, ns_per_key, ratio }: &Time) -> String {
+        let Work { task, dist, threads, keys } = self;
+        format!("| {task} | {dist} | {threads} | {keys} | {contender} | {ns_per_key:.2} | {ratio:.2} |")
     }
 
     /// The row as a JSON object. No string in it needs an escape.
-    pub fn json(&self) -> String {
-        let Row { task, dist, threads, keys, time: Time { contender, ns_per_key, ratio } } = self;
+    pub fn json(&self, Time { contender, ns_per_key, ratio }: &Time) -> String {
+        let Work { task, dist, threads, keys } = self;
         let work = format!(r#""task":"{task}","distribution":"{dist}","threads":{threads},"keys":{keys}"#);
         let result = format!(r#""contender":"{contender}","ns_per_key":{ns_per_key:.3},"ratio":{ratio:.3}"#);
         format!("{{{work},{result}}}")
+    }
+}
+
+/// Work that a peer does in less time than this library.
+pub struct Loss {
+    /// The time of this library divided by the time of the best peer.
+    pub factor: f64,
+    /// The row of the table.
+    pub row: String,
+}
+
+impl Loss {
+    /// The loss, if the best of `times` is not the first.
+    pub fn of(work: &Work, times: &[Time]) -> Option<Self> {
+        let ours = times.first()?;
+        let best = times.iter().filter(|time| time.contender != "copy").min_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+        let Work { task, dist, threads, keys } = work;
+        let (factor, peer) = (1.0 / best.ratio, best.contender);
+        let times = format!("{:.2} | {peer} | {:.2}", ours.ns_per_key, best.ns_per_key);
+        let row = format!("| {task} | {dist} | {threads} | {keys} | {times} | {factor:.2} |");
+        (factor > 1.0).then_some(Self { factor, row })
     }
 }

@@ -3,21 +3,23 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Reads the keys and writes them sorted. For each line that it reads, it sorts the keys again and prints the seconds.
+/// Reads arrays of keys, the rows of a matrix, and writes them sorted, or the permutations that sort them. For each
+/// line that it reads, it does the same again and prints the seconds.
 const SCRIPT: &str = "
 import sys, time
 import numpy
-dtype, n = numpy.dtype(sys.argv[1]), int(sys.argv[2])
-given = numpy.frombuffer(sys.stdin.buffer.read(n * dtype.itemsize), dtype)
+dtype, n, arrays, task = numpy.dtype(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+given = numpy.frombuffer(sys.stdin.buffer.read(n * arrays * dtype.itemsize), dtype).reshape(arrays, n)
 keys = numpy.empty_like(given)
 keys[:] = given
-keys.sort()
-sys.stdout.buffer.write(keys)
-sys.stdout.buffer.flush()
+if task == 'sort':
+    keys.sort(axis=1)
+    sys.stdout.buffer.write(keys)
+    sys.stdout.buffer.flush()
 for line in sys.stdin.buffer:
     keys[:] = given
     start = time.perf_counter()
-    keys.sort()
+    keys.sort(axis=1) if task == 'sort' else keys.argsort(axis=1)
     print(time.perf_counter() - start, flush=True)
 ";
 
@@ -31,7 +33,7 @@ pub fn version() -> Result<String, String> {
     }
 }
 
-/// A process that sorts one array of keys.
+/// A process that sorts arrays of keys.
 pub struct Numpy {
     python: Child,
     /// `None` only while the process ends.
@@ -40,10 +42,11 @@ pub struct Numpy {
 }
 
 impl Numpy {
-    /// Starts the process with keys of the given numpy type.
-    pub fn start(dtype: &str, keys: &[u8], n: usize) -> Self {
+    /// Starts the process with arrays of `n` keys of the given numpy type. `task` is `sort` or `argsort`.
+    pub fn start(dtype: &str, keys: &[u8], (n, arrays): (usize, usize), task: &str) -> Self {
         let mut python = Command::new("python3");
-        python.args(["-c", SCRIPT, dtype, &n.to_string()]).env("OMP_NUM_THREADS", "1");
+        let counts = [n, arrays].map(|count| count.to_string());
+        python.args(["-c", SCRIPT, dtype, &counts[0], &counts[1], task]).env("OMP_NUM_THREADS", "1");
         let mut python = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 starts");
         let mut requests = python.stdin.take().expect("stdin is a pipe");
         let answers = BufReader::new(python.stdout.take().expect("stdout is a pipe"));
@@ -58,8 +61,8 @@ impl Numpy {
         sorted
     }
 
-    /// The time of one sort in seconds.
-    pub fn sort(&mut self) -> f64 {
+    /// The time of one run in seconds.
+    pub fn run(&mut self) -> f64 {
         let requests = self.requests.as_mut().expect("the process has not been told to end");
         requests.write_all(b"\n").expect("python3 reads the request");
         let mut line = String::new();

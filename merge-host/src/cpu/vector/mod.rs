@@ -41,7 +41,6 @@ use coding::Coding;
 use instructions::{Instructions, with_instructions};
 use lanes::{Lanes, Word};
 use merge::Problems;
-use std::any::TypeId;
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
@@ -73,6 +72,21 @@ fn of_processor() -> Level {
     }
 }
 
+/// Calls `work`, a loop that the compiler turns into vector instructions: into those of AVX2 if the processor has them.
+#[inline(always)]
+pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn compiled<R>(work: impl FnOnce() -> R) -> R {
+        work()
+    }
+    if level() >= Level::Avx2 {
+        // SAFETY: every level from `Avx2` on has these target features: `of_processor` has asked for them.
+        unsafe { compiled(work) }
+    } else {
+        work()
+    }
+}
+
 /// Whether this processor sorts one number per pair by [`sort`] faster than it moves pairs by digits of their keys. On
 /// Intel's cores a store to one of many places takes 2 to 3 times as long as on AMD's. AVX2 takes too long for numbers
 /// of 8 bytes.
@@ -84,15 +98,11 @@ pub(super) fn is_faster_than_moving_pairs() -> bool {
     level() == Level::Avx512 && *IS_INTEL
 }
 
-/// With AVX2, quicksort beats the radix sort for 8-byte keys up to `WIDE.0` and above `WIDE.1` keys. In between the
-/// radix sort needs fewer steps.
-const WIDE: (usize, usize) = (1 << 10, 1 << 20);
+/// With AVX2, radix passes beat vectors for more than `EVEN.0` and up to `EVEN.1` keys of 8 bytes if the digits of the
+/// keys are even ([`digit::is_even`]).
+const EVEN: (usize, usize) = (1 << 10, 1 << 19);
 
-/// The upper bound of [`WIDE`] for `f64`. Floats begin with exponents, and only a few exponents are frequent, so a pass
-/// distinguishes fewer keys, and the radix sort loses earlier.
-const WIDE_FLOATS: usize = 1 << 18;
-
-/// Two radix passes beat AVX-512 for more than `WIDE.0` keys of 8 bytes that differ in at most `NARROW_BITS` bits. Up
+/// Two radix passes beat AVX-512 for more than `EVEN.0` keys of 8 bytes that differ in at most `NARROW_BITS` bits. Up
 /// to `FEW_VALUES_BITS` bits, AVX-512 wins again: few distinct values take few divisions.
 pub(super) const NARROW_BITS: u32 = 16;
 const FEW_VALUES_BITS: u32 = 6;
@@ -105,26 +115,39 @@ const KEYS_OF_THREADS: usize = 1 << 18;
 const FEW_THREADS: usize = 4;
 const BYTES_OF_MANY_THREADS: usize = 1 << 29;
 
+/// What decides between vectors and radix passes: functions that are called only if their result matters.
+pub(super) struct Digits<D, E> {
+    /// A mask of the bits that differ between keys.
+    pub differing: D,
+    /// Whether the keys have even digits.
+    pub are_even: E,
+}
+
 /// Whether [`sort_on`] supports keys of this type on this processor, and is usually the fastest way to sort `keys` keys
-/// on `threads` threads. `differing` has the meaning that it has for [`can_sort`].
-pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
+/// on `threads` threads.
+pub(super) fn can_sort_on<K: Key>(
+    threads: usize,
+    keys: usize,
+    digits: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>,
+) -> bool {
     let is_enough = threads == 1 || keys >= KEYS_OF_THREADS;
     let is_little = threads <= FEW_THREADS || size_of::<K>() * keys <= BYTES_OF_MANY_THREADS;
-    is_enough && is_little && can_sort::<K>(keys, differing)
+    is_enough && is_little && can_sort::<K>(keys, digits)
 }
 
 /// Whether [`sort`] supports keys of this type on this processor, and is usually the fastest way to sort `keys` keys.
-/// `differing` returns a mask of the bits that differ between keys. `can_sort` calls it only if the result matters.
-pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
+pub(super) fn can_sort<K: Key>(
+    keys: usize,
+    Digits { differing, are_even }: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>,
+) -> bool {
     let narrow = if level() == Level::Avx2 { 0 } else { FEW_VALUES_BITS + 1 }..=NARROW_BITS;
-    let is_narrow = || keys > WIDE.0 && narrow.contains(&digit::significant(differing()));
-    let most_by_passes = if TypeId::of::<K>() == TypeId::of::<f64>() { WIDE_FLOATS } else { WIDE.1 };
-    let is_slower = || level() == Level::Avx2 && keys > WIDE.0 && keys <= most_by_passes;
-    has_vectors::<K>() && (size_of::<K>() == 4 || !is_slower() && !is_narrow())
+    let is_narrow = || keys > EVEN.0 && narrow.contains(&digit::significant(differing()));
+    let is_even = || level() == Level::Avx2 && keys > EVEN.0 && keys <= EVEN.1 && are_even();
+    has_vectors::<K>() && (size_of::<K>() == 4 || !is_even() && !is_narrow())
 }
 
 /// Whether the processor has vectors for keys of this type.
-fn has_vectors<K: Key>() -> bool {
+pub(super) fn has_vectors<K: Key>() -> bool {
     lanes::<K>(level()) > 0
 }
 

@@ -1,6 +1,7 @@
 //! The parts of both quicksorts: a stack of unsorted parts, and the two sides of a division.
 
 use super::lanes::Lanes;
+use std::mem::MaybeUninit;
 
 /// A range of words to sort.
 #[derive(Clone, Copy)]
@@ -22,7 +23,8 @@ impl Part {
 /// A stack of parts. The shorter of two parts is sorted first, so each part is at most half as long as the part below
 /// it, and the stack has at most `usize::BITS + 1` parts.
 pub(super) struct Parts {
-    parts: [Part; usize::BITS as usize + 1],
+    /// The first `count` parts are initialised: to initialise all would take as long as a sort of a few words.
+    parts: [MaybeUninit<Part>; usize::BITS as usize + 1],
     count: usize,
 }
 
@@ -30,22 +32,26 @@ impl Parts {
     /// A stack of one part.
     #[inline(always)]
     pub fn of(part: Part) -> Self {
-        Self { parts: [part; usize::BITS as usize + 1], count: 1 }
+        let mut parts = Self { parts: [const { MaybeUninit::uninit() }; _], count: 1 };
+        parts.parts[0].write(part);
+        parts
     }
 
     /// Takes the next part.
     #[inline(always)]
     pub fn next(&mut self) -> Option<Part> {
         self.count = self.count.checked_sub(1)?;
-        Some(self.parts[self.count])
+        // SAFETY: this part was among the first `count` before, and these are initialised: `of` and `add` write each
+        // part that they count.
+        Some(unsafe { self.parts[self.count].assume_init() })
     }
 
     /// Adds the two parts of a division.
     #[inline(always)]
     pub fn add(&mut self, a: Part, b: Part) {
         let (shorter, longer) = if a.len() < b.len() { (a, b) } else { (b, a) };
-        self.parts[self.count] = longer;
-        self.parts[self.count + 1] = shorter;
+        self.parts[self.count].write(longer);
+        self.parts[self.count + 1].write(shorter);
         self.count += 2;
     }
 }

@@ -62,9 +62,17 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     coding: Coding<L::Word>,
 ) {
     const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
+    if len <= few::most::<L, ROWS>() {
+        // SAFETY: the processor has the instruction set, and `words` points to `len` words, at most `few::most`.
+        unsafe {
+            code_all::<L>(words, len, coding.encode);
+            few::sort::<L, ROWS>(words, words, len);
+            code_all::<L>(words, len, coding.decode);
+        }
+        return;
+    }
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
-    // Networks need no scratch memory.
-    let scratch_len = if len <= few::most::<L, ROWS>() { 0 } else { len.min(near_len) };
+    let scratch_len = len.min(near_len);
     let mut scratch: Vec<L::Word> = Vec::new();
     let has_scratch = allocation::handled(|| scratch.try_reserve_exact(scratch_len)).is_ok();
     let scratch = scratch.as_mut_ptr();
@@ -79,9 +87,8 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     while let Some(Part { begin, end, in_scratch, steps }) = parts.next() {
         let len = end - begin;
         // SAFETY: the processor has the instruction set. Parts are subranges of `0..len`: `less` and `rest` are between
-        // `begin` and `end`. A part for `near` has at most `near_len` words, and so has `scratch`, unless all words are
-        // at most `few::most`, which need none. `divide` gets more than `near_len` words, which are more than
-        // `LEAST_DIVIDED` rows.
+        // `begin` and `end`. A part for `near` has at most `near_len` words and at most all words, and `scratch` has as
+        // many. `divide` gets more than `near_len` words, which are more than `LEAST_DIVIDED` rows.
         unsafe {
             let words = words.add(begin);
             let mut sorted = len;
