@@ -35,6 +35,8 @@ pub enum Reason {
         /// The name of the type.
         key: &'static str,
     },
+    /// The engine may choose, and the CPU does any work with so few bytes in less time than a call of a GPU takes.
+    FewBytes,
     /// The engine may choose, and this is how long the work is estimated to take.
     Estimate {
         /// The time on the CPU.
@@ -74,6 +76,7 @@ impl fmt::Display for Reason {
             },
             Self::CpuOnly => f.write_str("only the CPU does this"),
             Self::NoKernels { key } => write!(f, "GPUs have no kernels for {key} keys"),
+            Self::FewBytes => f.write_str("a call of a GPU takes longer than any work with so few bytes"),
             Self::Estimate { cpu, gpu, gpus } => {
                 write!(f, "{} on the CPU and {} on ", shown(*cpu), shown(*gpu))?;
                 if *gpus > 1 {

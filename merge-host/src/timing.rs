@@ -40,6 +40,13 @@ impl Timing {
         self.upload + self.compute + self.exchange + self.download
     }
 
+    /// A call on the CPU that did not look at the clock.
+    #[inline(always)]
+    pub(crate) fn untimed(reason: Reason) -> Self {
+        let none = Duration::ZERO;
+        Self { upload: none, compute: none, exchange: none, download: none, engine: EngineKind::Cpu, reason }
+    }
+
     /// The same with some more time of computing.
     pub(crate) fn and_compute(self, more: Duration) -> Self {
         Self { compute: self.compute + more, ..self }

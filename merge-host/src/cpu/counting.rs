@@ -32,8 +32,8 @@ type Counts = Scratch<u32>;
 /// Whether this is the fastest way to sort `keys` keys.
 pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
     match K::Bits::COUNT {
-        ..=8 => keys >= 2 * values::<K>(),
-        ..=MAX_BITS => keys >= values::<K>() / 4,
+        0..=8 => keys >= 2 * values::<K>(),
+        9..=MAX_BITS => keys >= values::<K>() / 4,
         _ => false,
     }
 }

@@ -1,19 +1,33 @@
-//! Stable sort of a few keys: each key is compared with all keys before it, without a branch.
+//! Stable sort of a few keys with values, or of their indices, without scratch memory on the heap.
+//!
+//! Up to 16 keys are compared with all keys before them, without a branch:
 //!
 //! ```text
 //!   keys    7 3 9 3
 //!   ranks   2 0 3 1     the number of keys that come before each in the order
 //!   sorted  3 3 7 9
 //! ```
+//!
+//! More keys are sorted as numbers that contain a key's bits and its index. No two numbers are equal, so that any sort
+//! of them is stable:
+//!
+//! ```text
+//!   numbers  7|0 3|1 9|2 3|3   ─ sort ─►   3|1 3|3 7|0 9|2
+//! ```
 
 use super::run::RunMut;
+use super::vector;
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
-use crate::{Index, Key};
+use crate::{Index, Key, SortOrder};
 use std::mem::MaybeUninit;
 
 /// The greatest number of keys.
-pub(super) const MOST: usize = 32;
+pub(super) const MOST: usize = 64;
+/// The greatest number of keys that are sorted by their ranks.
+const MOST_RANKED: usize = 16;
+/// The number of bits of an index.
+const INDEX_BITS: u32 = MOST.ilog2();
 /// The greatest size of a value, in bytes.
 const MAX_VALUE: usize = 16;
 
@@ -24,55 +38,94 @@ pub(super) fn can_sort<V>(keys: usize) -> bool {
 }
 
 /// Sorts `run`, which [`can_sort`] accepts. Stable.
-pub(super) fn sort<K: Key, V: Copy>(order: KeyOrder, RunMut { keys, values }: RunMut<K, V>) {
-    let len = keys.len().min(MOST);
-    let mut bits = [K::Bits::from_low(0); MOST];
-    for (bits, key) in bits.iter_mut().zip(&*keys) {
-        *bits = order.encode(*key);
-    }
-    if bits[..len].is_sorted_by_key(|bits| bits.to_ordered()) {
-        return;
-    }
-    let ranks = ranks(&bits[..len]);
-    if const { size_of::<V>() > 0 } {
-        let mut copies = [const { MaybeUninit::<V>::uninit() }; MOST];
-        for (copy, value) in copies.iter_mut().zip(&*values) {
-            copy.write(*value);
-        }
-        for (copy, rank) in copies[..len].iter().zip(ranks) {
-            // SAFETY: the loop before has written the first `len` copies: there is a value for each key.
-            values[usize::from(rank)] = unsafe { copy.assume_init() };
-        }
-    }
-    for (bits, rank) in bits[..len].iter().zip(ranks) {
-        keys[usize::from(rank)] = order.decode(*bits);
+pub(super) fn sort<K: Key, V: Copy>(order: KeyOrder, run: RunMut<K, V>) {
+    if run.keys.len() <= MOST_RANKED {
+        sort_by_ranks::<K, V, MOST_RANKED>(order, run);
+    } else {
+        sort_by_ranks::<K, V, MOST>(order, run);
     }
 }
 
-/// The ranks of up to [`MOST`] keys in a stable sort.
-#[inline(always)]
-fn ranks<B: Key>(bits: &[B]) -> [u8; MOST] {
-    let mut ranks = [0; MOST];
-    for (i, later) in bits.iter().enumerate() {
-        let mut rank = 0;
-        for (earlier, of_earlier) in bits[..i].iter().zip(&mut ranks) {
-            let is_before = u8::from(earlier.to_ordered() <= later.to_ordered());
-            rank += is_before;
-            *of_earlier += 1 - is_before;
-        }
-        ranks[i] = rank;
+/// [`sort`] of up to `N` keys.
+fn sort_by_ranks<K: Key, V: Copy, const N: usize>(order: KeyOrder, RunMut { keys, values }: RunMut<K, V>) {
+    let len = keys.len().min(N);
+    let Some((bits, ranks)) = ranks::<K, N>(order, keys) else { return };
+    let mut copies = [const { MaybeUninit::<V>::uninit() }; N];
+    for (copy, value) in copies.iter_mut().zip(&*values) {
+        copy.write(*value);
     }
-    ranks
+    for ((bits, copy), rank) in bits[..len].iter().zip(&copies).zip(ranks) {
+        keys[usize::from(rank)] = order.decode(*bits);
+        // SAFETY: the loop before has written the first `len` copies: there is a value for each key.
+        values[usize::from(rank)] = unsafe { copy.assume_init() };
+    }
 }
 
 /// Writes to `indices` the permutation that sorts up to [`MOST`] keys. Stable.
 pub(super) fn argsort<K: Key, I: Index>(order: KeyOrder, keys: &[K], indices: &mut [I]) {
-    let len = keys.len().min(MOST);
-    let mut bits = [K::Bits::from_low(0); MOST];
+    if keys.len() <= MOST_RANKED {
+        argsort_by_ranks::<K, I, MOST_RANKED>(order, keys, indices);
+    } else {
+        argsort_by_ranks::<K, I, MOST>(order, keys, indices);
+    }
+}
+
+/// [`argsort`] of up to `N` keys.
+fn argsort_by_ranks<K: Key, I: Index, const N: usize>(order: KeyOrder, keys: &[K], indices: &mut [I]) {
+    let ranks = ranks::<K, N>(order, keys);
+    for i in 0..keys.len().min(N) {
+        indices[ranks.map_or(i, |(_, ranks)| usize::from(ranks[i]))] = I::from_usize(i);
+    }
+}
+
+/// The encoded keys, and the rank of each in a stable sort; `None` if the keys are in order. There are at most `N`.
+#[inline(always)]
+fn ranks<K: Key, const N: usize>(order: KeyOrder, keys: &[K]) -> Option<([K::Bits; N], [u8; N])> {
+    let len = keys.len().min(N);
+    let mut bits = [K::Bits::from_low(0); N];
     for (bits, key) in bits.iter_mut().zip(keys) {
         *bits = order.encode(*key);
     }
-    for (i, rank) in ranks(&bits[..len])[..len].iter().enumerate() {
-        indices[usize::from(*rank)] = I::from_usize(i);
+    if bits[..len].is_sorted() {
+        return None;
+    }
+    let mut ranks = [0; N];
+    if const { N <= MOST_RANKED } {
+        rank_by_comparisons(&bits[..len], &mut ranks);
+    } else if const { K::Bits::COUNT + INDEX_BITS <= u64::BITS } {
+        let mut numbers = [0u64; N];
+        let numbers = &mut numbers[..len];
+        for ((number, bits), i) in numbers.iter_mut().zip(&bits).zip(0..) {
+            *number = (bits.low() as u64) << INDEX_BITS | i;
+        }
+        if vector::has_vectors::<u64>() {
+            vector::sort(SortOrder::Ascending, numbers);
+        } else {
+            numbers.sort_unstable();
+        }
+        (0..).zip(numbers).for_each(|(rank, number)| ranks[*number as usize % MOST] = rank);
+    } else {
+        // The index is a word of its own, because the bits of a key may fill the other one.
+        let mut numbers = [(K::Bits::from_low(0), 0u8); N];
+        for ((number, bits), i) in numbers.iter_mut().zip(&bits[..len]).zip(0..) {
+            *number = (*bits, i);
+        }
+        numbers[..len].sort_unstable();
+        (0..).zip(&numbers[..len]).for_each(|(rank, (_, i))| ranks[usize::from(*i)] = rank);
+    }
+    Some((bits, ranks))
+}
+
+/// Writes the rank of each key. There are few.
+#[inline(always)]
+fn rank_by_comparisons<B: Ord>(bits: &[B], ranks: &mut [u8]) {
+    for (i, later) in bits.iter().enumerate() {
+        let mut rank = 0;
+        for (earlier, of_earlier) in bits[..i].iter().zip(&mut *ranks) {
+            let is_before = u8::from(earlier <= later);
+            rank += is_before;
+            *of_earlier += 1 - is_before;
+        }
+        ranks[i] = rank;
     }
 }

@@ -14,7 +14,6 @@ use super::memory;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::vector::wide;
-use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
 use crate::{Error, Key, Word};
@@ -23,7 +22,7 @@ use std::mem::MaybeUninit;
 /// The greatest number of distinct keys.
 const MOST: usize = 16;
 /// The number of sampled keys. A few of them show whether most keys are distinct.
-const SAMPLE: usize = 128;
+const SAMPLE: usize = 64;
 const FIRST_SAMPLE: usize = 8;
 /// The number of keys of a block, which is read once for each distinct key while it is in the cache. A key of 2 bytes or
 /// more can count that far.
@@ -33,7 +32,7 @@ const PART: usize = 1 << 18;
 /// The number of keys or values of a block that a thread writes.
 const COPY_BLOCK: usize = 1 << 14;
 /// The least number of keys that is worth a sample.
-pub(super) const LEAST: usize = 1 << 7;
+const LEAST: usize = 1 << 8;
 
 /// The distinct keys of an array.
 pub(super) struct FewValues<B> {
@@ -44,6 +43,12 @@ pub(super) struct FewValues<B> {
     counts: Vec<[usize; MOST]>,
     /// The number of keys of a part.
     part: usize,
+}
+
+/// Whether this is worth a sample of keys of type `K` with items of type `T`. Keys of 1 byte are counted in less time.
+/// No vectors compare keys of 16 bytes, and the bits in which few of them differ make few digits.
+pub(super) const fn can_sort<K, T>() -> bool {
+    size_of::<K>() > 1 && (size_of::<K>() <= 8 || size_of::<T>() == 0)
 }
 
 impl<B: Word> FewValues<B> {
@@ -74,7 +79,7 @@ impl<B: Word> FewValues<B> {
                     // Keys are the same if and only if their bits are. A counter of the keys' width lets the compiler
                     // count in each lane of a vector.
                     let value: B = bytemuck::cast(value);
-                    let count = count_equal(bytemuck::cast_slice(block), value);
+                    let count = count_equal::<B>(bytemuck::cast_slice(block), value);
                     *all += count;
                     found += count;
                 }
@@ -192,7 +197,7 @@ impl<B: Word> FewValues<B> {
 
 /// The number of keys of a block that equal `value`.
 #[inline(always)]
-fn count_equal<B: Bits + PartialEq + Copy>(keys: &[B], value: B) -> usize {
+fn count_equal<B: Word>(keys: &[B], value: B) -> usize {
     keys.iter().fold(B::from_low(0), |count, key| count.plus(B::from_low(usize::from(*key == value)))).low()
 }
 

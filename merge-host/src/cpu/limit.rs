@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 ///
 /// # Errors
 /// [`Error::Vectors`] if the variable has another value.
+#[inline]
 fn of_environment() -> &'static Result<Option<usize>, Error> {
     static LIMIT: OnceLock<Result<Option<usize>, Error>> = OnceLock::new();
     LIMIT.get_or_init(|| {

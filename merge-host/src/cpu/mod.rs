@@ -77,7 +77,7 @@ mod write_combiner;
 
 pub(crate) use run::{Run, RunMut};
 pub(crate) use vector::wide;
-pub(crate) use workers::Workers;
+pub(crate) use workers::{UNTIMED_KEYS, Workers};
 
 /// A new seed at each run of the tests. A failing test prints it.
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! A scan reads an array up to the first run that is too short, so it takes little time for most arrays.
 
 use super::blocks::for_each_block;
-use super::run::RunMut;
+use super::run::{Run, RunMut};
 use super::scratch::Scratch;
 use super::{memory, merge_many};
 use crate::key_order::KeyOrder;
@@ -84,16 +84,14 @@ impl Runs {
     /// Sorts the array that has these runs in ascending order. Stable.
     ///
     /// # Errors
-    /// [`Error::OutOfHostMemory`] if there is no scratch memory for several runs.
+    /// [`Error::OutOfHostMemory`] if there is no scratch memory.
     pub fn merge<K: Key, V: Copy + Send + Sync>(
         &self,
         mut run: RunMut<K, MaybeUninit<V>>,
         threads: usize,
     ) -> Result<(), Error> {
-        let (mut scratch, mut begin) = (None, 0);
-        if !self.is_one() {
-            scratch = Some((Scratch::zeroed(run.keys.len())?, Scratch::<V>::uninit(run.keys.len())?));
-        }
+        let (mut keys, mut values) = (Scratch::zeroed(run.keys.len())?, Scratch::<V>::uninit(run.keys.len())?);
+        let mut begin = 0;
         for &(end, descends) in &self.ends[..self.count] {
             if descends {
                 let RunMut { keys, values } = run.part(begin..end);
@@ -104,17 +102,16 @@ impl Runs {
             }
             begin = end;
         }
-        let Some((keys, values)) = &mut scratch else { return Ok(()) };
         let mut begin = 0;
         let runs = self.ends[..self.count].iter().map(|&(end, _)| {
             let part = begin..end;
             begin = end;
             run.as_run().part(part)
         });
-        merge_many::merge_runs(&memory::collected(runs)?, RunMut::new((keys, values)), threads)?;
+        merge_many::merge_runs(&memory::collected(runs)?, RunMut::new((&mut keys, &mut values)), threads)?;
         for_each_block(run, COPY_BLOCK, threads, |begin, mut run| {
             let end = begin + run.keys.len();
-            run.copy_from(super::Run { keys: &keys[begin..end], values: &values[begin..end] });
+            run.copy_from(Run { keys: &keys[begin..end], values: &values[begin..end] });
         });
         Ok(())
     }

@@ -18,12 +18,12 @@
 //! ```
 
 use super::blocks::for_each_block_of_keys;
-use super::few_values::FewValues;
+use super::few_values::{self, FewValues};
 use super::presorted::{self, Runs};
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{Workers, counting, digit, few_keys, key_index, memory, parallel_radix, radix, sort_pairs, vector};
+use super::{Workers, counting, digit, few_keys, key_index, limit, memory, parallel_radix, radix, sort_pairs, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::timing::{Steps, timed};
@@ -33,12 +33,15 @@ use std::any::TypeId;
 /// The greatest number of keys that are sorted by comparisons: they are faster than radix passes, and need no scratch
 /// memory on the heap.
 const MAX_COMPARED_KEYS: usize = 1 << 10;
+/// The greatest number of keys of up to 2 bytes whose copies are on the stack.
+const KEYS_ON_STACK: usize = 1 << 8;
 /// Bytes of keys that the calling thread looks at before it wakes others.
 const LOOKED_AT_BYTES: usize = 1 << 23;
 /// The number of keys of a block that a thread encodes.
 const ENCODE_BLOCK: usize = 1 << 14;
 
 /// Sorts keys, with their values if these have any bytes. Stable.
+#[inline]
 pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     run: RunMut<K, V>,
@@ -65,6 +68,14 @@ fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
     } else {
         in_order(order, keys, 1, |bits| bits.sort_unstable());
     }
+}
+
+/// [`sort`] of fewer than [`UNTIMED_KEYS`](super::UNTIMED_KEYS) keys on the calling thread. Compiled once for all forms
+/// of arguments.
+#[inline(never)]
+pub(crate) fn sort_untimed<K: Key, V: Copy + Send + Sync>(order: KeyOrder, run: RunMut<K, V>) -> Result<(), Error> {
+    limit::check()?;
+    sort(order, run, 1)
 }
 
 /// [`sort`] on the threads of `workers`. Arrays that one thread sorts in the time that it takes to wake another are
@@ -121,12 +132,12 @@ fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
 ) -> Result<bool, Error> {
     if let Some(runs) = Runs::of(order, run.keys, 1, threads) {
         merge_runs(order, run, &runs, threads)?;
-    } else if size_of::<V>() == 0 && counting::can_sort::<K>(run.keys.len()) {
-        counting::sort(order, run.keys, threads)?;
-    } else if size_of::<K>() > 1
+    } else if few_values::can_sort::<K, V>()
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {
         values.sort(order, run, threads)?;
+    } else if size_of::<V>() == 0 && counting::can_sort::<K>(run.keys.len()) {
+        counting::sort(order, run.keys, threads)?;
     } else {
         return Ok(false);
     }
@@ -143,6 +154,13 @@ fn merge_runs<K: Key, V: Copy + Send + Sync>(
     if runs.is_ascending() {
         return Ok(());
     }
+    if runs.is_one() {
+        if const { size_of::<V>() > 0 } {
+            presorted::turn(run.keys, run.values, |x, y| order.encode(x) == order.encode(y));
+        }
+        run.keys.reverse();
+        return Ok(());
+    }
     // SAFETY: the merge writes only copies of the values, which are initialised.
     let values = unsafe { memory::as_uninit_mut(run.values) };
     let mut result = Ok(());
@@ -153,7 +171,11 @@ fn merge_runs<K: Key, V: Copy + Send + Sync>(
 /// Sorts keys alone, which are not in order and not few.
 fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     if const { size_of::<K>() <= 2 } {
-        sort_widened(order, keys, &mut Scratch::zeroed(keys.len())?);
+        if keys.len() <= KEYS_ON_STACK {
+            sort_widened(order, keys, &mut [0; KEYS_ON_STACK]);
+        } else {
+            sort_widened(order, keys, &mut Scratch::zeroed(keys.len())?);
+        }
         return Ok(());
     }
     if !order.inverts_bits::<K>() {
@@ -213,5 +235,136 @@ pub(super) fn sort_bits<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratc
         radix::sort(run, scratch, false, None, &mut Workspace::new());
     } else {
         parallel_radix::sort(run, scratch, threads);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NanOrder;
+    use crate::cpu::fresh_seed;
+    use crate::cpu::sort_by_key::sort_by_key;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use rayon::ThreadPool;
+
+    /// Ordered bits of the keys of an array, as fractions of all values.
+    fn arrays(len: usize, random: &mut StdRng) -> Vec<(&'static str, Vec<u128>)> {
+        let at = |i: usize| (u128::MAX / len.max(1) as u128).saturating_mul(i as u128);
+        let any: [u128; 16] = random.random();
+        let mut of = |name, key: &mut dyn FnMut(usize, u128) -> u128| {
+            (name, (0..len).map(|i| key(i, random.random())).collect::<Vec<u128>>())
+        };
+        let mut arrays = vec![
+            of("random", &mut |_, random| random),
+            of("ascending", &mut |i, _| at(i)),
+            of("descending", &mut |i, _| at(len - 1 - i)),
+            of("descending, each twice", &mut |i, _| at((len - 1 - i) / 2 * 2)),
+            of("one value", &mut |_, _| any[0]),
+            of("three values", &mut |_, random| any[random as usize % 3]),
+            of("16 values", &mut |_, random| any[random as usize % 16]),
+            of("16 values and another", &mut |i, random| if i + 1 == len { random } else { any[random as usize % 16] }),
+            of("up and down", &mut |i, _| at(if i < len / 2 { 2 * i } else { 2 * (len - 1 - i) })),
+            of("five runs", &mut |i, _| at(i % len.div_ceil(5) * 4)),
+            of("runs of which two descend", &mut |i, random| {
+                let run = len.div_ceil(4);
+                let key = at(if (i / run) % 2 == 0 { i % run } else { run - i % run } * 3);
+                if random % 9 == 0 { key } else { key >> 120 << 120 }
+            }),
+            of("few bits differ", &mut |_, random| {
+                any[1] ^ (random & 0x5000_0000_0000_0003 | (random >> 90) << 90 & 7 << 100)
+            }),
+            of("last bits differ", &mut |_, random| any[2] ^ (random & 0xffff_ffff)),
+        ];
+        let mut nearly = arrays[1].1.clone();
+        nearly.iter_mut().step_by(100).for_each(|key| *key = random.random());
+        arrays.push(("nearly ascending", nearly));
+        arrays
+    }
+
+    /// Compares every sort of these keys with the standard library's stable sort.
+    fn check<K: Key>(bits: &[u128], what: &str, order: KeyOrder, pool: &ThreadPool, threads: usize) {
+        let shift = u128::BITS - <K::Bits as Bits>::COUNT;
+        let keys: Vec<K> = bits.iter().map(|bits| K::from_ordered(K::Bits::narrowed(*bits >> shift))).collect();
+        let mut expected: Vec<u32> = (0..keys.len() as u32).collect();
+        expected.sort_by_key(|i| order.encode(keys[*i as usize]));
+        let what = format!("{what}, {} of {}, {order:?}, {threads} threads", keys.len(), K::NAME);
+        let is_right = |sorted: &[K]| {
+            let mut pairs = sorted.iter().zip(&expected);
+            pairs.all(|(key, i)| key.to_ordered() == keys[*i as usize].to_ordered())
+        };
+        pool.install(|| {
+            let mut sorted = keys.clone();
+            sort(order, RunMut::of_keys(&mut sorted), threads).unwrap();
+            assert!(is_right(&sorted), "{what}");
+            let mut indices = vec![u32::MAX; keys.len()];
+            sort_pairs::argsort(order, &keys, &mut indices, threads).unwrap();
+            assert!(indices == expected, "argsort, {what}");
+            let mut records: Vec<(K, u32)> = keys.iter().copied().zip(0..).collect();
+            sort_by_key(&mut records, &|record| record.0, threads).unwrap();
+            if order.is_of::<K>() {
+                assert!(records.iter().map(|record| record.1).eq(expected.iter().copied()), "by key, {what}");
+            }
+            let (mut sorted, mut values) = (keys.clone(), (0..keys.len() as u32).collect::<Vec<_>>());
+            sort(order, RunMut::new((&mut sorted, &mut values)), threads).unwrap();
+            assert!(is_right(&sorted) && values == expected, "with values, {what}");
+            // Large values, which move once.
+            let (mut sorted, mut values) = (keys.clone(), (0..keys.len() as u32).map(|i| [i; 5]).collect::<Vec<_>>());
+            sort(order, RunMut::new((&mut sorted, &mut values)), threads).unwrap();
+            assert!(
+                is_right(&sorted) && values.iter().map(|value| value[3]).eq(expected.iter().copied()),
+                "large values, {what}"
+            );
+        });
+    }
+
+    fn check_all<K: Key>(lengths: &[usize], threads: usize) {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let nans_last = KeyOrder { direction: SortOrder::Descending, nans: NanOrder::Last };
+        let orders = [KeyOrder::ASCENDING, SortOrder::Descending.into(), nans_last];
+        for &len in lengths {
+            for (i, (name, bits)) in arrays(len, &mut random).into_iter().enumerate() {
+                let what = format!("{name}, seed {seed}");
+                check::<K>(&bits, &what, orders[i % 3], &pool, threads);
+                check::<K>(&bits, &what, KeyOrder::ASCENDING, &pool, threads);
+            }
+        }
+    }
+
+    /// Lengths around every threshold of a sort on one thread. Miri has time for a few only.
+    fn lengths() -> Vec<usize> {
+        if cfg!(miri) {
+            vec![0, 1, 2, 17, 66, 300]
+        } else {
+            (0..20).chain([31, 33, 63, 64, 65, 127, 255, 256, 257, 511, 512, 1023, 1025, 2049, 4097, 16_385]).collect()
+        }
+    }
+
+    #[test]
+    fn arrays_of_narrow_keys() {
+        check_all::<u8>(&lengths(), 1);
+        check_all::<i16>(&lengths(), 1);
+    }
+
+    #[test]
+    fn arrays_of_keys_of_4_and_8_bytes() {
+        check_all::<u32>(&lengths(), 1);
+        check_all::<f64>(&lengths(), 1);
+    }
+
+    #[test]
+    fn arrays_of_wide_keys() {
+        check_all::<u128>(&lengths(), 1);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no time for so many keys")]
+    fn arrays_for_several_threads() {
+        check_all::<u8>(&[3000, 1 << 19], 2);
+        check_all::<i16>(&[(1 << 19) + 3], 3);
+        check_all::<u32>(&[3000, (1 << 19) + 5], 2);
+        check_all::<f64>(&[(1 << 19) + 7], 2);
     }
 }

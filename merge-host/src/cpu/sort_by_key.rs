@@ -7,7 +7,7 @@
 //! ```
 
 use super::blocks::{for_each_block, for_each_block_of_keys};
-use super::few_values::FewValues;
+use super::few_values::{self, FewValues};
 use super::moved::{self, Moved};
 use super::presorted::{self, Runs};
 use super::run::RunMut;
@@ -21,7 +21,7 @@ use std::mem::MaybeUninit;
 /// The number of elements of a block: a thread extracts their bits.
 const BLOCK: usize = 1 << 12;
 /// The greatest number of elements that comparisons sort fastest.
-const MAX_COMPARED: usize = 100;
+const MAX_COMPARED: usize = 40;
 
 /// Sorts `items` by the keys that `key` returns for them, on up to `threads` threads. Stable.
 pub(crate) fn sort_by_key<T: Send, S: SortKey>(
@@ -58,7 +58,9 @@ fn sort_by_word<W: Word, T: Send, S: SortKey>(
         }
         return Ok(());
     }
-    if let Some(values) = FewValues::of(KeyOrder::ASCENDING, &words, threads)? {
+    if few_values::can_sort::<W, T>()
+        && let Some(values) = FewValues::of(KeyOrder::ASCENDING, &words, threads)?
+    {
         let scatter = |from: &[Moved<T>], to: &mut [MaybeUninit<T>]| {
             values.scatter(KeyOrder::ASCENDING, &words, |i| from[i].bits(), to, threads)
         };

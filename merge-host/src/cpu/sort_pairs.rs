@@ -10,11 +10,11 @@
 //! ```
 
 use super::blocks::for_each_block_of_keys;
-use super::few_values::FewValues;
+use super::few_values::{self, FewValues};
 use super::presorted::{self, Runs};
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{Workers, few_keys, key_index, memory, parallel_radix, sort};
+use super::{Workers, few_keys, key_index, limit, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::key_order::KeyOrder;
 use crate::permutation::fill_identity_on;
@@ -82,6 +82,14 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
     Ok(())
 }
 
+/// [`argsort`] of fewer than [`UNTIMED_KEYS`](super::UNTIMED_KEYS) keys on the calling thread. Compiled once for all
+/// forms of arguments.
+#[inline(never)]
+pub(crate) fn argsort_untimed<K: Key, I: Index>(order: KeyOrder, keys: &[K], indices: &mut [I]) -> Result<(), Error> {
+    limit::check()?;
+    argsort(order, keys, indices, 1)
+}
+
 /// [`argsort`] on the threads of `workers`, as [`sort::sort_on`] does.
 pub(crate) fn argsort_on<K: Key, I: Index>(
     workers: &Workers,
@@ -142,7 +150,7 @@ fn argsort_at_sight<K: Key, I: Index>(
 ) -> Result<bool, Error> {
     if let Some(runs) = Runs::of(order, keys, 1, threads) {
         argsort_runs(order, keys, indices, &runs, threads)?;
-    } else if size_of::<K>() > 1
+    } else if few_values::can_sort::<K, I>()
         && let Some(values) = FewValues::of(order, keys, threads)?
     {
         values.scatter(order, keys, I::from_usize, indices, threads)?;

@@ -9,12 +9,12 @@
 //! All threads together sort a long segment. Shorter segments are sorted by one thread each, several adjacent ones at a
 //! time, so threads share millions of short segments as evenly as a few long ones.
 
-use super::memory::{out_of_memory, push};
+use super::memory::push;
 use super::run::RunMut;
 use super::{sort, vector};
 use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
-use crate::{Error, Key, allocation};
+use crate::{Error, Key};
 
 /// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const SHARES_PER_THREAD: usize = 8;
@@ -25,8 +25,6 @@ const SEGMENT_COST: usize = 8;
 const MIN_PARALLEL_KEYS: usize = 1 << 18;
 /// The greatest number of keys without values that comparisons sort fastest, without vector instructions.
 const MAX_COMPARED_KEYS: usize = 32;
-/// The greatest number of key-value pairs that comparisons sort fastest.
-const MAX_COMPARED_PAIRS: usize = 256;
 
 /// The cost of sorting the segments, in keys.
 ///
@@ -77,42 +75,8 @@ fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     for_each_share(run, offsets, threads, |share, threads| {
-        let mut scratch = Scratch { keys: Vec::new(), values: Vec::new() };
-        share.for_each_segment(|run| {
-            if run.keys.len() <= MAX_COMPARED_PAIRS {
-                return scratch.sort(order, run);
-            }
-            sort::sort(order, run, threads)
-        })
+        share.for_each_segment(|run| sort::sort(order, run, threads))
     })
-}
-
-/// Scratch memory of a thread for sorts of a few key-value pairs.
-struct Scratch<K: Key, V> {
-    /// Ordered bits with indices, which make equal keys distinct.
-    keys: Vec<(K::Bits, u32)>,
-    values: Vec<V>,
-}
-
-impl<K: Key, V: Copy> Scratch<K, V> {
-    fn sort(&mut self, order: KeyOrder, run: RunMut<K, V>) -> Result<(), Error> {
-        let len = run.keys.len();
-        let with_indices = run.keys.iter().zip(0..).map(|(key, index)| (order.encode(*key), index));
-        self.keys.clear();
-        allocation::handled(|| self.keys.try_reserve(len)).map_err(|_| out_of_memory::<(K::Bits, u32)>(len))?;
-        self.keys.extend(with_indices);
-        self.keys.sort_unstable();
-        self.values.clear();
-        allocation::handled(|| self.values.try_reserve(len)).map_err(|_| out_of_memory::<V>(len))?;
-        self.values.extend_from_slice(run.values);
-        let values = &mut run.values[..self.keys.len()];
-        let keys = &mut run.keys[..self.keys.len()];
-        for (i, (bits, index)) in self.keys.iter().enumerate() {
-            keys[i] = order.decode(*bits);
-            values[i] = self.values[*index as usize];
-        }
-        Ok(())
-    }
 }
 
 /// Adjacent segments for one thread.

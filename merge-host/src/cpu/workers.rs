@@ -22,8 +22,8 @@ const SORT_KEYS_PER_THREAD: usize = 1 << 16;
 /// The number of elements to sort by comparisons that is worth waking a thread.
 const COMPARED_PER_THREAD: usize = 1 << 14;
 
-/// The least number of keys that is worth a look at the clock.
-const TIMED_KEYS: usize = 1 << 10;
+/// Calls with fewer keys do not look at the clock.
+pub(crate) const UNTIMED_KEYS: usize = 1 << 10;
 
 /// Threads that merge and sort.
 pub(crate) struct Workers {
@@ -112,13 +112,17 @@ impl Workers {
         keys: usize,
         merge: impl FnOnce(usize) -> Result<(), Error> + Send,
     ) -> Result<Steps, Error> {
-        if keys < TIMED_KEYS { untimed(merge) } else { self.run(self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge) }
+        if keys < UNTIMED_KEYS {
+            untimed(merge)
+        } else {
+            self.run(self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge)
+        }
     }
 
     /// Times `sort`, which sorts `keys` keys and is given the number of threads to use.
     #[inline(always)]
     pub fn sort(&self, keys: usize, sort: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Steps, Error> {
-        if keys < TIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_sort(keys), sort) }
+        if keys < UNTIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_sort(keys), sort) }
     }
 
     /// Times `sort`, which sorts `elements` elements by comparisons and is given the number of threads to use.
@@ -128,7 +132,7 @@ impl Workers {
         elements: usize,
         sort: impl FnOnce(usize) -> Result<(), Error> + Send,
     ) -> Result<Steps, Error> {
-        if elements < TIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_compare(elements), sort) }
+        if elements < UNTIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_compare(elements), sort) }
     }
 
     /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. With more

@@ -14,13 +14,23 @@ pub(super) struct Choice {
     costs: CostModel,
     gpus: Gpus,
     gpu: OnceLock<Result<GpuGroup, Arc<Error>>>,
+    /// The CPU does any work with this number of bytes in less time than a call of a running GPU takes.
+    few_bytes: usize,
     /// Nanoseconds that calls would have taken less if the GPU had been running.
     missed: AtomicU64,
 }
 
 impl Choice {
     pub fn new(costs: CostModel, gpus: Gpus) -> Self {
-        Self { costs, gpus, gpu: OnceLock::new(), missed: AtomicU64::new(0) }
+        let few_bytes = costs.few_bytes();
+        Self { costs, gpus, gpu: OnceLock::new(), few_bytes, missed: AtomicU64::new(0) }
+    }
+
+    /// A number of bytes with which no choice is necessary: the CPU does any work with them in less time than a call of
+    /// a running GPU takes.
+    #[inline]
+    pub fn few_bytes(&self) -> usize {
+        self.few_bytes
     }
 
     /// The GPU, if it is running.

@@ -258,6 +258,22 @@ impl CostModel {
         nanoseconds(work.bytes() as f64 * (thread / threads.max(1) as f64 + shared))
     }
 
+    /// A number of bytes that any work on one thread of the CPU takes less time for than a call of a GPU.
+    #[cfg(feature = "gpu")]
+    pub(super) fn few_bytes(&self) -> usize {
+        let each = [
+            self.sort4_thread + self.sort4_shared,
+            self.sort8_thread + self.sort8_shared,
+            self.sort_pairs_thread + self.sort_pairs_shared,
+            self.merge_thread + self.merge_shared,
+            self.segments_thread + self.segments_shared,
+            self.set_thread + self.set_shared,
+            self.top_k_thread + self.top_k_shared,
+        ];
+        // A conversion to an integer rounds down, and has bounds.
+        (self.gpu_call_ms * 1e6 / (each.into_iter().fold(0.0, f64::max) + self.cpu_file)) as usize
+    }
+
     /// How long `work` takes on a GPU that is running, or has yet to be started.
     pub fn on_gpu(&self, work: &Work, is_running: bool) -> Duration {
         self.on_gpus(work, 1, is_running)

@@ -41,7 +41,7 @@ pub(crate) use check::{check_length, check_values};
 pub use costs::{COSTS, CostModel, Work};
 pub use top_k::TopK;
 
-use crate::cpu::Workers;
+use crate::cpu::{UNTIMED_KEYS, Workers};
 use crate::timing::Steps;
 use crate::{EngineKind, Error, Key, Reason, Timing};
 #[cfg(feature = "gpu")]
@@ -404,6 +404,28 @@ impl Engine {
     /// ```
     pub fn start_for<K: Key>(&self, work: &Work) -> Result<EngineKind, Error> {
         Ok(self.choose((K::NAME, K::ON_GPU), work, false)?.kind())
+    }
+
+    /// Why the calling thread does `work` at once, without a look at the clock; `None` if the work is more, or if the
+    /// engine may not leave it to the CPU.
+    ///
+    /// Inlined, so that a program that ignores the [`Timing`] of few keys does not copy it.
+    #[inline]
+    fn untimed(&self, work: &Work) -> Option<Reason> {
+        if work.keys() >= UNTIMED_KEYS {
+            return None;
+        }
+        #[cfg(feature = "gpu")]
+        match &self.gpu {
+            Use::Never => {}
+            Use::Always(_) => return None,
+            Use::Choice(choice) => return (work.bytes() <= choice.few_bytes()).then_some(Reason::FewBytes),
+        }
+        match self.reason {
+            Reason::Cpu => Some(Reason::Cpu),
+            Reason::Threads(threads) => Some(Reason::Threads(threads)),
+            _ => None,
+        }
     }
 
     /// Where a call does this work with keys of type `K`.

@@ -27,6 +27,7 @@ impl Engine {
     /// assert!(keys[1].is_sign_negative() && keys[3].is_nan());
     /// # Ok::<(), merge_host::Error>(())
     /// ```
+    #[inline]
     pub fn sort<K: Key, V: Copy + Send + Sync>(&self, elements: impl ElementsMut<K, V>) -> Result<Timing, Error> {
         self.sort_with(SortOptions::default(), elements)
     }
@@ -62,12 +63,18 @@ impl Engine {
     /// assert_eq!(keys, [2, 2, 5, 7]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
+    #[inline]
     pub fn sort_with<K: Key, V: Copy + Send + Sync>(
         &self,
         options: impl Into<SortOptions>,
         mut elements: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
-        self.sort_run(options.into(), elements.run_mut("the input")?)
+        let (options, run) = (options.into(), elements.run_mut("the input")?);
+        if let Some(reason) = self.untimed(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>())) {
+            cpu::sort::sort_untimed(options.order, run)?;
+            return Ok(Timing::untimed(reason));
+        }
+        self.sort_run(options, run)
     }
 
     /// [`sort_with`](Self::sort_with), compiled once for all forms of its arguments.
@@ -178,13 +185,20 @@ impl Engine {
     /// assert_eq!(indices, [1, 3, 0, 2]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
+    #[inline]
     pub fn argsort<K: Key, I: Index>(
         &self,
         options: impl Into<SortOptions>,
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        self.argsort_run(options.into(), keys, indices)
+        let options = options.into();
+        check_length("indices", keys.len(), indices.len(), "|keys|")?;
+        if let Some(reason) = self.untimed(&Work::sort::<K>(keys.len()).with_values(size_of::<I>())) {
+            sort_pairs::argsort_untimed(options.order, keys, indices)?;
+            return Ok(Timing::untimed(reason));
+        }
+        self.argsort_run(options, keys, indices)
     }
 
     /// [`argsort`](Self::argsort), compiled once for all forms of its options.
@@ -194,7 +208,6 @@ impl Engine {
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        check_length("indices", keys.len(), indices.len(), "|keys|")?;
         check_index_range::<I>(keys.len())?;
         let place = self.place_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))?;
         let steps = match place.on {

@@ -53,6 +53,7 @@ enum Level {
 }
 
 /// The level of the processor, or the limit of the environment if that is lower.
+#[inline]
 fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
