@@ -49,12 +49,15 @@ pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> R
         fill(order, keys, 0, counts.iter().map(|count| *count as usize));
         return Ok(());
     }
-    let parts = parallel::try_map_on(threads, keys.chunks(part), |part| {
+    let of_parts = parallel::try_map_on(threads, keys.chunks(part), |part| {
         let mut counts = Counts::zeroed(values::<K>())?;
         count(order, part, &mut counts);
         Ok::<_, Error>(counts)
     })?;
-    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut parts = memory::reserved(of_parts.len())?;
+    for counts in of_parts {
+        memory::push(&mut parts, counts?)?;
+    }
     let count = |value: usize| parts.iter().map(|counts| counts[value] as usize).sum::<usize>();
     let block = values::<K>() / BLOCKS;
     let (mut blocks, mut rest) = (memory::reserved(BLOCKS)?, keys);

@@ -63,7 +63,7 @@ fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
     if keys.is_sorted_by_key(|key| order.encode(*key)) {
     } else if order.inverts_bits::<K>() && vector::has_vectors::<K>() {
         vector::sort(order.direction, keys);
-    } else if const { size_of::<K>() <= 2 } && vector::has_vectors::<u32>() {
+    } else if const { size_of::<K>() <= 2 } {
         sort_widened(order, keys, &mut [0; few_keys::MOST]);
     } else {
         in_order(order, keys, 1, |bits| bits.sort_unstable());
@@ -207,7 +207,11 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
 fn sort_widened<K: Key>(order: KeyOrder, keys: &mut [K], numbers: &mut [u32]) {
     let numbers = &mut numbers[..keys.len()];
     numbers.iter_mut().zip(&*keys).for_each(|(number, key)| *number = order.encode(*key).low() as u32);
-    vector::sort(SortOrder::Ascending, numbers);
+    if vector::has_vectors::<u32>() {
+        vector::sort(SortOrder::Ascending, numbers);
+    } else {
+        numbers.sort_unstable();
+    }
     keys.iter_mut().zip(numbers).for_each(|(key, number)| *key = order.decode(K::Bits::from_low(*number as usize)));
 }
 

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Identifies the child process.
 const CHILD: &str = "MEMORY_LIMIT_TEST";
 /// A number of elements that is worth two threads.
-const COUNT: usize = 150_000;
+const COUNT: usize = 540_000;
 /// The difference of two limits in bytes.
-const STEP: u64 = 900 << 10;
+const STEP: u64 = 3600 << 10;
 /// More bytes than any call needs.
 const MOST: u64 = 256 << 20;
 

@@ -40,7 +40,8 @@ macro_rules! integers {
             }
             fn from_number(number: u64, count: u64) -> Self {
                 let values = 1 << (8 * size_of::<Self>()).min(63);
-                if count <= values / 2 { number as $t } else { (u128::from(number) * u128::from(values) / u128::from(count)) as $t }
+                let scaled = u128::from(number) * u128::from(values) / u128::from(count);
+                if count <= values / 2 { number as $t } else { (scaled as $t).wrapping_add(<$t>::MIN) }
             }
         }
     )*};
