@@ -45,10 +45,10 @@ pub(super) struct FewValues<B> {
     part: usize,
 }
 
-/// Whether this is worth a sample of keys of type `K` with items of type `T`. Keys of 1 byte are counted in less time.
-/// No vectors compare keys of 16 bytes, and the bits in which few of them differ make few digits.
-pub(super) const fn can_sort<K, T>() -> bool {
-    size_of::<K>() > 1 && (size_of::<K>() <= 8 || size_of::<T>() == 0)
+/// Whether this is worth a sample of keys of type `K`. Keys of 1 byte are counted in less time. No vectors compare keys
+/// of 16 bytes, and the bits in which few of them differ make few digits.
+pub(super) const fn can_sort<K>() -> bool {
+    size_of::<K>() > 1 && size_of::<K>() <= 8
 }
 
 impl<B: Word> FewValues<B> {

@@ -18,10 +18,11 @@
 //! | `reference` | counterparts of the textbook kernels |
 //! | `streamed` | sort of keys that callbacks read and write |
 //! | `sort`, `sort_pairs`, `sort_segments` | choice of the method of a sort |
+//! | `few_keys`, `few_values`, `presorted` | sorts of few keys, of few distinct keys, and of arrays of long runs |
 //! | `parallel_radix`, `radix`, `lsd`, `prefix_index` | radix sorts on all threads and on one |
-//! | `key_index` | sort of the indices of keys |
+//! | `key_index` | sort of the indices of keys, and of keys of 16 bytes, by numbers |
 //! | `vector` | sorts of keys without values, and merges of few keys, by vector instructions |
-//! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
+//! | `leaf`, `counting` | sorts of the last few keys of a radix sort, and of keys of 1 and 2 bytes |
 //! | `digit`, `buckets`, `write_combiner` | digits of keys, buckets of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
 //! | `top_k` | the first keys of the order |

@@ -132,7 +132,7 @@ fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
 ) -> Result<bool, Error> {
     if let Some(runs) = Runs::of(order, run.keys, 1, threads) {
         merge_runs(order, run, &runs, threads)?;
-    } else if few_values::can_sort::<K, V>()
+    } else if few_values::can_sort::<K>()
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {
         values.sort(order, run, threads)?;

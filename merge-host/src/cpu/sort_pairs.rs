@@ -150,7 +150,7 @@ fn argsort_at_sight<K: Key, I: Index>(
 ) -> Result<bool, Error> {
     if let Some(runs) = Runs::of(order, keys, 1, threads) {
         argsort_runs(order, keys, indices, &runs, threads)?;
-    } else if few_values::can_sort::<K, I>()
+    } else if few_values::can_sort::<K>()
         && let Some(values) = FewValues::of(order, keys, threads)?
     {
         values.scatter(order, keys, I::from_usize, indices, threads)?;
