@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 /// What a call of an [`Engine`](crate::Engine) reports: how long its steps took, where it was done, and why there.
 ///
-/// A CPU only computes, except in [`Engine::sort_streamed`](crate::Engine::sort_streamed). It does not measure calls with
-/// fewer than 1024 keys, which take less time than two looks at the clock: all times are 0 then.
+/// A CPU only computes, except in [`Engine::sort_streamed`](crate::Engine::sort_streamed). It does not measure calls
+/// with fewer than 1024 keys, which take less time than two looks at the clock: all times are 0 then.
 ///
 /// ```
 /// use merge_host::{Engine, EngineKind};

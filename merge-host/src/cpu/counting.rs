@@ -74,7 +74,7 @@ pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> R
 fn fill<K: Key>(order: KeyOrder, mut keys: &mut [K], first: usize, counts: impl Iterator<Item = usize>) {
     for (value, count) in (first..).zip(counts) {
         let key = order.decode(K::Bits::from_low(value));
-        // Without a branch that depends on the count, unless it is great. Later values replace what is too much.
+        // A small count decides no branch: `WRITTEN` keys are written, and the next value overwrites the surplus.
         match keys.first_chunk_mut::<WRITTEN>() {
             Some(few) if count <= WRITTEN => *few = [key; WRITTEN],
             _ => keys[..count].fill(key),

@@ -135,8 +135,8 @@ pub(super) const WIDE_RADIX: usize = 1 << 10;
 /// Whether two wide digits distinguish most keys, judged by a sample. The digits of floats do not: floats begin with
 /// exponents, and only a few exponents are frequent.
 pub(super) fn is_even<K: Key>(keys: &[K]) -> bool {
-    /// The number of keys to sample, and the least number of distinct digits in the sample. A sample of uniform keys has
-    /// 227 distinct digits, and a sample of floats in [0, 1) has 150.
+    /// The number of keys to sample, and the least number of distinct digits in the sample. A sample of uniform keys
+    /// has 227 distinct digits, and a sample of floats in [0, 1) has 150.
     const SAMPLE: usize = 1 << 8;
     const DIFFERENT: usize = 200;
     let Some(first) = keys.first() else { return false };

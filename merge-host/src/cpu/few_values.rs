@@ -21,11 +21,11 @@ use std::mem::MaybeUninit;
 
 /// The greatest number of distinct keys.
 const MOST: usize = 16;
-/// The number of sampled keys. A few of them show whether most keys are distinct.
+/// The number of sampled keys. If the first few differ from each other, most keys are distinct.
 const SAMPLE: usize = 64;
 const FIRST_SAMPLE: usize = 8;
-/// The number of keys of a block, which is read once for each distinct key while it is in the cache. A key of 2 bytes or
-/// more can count that far.
+/// The number of keys of a block, which is read once for each distinct key while it is in the cache. A key of 2 bytes
+/// or more can count that far.
 const BLOCK: usize = 1 << 8;
 /// The least number of keys of a thread's part.
 const PART: usize = 1 << 18;
@@ -36,7 +36,7 @@ const LEAST: usize = 1 << 8;
 
 /// The distinct keys of an array.
 pub(super) struct FewValues<B> {
-    /// Encoded, ascending, and then the greatest of them again.
+    /// The encoded keys, ascending. The greatest one fills the rest of the array.
     values: [B; MOST],
     count: usize,
     /// The number of occurrences of each in each part of the array.
@@ -45,8 +45,8 @@ pub(super) struct FewValues<B> {
     part: usize,
 }
 
-/// Whether this is worth a sample of keys of type `K`. Keys of 1 byte are counted in less time. No vectors compare keys
-/// of 16 bytes, and the bits in which few of them differ make few digits.
+/// Whether keys of type `K` are worth a sample. A histogram of keys of 1 byte takes less time. Comparisons of keys of
+/// 16 bytes take more time, because there are no vector instructions for them.
 pub(super) const fn can_sort<K>() -> bool {
     size_of::<K>() > 1 && size_of::<K>() <= 8
 }

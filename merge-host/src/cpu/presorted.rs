@@ -17,7 +17,7 @@ use crate::sorted::first_break_on;
 use crate::{Error, Key};
 use std::mem::MaybeUninit;
 
-/// The greatest number of runs that are merged. For more of them, another sort takes less time.
+/// The greatest number of runs that are merged. With more runs, another sort takes less time.
 const MOST: usize = 8;
 /// A run has at least this fraction of the keys. The last run may be shorter.
 const LEAST_SHARE: usize = 32;

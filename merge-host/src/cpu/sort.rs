@@ -2,13 +2,16 @@
 //!
 //! | keys | method |
 //! | --- | --- |
-//! | at most 32 | `few_keys` |
+//! | up to 64, alone | `vector`, or the standard library |
+//! | up to 64, with values of up to 16 bytes, or with indices | `few_keys` |
 //! | one run, ascending or descending, or up to 8 long runs | `presorted` |
 //! | up to 16 distinct ones | `few_values` |
 //! | 1 or 2 bytes, enough for a histogram | `counting` |
 //! | 2 bytes, fewer | as keys of 4 bytes |
 //! | 4 or 8 bytes without values, on x86-64 | `vector`, except for those that `radix` sorts in less time |
-//! | 4 or 8 bytes, and others, without values, up to 1024 | the standard library |
+//! | 16 bytes without values that differ in the last 8 | as keys of 8 bytes |
+//! | 16 bytes without values, up to 4096, on x86-64 | `key_index` |
+//! | others without values, up to 1024 | the standard library |
 //! | others | `radix` on one thread, `parallel_radix` on several |
 //!
 //! Keys are encoded as unsigned integers that have the order of the keys, or the opposite order for a descending sort.
@@ -123,8 +126,8 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     }
 }
 
-/// Sorts an array of one run or of few distinct keys, or by counting. Returns `false`, and has moved nothing, if that is
-/// impossible.
+/// Sorts an array of one run or of few distinct keys, or by counting. Returns `false`, and has moved nothing, if that
+/// is impossible.
 fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     run: RunMut<K, V>,
@@ -190,6 +193,9 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
         vector::sort_on(order.direction, keys, threads);
         return Ok(());
     }
+    if const { size_of::<K>() > size_of::<u64>() } && sort_narrowed(order, keys, threads)? {
+        return Ok(());
+    }
     if key_index::can_sort::<K>(keys.len()) {
         return key_index::sort(order, keys, threads);
     }
@@ -213,6 +219,28 @@ fn sort_widened<K: Key>(order: KeyOrder, keys: &mut [K], numbers: &mut [u32]) {
         numbers.sort_unstable();
     }
     keys.iter_mut().zip(numbers).for_each(|(key, number)| *key = order.decode(K::Bits::from_low(*number as usize)));
+}
+
+/// Sorts keys of 16 bytes that differ only in the last 8 bytes of their ordered bits, as numbers of 8 bytes. Returns
+/// `false`, and has moved nothing, for others.
+fn sort_narrowed<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<bool, Error> {
+    let Some(first) = keys.first() else { return Ok(true) };
+    let upper = |key: K| order.encode(key).widened() >> u64::BITS;
+    let same = upper(*first);
+    if keys.iter().any(|key| upper(*key) != same) {
+        return Ok(false);
+    }
+    let mut numbers = Scratch::<u64>::zeroed(keys.len())?;
+    for_each_block_of_keys(&mut numbers, ENCODE_BLOCK, threads, |begin, numbers| {
+        numbers.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.encode(*key).widened() as u64);
+    });
+    sort(KeyOrder::ASCENDING, RunMut::of_keys(&mut numbers), threads)?;
+    for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |begin, keys| {
+        for (key, number) in keys.iter_mut().zip(&numbers[begin..]) {
+            *key = order.decode(K::Bits::narrowed(same << u64::BITS | u128::from(*number)));
+        }
+    });
+    Ok(true)
 }
 
 /// Encodes `keys`, sorts their bits by `sort`, which sorts in ascending order, and decodes them. So a sort is compiled
@@ -272,7 +300,7 @@ mod tests {
             of("five runs", &mut |i, _| at(i % len.div_ceil(5) * 4)),
             of("runs of which two descend", &mut |i, random| {
                 let run = len.div_ceil(4);
-                let key = at(if (i / run) % 2 == 0 { i % run } else { run - i % run } * 3);
+                let key = at(if (i / run).is_multiple_of(2) { i % run } else { run - i % run } * 3);
                 if random % 9 == 0 { key } else { key >> 120 << 120 }
             }),
             of("few bits differ", &mut |_, random| {

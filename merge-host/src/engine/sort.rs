@@ -39,9 +39,9 @@ impl Engine {
     /// or first in either order. [`sort_owned`](Self::sort_owned) takes values that are not `Copy`.
     ///
     /// # Complexity
-    /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n
-    /// keys and n values. A CPU engine needs 4 more bytes for each key with a value of more than 16 bytes (8 if there
-    /// are more than 2^32 keys). A CPU engine needs less time for keys that ascend, descend, have up to 8 long runs or up
+    /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n keys
+    /// and n values. A CPU engine needs 4 more bytes for each key with a value of more than 16 bytes (8 if there are
+    /// more than 2^32 keys). A CPU engine needs less time for keys that ascend, descend, have up to 8 long runs or up
     /// to 16 distinct values.
     ///
     /// # Errors

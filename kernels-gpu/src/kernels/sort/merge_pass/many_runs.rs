@@ -120,8 +120,8 @@ pub unsafe fn split_many_runs<B: Bits>(
 /// # Safety
 /// All arrays have `runs.n` elements, in global memory, and `to` overlaps no other. The fields of `runs` meet their
 /// descriptions, for tiles of `NT * VT` slots. [`split_many_runs`] has written `splits`, and `found` meets its
-/// requirements. Blocks have `NT` threads, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots. There is a
-/// block for each tile, unless `SEVERAL`.
+/// requirements. Blocks have `NT` threads, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots. There is
+/// a block for each tile, unless `SEVERAL`.
 #[kernel(
     u32 = <u32, (), Nothing, { tile_shape(4, 0).threads }, { tile_shape(4, 0).items_per_thread },
         { takes_several(4, 0) }>
