@@ -88,6 +88,7 @@ pub(crate) fn sort_on<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     mut run: RunMut<K, V>,
 ) -> Result<Steps, Error> {
+    limit::check()?;
     let len = run.keys.len();
     if is_worth_a_look(workers, run.keys) {
         let (is_sorted, compute) = timed(|| sort_at_sight(order, run.part(0..len), 1));

@@ -21,7 +21,7 @@
 use super::merge_by::merge_pairs_of_runs;
 use super::moved::CopyBack;
 use super::scratch::Scratch;
-use super::{Workers, memory};
+use super::{Workers, limit, memory};
 use crate::timing::{Steps, timed};
 use crate::{Error, parallel};
 use std::cmp::Ordering;
@@ -59,6 +59,7 @@ pub(crate) fn sort_by_on<T: Send>(
     items: &mut [T],
     compare: &(impl Fn(&T, &T) -> Ordering + Sync),
 ) -> Result<Steps, Error> {
+    limit::check()?;
     if workers.threads_to_compare(items.len()) > 1 {
         let (is_sorted, compute) = timed(|| sort_run_at_sight(items, compare));
         if is_sorted {

@@ -97,6 +97,7 @@ pub(crate) fn argsort_on<K: Key, I: Index>(
     keys: &[K],
     indices: &mut [I],
 ) -> Result<Steps, Error> {
+    limit::check()?;
     if sort::is_worth_a_look(workers, keys) {
         let (is_sorted, compute) = timed(|| argsort_at_sight(order, keys, indices, 1));
         if is_sorted? {
