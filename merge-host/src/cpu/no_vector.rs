@@ -4,7 +4,8 @@ use crate::key_order::KeyOrder;
 use crate::{Key, SortOrder};
 use std::ops::Range;
 
-/// What decides between vectors and radix passes.
+/// What decides between vectors and radix passes: nothing, without vectors.
+#[expect(dead_code, reason = "the fields are those of `vector`")]
 pub(super) struct Digits<D, E> {
     pub differing: D,
     pub are_even: E,
