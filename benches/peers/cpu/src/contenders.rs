@@ -181,7 +181,7 @@ pub fn structs<'a, K: Peer>(setup: &'a Setup, Arrays { all, n, .. }: Arrays<'a, 
     [vec![ours], sorts_by_key(setup, records, n, |record| record.key, is_right)].into_iter().flatten().collect()
 }
 
-/// The name of a number: up to 13 letters, the order of which is that of the numbers from 2^56 on.
+/// The name of a number: its digits to the base of 26, as letters.
 fn name(mut number: u64) -> String {
     let mut letters = vec![];
     while number > 0 {
