@@ -6,6 +6,9 @@ use crate::parallel::{self, Threads};
 /// The number of keys of one call of a callback.
 const CALLBACK_BLOCK: usize = 1 << 19;
 
+/// The number of keys or values of a block that a thread copies.
+const COPY_BLOCK: usize = 1 << 14;
+
 /// Divides `out` into shares of `block` keys or a multiple of `block`; the last may be shorter. Calls `fill` with the
 /// index of each share's first key and the share.
 pub(super) fn for_each_block<K: Send, V: Send>(
@@ -26,6 +29,11 @@ pub(super) fn for_each_block_of_keys<K: Send>(
     fill: impl Fn(usize, &mut [K]) + Sync,
 ) {
     for_each_block(RunMut::of_keys(out), block, threads, |begin, out| fill(begin, out.keys));
+}
+
+/// Copies `from` to `to`, which has the same length.
+pub(super) fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T], threads: usize) {
+    for_each_block_of_keys(to, COPY_BLOCK, threads, |begin, to| to.copy_from_slice(&from[begin..][..to.len()]));
 }
 
 /// Calls `work`, which the user of the library provides, with blocks of `keys` and the index of each block's first key.

@@ -16,10 +16,11 @@
 //! ```
 
 use super::run::RunMut;
-use super::vector;
+use super::sort::sort_numbers;
+use super::sort_pairs::MAX_MOVED_VALUE;
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
-use crate::{Index, Key, SortOrder};
+use crate::{Index, Key};
 use std::mem::MaybeUninit;
 
 /// The greatest number of keys.
@@ -28,13 +29,11 @@ pub(super) const MOST: usize = 64;
 const MOST_RANKED: usize = 16;
 /// The number of bits of an index.
 const INDEX_BITS: u32 = MOST.ilog2();
-/// The greatest size of a value, in bytes.
-const MAX_VALUE: usize = 16;
 
 /// Whether [`sort`] sorts this number of keys.
 #[inline(always)]
 pub(super) fn can_sort<V>(keys: usize) -> bool {
-    keys <= MOST && size_of::<V>() <= MAX_VALUE
+    keys <= MOST && size_of::<V>() <= MAX_MOVED_VALUE
 }
 
 /// Sorts `run`, which [`can_sort`] accepts. Stable.
@@ -98,11 +97,7 @@ fn ranks<K: Key, const N: usize>(order: KeyOrder, keys: &[K]) -> Option<([K::Bit
         for ((number, bits), i) in numbers.iter_mut().zip(&bits).zip(0..) {
             *number = (bits.low() as u64) << INDEX_BITS | i;
         }
-        if vector::has_vectors::<u64>() {
-            vector::sort(SortOrder::Ascending, numbers);
-        } else {
-            numbers.sort_unstable();
-        }
+        sort_numbers(numbers);
         (0..).zip(numbers).for_each(|(rank, number)| ranks[*number as usize % MOST] = rank);
     } else {
         // The index is a word of its own, because the bits of a key may fill the other one.

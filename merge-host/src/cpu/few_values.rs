@@ -9,7 +9,7 @@
 //!
 //! If the counts of a block do not add up to its length, a key is not in the sample, and another sort takes over.
 
-use super::blocks::{for_each_block, for_each_block_of_keys};
+use super::blocks::{copy, for_each_block_of_keys};
 use super::memory;
 use super::run::RunMut;
 use super::scratch::Scratch;
@@ -29,14 +29,14 @@ const FIRST_SAMPLE: usize = 8;
 const BLOCK: usize = 1 << 8;
 /// The least number of keys of a thread's part.
 const PART: usize = 1 << 18;
-/// The number of keys or values of a block that a thread writes.
-const COPY_BLOCK: usize = 1 << 14;
+/// The number of keys of a block that a thread writes.
+const FILL_BLOCK: usize = 1 << 14;
 /// The least number of keys that is worth a sample.
 const LEAST: usize = 1 << 8;
 
 /// The distinct keys of an array.
 pub(super) struct FewValues<B> {
-    /// The encoded keys, ascending. The greatest one fills the rest of the array.
+    /// The first `count` are the encoded keys, ascending.
     values: [B; MOST],
     count: usize,
     /// The number of occurrences of each in each part of the array.
@@ -104,12 +104,8 @@ impl<B: Word> FewValues<B> {
         if const { size_of::<V>() > 0 } {
             let mut sorted = Scratch::<V>::uninit(values.len())?;
             self.scatter(order, keys, |i| MaybeUninit::new(values[i]), &mut sorted, threads)?;
-            for_each_block(RunMut::of_keys(values), COPY_BLOCK, threads, |begin, values| {
-                for (to, from) in values.keys.iter_mut().zip(&sorted[begin..]) {
-                    // SAFETY: `scatter` has written every slot.
-                    *to = unsafe { from.assume_init() };
-                }
-            });
+            // SAFETY: `scatter` has written a value to every slot of `sorted`, so that only values are copied.
+            copy(&sorted, unsafe { memory::as_uninit_mut(values) }, threads);
         }
         self.fill(order, keys, threads);
         Ok(())
@@ -123,9 +119,9 @@ impl<B: Word> FewValues<B> {
             end += self.counts.iter().map(|counts| counts[value]).sum::<usize>();
             *to = end;
         }
-        for_each_block_of_keys(keys, COPY_BLOCK, threads, |begin, mut block| {
+        for_each_block_of_keys(keys, FILL_BLOCK, threads, |begin, mut block| {
             let mut at = begin;
-            for (value, end) in self.values.iter().zip(ends) {
+            for (value, end) in self.values[..self.count].iter().zip(ends) {
                 let (same, rest) = block.split_at_mut(end.saturating_sub(at).min(block.len()));
                 same.fill(order.decode(*value));
                 at += same.len();
@@ -229,7 +225,5 @@ fn sampled<K: Key>(order: KeyOrder, keys: &[K]) -> Option<([K::Bits; MOST], usiz
         values[at] = bits;
         count += 1;
     }
-    let last = values[count - 1];
-    values[count..].fill(last);
     Some((values, count))
 }

@@ -92,10 +92,13 @@ pub(crate) unsafe fn permute<T: Send, I: Index>(
     permutation: &[I],
     threads: usize,
 ) -> Result<(), Error> {
-    let mut scratch = Scratch::<T>::uninit(items.len())?;
-    // SAFETY: `permutation` has each index of `items` once, the only condition of `permute_by`.
-    unsafe { permute_by(items, permutation, &mut scratch, threads) };
-    Ok(())
+    assert!(permutation.len() == items.len());
+    let gather = |from: &[Moved<T>], to: &mut [MaybeUninit<T>]| {
+        gather(from, permutation, to, threads);
+        Ok(())
+    };
+    // SAFETY: `permutation` has each index of `items` once, so the gather writes the bits of each element once.
+    unsafe { move_all(items, gather, threads) }
 }
 
 /// Moves `items` as `place` does, which copies the bits of each to one slot of scratch memory.

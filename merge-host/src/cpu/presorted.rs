@@ -8,8 +8,8 @@
 //!
 //! A scan reads an array up to the first run that is too short, so it takes little time for most arrays.
 
-use super::blocks::for_each_block;
-use super::run::{Run, RunMut};
+use super::blocks::copy;
+use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{memory, merge_many};
 use crate::key_order::KeyOrder;
@@ -23,9 +23,6 @@ const MOST: usize = 8;
 const LEAST_SHARE: usize = 32;
 /// The first run has at least this number of pairs of neighbours in its order.
 const FIRST_PAIRS: usize = 16;
-/// The number of keys of a block that a thread copies.
-const COPY_BLOCK: usize = 1 << 14;
-
 /// The least number of keys for each run that is worth a merge.
 const KEYS_PER_RUN: usize = 1 << 8;
 
@@ -42,9 +39,8 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The runs of `keys` in this order, or `None` if there are more than `most`, at most [`MOST`], or
-    /// some are short. Equal keys belong
-    /// to any run.
+    /// The runs of `keys` in this order, or `None` if some are short or there are more than `most`, which is at most
+    /// [`MOST`]. Equal keys belong to any run.
     pub fn of<K: Key>(order: KeyOrder, keys: &[K], most: usize, threads: usize) -> Option<Self> {
         if !begins_in_order(order, keys) {
             return None;
@@ -109,10 +105,8 @@ impl Runs {
             run.as_run().part(part)
         });
         merge_many::merge_runs(&memory::collected(runs)?, RunMut::new((&mut keys, &mut values)), threads)?;
-        for_each_block(run, COPY_BLOCK, threads, |begin, mut run| {
-            let end = begin + run.keys.len();
-            run.copy_from(Run { keys: &keys[begin..end], values: &values[begin..end] });
-        });
+        copy(&keys, run.keys, threads);
+        copy(&values, run.values, threads);
         Ok(())
     }
 }

@@ -26,11 +26,12 @@ use super::presorted::{self, Runs};
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
+use super::workers::sorted_at_sight;
 use super::{Workers, counting, digit, few_keys, key_index, limit, memory, parallel_radix, radix, sort_pairs, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
-use crate::timing::{Steps, timed};
-use crate::{Error, Key, SortOrder};
+use crate::timing::Steps;
+use crate::{Error, Key, SortOrder, Word};
 use std::any::TypeId;
 
 /// The greatest number of keys that are sorted by comparisons: they are faster than radix passes, and need no scratch
@@ -64,7 +65,9 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
 /// Sorts up to [`few_keys::MOST`] keys alone.
 fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
     if keys.is_sorted_by_key(|key| order.encode(*key)) {
-    } else if order.inverts_bits::<K>() && vector::has_vectors::<K>() {
+        return;
+    }
+    if order.inverts_bits::<K>() && vector::has_vectors::<K>() {
         vector::sort(order.direction, keys);
     } else if const { size_of::<K>() <= 2 } {
         sort_widened(order, keys, &mut [0; few_keys::MOST]);
@@ -88,13 +91,9 @@ pub(crate) fn sort_on<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     mut run: RunMut<K, V>,
 ) -> Result<Steps, Error> {
-    limit::check()?;
-    let len = run.keys.len();
-    if is_worth_a_look(workers, run.keys) {
-        let (is_sorted, compute) = timed(|| sort_at_sight(order, run.part(0..len), 1));
-        if is_sorted? {
-            return Ok(Steps { compute, ..Steps::default() });
-        }
+    let (len, look) = (run.keys.len(), is_worth_a_look(workers, run.keys));
+    if let Some(steps) = sorted_at_sight(look, || sort_at_sight(order, run.part(0..len), 1))? {
+        return Ok(steps);
     }
     workers.sort(len, |threads| sort(order, run, threads))
 }
@@ -214,12 +213,18 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
 fn sort_widened<K: Key>(order: KeyOrder, keys: &mut [K], numbers: &mut [u32]) {
     let numbers = &mut numbers[..keys.len()];
     numbers.iter_mut().zip(&*keys).for_each(|(number, key)| *number = order.encode(*key).low() as u32);
-    if vector::has_vectors::<u32>() {
+    sort_numbers(numbers);
+    keys.iter_mut().zip(numbers).for_each(|(key, number)| *key = order.decode(K::Bits::from_low(*number as usize)));
+}
+
+/// Sorts numbers by vectors, or by the standard library if the processor has no vectors for them.
+#[inline(always)]
+pub(super) fn sort_numbers<W: Word>(numbers: &mut [W]) {
+    if vector::has_vectors::<W>() {
         vector::sort(SortOrder::Ascending, numbers);
     } else {
         numbers.sort_unstable();
     }
-    keys.iter_mut().zip(numbers).for_each(|(key, number)| *key = order.decode(K::Bits::from_low(*number as usize)));
 }
 
 /// Sorts keys of 16 bytes that differ only in the last 8 bytes of their ordered bits, as numbers of 8 bytes. Returns

@@ -21,8 +21,9 @@
 use super::merge_by::merge_pairs_of_runs;
 use super::moved::CopyBack;
 use super::scratch::Scratch;
-use super::{Workers, limit, memory};
-use crate::timing::{Steps, timed};
+use super::workers::sorted_at_sight;
+use super::{Workers, memory};
+use crate::timing::Steps;
 use crate::{Error, parallel};
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -59,12 +60,9 @@ pub(crate) fn sort_by_on<T: Send>(
     items: &mut [T],
     compare: &(impl Fn(&T, &T) -> Ordering + Sync),
 ) -> Result<Steps, Error> {
-    limit::check()?;
-    if workers.threads_to_compare(items.len()) > 1 {
-        let (is_sorted, compute) = timed(|| sort_run_at_sight(items, compare));
-        if is_sorted {
-            return Ok(Steps { compute, ..Steps::default() });
-        }
+    let look = workers.threads_to_compare(items.len()) > 1;
+    if let Some(steps) = sorted_at_sight(look, || Ok(sort_run_at_sight(items, compare)))? {
+        return Ok(steps);
     }
     workers.sort_by_comparisons(items.len(), |threads| sort_by(items, compare, threads))
 }

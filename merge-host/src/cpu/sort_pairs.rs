@@ -9,21 +9,22 @@
 //!   values   A B C             B C A
 //! ```
 
-use super::blocks::for_each_block_of_keys;
+use super::blocks::{copy, for_each_block_of_keys};
 use super::few_values::{self, FewValues};
 use super::presorted::{self, Runs};
 use super::run::RunMut;
 use super::scratch::Scratch;
+use super::workers::sorted_at_sight;
 use super::{Workers, few_keys, key_index, limit, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::key_order::KeyOrder;
 use crate::permutation::fill_identity_on;
-use crate::timing::{Steps, timed};
+use crate::timing::Steps;
 use crate::{Error, Index, Key};
 use std::mem::MaybeUninit;
 
 /// The greatest size of a value that moves together with its key, in bytes.
-const MAX_MOVED_VALUE: usize = 16;
+pub(super) const MAX_MOVED_VALUE: usize = 16;
 /// The number of keys, indices or values of a block that a thread copies.
 const COPY_BLOCK: usize = 1 << 14;
 
@@ -76,9 +77,7 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
             *value = values[index.to_usize()];
         }
     });
-    for_each_block_of_keys(values, COPY_BLOCK, threads, |begin, values| {
-        values.copy_from_slice(&sorted[begin..][..values.len()]);
-    });
+    copy(&sorted, values, threads);
     Ok(())
 }
 
@@ -97,12 +96,9 @@ pub(crate) fn argsort_on<K: Key, I: Index>(
     keys: &[K],
     indices: &mut [I],
 ) -> Result<Steps, Error> {
-    limit::check()?;
-    if sort::is_worth_a_look(workers, keys) {
-        let (is_sorted, compute) = timed(|| argsort_at_sight(order, keys, indices, 1));
-        if is_sorted? {
-            return Ok(Steps { compute, ..Steps::default() });
-        }
+    let look = sort::is_worth_a_look(workers, keys);
+    if let Some(steps) = sorted_at_sight(look, || argsort_at_sight(order, keys, indices, 1))? {
+        return Ok(steps);
     }
     workers.sort(keys.len(), |threads| argsort(order, keys, indices, threads))
 }

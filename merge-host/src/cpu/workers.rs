@@ -106,38 +106,40 @@ impl Workers {
     }
 
     /// [`merge`](Self::merge), for a merge that may fail.
-    #[inline(always)]
     pub fn try_merge(
         &self,
         keys: usize,
         merge: impl FnOnce(usize) -> Result<(), Error> + Send,
     ) -> Result<Steps, Error> {
-        if keys < UNTIMED_KEYS {
-            untimed(merge)
-        } else {
-            self.run(self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge)
-        }
+        self.run(keys, self.threads_for(keys / MERGE_KEYS_PER_THREAD), merge)
     }
 
     /// Times `sort`, which sorts `keys` keys and is given the number of threads to use.
-    #[inline(always)]
     pub fn sort(&self, keys: usize, sort: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Steps, Error> {
-        if keys < UNTIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_sort(keys), sort) }
+        self.run(keys, self.threads_to_sort(keys), sort)
     }
 
     /// Times `sort`, which sorts `elements` elements by comparisons and is given the number of threads to use.
-    #[inline(always)]
     pub fn sort_by_comparisons(
         &self,
         elements: usize,
         sort: impl FnOnce(usize) -> Result<(), Error> + Send,
     ) -> Result<Steps, Error> {
-        if elements < UNTIMED_KEYS { untimed(sort) } else { self.run(self.threads_to_compare(elements), sort) }
+        self.run(elements, self.threads_to_compare(elements), sort)
     }
 
-    /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. With more
-    /// than 1 thread, `work` runs in the pool.
-    fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Steps, Error> {
+    /// Calls `work`, which is work on `keys` keys, with `threads`, or with the number of threads that the system started
+    /// if that is less. With more than 1 thread, `work` runs in the pool. The time of few keys is not measured.
+    fn run(
+        &self,
+        keys: usize,
+        threads: usize,
+        work: impl FnOnce(usize) -> Result<(), Error> + Send,
+    ) -> Result<Steps, Error> {
+        if keys < UNTIMED_KEYS {
+            limit::check()?;
+            return work(1).map(|()| Steps::default());
+        }
         let mut work = Some(work);
         self.run_dyn(threads, &mut |threads| work.take().map_or(Ok(()), |work| work(threads)))
     }
@@ -188,12 +190,17 @@ impl Workers {
     }
 }
 
-/// Calls `work` for 1 thread, without a look at the clock.
-#[inline(always)]
-fn untimed(work: impl FnOnce(usize) -> Result<(), Error>) -> Result<Steps, Error> {
+/// The time of `sort`, which the calling thread tries if `is_worth_a_look`; `None` if it has not sorted.
+pub(super) fn sorted_at_sight(
+    is_worth_a_look: bool,
+    sort: impl FnOnce() -> Result<bool, Error>,
+) -> Result<Option<Steps>, Error> {
+    if !is_worth_a_look {
+        return Ok(None);
+    }
     limit::check()?;
-    work(1)?;
-    Ok(Steps::default())
+    let (is_sorted, compute) = timed(sort);
+    Ok(is_sorted?.then(|| Steps { compute, ..Steps::default() }))
 }
 
 #[cfg(test)]
