@@ -13,7 +13,8 @@
 //! Keys of 16 bytes are sorted like this, too, and are moved once.
 
 use super::blocks::for_each_block_of_keys;
-use super::memory::{self, push};
+use super::equal_keys::for_each_group;
+use super::memory;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{digit, leaf, sort, sort_pairs, vector};
@@ -119,29 +120,8 @@ impl Numbers {
         sort: impl Fn(&mut [u64]) -> Result<(), Error> + Sync,
     ) -> Result<Self, Error> {
         let Self { numbers, index_bits } = &mut self;
-        let index_bits = *index_bits;
-        let is_same = |a: u64, b: u64| (a ^ b) >> index_bits == 0;
-        // Divides the numbers into shares of threads. A share ends where the key bits of adjacent numbers differ.
-        let (mut shares, mut left) = (vec![], &mut **numbers);
-        let length = parallel::share_length_for(threads, left.len(), BLOCK);
-        while let Some(&last) = left.get(length - 1) {
-            let same = left[length..].iter().take_while(|number| is_same(last, **number)).count();
-            let share;
-            (share, left) = left.split_at_mut(length + same);
-            push(&mut shares, share)?;
-        }
-        push(&mut shares, left)?;
-        parallel::try_for_each_on(parallel::Threads::OfPool(threads), shares, |share: &mut [u64]| {
-            let mut begin = 0;
-            while let Some(same) = share[begin..].windows(2).position(|pair| is_same(pair[0], pair[1])) {
-                begin += same;
-                let first = share[begin];
-                let count = share[begin..].iter().take_while(|number| is_same(first, **number)).count();
-                sort(&mut share[begin..begin + count])?;
-                begin += count;
-            }
-            Ok(())
-        })?;
+        let is_same = |a: &u64, b: &u64| (a ^ b) >> *index_bits == 0;
+        for_each_group(RunMut::of_keys(numbers), BLOCK, threads, is_same, |group, _| sort(group.keys))?;
         Ok(self)
     }
 

@@ -26,7 +26,9 @@
 //! | `digit`, `buckets`, `write_combiner` | digits of keys, buckets of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
 //! | `top_k` | the first keys of the order |
-//! | `sort_by`, `merge_by`, `sort_by_key` | sorts of elements of any type, by a comparison and by ordered bits |
+//! | `sort_by`, `merge_by` | sort and merge of elements of any type by a comparison |
+//! | `sort_by_key`, `sort_by_bytes` | sorts of elements of any type by ordered bits, and by strings of bytes |
+//! | `equal_keys` | work on groups of adjacent equal keys |
 //! | `moved` | elements of any type, moved in the order of a permutation |
 //! | `groups`, `bounds` | groups of equal keys; lower and upper bounds |
 
@@ -46,6 +48,7 @@ pub(crate) mod scratch;
 pub(crate) mod set_operation;
 pub(crate) mod sort;
 pub(crate) mod sort_by;
+pub(crate) mod sort_by_bytes;
 pub(crate) mod sort_by_key;
 pub(crate) mod sort_pairs;
 pub(crate) mod sort_segments;
@@ -56,6 +59,7 @@ mod bidirectional;
 mod buckets;
 mod counting;
 mod digit;
+mod equal_keys;
 mod few_keys;
 mod few_values;
 mod key_index;

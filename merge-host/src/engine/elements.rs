@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::check::check_length;
-use crate::cpu::{RunMut, memory, merge_by, sort_by, sort_by_key};
+use crate::cpu::{RunMut, memory, merge_by, sort_by, sort_by_bytes, sort_by_key};
 use crate::index::check_index_range;
 use crate::index::sealed::Sealed;
 use crate::permutation::{Permutation, fill_identity_on};
@@ -82,6 +82,45 @@ impl Engine {
         compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
     ) -> Result<Timing, Error> {
         let steps = sort_by::sort_by_on(&self.workers, items, &compare)?;
+        Ok(self.timing_on_cpu(steps))
+    }
+
+    /// Sorts elements of any type by the strings of bytes that `bytes` returns for them, in lexicographic order, which
+    /// is also the order of `str`. Stable.
+    ///
+    /// `bytes` is called several times for an element, and on several threads at the same time, for different elements.
+    /// Elements are moved, not cloned. If an element's string changes during the call, the order is unspecified.
+    ///
+    /// Every engine does this on the CPU cores, a GPU engine too. It reads each string once or twice where the first
+    /// bytes after a prefix of all strings distinguish most of them. A [`sort_by`](Self::sort_by) reads strings at each
+    /// comparison.
+    ///
+    /// # Complexity
+    /// O(n log n) comparisons of strings at most. The scratch memory holds n elements and 12 or 16 bytes for each
+    /// element.
+    ///
+    /// # Errors
+    /// The errors of [`sort_by_key`](Self::sort_by_key), except that the elements may be in another order then.
+    ///
+    /// # Panics
+    /// Panics if `bytes` does. All elements are still there then, in an unspecified order.
+    ///
+    /// ```
+    /// use merge_host::Engine;
+    ///
+    /// let mut words = ["pear", "fig", "apple"].map(String::from);
+    /// Engine::auto().sort_by_bytes(&mut words, |word| word.as_bytes())?;
+    /// assert_eq!(words, ["apple", "fig", "pear"]);
+    ///
+    /// // The permutation that sorts names.
+    /// let names = ["pear", "fig", "apple"];
+    /// let mut indices = [0, 1, 2];
+    /// Engine::auto().sort_by_bytes(&mut indices, |&i| names[i].as_bytes())?;
+    /// assert_eq!(indices, [2, 1, 0]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_by_bytes<T: Send>(&self, items: &mut [T], bytes: impl Fn(&T) -> &[u8] + Sync) -> Result<Timing, Error> {
+        let steps = sort_by_bytes::sort_by_bytes_on(&self.workers, items, &bytes)?;
         Ok(self.timing_on_cpu(steps))
     }
 
