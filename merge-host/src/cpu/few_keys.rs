@@ -14,7 +14,10 @@
 //! ```text
 //!   numbers  7|0 3|1 9|2 3|3   ─ sort ─►   3|1 3|3 7|0 9|2
 //! ```
+//!
+//! If a key does not fit, its last bits are left out at first, and neighbours are compared.
 
+use super::digit;
 use super::run::RunMut;
 use super::sort::sort_numbers;
 use super::sort_pairs::MAX_MOVED_VALUE;
@@ -91,22 +94,8 @@ fn ranks<K: Key, const N: usize>(order: KeyOrder, keys: &[K]) -> Option<([K::Bit
     let mut ranks = [0; N];
     if const { N <= MOST_RANKED } {
         rank_by_comparisons(&bits[..len], &mut ranks);
-    } else if const { K::Bits::COUNT + INDEX_BITS <= u64::BITS } {
-        let mut numbers = [0u64; N];
-        let numbers = &mut numbers[..len];
-        for ((number, bits), i) in numbers.iter_mut().zip(&bits).zip(0..) {
-            *number = (bits.low() as u64) << INDEX_BITS | i;
-        }
-        sort_numbers(numbers);
-        (0..).zip(numbers).for_each(|(rank, number)| ranks[*number as usize % MOST] = rank);
     } else {
-        // The index is a word of its own, because the bits of a key may fill the other one.
-        let mut numbers = [(K::Bits::from_low(0), 0u8); N];
-        for ((number, bits), i) in numbers.iter_mut().zip(&bits[..len]).zip(0..) {
-            *number = (*bits, i);
-        }
-        numbers[..len].sort_unstable();
-        (0..).zip(&numbers[..len]).for_each(|(rank, (_, i))| ranks[usize::from(*i)] = rank);
+        rank_by_numbers(&bits[..len], &mut [0; N][..len], &mut ranks);
     }
     Some((bits, ranks))
 }
@@ -123,4 +112,32 @@ fn rank_by_comparisons<B: Ord>(bits: &[B], ranks: &mut [u8]) {
         }
         ranks[i] = rank;
     }
+}
+
+/// Writes the rank of each key. `numbers` has the length of `bits`, which is at most [`MOST`].
+fn rank_by_numbers<B: Bits + Copy + Ord>(bits: &[B], numbers: &mut [u64], ranks: &mut [u8]) {
+    // The number of last bits that do not fit a number together with the index.
+    let rest = if const { B::COUNT + INDEX_BITS <= u64::BITS } {
+        0
+    } else {
+        let differing = bits.iter().fold(B::from_low(0), |differing, other| differing | (*other ^ bits[0]));
+        (digit::significant(differing) + INDEX_BITS).saturating_sub(u64::BITS)
+    };
+    for ((number, bits), i) in numbers.iter_mut().zip(bits).zip(0..) {
+        // The shift to the left may drop leading bits, which are the same in all keys.
+        *number = ((*bits >> rest).low() as u64) << INDEX_BITS | i;
+    }
+    sort_numbers(numbers);
+    let bits_of = |number: u64| bits[number as usize % MOST];
+    if rest > 0 {
+        // Keys that are the same up to the rest are neighbours. They are few, except among keys made for it.
+        for end in 1..numbers.len() {
+            let mut i = end;
+            while i > 0 && bits_of(numbers[i]) < bits_of(numbers[i - 1]) {
+                numbers.swap(i, i - 1);
+                i -= 1;
+            }
+        }
+    }
+    (0..).zip(numbers).for_each(|(rank, number)| ranks[*number as usize % MOST] = rank);
 }

@@ -17,7 +17,7 @@ use super::equal_keys::for_each_group;
 use super::memory;
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{digit, leaf, sort, sort_pairs, vector};
+use super::{digit, sort, sort_pairs, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::{Error, Index, Key, parallel};
@@ -35,7 +35,7 @@ const MAX_WIDE_KEYS: usize = 1 << 12;
 /// Whether this is the fastest way to find the permutation that sorts `keys`.
 pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
     matches!(size_of::<K>(), 4 | 8)
-        && leaf::index_bits(keys) <= MAX_INDEX_BITS
+        && index_bits(keys) <= MAX_INDEX_BITS
         && vector::can_sort_on::<u64>(threads, keys, vector::Digits { differing: || u64::MAX, are_even: || true })
 }
 
@@ -77,7 +77,7 @@ struct Numbers {
 impl Numbers {
     /// The numbers of `keys`, in the order of a stable sort.
     fn sorted<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
-        let index_bits = leaf::index_bits(keys.len());
+        let index_bits = index_bits(keys.len());
         // The number of key bits that do not fit. Keys of 4 bytes always fit.
         let rest = if size_of::<K>() > 4 { significant(order, keys, threads)? + index_bits } else { 0 };
         let rest = rest.saturating_sub(u64::BITS);
@@ -130,6 +130,11 @@ impl Numbers {
         let mask = !(u64::MAX << self.index_bits);
         self.numbers[begin..].iter().map(move |number| (number & mask) as usize)
     }
+}
+
+/// The number of bits of an index of `keys` keys.
+pub(super) fn index_bits(keys: usize) -> u32 {
+    keys.next_power_of_two().ilog2()
 }
 
 /// The number of bits of an encoded key from the most significant bit on that differs between keys. All bits, where the

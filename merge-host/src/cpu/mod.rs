@@ -22,7 +22,7 @@
 //! | `parallel_radix`, `radix`, `lsd`, `prefix_index` | radix sorts on all threads and on one |
 //! | `key_index` | sort of the indices of keys, and of keys of 16 bytes, by numbers |
 //! | `vector` | sorts of keys without values, and merges of few keys, by vector instructions |
-//! | `leaf`, `counting` | sorts of the last few keys of a radix sort, and of keys of 1 and 2 bytes |
+//! | `counting` | sort of keys of 1 and 2 bytes |
 //! | `digit`, `buckets`, `write_combiner` | digits of keys, buckets of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
 //! | `top_k` | the first keys of the order |
@@ -63,7 +63,6 @@ mod equal_keys;
 mod few_keys;
 mod few_values;
 mod key_index;
-mod leaf;
 mod limit;
 mod lsd;
 #[cfg(target_arch = "x86_64")]

@@ -80,7 +80,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     threads: usize,
 ) -> Result<(), Error> {
     // Ordered bits move, so that the sort is compiled for each width and not for each type.
-    let shares = Shares::<K::Bits>::of(keys.len(), threads)?;
+    let shares = Shares::of(keys.len(), threads)?;
     let chunk = shares.chunk(keys.len());
     let Some((digit, mut counts)) = count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()), threads)? else {
         permutation::fill_identity_on(threads, indices);
@@ -110,14 +110,14 @@ pub(super) fn argsort<K: Key, I: Index>(
 }
 
 /// The threads' shares of the keys, and the scratch memory that each thread reuses.
-struct Shares<K: Key> {
+struct Shares {
     threads: usize,
     /// The greatest number of keys that one thread sorts.
     serial_keys: usize,
-    workspaces: Vec<Mutex<Workspace<K>>>,
+    workspaces: Vec<Mutex<Workspace>>,
 }
 
-impl<K: Key> Shares<K> {
+impl Shares {
     fn of(keys: usize, threads: usize) -> Result<Self, Error> {
         let workspaces = memory::collected((0..threads).map(|_| Mutex::new(Workspace::new())))?;
         let serial_keys = SERIAL_KEYS.max(keys / (threads * PARTS_PER_THREAD));
@@ -131,7 +131,7 @@ impl<K: Key> Shares<K> {
 
     /// A workspace that no other thread uses. The search begins at the calling thread's own workspace. There is one
     /// workspace for each thread of this sort; the pool may have more threads.
-    fn workspace(&self) -> MutexGuard<'_, Workspace<K>> {
+    fn workspace(&self) -> MutexGuard<'_, Workspace> {
         let thread = rayon::current_thread_index().unwrap_or(0) % self.threads;
         let (after, first) = (&self.workspaces[thread..], &self.workspaces[..thread]);
         let free = after.iter().chain(first).find_map(|workspace| workspace.try_lock().ok());
@@ -153,7 +153,7 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
-    shares: &Shares<K>,
+    shares: &Shares,
 ) {
     let len = run.keys.len();
     if len > shares.serial_keys && divide_and_sort(run.part(0..len), scratch.part(0..len), to_scratch, shares).is_ok() {
@@ -170,7 +170,7 @@ fn divide_and_sort<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
-    shares: &Shares<K>,
+    shares: &Shares,
 ) -> Result<(), Error> {
     let (len, threads) = (run.keys.len(), shares.threads);
     let chunk = shares.chunk(len);

@@ -9,16 +9,16 @@
 //!                               ─ keys with the same first digit that are out of order ─►   11 12 15│26 27│38
 //! ```
 //!
-//! More keys are divided by the most significant differing digit (MSD), and each bucket is sorted separately. Very few
-//! keys are compared, because a scan of a digit's histogram would take longer.
+//! More keys are divided by the most significant differing digit (MSD), and each bucket is sorted separately. Few keys
+//! are left to [`few_keys`], because a scan of a digit's histogram would take longer.
 //!
-//! Large key-value pairs that go to other memory are moved only once: see [`prefix_index`].
+//! On processors that write slowly to many places, key-value pairs are moved only once: see [`prefix_index`].
 //!
 //! Some ways to sort need a little memory in addition to the scratch memory. If there is none, another way is taken.
 
 use super::buckets;
 use super::digit::{self, Counts};
-use super::leaf::Leaf;
+use super::few_keys;
 use super::lsd;
 use super::memory;
 use super::prefix_index;
@@ -34,8 +34,6 @@ const RADIX: usize = 1 << 8;
 const WIDE_RADIX: usize = digit::WIDE_RADIX;
 /// The greatest number of passes. Three digits distinguish the keys that fit the cache.
 const MAX_PASSES: usize = 3;
-/// The least number of keys for each pass that is worth a scan of its histogram.
-const KEYS_PER_PASS: usize = 48;
 /// The greatest number of keys that insertion sorts.
 const INSERTION_KEYS: usize = 8;
 /// The number of keys for each value of the most significant digit. A bucket of this size is worth passes of its own.
@@ -55,17 +53,16 @@ type Buckets = buckets::Buckets<{ 1 << 12 }>;
 type WideDigit = digit::Digit<WIDE_RADIX>;
 
 /// Scratch memory, reused from run to run.
-pub(super) struct Workspace<K: Key> {
-    leaf: Leaf<K>,
+pub(super) struct Workspace {
     prefix_index: prefix_index::Workspace,
     /// Whether vectors sort the numbers of pairs.
     by_vectors: bool,
 }
 
-impl<K: Key> Workspace<K> {
+impl Workspace {
     pub fn new() -> Self {
         let by_vectors = vector::is_faster_than_moving_pairs();
-        Workspace { leaf: Leaf::new(), prefix_index: prefix_index::Workspace::default(), by_vectors }
+        Workspace { prefix_index: prefix_index::Workspace::default(), by_vectors }
     }
 }
 
@@ -76,7 +73,7 @@ pub(super) fn sort<K: Key, V: Copy>(
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
 ) {
     if first_unsorted_in_block(run.keys).is_none() {
         if to_scratch {
@@ -93,7 +90,7 @@ fn sort_unsorted<K: Key, V: Copy>(
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
 ) {
     let Some(first) = run.keys.first() else { return };
     let keys = run.keys.len();
@@ -103,7 +100,7 @@ fn sort_unsorted<K: Key, V: Copy>(
     let differing = may_differ.filter(|_| is_cached).unwrap_or_else(|| digit::differing(*first, &*run.keys));
     let bits = digit::significant(differing).min(digit::distinguishing_bits(keys));
     let passes = Digit::in_bits(bits).min(MAX_PASSES);
-    let by_vectors = workspace.by_vectors && prefix_index::has_vectors::<K, V>();
+    let by_vectors = workspace.by_vectors && prefix_index::can_sort::<K, V>();
     let digits = vector::Digits { differing: || differing, are_even: || digit::is_even(run.keys) };
     if passes == 0 {
         if to_scratch {
@@ -114,27 +111,21 @@ fn sort_unsorted<K: Key, V: Copy>(
             scratch.copy_from(run.as_run());
         }
         vector::sort(SortOrder::Ascending, if to_scratch { scratch.keys } else { run.keys });
-    } else if keys < KEYS_PER_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
-        workspace.leaf.sort(run, scratch, to_scratch);
-    } else if by_vectors && prefix_index::VECTOR_KEYS.contains(&keys) && workspace.prefix_index.has_memory(keys, false)
-    {
+    } else if few_keys::can_sort::<V>(keys) {
+        if to_scratch {
+            scratch.copy_from(run.as_run());
+        }
+        few_keys::sort(KeyOrder::ASCENDING, if to_scratch { scratch } else { run });
+    } else if by_vectors && prefix_index::KEYS.contains(&keys) && workspace.prefix_index.has_memory(keys) {
         let sorted = scratch.part(0..keys);
-        let last = prefix_index::sort_by_vectors(run.as_run(), sorted, differing, &mut workspace.prefix_index);
+        let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         if !to_scratch {
             run.copy_from(scratch.as_run());
         }
         let (sorted, scratch) = if to_scratch { (scratch, run) } else { (run, scratch) };
         sort_after(last, sorted, scratch, workspace);
-    } else if is_cached
-        && to_scratch
-        && prefix_index::can_sort::<K, V>(keys)
-        && workspace.prefix_index.has_memory(keys, true)
-    {
-        let sorted = scratch.part(0..keys);
-        let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
-        sort_after(last, scratch, run, workspace);
     } else if by_vectors
-        && keys > *prefix_index::VECTOR_KEYS.end()
+        && keys > *prefix_index::KEYS.end()
         && bucket_sort(&mut run, &mut scratch, to_scratch, differing, workspace)
     {
         // The buckets are sorted.
@@ -154,7 +145,7 @@ fn lsd_sort<K: Key, V: Copy, const RADIX: usize>(
     to_scratch: bool,
     last: digit::Digit<RADIX>,
     passes: usize,
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
 ) {
     let keys = run.keys.len();
     let (from, to) = (run.part(0..keys), scratch.part(0..keys));
@@ -172,7 +163,7 @@ fn sort_after<K: Key, V: Copy, const RADIX: usize>(
     digit: digit::Digit<RADIX>,
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
 ) {
     if digit.ends_key() {
         return;
@@ -211,7 +202,7 @@ fn msd_sort<K: Key, V: Copy>(
     scratch: RunMut<K, V>,
     to_scratch: bool,
     digit: Digit,
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
 ) {
     let mut counts = [0; RADIX];
     digit.count(run.keys, &mut counts);
@@ -225,7 +216,7 @@ fn bucket_sort<K: Key, V: Copy>(
     scratch: &mut RunMut<K, V>,
     to_scratch: bool,
     differing: K::Bits,
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
 ) -> bool {
     let keys = run.keys.len();
     let count = (keys / KEYS_PER_EVEN_BUCKET).clamp(2, EVEN_BUCKETS);
@@ -262,7 +253,7 @@ fn sort_buckets<K: Key, V: Copy, const RADIX: usize>(
     bucket_of: impl Fn(K) -> usize,
     counts: &mut Counts<RADIX>,
     may_differ: Option<K::Bits>,
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
 ) {
     lsd::scatter(run.as_run(), &mut scratch, bucket_of, counts);
     let mut begin = 0;
@@ -289,7 +280,7 @@ mod tests {
         length: usize,
         key: impl FnMut(usize) -> K,
         value: impl Fn(usize) -> V,
-        workspace: &mut Workspace<K>,
+        workspace: &mut Workspace,
     ) {
         let mut keys: Vec<K> = (0..length).map(key).collect();
         let mut values: Vec<V> = (0..length).map(&value).collect();

@@ -190,6 +190,17 @@ fn check_elements(engine: &dyn Fn() -> Engine) {
     check_all("sort_by", owned, |items| engine().sort_by(items, Ord::cmp).map(drop), are_owned);
     check_all("sort_by_key", owned, |items| engine().sort_by_key(items, |item| *item.0).map(drop), are_owned);
     check_all(
+        "sort_by_bytes",
+        owned,
+        |items| engine().sort_by_bytes(items, |item| bytemuck::bytes_of(&*item.0)).map(drop),
+        |ok, mut items| {
+            let is_sorted = items.is_sorted_by_key(|item| bytemuck::bytes_of(&*item.0).to_vec());
+            // After an error, all elements are there in any order.
+            items.sort();
+            (!ok || is_sorted) && are_owned(true, items)
+        },
+    );
+    check_all(
         "sort_by_key of few large elements",
         || vec![[0u64; 4096]; 100],
         |items| {

@@ -11,6 +11,7 @@
 //! | contender | threads | what it is |
 //! | --- | --- | --- |
 //! | merge-host | any | this library; stable |
+//! | merge-host sort_by | any | this library's sort of strings by comparison; stable |
 //! | std sort, std sort_unstable | 1 | the standard library: driftsort, which is stable, and ipnsort |
 //! | glidesort | 1 | a sort by comparison that looks for runs and for equal keys; stable |
 //! | radsort | 1 | radix sort; stable |
@@ -115,7 +116,7 @@ enum Task {
     Argsort,
     /// Structs of a key and 16 bytes, by their keys
     Structs,
-    /// The names of the keys' numbers in letters, by comparison
+    /// The names of the keys' numbers in letters
     Strings,
     /// Two sorted halves
     Merge,

@@ -128,7 +128,8 @@ impl Loss {
     /// The loss, if the best of `times` is not the first.
     pub fn of(work: &Work, times: &[Time]) -> Option<Self> {
         let ours = times.first()?;
-        let best = times.iter().filter(|time| time.contender != "copy").min_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+        let is_peer = |time: &&Time| time.contender != "copy" && !time.contender.starts_with("merge-host");
+        let best = times.iter().filter(is_peer).min_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
         let Work { task, dist, threads, keys } = work;
         let (factor, peer) = (1.0 / best.ratio, best.contender);
         let times = format!("{:.2} | {peer} | {:.2}", ours.ns_per_key, best.ns_per_key);
