@@ -313,6 +313,9 @@ mod tests {
                 any[1] ^ (random & 0x5000_0000_0000_0003 | (random >> 90) << 90 & 7 << 100)
             }),
             of("last bits differ", &mut |_, random| any[2] ^ (random & 0xffff_ffff)),
+            of("first and last bits of 4, 8 and 16 bytes differ", &mut |_, random| {
+                any[2] ^ (random & (1 << 127 | 0x3f << 96 | 0x3f << 64 | 0x3f))
+            }),
         ];
         let mut nearly = arrays[1].1.clone();
         nearly.iter_mut().step_by(100).for_each(|key| *key = random.random());
