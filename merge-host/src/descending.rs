@@ -1,5 +1,6 @@
 //! Keys in descending order.
 
+use crate::sort_key::sort_key;
 use crate::{GpuKey, Key, NanOrder};
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use std::fmt;
@@ -74,5 +75,7 @@ impl<K: Key> Key for Descending<K> {
         Self(K::from_ordered(!bits))
     }
 }
+
+sort_key! { (K) Descending<K> }
 
 impl<K: GpuKey> GpuKey for Descending<K> {}

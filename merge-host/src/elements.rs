@@ -10,6 +10,7 @@ use crate::engine::check_values;
 /// | --- | --- |
 /// | `&keys` | keys alone |
 /// | `(&keys, &values)` | keys with values |
+/// | a vector, or a pair of vectors | the same, for the runs of [`merge_many`](crate::Engine::merge_many) |
 ///
 /// `keys` and `values` are slices, arrays, vectors or boxed slices, in any combination. Value `i` belongs to key `i`,
 /// so that both have the same length, which is checked ([`Error::ValuesMismatch`]). A value is anything that implements
@@ -148,6 +149,34 @@ impl<S: Slice + ?Sized, T: Slice + ?Sized> sealed::Read<S::Item, T::Item> for (&
     #[inline(always)]
     fn as_run(&self) -> Run<'_, S::Item, T::Item> {
         Run::new((self.0.slice(), self.1.slice()))
+    }
+}
+
+impl<K> Elements<K, ()> for Vec<K> {}
+
+impl<K> sealed::Read<K, ()> for Vec<K> {
+    #[inline(always)]
+    fn lengths(&self) -> (usize, usize) {
+        (self.len(), self.len())
+    }
+
+    #[inline(always)]
+    fn as_run(&self) -> Run<'_, K, ()> {
+        Run::of_keys(self)
+    }
+}
+
+impl<K, V> Elements<K, V> for (Vec<K>, Vec<V>) {}
+
+impl<K, V> sealed::Read<K, V> for (Vec<K>, Vec<V>) {
+    #[inline(always)]
+    fn lengths(&self) -> (usize, usize) {
+        (self.0.len(), self.1.len())
+    }
+
+    #[inline(always)]
+    fn as_run(&self) -> Run<'_, K, V> {
+        Run::new((&self.0, &self.1))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The types of keys.
 
-use crate::{NanOrder, Word};
+use crate::sort_key::sort_key;
+use crate::{NanOrder, SortKey, Word};
 use half::f16;
 #[cfg(feature = "gpu")]
 use kernels_gpu::key::Coding;
@@ -27,7 +28,7 @@ use std::fmt::{Debug, Display};
     note = "elements of other types are sorted by a key with `Engine::sort_by_key`, or by a comparison with \
             `Engine::sort_by`"
 )]
-pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
+pub trait Key: bytemuck::Pod + SortKey + Send + Sync + Debug + Display + sealed::Sealed {
     /// An unsigned integer of the same width. It is its own ordered bits.
     type Bits: Word;
     /// The type's name.
@@ -209,6 +210,7 @@ macro_rules! key {
                 ($from_ordered)(bits)
             }
         }
+        sort_key! { () $t }
     )*};
 }
 key! {

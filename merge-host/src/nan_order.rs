@@ -2,6 +2,7 @@
 
 use crate::key::sealed::{Bits, Sealed};
 use crate::names::names;
+use crate::sort_key::sort_key;
 use crate::{GpuKey, Key};
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 #[cfg(feature = "gpu")]
@@ -139,6 +140,8 @@ macro_rules! wrapper {
                 Self(K::from_ordered(bits.minus(rotation)))
             }
         }
+
+        sort_key! { (K) $name<K> }
 
         impl<K: GpuKey> GpuKey for $name<K> {}
     };

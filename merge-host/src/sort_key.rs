@@ -1,8 +1,9 @@
 //! Keys that elements of any type can be sorted by.
 
-use crate::Key;
-use crate::key::sealed::Bits;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::num::NonZero;
+use std::time::{Duration, SystemTime};
 
 /// A value that elements can be sorted by. It converts to at most 128 ordered bits: an unsigned number in the order of
 /// the values.
@@ -12,11 +13,19 @@ use std::cmp::Reverse;
 /// | type | order | bits |
 /// | --- | --- | ---: |
 /// | every [`Key`] | numbers, floats in total order | its width |
+/// | [`NonZero`] integers | numbers | its width |
 /// | `bool` | `false`, `true` | 1 |
 /// | `char` | by code point | 21 |
+/// | [`Ordering`] | `Less`, `Equal`, `Greater` | 2 |
+/// | [`Duration`], [`SystemTime`] | by time | 94, 95 |
+/// | [`Ipv4Addr`], [`Ipv6Addr`] | of [`Ord`] | 32, 128 |
 /// | [`Option`] of a sort key | `None` first | 1 more |
 /// | [`Reverse`] of a sort key | descending | the same |
-/// | arrays of sort keys, and tuples of up to four | lexicographic | the sum |
+/// | a reference to a sort key | the same | the same |
+/// | arrays of sort keys, and tuples of up to eight | lexicographic | the sum |
+///
+/// An `IpAddr` has more than 2^128 values, so it is no sort key. Strings are none either:
+/// [`Engine::sort_by_bytes`](crate::Engine::sort_by_bytes) sorts by them.
 ///
 /// A type that converts to more than 128 bits, such as `(u128, bool)`, does not compile where it is used.
 ///
@@ -53,13 +62,20 @@ pub trait SortKey {
     fn ordered_bits(&self) -> u128;
 }
 
-impl<K: Key> SortKey for K {
-    const BITS: u32 = K::Bits::COUNT;
-    #[inline(always)]
-    fn ordered_bits(&self) -> u128 {
-        self.to_ordered().widened()
-    }
+/// Makes a key a sort key, `K` being a parameter of the type if given. An implementation for all types that are keys
+/// would leave no other for references.
+macro_rules! sort_key {
+    (($($K:ident)?) $key:ty) => {
+        impl$(<$K: $crate::Key>)? $crate::SortKey for $key {
+            const BITS: u32 = <<$key as $crate::Key>::Bits as $crate::key::sealed::Bits>::COUNT;
+            #[inline(always)]
+            fn ordered_bits(&self) -> u128 {
+                $crate::key::sealed::Bits::widened($crate::Key::to_ordered(*self))
+            }
+        }
+    };
 }
+pub(crate) use sort_key;
 
 impl SortKey for bool {
     const BITS: u32 = 1;
@@ -74,6 +90,74 @@ impl SortKey for char {
     #[inline(always)]
     fn ordered_bits(&self) -> u128 {
         u32::from(*self).into()
+    }
+}
+
+macro_rules! non_zero {
+    ($($integer:ty)+) => {$(
+        impl SortKey for NonZero<$integer> {
+            const BITS: u32 = <$integer as SortKey>::BITS;
+            #[inline(always)]
+            fn ordered_bits(&self) -> u128 {
+                self.get().ordered_bits()
+            }
+        }
+    )+};
+}
+non_zero!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+impl SortKey for Ordering {
+    const BITS: u32 = 2;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        (*self as i8 + 1) as u128
+    }
+}
+
+impl SortKey for Duration {
+    const BITS: u32 = u64::BITS + NANOSECOND_BITS;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        u128::from(self.as_secs()) << NANOSECOND_BITS | u128::from(self.subsec_nanos())
+    }
+}
+
+/// The number of bits of the nanoseconds of a second.
+const NANOSECOND_BITS: u32 = 30;
+
+impl SortKey for SystemTime {
+    const BITS: u32 = Duration::BITS + 1;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        const EPOCH: u128 = 1 << Duration::BITS;
+        match self.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => EPOCH | after.ordered_bits(),
+            Err(before) => EPOCH - before.duration().ordered_bits(),
+        }
+    }
+}
+
+impl SortKey for Ipv4Addr {
+    const BITS: u32 = u32::BITS;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        self.to_bits().into()
+    }
+}
+
+impl SortKey for Ipv6Addr {
+    const BITS: u32 = u128::BITS;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        self.to_bits()
+    }
+}
+
+impl<S: SortKey> SortKey for &S {
+    const BITS: u32 = S::BITS;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        S::ordered_bits(self)
     }
 }
 
@@ -124,6 +208,10 @@ tuple!(A);
 tuple!(A B);
 tuple!(A B C);
 tuple!(A B C D);
+tuple!(A B C D E);
+tuple!(A B C D E F);
+tuple!(A B C D E F G);
+tuple!(A B C D E F G H);
 
 /// The sum of the bits of all parts of a key.
 const fn sum(parts: &[u32]) -> u32 {
@@ -181,6 +269,22 @@ mod tests {
             ((1,), Reverse(4), i64::MIN, true),
             ((2,), Reverse(9), 0, false),
         ]);
+    }
+
+    #[test]
+    fn times_addresses_and_other_types_of_the_standard_library() {
+        check(&[NonZero::<u8>::MIN, NonZero::new(200).unwrap(), NonZero::<u8>::MAX]);
+        check(&[NonZero::<i64>::MIN, NonZero::new(-1).unwrap(), NonZero::new(1).unwrap(), NonZero::<i64>::MAX]);
+        check(&[Ordering::Less, Ordering::Equal, Ordering::Greater]);
+        let times = [0, 1, 999_999_999, 1_000_000_000, 1_000_000_001, u64::MAX].map(Duration::from_nanos);
+        check(&times);
+        check(&[Duration::ZERO, Duration::from_secs(u64::MAX), Duration::MAX]);
+        let epoch = SystemTime::UNIX_EPOCH;
+        let before: Vec<SystemTime> = times[1..].iter().rev().map(|time| epoch - *time).collect();
+        check(&[before, times.map(|time| epoch + time).to_vec()].concat());
+        check(&[Ipv4Addr::UNSPECIFIED, Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 1, 0, 0), Ipv4Addr::BROADCAST]);
+        check(&[Ipv6Addr::UNSPECIFIED, Ipv6Addr::LOCALHOST, Ipv6Addr::new(1, 0, 0, 0, 0, 0, 0, 0)]);
+        check(&[(&1u8, &'z', 0u8, 1u8, 2u8, 3u8, 4u8, 9u8), (&2, &'a', 0, 0, 0, 0, 0, 0)]);
     }
 
     #[test]

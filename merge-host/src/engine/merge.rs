@@ -119,6 +119,10 @@ impl Engine {
     /// engine.merge_many(&[&[1, 4, 6][..], &[2, 4], &[], &[0, 9]], &mut keys)?;
     /// assert_eq!(keys, [0, 1, 2, 4, 4, 6, 9]);
     ///
+    /// let runs = [vec![3, 8], vec![2]];
+    /// engine.merge_many(&runs, &mut keys[..3])?;
+    /// assert_eq!(keys[..3], [2, 3, 8]);
+    ///
     /// let (mut keys, mut values) = ([0; 4], [""; 4]);
     /// let runs = [(&[2, 5], &["a2", "a5"]), (&[1, 5], &["b1", "b5"])];
     /// engine.merge_many(&runs, (&mut keys, &mut values))?;
