@@ -44,8 +44,7 @@ pub enum Error {
         /// The driver's message and the name of its code, or another reason.
         reason: String,
         /// The `CUresult` that the driver's function returned, such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if
-        /// another part than the driver failed. 999 is `CUDA_ERROR_UNKNOWN`, and also stands for codes newer than the
-        /// crate `cust`.
+        /// another part than the driver failed.
         code: Option<u32>,
         /// The error behind this one, if there is one, such as `cust::error::CudaError`. `reason` contains its text.
         #[source]
