@@ -41,7 +41,7 @@ pub enum Error {
     Device {
         /// The driver's function, or a description of the operation.
         call: String,
-        /// The driver's message and the name of its code, or another reason.
+        /// The driver's description of its code and the name of the code, or another reason.
         reason: String,
         /// The `CUresult` that the driver's function returned, such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if
         /// another part than the driver failed.

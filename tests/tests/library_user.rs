@@ -111,8 +111,8 @@ fn assert_runs(folder: &Path, dependency: &str, gpu: &str) {
 /// packages by these.
 fn packages(folder: &Path) -> String {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--offline"]).current_dir(workspace());
-    cargo.args(PACKAGES.iter().flat_map(|package| ["-p", package])).arg("--target-dir").arg(folder.join("target"));
+    cargo.args(["package", "--workspace", "--exclude", "benches", "--exclude", "tests"]).current_dir(workspace());
+    cargo.args(["--quiet", "--no-verify", "--allow-dirty", "--offline", "--target-dir"]).arg(folder.join("target"));
     output_of(&mut cargo);
     let version = env!("CARGO_PKG_VERSION");
     let mut patch = String::from("[patch.crates-io]\n");
