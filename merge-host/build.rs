@@ -1,11 +1,14 @@
 //! Provides the compiled kernels: `OUT_DIR/modules.rs` names them and includes them, compressed.
 //!
-//! The manifest in `kernels-gpu/ptx` has the hash of the sources of the compiled modules. If it equals the hash of the
-//! current sources, the modules are used, and no kernel compiler is needed. If the sources have changed, the kernels
-//! are compiled again. Without a compiler the build then fails, because a library with kernels of other sources may
-//! launch them with wrong arguments.
+//! The package `kernels-gpu` has the compiled modules, and a manifest with the hash of their sources. If it equals the
+//! hash of the current sources, the modules are used, and no kernel compiler is needed. If the sources have changed,
+//! the kernels are compiled again. Without a compiler the build then fails, because a library with kernels of other
+//! sources may launch them with wrong arguments.
 //!
-//! `CUDA_BUILDER_PTX_DIR=folder` always compiles, and writes the modules to this folder.
+//! A package from a registry is not in the repository, whose sources it could compare. It takes the modules of the
+//! package `kernels-gpu` as they are. Packages do not change, and this one names the version that it takes.
+//!
+//! In the repository, `CUDA_BUILDER_PTX_DIR=folder` always compiles, and writes the modules to this folder.
 //!
 //! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities, so that the driver does not
 //! compile at the first launch. It needs NVIDIA's `ptxas`, on the path or named by `PTXAS`. If the variable is not set,
@@ -21,8 +24,9 @@ fn main() {
 mod kernels {
     use cuda_builder::{
         Assembler, Compiler, CudaBuilder, CudaBuilderError, Modules, NvvmArch, SourceHash, current_modules,
-        split_modules, write_modules,
+        packaged_modules, split_modules, write_modules,
     };
+    use kernels_gpu::modules::COMPILED;
     use miniz_oxide::deflate::compress_to_vec;
     use std::env;
     use std::fs;
@@ -51,15 +55,15 @@ mod kernels {
     const CAPABILITIES: [u32; 3] = [80, 90, 100];
 
     pub fn provide() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in a workspace").to_owned();
-        for source in SOURCES {
-            println!("cargo:rerun-if-changed={}", root.join(source).display());
+        let repository = repository();
+        for source in repository.iter().flat_map(|root| SOURCES.map(|source| root.join(source))) {
+            println!("cargo:rerun-if-changed={}", source.display());
         }
-        println!("cargo:rerun-if-changed={}", root.join("kernels-gpu/ptx").display());
+        println!("cargo:rerun-if-changed={COMPILED}");
         for variable in ["CUDA_BUILDER_RUSTC", "CUDA_BUILDER_PTX_DIR", "CUDA_BUILDER_SM", "PTXAS"] {
             println!("cargo:rerun-if-env-changed={variable}");
         }
-        let modules = modules(&root).unwrap_or_else(|error| {
+        let modules = modules(repository).unwrap_or_else(|error| {
             eprintln!("kernels-gpu: {error}");
             exit(1)
         });
@@ -128,7 +132,15 @@ mod kernels {
         word.trim().parse().unwrap_or_else(|_| panic!("CUDA_BUILDER_SM has {word:?}, expected a number such as 90"))
     }
 
-    fn modules(root: &Path) -> Result<Modules, CudaBuilderError> {
+    /// The root of the repository, unless this is a package outside of it. The folder that is looked for is named after
+    /// no package.
+    fn repository() -> Option<&'static Path> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+        root.join("rust-cuda/cuda_std").is_dir().then_some(root)
+    }
+
+    fn modules(repository: Option<&Path>) -> Result<Modules, CudaBuilderError> {
+        let Some(root) = repository else { return packaged_modules(Path::new(COMPILED)) };
         let hash = SourceHash::of(root, &SOURCES, &SKIPPED)?;
         if let Some(folder) = env::var_os("CUDA_BUILDER_PTX_DIR") {
             let compiler = Compiler::find()?;
@@ -136,7 +148,7 @@ mod kernels {
             write_modules(&modules, &hash, compiler.version(), Path::new(&folder))?;
             return Ok(modules);
         }
-        current_modules(&root.join("kernels-gpu/ptx"), &hash, || compile(root))
+        current_modules(Path::new(COMPILED), &hash, || compile(root))
     }
 
     fn compile(root: &Path) -> Result<Modules, CudaBuilderError> {

@@ -50,6 +50,11 @@ use crate::textbook::merge_tiled::MERGE_TILED;
 use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
+/// The folder of the compiled modules and their manifest, for the build script of the library.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub const COMPILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ptx");
+
 /// Families of kernels that are used together, and the kernels in each.
 pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),

@@ -41,11 +41,10 @@ pub enum Error {
     Device {
         /// The driver's function, or a description of the operation.
         call: String,
-        /// The driver's message and the name of its code, or another reason.
+        /// The driver's description of its code and the name of the code, or another reason.
         reason: String,
         /// The `CUresult` that the driver's function returned, such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if
-        /// another part than the driver failed. 999 is `CUDA_ERROR_UNKNOWN`, and also stands for codes newer than the
-        /// crate `cust`.
+        /// another part than the driver failed.
         code: Option<u32>,
         /// The error behind this one, if there is one, such as `cust::error::CudaError`. `reason` contains its text.
         #[source]

@@ -74,8 +74,8 @@
 //!
 //! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`], [`Engine::gpus`], [`Engine::all_gpus`]
 //! and [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_with`] return a CPU engine.
-//! A program that is built with it also starts on a machine without an NVIDIA driver: the first call that needs the
-//! driver opens it.
+//! It needs no CUDA toolkit and no settings to build. A program that is built with it also starts on a machine without
+//! an NVIDIA driver: the first call that needs the driver opens it.
 
 #![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 

@@ -1,5 +1,5 @@
-//! `merge-host` as a dependency of a crate outside the workspace. The crate has no GPU engine, and is built and run
-//! offline, with the dependencies on this machine.
+//! `merge-host` as a dependency of a crate outside the repository: by its path, with and without the GPU engine, and from
+//! packages for a registry. The crate is built and run offline, with the dependencies on this machine.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,12 @@ name = "library-user"
 version = "0.0.0"
 edition = "2024"
 
-[dependencies]
-merge-host = { path = "MERGE_HOST", default-features = false }
-
 [profile.dev]
 debug = false
 
 [workspace]
+
+[dependencies]
 "#;
 
 const MAIN: &str = r#"
@@ -34,8 +33,8 @@ fn sorted<K: Key>(engine: &Engine, keys: &[K]) -> Result<Vec<K>, Error> {
 fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let engine = Engine::auto();
     assert_eq!(engine.sort(&mut [2, 1])?.engine, EngineKind::Cpu);
-    assert!(matches!(Engine::gpu(0), Err(Error::NoGpuSupport)));
-    assert!(matches!(merge_host::devices(), Err(Error::NoGpuSupport)));
+    assert!(matches!(Engine::gpu(0), GPU));
+    assert!(matches!(merge_host::devices(), GPU));
 
     // Several threads can use an engine at once, and it may outlive the thread that created it.
     let engine = std::sync::Arc::new(engine);
@@ -75,22 +74,67 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 }
 "#;
 
-#[test]
-#[ignore = "builds the library and all that it depends on once more"]
-fn a_crate_that_depends_on_the_library_builds_and_runs() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let merge_host = workspace.join("merge-host");
-    fs::create_dir(folder.path().join("src")).unwrap();
-    fs::write(folder.path().join("Cargo.toml"), MANIFEST.replace("MERGE_HOST", merge_host.to_str().unwrap())).unwrap();
-    fs::write(folder.path().join("src/main.rs"), MAIN).unwrap();
-    // The versions in the workspace's Cargo.lock are certainly on this machine.
-    fs::copy(workspace.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
+/// The results for a GPU, as a pattern, with and without the GPU engine. This machine may have a GPU.
+const WITH_GPU_ENGINE: &str = "Ok(_) | Err(Error::NoDevice { .. })";
+const WITHOUT_GPU_ENGINE: &str = "Err(Error::NoGpuSupport)";
 
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--offline"]).current_dir(folder.path());
-    cargo.env("CARGO_TARGET_DIR", folder.path().join("target"));
-    let output = cargo.output().unwrap();
+/// The packages that the library consists of.
+const PACKAGES: [&str; 6] =
+    ["gmerge-cuda-builder", "gmerge-cuda-std", "gmerge-cuda-std-macros", "gmerge-cust", "kernels-gpu", "merge-host"];
+
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Runs a command, and returns what it prints.
+fn output_of(command: &mut Command) -> String {
+    let output = command.output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && stdout == "done\n", "{stdout}{stderr}");
+    assert!(output.status.success(), "{command:?}: {stdout}{stderr}");
+    stdout.into_owned()
+}
+
+/// Builds and runs the crate in `folder`, with these lines about its dependency.
+#[track_caller]
+fn assert_runs(folder: &Path, dependency: &str, gpu: &str) {
+    fs::create_dir_all(folder.join("src")).unwrap();
+    fs::write(folder.join("Cargo.toml"), format!("{MANIFEST}{dependency}")).unwrap();
+    fs::write(folder.join("src/main.rs"), MAIN.replace("GPU", gpu)).unwrap();
+    // The versions in the workspace's Cargo.lock are certainly on this machine.
+    fs::copy(workspace().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["run", "--quiet", "--offline", "--target-dir", "target"]).current_dir(folder);
+    assert_eq!(output_of(&mut cargo), "done\n", "{dependency}");
+}
+
+/// Packages the library as for a registry, unpacks it in `folder`, and returns the lines that replace the registry's
+/// packages by these.
+fn packages(folder: &Path) -> String {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["package", "--workspace", "--exclude", "benches", "--exclude", "tests"]).current_dir(workspace());
+    cargo.args(["--quiet", "--no-verify", "--allow-dirty", "--offline", "--target-dir"]).arg(folder.join("target"));
+    output_of(&mut cargo);
+    let version = env!("CARGO_PKG_VERSION");
+    let mut patch = String::from("[patch.crates-io]\n");
+    for package in PACKAGES {
+        let name = format!("{package}-{version}");
+        let file = folder.join("target/package").join(format!("{name}.crate"));
+        output_of(Command::new("tar").arg("-xzf").arg(file).current_dir(folder));
+        patch += &format!("{package} = {{ path = {:?} }}\n", folder.join(name));
+    }
+    patch
+}
+
+#[test]
+#[ignore = "builds the library and all that it depends on three times"]
+fn a_crate_that_depends_on_the_library_builds_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, path) = (folder.path(), workspace().join("merge-host"));
+    assert_runs(folder, &format!("merge-host = {{ path = {path:?} }}"), WITH_GPU_ENGINE);
+    let without = format!("merge-host = {{ path = {path:?}, default-features = false }}");
+    assert_runs(folder, &without, WITHOUT_GPU_ENGINE);
+
+    let patch = packages(folder);
+    let version = env!("CARGO_PKG_VERSION");
+    assert_runs(folder, &format!("merge-host = \"{version}\"\n\n{patch}"), WITH_GPU_ENGINE);
 }

@@ -5,7 +5,7 @@ use super::{Stream, zeroed};
 use crate::Error;
 use crate::engine::{check_length, check_offsets};
 use bytemuck::{Pod, cast_slice};
-use cust::memory::{AsyncCopyDestination, DeviceBuffer, DevicePointer};
+use cust::memory::DeviceBuffer;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -17,7 +17,7 @@ use std::mem::ManuallyDrop;
 ///
 /// The elements are plain data, such as numbers. Their bytes are copied unchanged.
 pub struct DeviceArray<T> {
-    memory: ManuallyDrop<DeviceBuffer<u8>>,
+    memory: ManuallyDrop<DeviceBuffer>,
     /// Whether another library owns the memory and frees it.
     is_borrowed: bool,
     len: usize,
@@ -32,12 +32,10 @@ impl Stream {
     /// [`Error::OutOfDeviceMemory`] if there is not enough memory, [`Error::Device`] where the driver fails.
     pub fn zeroed<T: Pod>(&self, len: usize) -> Result<DeviceArray<T>, Error> {
         let array = self.unspecified::<T>(len)?;
-        if !array.memory.is_empty() {
-            let _entered = self.gpu().enter()?;
-            // SAFETY: `memory` is the array's own allocation, and the array's drop waits for this stream before it
-            // frees the memory.
-            unsafe { array.memory.index(..).set_8_async(0, self.inner()) }.or_failure("cuMemsetD8Async")?;
-        }
+        let _entered = self.gpu().enter()?;
+        // SAFETY: `memory` is the array's own allocation, and the array's drop waits for this stream before it frees the
+        // memory.
+        unsafe { array.memory.set_8_async(0, self.inner()) }.or_failure("cuMemsetD8Async")?;
         Ok(array)
     }
 
@@ -88,7 +86,7 @@ impl<T> DeviceArray<T> {
     /// The address of the first element (a `CUdeviceptr`), for other libraries. It is valid while the array lives, and
     /// 0 if the array has no bytes. An array that this library has allocated begins at a multiple of 256.
     pub fn address(&self) -> u64 {
-        self.memory.as_device_ptr().as_raw()
+        self.memory.address()
     }
 
     /// Moves the array to another stream of the same GPU. Later work of that stream waits for the work that is on the
@@ -139,7 +137,7 @@ impl<T: Pod> DeviceArray<T> {
         let bytes = len.saturating_mul(size_of::<T>());
         // SAFETY: `len` elements, `bytes` bytes in all, are at `address`, as `# Safety` requires. The buffer is in a
         // `ManuallyDrop` that `drop` skips if `is_borrowed`, so it frees nothing.
-        let memory = unsafe { DeviceBuffer::from_raw_parts(DevicePointer::from_raw(address), bytes) };
+        let memory = unsafe { DeviceBuffer::from_raw_parts(address, bytes) };
         let memory = ManuallyDrop::new(memory);
         Ok(Self { memory, is_borrowed: true, len, stream: stream.clone(), elements: PhantomData })
     }
@@ -155,7 +153,7 @@ impl<T: Pod> DeviceArray<T> {
         let _entered = self.stream.gpu().enter()?;
         // SAFETY: `check_length` and `check_owns` have checked that both arrays have one length and one stream. An
         // array's memory is freed after the work on its stream.
-        unsafe { from.memory.async_copy_to(&mut **self.memory, self.stream.inner()) }.or_failure("cuMemcpyDtoDAsync")
+        unsafe { self.memory.async_copy_from(**from.memory, self.stream.inner()) }.or_failure("cuMemcpyDtoDAsync")
     }
 
     /// Copies `from`, a slice of the same length, into the array. Waits for the work on the stream, and for the copy.

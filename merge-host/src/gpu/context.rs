@@ -3,15 +3,14 @@
 use super::Gpu;
 use super::failure::OrFailure;
 use crate::Error;
-use cust::context::legacy::{CurrentContext, UnownedContext};
-use cust::context::{Context, ContextHandle};
+use cust::context::{Context, ContextHandle, CurrentContext};
 use std::marker::PhantomData;
 
 /// A context that is current on the calling thread until this value is dropped. The drop restores the previous context:
 /// a program that uses another GPU through another library finds its own context current.
 pub(super) struct Entered {
     /// The context to restore, if it differs from the entered one.
-    before: Option<UnownedContext>,
+    before: Option<ContextHandle>,
     /// The current context belongs to a thread, so this value stays on that thread.
     _of_this_thread: PhantomData<*const ()>,
 }
@@ -22,15 +21,15 @@ impl Entered {
         let before = CurrentContext::get_current().or_failure("cuCtxGetCurrent")?;
         // Set even if it is current already: another context with the same handle may have been released and retained
         // meanwhile.
-        CurrentContext::set_current(context).or_failure("cuCtxSetCurrent")?;
-        let is_other = before.get_inner() != context.as_raw();
+        CurrentContext::set_current(context.handle()).or_failure("cuCtxSetCurrent")?;
+        let is_other = before != context.handle();
         Ok(Self { before: is_other.then_some(before), _of_this_thread: PhantomData })
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
+        if let Some(before) = self.before {
             // Fails only if that context has been destroyed meanwhile.
             let _ = CurrentContext::set_current(before);
         }

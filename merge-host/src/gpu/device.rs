@@ -10,7 +10,7 @@ use crate::{Error, GpuKey as Key};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
-use cust::memory::{DeviceBuffer, DeviceCopy};
+use cust::memory::DeviceBuffer;
 use std::sync::Arc;
 use std::{fmt, mem};
 
@@ -86,7 +86,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::Device`] where the driver fails.
     pub fn make_current(&self) -> Result<(), Error> {
-        CurrentContext::set_current(&self.shared.context).or_failure("cuCtxSetCurrent")
+        CurrentContext::set_current(self.shared.context.handle()).or_failure("cuCtxSetCurrent")
     }
 
     /// Loads all kernels for keys of type `K`, with and without values, for arrays of any size. The driver compiles
@@ -118,15 +118,12 @@ impl Gpu {
         Ok((free as u64, total as u64))
     }
 
-    /// Allocates an array of `len` elements with unspecified values.
-    pub(super) fn buffer<T: DeviceCopy + bytemuck::Pod>(&self, len: usize) -> Result<DeviceBuffer<T>, Error> {
+    /// Allocates `bytes` bytes with unspecified values.
+    pub(super) fn buffer(&self, bytes: usize) -> Result<DeviceBuffer, Error> {
         self.make_current()?;
-        // SAFETY: every bit pattern is a value of a `Pod` type.
-        match unsafe { DeviceBuffer::uninitialized(len) } {
-            // `cust` returns `InvalidMemoryAllocation` if the number of bytes exceeds 64 bits.
-            Err(CudaError::OutOfMemory | CudaError::InvalidMemoryAllocation) => {
-                let needed = len.saturating_mul(size_of::<T>()) as u64;
-                Err(Error::OutOfDeviceMemory { needed, free: self.memory()?.0 })
+        match DeviceBuffer::uninitialized(bytes) {
+            Err(CudaError::OUT_OF_MEMORY) => {
+                Err(Error::OutOfDeviceMemory { needed: bytes as u64, free: self.memory()?.0 })
             }
             other => other.or_failure("cuMemAlloc"),
         }

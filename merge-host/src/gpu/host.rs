@@ -89,8 +89,8 @@ impl<'a> Slice<'a> {
 
 /// Keys and values in the GPU's memory.
 pub(super) struct OnGpu {
-    pub(super) keys: DeviceBuffer<u8>,
-    values: DeviceBuffer<u8>,
+    pub(super) keys: DeviceBuffer,
+    values: DeviceBuffer,
     len: usize,
     value_bytes: usize,
 }
@@ -229,7 +229,7 @@ impl Gpu {
         let (uploaded, loaded) = parallel::join(|| timed(upload), || self.load(record.entries()));
         loaded?;
         let ((), upload) = uploaded?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let workspace = self.buffer(workspace_bytes)?;
         let stream = self.stream()?;
         let ((), compute) = timed(|| {
             let _entered = self.enter()?;
@@ -727,8 +727,8 @@ pub(super) fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Dur
     Ok((value, start.elapsed()))
 }
 
-pub(super) fn address(buffer: &DeviceBuffer<u8>) -> Address {
-    buffer.as_device_ptr().as_raw()
+pub(super) fn address(buffer: &DeviceBuffer) -> Address {
+    buffer.address()
 }
 
 /// The numbers from 0 to `len`, or an error if the host has too little memory.

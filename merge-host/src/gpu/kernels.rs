@@ -1,17 +1,16 @@
 //! The compiled modules and their launches.
 
-use super::failure::{OrFailure, succeeded};
+use super::failure::OrFailure;
 use crate::{Cause, Error};
 use cuda_std::launch::Arguments;
 use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
 use cust::error::CudaError;
+use cust::function::Function;
 use cust::module::Module;
 use cust::stream::Stream;
-use cust::sys::{self, CUfunction};
 use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::HashMap;
-use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A compiled module of this build.
@@ -41,12 +40,14 @@ impl Compiled {
     /// Loads the module into the current context. Takes machine code if this build has some for the GPU and the driver
     /// accepts it. Otherwise the driver compiles the PTX.
     fn load(&self) -> Result<Module, Error> {
-        if let Some(code) = self.code_for(capability()?)
-            && let Ok(module) = Module::from_cubin(decompress(code)?, &[])
-        {
-            return Ok(module);
+        if let Some(code) = self.code_for(capability()?) {
+            let code = decompress(code)?;
+            // SAFETY: `code` is a file from NVIDIA's assembler, which the build script has compressed.
+            if let Ok(module) = unsafe { Module::from_cubin(&code) } {
+                return Ok(module);
+            }
         }
-        Module::from_ptx(self.ptx()?, &[]).or_failure(&format!("cuModuleLoadData of {}", self.name))
+        Module::from_ptx(&self.ptx()?).or_failure(&format!("cuModuleLoadData of {}", self.name))
     }
 
     /// The machine code for a GPU of this compute capability: the latest of the same generation that is not later than
@@ -110,12 +111,9 @@ impl Default for Kernels {
 /// A function of a module, and the bytes of dynamic shared memory that its blocks may have.
 #[derive(Clone, Copy)]
 struct Kernel {
-    function: CUfunction,
+    function: Function,
     shared_bytes: u32,
 }
-
-// SAFETY: a `CUfunction` is a handle. The driver accepts it from every thread on which its context is current.
-unsafe impl Send for Kernel {}
 
 impl Kernels {
     /// Finds the function of `entry`, which is `kernel` for keys of type `key`. Loads its module if no call has done
@@ -124,20 +122,20 @@ impl Kernels {
         let function = match module_of(kernel, key) {
             Some(i) => {
                 let module = self.modules[i].get_or_init(|| MODULES[i].load()).as_ref().map_err(Clone::clone)?;
-                module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?.to_raw()
+                module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?
             }
             // A user's module may have it.
             None => {
                 let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
                 let found = own.iter().find_map(|module| module.get_function(entry).ok());
-                found.ok_or_else(|| missing(entry))?.to_raw()
+                found.ok_or_else(|| missing(entry))?
             }
         };
         Ok(Kernel { function, shared_bytes: SHARED_BYTES_UNASKED })
     }
 
     /// The function of `kernel` for keys of type `key`, which may use `shared_bytes` of dynamic shared memory.
-    fn kernel(&self, kernel: &str, key: &str, shared_bytes: u32) -> Result<CUfunction, Error> {
+    fn kernel(&self, kernel: &str, key: &str, shared_bytes: u32) -> Result<Function, Error> {
         let entry = format!("{kernel}_{key}");
         let known = |functions: &Mutex<HashMap<String, Kernel>>| {
             functions.lock().unwrap_or_else(PoisonError::into_inner).get(&entry).copied()
@@ -148,7 +146,8 @@ impl Kernels {
             None => self.find(&entry, kernel, key)?,
         };
         if shared_bytes > found.shared_bytes {
-            allow_shared_bytes(found.function, shared_bytes)?;
+            // SAFETY: the function belongs to a module that `self` keeps loaded.
+            unsafe { found.function.set_max_dynamic_shared_bytes(shared_bytes) }.or_failure("cuFuncSetAttribute")?;
             found.shared_bytes = shared_bytes;
         }
         self.functions.lock().unwrap_or_else(PoisonError::into_inner).insert(entry, found);
@@ -177,7 +176,7 @@ pub struct Shape {
 impl Kernels {
     /// Loads a user's module into the current context.
     pub(crate) fn add(&self, ptx: &str) -> Result<(), Error> {
-        let module = Module::from_ptx(ptx, &[]).or_failure("cuModuleLoadData of a user's module")?;
+        let module = Module::from_ptx(ptx).or_failure("cuModuleLoadData of a user's module")?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).push(module);
         Ok(())
     }
@@ -212,25 +211,15 @@ impl Kernels {
         if blocks == 0 {
             return Ok(());
         }
-        let blocks = u32::try_from(blocks).map_err(|_| CudaError::InvalidValue).or_failure("cuLaunchKernel")?;
-        let (function, pointers, stream) =
-            (self.kernel(kernel, key, shared_bytes)?, arguments.pointers(), stream.as_inner());
-        let (parameters, extra) = (pointers.as_ref().as_ptr().cast_mut().cast(), ptr::null_mut());
-        // SAFETY: `A::instance(key)` has confirmed that the function takes these arguments. `pointers` point at them
-        // during the call, and the driver copies them before it returns. `# Safety` covers the memory that the
-        // arguments name.
-        succeeded("cuLaunchKernel", unsafe {
-            sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters, extra)
-        })
+        let blocks = u32::try_from(blocks).map_err(|_| CudaError::INVALID_VALUE).or_failure("cuLaunchKernel")?;
+        let (function, pointers) = (self.kernel(kernel, key, shared_bytes)?, arguments.pointers());
+        // SAFETY: `A::instance(key)` has confirmed that the function takes these arguments, at which `pointers` point
+        // during the call. `# Safety` covers the memory that the arguments name. The module of the function stays
+        // loaded while the GPU's context is used.
+        unsafe { function.launch(blocks, threads, shared_bytes, stream, pointers.as_ref()) }
+            .or_failure("cuLaunchKernel")
     }
 }
 
 /// Bytes of dynamic shared memory that a block may have without permission.
 const SHARED_BYTES_UNASKED: u32 = 48 << 10;
-
-/// Allows blocks of `function` to have `bytes` bytes of dynamic shared memory.
-fn allow_shared_bytes(function: CUfunction, bytes: u32) -> Result<(), Error> {
-    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    // SAFETY: `function` belongs to a module that `Kernels` keeps loaded, and the call sets one of its attributes.
-    succeeded("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(function, attribute, bytes as i32) })
-}

@@ -67,7 +67,6 @@ pub mod launches {
 use crate::{DeviceInfo, Error, allocation};
 use cust::device::{Device, DeviceAttribute};
 use failure::{OrFailure, initialise};
-use libcuda_lazy as _;
 
 /// The address of an array in the GPU's memory.
 pub type Address = u64;
@@ -104,6 +103,5 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Error> {
 
 pub(crate) fn driver_version() -> Result<(u32, u32), Error> {
     initialise()?;
-    let version = cust::CudaApiVersion::get().or_failure("cuDriverGetVersion")?;
-    Ok((version.major() as u32, version.minor() as u32))
+    cust::driver_version().or_failure("cuDriverGetVersion")
 }

@@ -22,8 +22,8 @@ use crate::Error;
 use crate::parallel::{self, Threads};
 use crate::pool::processors;
 use bytemuck::{Pod, cast_slice_mut};
-use cust::memory::{AsyncCopyDestination, DeviceCopy, DeviceSlice, LockedBuffer};
-use cust::stream::{Stream, StreamFlags};
+use cust::memory::{DeviceSlice, LockedBuffer};
+use cust::stream::Stream;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -95,8 +95,8 @@ impl Drop for Lanes<'_> {
 impl Lane {
     fn new(gpu: &Gpu) -> Result<Self, Error> {
         gpu.make_current()?;
-        let buffer = LockedBuffer::new(&0, BLOCK).or_failure("cuMemAllocHost")?;
-        let stream = Stream::new(StreamFlags::DEFAULT, None).or_failure("cuStreamCreateWithPriority")?;
+        let buffer = LockedBuffer::zeroed(BLOCK).or_failure("cuMemAllocHost")?;
+        let stream = Stream::new(0).or_failure("cuStreamCreateWithPriority")?;
         Ok(Self { buffer, stream })
     }
 
@@ -139,7 +139,7 @@ impl Gpu {
     /// byte and a buffer for the bytes from there on. Returns when all bytes have arrived.
     pub(super) fn fill<E: From<Error> + Send>(
         &self,
-        to: &DeviceSlice<u8>,
+        to: &DeviceSlice,
         threads: Threads,
         read: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
@@ -153,7 +153,7 @@ impl Gpu {
                 read(range.start, part)?;
                 // SAFETY: the buffer is not touched until `wait` or the drop of `Lanes` has waited for the lane's
                 // stream. `to` is borrowed until all threads are done, and no other thread has this block.
-                unsafe { to.index(range).async_copy_from(part, &lane.stream) }.or_failure("cuMemcpyHtoDAsync")?;
+                unsafe { to.index(range).async_copy_from_host(part, &lane.stream) }.or_failure("cuMemcpyHtoDAsync")?;
             }
             Ok(lanes.in_use.iter().try_for_each(Lane::wait)?)
         })
@@ -163,7 +163,7 @@ impl Gpu {
     /// and the bytes from there on.
     pub(super) fn drain<E: From<Error> + Send>(
         &self,
-        from: &DeviceSlice<u8>,
+        from: &DeviceSlice,
         threads: Threads,
         write: impl Fn(usize, &[u8]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
@@ -178,7 +178,8 @@ impl Gpu {
                     let part = &mut lane.buffer[..range.len()];
                     // SAFETY: the buffer is not touched until `wait` or the drop of `Lanes` has waited for the lane's
                     // stream. `from` is borrowed until all threads are done.
-                    unsafe { from.index(range).async_copy_to(part, &lane.stream) }.or_failure("cuMemcpyDtoHAsync")?;
+                    unsafe { from.index(range).async_copy_to_host(part, &lane.stream) }
+                        .or_failure("cuMemcpyDtoHAsync")?;
                 }
                 if let Some((range, turn)) = under_way {
                     let lane = lanes.lane(turn);
@@ -193,30 +194,19 @@ impl Gpu {
     }
 
     /// Copies `from` to `to`, which has the same number of bytes. Returns when all bytes have arrived.
-    pub(super) fn copy_to_gpu<T: DeviceCopy>(&self, from: &[u8], to: &DeviceSlice<T>) -> Result<(), Error> {
-        self.fill(&bytes_of(to), Threads::OfPool(usize::MAX), |begin, part| {
+    pub(super) fn copy_to_gpu(&self, from: &[u8], to: &DeviceSlice) -> Result<(), Error> {
+        self.fill(to, Threads::OfPool(usize::MAX), |begin, part| {
             part.copy_from_slice(&from[begin..][..part.len()]);
             Ok(())
         })
     }
 
     /// Copies `from` to `to`, which has the same number of bytes.
-    pub(super) fn copy_from_gpu<T: DeviceCopy, U: Pod>(
-        &self,
-        from: &DeviceSlice<T>,
-        to: &mut [U],
-    ) -> Result<(), Error> {
-        let parts: Vec<_> = cast_slice_mut::<U, u8>(to).chunks_mut(BLOCK).map(Mutex::new).collect();
-        self.drain(&bytes_of(from), Threads::OfPool(usize::MAX), |begin, part| {
+    pub(super) fn copy_from_gpu<T: Pod>(&self, from: &DeviceSlice, to: &mut [T]) -> Result<(), Error> {
+        let parts: Vec<_> = cast_slice_mut::<T, u8>(to).chunks_mut(BLOCK).map(Mutex::new).collect();
+        self.drain(from, Threads::OfPool(usize::MAX), |begin, part| {
             parts[begin / BLOCK].lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(part);
             Ok(())
         })
     }
-}
-
-/// An array in the GPU's memory as bytes.
-fn bytes_of<T: DeviceCopy>(array: &DeviceSlice<T>) -> DeviceSlice<u8> {
-    // SAFETY: the range is the memory of `array`, `len * size_of::<T>()` bytes. `copy_to_gpu`, the only caller that
-    // writes it, writes the bytes of values of `T`.
-    unsafe { DeviceSlice::from_raw_parts(array.as_device_ptr().cast(), array.len() * size_of::<T>()) }
 }

@@ -4,7 +4,8 @@ use super::Gpu;
 use super::failure::OrFailure;
 use crate::Error;
 use cust::event::EventFlags;
-use cust::stream::{Stream as Handle, StreamFlags, StreamWaitEventFlags};
+use cust::stream::Stream as Handle;
+use cust::sys::CUstream;
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
@@ -145,7 +146,7 @@ impl Gpu {
     /// [`Error::Device`] where the driver fails.
     pub fn stream(&self) -> Result<Stream, Error> {
         let _entered = self.enter()?;
-        let stream = Handle::new(StreamFlags::DEFAULT, None).or_failure("cuStreamCreateWithPriority")?;
+        let stream = Handle::new(0).or_failure("cuStreamCreateWithPriority")?;
         Ok(self.stream_of(stream, false))
     }
 
@@ -191,10 +192,9 @@ impl Gpu {
     /// }
     /// ```
     pub unsafe fn stream_from_handle(&self, handle: *mut c_void) -> Stream {
-        // SAFETY: `Handle` has one field, the raw handle. The compiler checks that both types have the same size, so
-        // the field is all of `Handle`, and every pointer is a value of it. `is_borrowed` keeps the value from being
-        // dropped.
-        self.stream_of(unsafe { mem::transmute::<*mut c_void, Handle>(handle) }, true)
+        // SAFETY: the stream exists while the result is used, as `# Safety` requires. `is_borrowed` keeps the value from
+        // being dropped.
+        self.stream_of(unsafe { Handle::from_raw(CUstream(handle)) }, true)
     }
 
     fn stream_of(&self, stream: Handle, is_borrowed: bool) -> Stream {
@@ -216,7 +216,7 @@ impl Stream {
     /// Code that uses the handle is `unsafe`. It puts work on the arrays of this stream on this stream alone. A graph
     /// that was captured from this stream is launched on this stream, while the arrays live.
     pub fn handle(&self) -> *mut c_void {
-        self.inner().as_inner().cast()
+        self.inner().as_raw().0
     }
 
     /// Waits until all work on this stream is done.
@@ -233,7 +233,7 @@ impl Stream {
         let _entered = self.gpu().enter()?;
         let now = cust::event::Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
         now.record(other.inner()).or_failure("cuEventRecord")?;
-        self.inner().wait_event(now, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
+        self.inner().wait_event(&now).or_failure("cuStreamWaitEvent")
     }
 
     /// Whether both are the same stream.
@@ -265,10 +265,9 @@ impl Stream {
         if let Some(side) = self.shared.side.get() {
             return Ok(side);
         }
-        let is_default = self.inner().as_inner() as usize <= LAST_DEFAULT_STREAM;
-        let priority =
-            if is_default { None } else { Some(self.inner().get_priority().or_failure("cuStreamGetPriority")?) };
-        let side = Handle::new(StreamFlags::DEFAULT, priority).or_failure("cuStreamCreateWithPriority")?;
+        let is_default = self.handle() as usize <= LAST_DEFAULT_STREAM;
+        let priority = if is_default { 0 } else { self.inner().get_priority().or_failure("cuStreamGetPriority")? };
+        let side = Handle::new(priority).or_failure("cuStreamCreateWithPriority")?;
         Ok(self.shared.side.get_or_init(|| side))
     }
 }

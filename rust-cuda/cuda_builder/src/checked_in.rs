@@ -1,4 +1,5 @@
-//! Compiled modules that are checked in beside their kernels' sources, so that a build needs no kernel compiler.
+//! Compiled modules that are checked in beside their kernels' sources, or packaged without them, so that a build needs no
+//! kernel compiler.
 
 use crate::{CudaBuilderError, SourceHash};
 use std::collections::BTreeMap;
@@ -33,6 +34,19 @@ pub fn current_modules(
     })
 }
 
+/// The modules in `folder`, which is part of a package without the sources that the modules were compiled from.
+///
+/// # Errors
+/// [`CudaBuilderError::Incomplete`] if they are not the modules that the manifest names. [`CudaBuilderError::Io`] if a
+/// module or the manifest cannot be read.
+pub fn packaged_modules(folder: &Path) -> Result<Modules, CudaBuilderError> {
+    let modules = read_modules(folder)?;
+    if Manifest::read(folder)?.is_some_and(|manifest| manifest.names(&modules)) {
+        return Ok(modules);
+    }
+    Err(CudaBuilderError::Incomplete { folder: folder.to_owned() })
+}
+
 /// The hashes of the sources and of the modules.
 struct Manifest {
     sources: SourceHash,
@@ -55,8 +69,13 @@ impl Manifest {
     }
 
     fn fits(&self, sources: &SourceHash, modules: &Modules) -> bool {
+        self.sources == *sources && self.names(modules)
+    }
+
+    /// Whether it has the hashes of these modules and of no others.
+    fn names(&self, modules: &Modules) -> bool {
         let is_same = |(name, text): (&String, &String)| self.modules.get(name) == Some(&SourceHash::of_text(text));
-        self.sources == *sources && self.modules.len() == modules.len() && modules.iter().all(is_same)
+        self.modules.len() == modules.len() && modules.iter().all(is_same)
     }
 }
 

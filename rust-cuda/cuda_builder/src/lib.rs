@@ -19,7 +19,7 @@ mod modules;
 mod sources;
 
 pub use assembler::Assembler;
-pub use checked_in::{Modules, current_modules, read_modules, write_modules};
+pub use checked_in::{Modules, current_modules, packaged_modules, read_modules, write_modules};
 pub use compiler::Compiler;
 pub use modules::{entry_points, split_modules};
 pub use sources::SourceHash;
@@ -52,6 +52,12 @@ pub enum CudaBuilderError {
         folder: PathBuf,
         /// The programs that were tried, and the reason in each case.
         looked: String,
+    },
+    /// The modules of a package are not those that its manifest names.
+    #[error("the modules in {folder} are not those that their manifest names", folder = folder.display())]
+    Incomplete {
+        /// The folder of the modules.
+        folder: PathBuf,
     },
     /// The compiler ran and failed.
     #[error("`{command}` failed ({status}):\n{output}")]

@@ -1,5 +1,5 @@
 //! Assembles PTX. Needs NVIDIA's ptxas, on the path or named by `PTXAS`:
-//! `cargo test -p cuda_builder --test assembler -- --ignored`.
+//! `cargo test -p gmerge-cuda-builder --test assembler -- --ignored`.
 
 use cuda_builder::{Assembler, CudaBuilderError};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Compiles a user's kernel crate, in a folder of its own, to PTX.
 //!
 //! These tests need a rustc with the sources of `core`, which some machines lack, and half a minute to compile `core`:
-//! `cargo test -p cuda_builder -- --ignored`. Without such a compiler, they fail.
+//! `cargo test -p gmerge-cuda-builder -- --ignored`. Without such a compiler, they fail.
 
 use cuda_builder::{CudaBuilder, CudaBuilderError, NvvmArch, entry_points};
 use std::fs;
@@ -18,7 +18,7 @@ edition = "2024"
 crate-type = ["cdylib", "rlib"]
 
 [dependencies]
-cuda_std = { path = "CUDA_STD" }
+cuda_std = { package = "gmerge-cuda-std", path = "CUDA_STD" }
 
 [workspace]
 "#;

@@ -1,6 +1,8 @@
 //! When checked-in modules are used, when they are compiled again, and the error if neither is possible.
 
-use cuda_builder::{CudaBuilderError, Modules, SourceHash, current_modules, read_modules, write_modules};
+use cuda_builder::{
+    CudaBuilderError, Modules, SourceHash, current_modules, packaged_modules, read_modules, write_modules,
+};
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -135,4 +137,23 @@ fn writing_removes_modules_that_are_no_more_and_nothing_else() {
     write_modules(&one, &project.hash(), "rustc 1.2.3", &project.ptx()).unwrap();
     assert_eq!(read_modules(&project.ptx()).unwrap(), one);
     assert!(project.ptx().join("notes.txt").exists());
+}
+
+#[test]
+fn packaged_modules_need_no_sources_but_are_complete() {
+    let project = Project::new();
+    project.write_source("fn other() {}");
+    assert_eq!(packaged_modules(&project.ptx()).unwrap(), modules("checked in"));
+
+    let assert_incomplete = || {
+        let error = packaged_modules(&project.ptx()).expect_err("an incomplete package is refused");
+        assert!(matches!(error, CudaBuilderError::Incomplete { .. }), "{error}");
+        assert!(error.to_string().contains(&project.ptx().display().to_string()), "{error}");
+    };
+    fs::write(project.ptx().join("sort_u32.ptx"), "changed").unwrap();
+    assert_incomplete();
+    fs::remove_file(project.ptx().join("sort_u32.ptx")).unwrap();
+    assert_incomplete();
+    fs::remove_dir_all(project.ptx()).unwrap();
+    assert_incomplete();
 }

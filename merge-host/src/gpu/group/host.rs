@@ -42,9 +42,9 @@ struct Job<B> {
 struct OnMember {
     run: OnGpu,
     /// First the workspace of the sort, and then the member's part of the result: keys, followed by values.
-    memory: DeviceBuffer<u8>,
+    memory: DeviceBuffer,
     part: Arrays,
-    workspace: DeviceBuffer<u8>,
+    workspace: DeviceBuffer,
 }
 
 impl OnMember {

@@ -1,15 +1,14 @@
 //! One GPU of a group.
 
 use crate::Error;
-use crate::gpu::failure::{OrFailure, succeeded};
+use crate::gpu::failure::OrFailure;
 use crate::gpu::launch::OnStream;
 use crate::gpu::launch::exchange::{Member, Searches, search_words};
 use crate::gpu::{Address, Gpu, Stream};
+use cust::context::{Context, CurrentContext};
+use cust::error::CudaError;
 use cust::event::{Event, EventFlags};
-use cust::memory::LockedBuffer;
-use cust::stream::StreamWaitEventFlags;
-use cust::sys;
-use std::ffi::c_int;
+use cust::memory::{DeviceSlice, LockedBuffer};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A GPU, a stream for its arrays, and a second stream for copies from other GPUs.
@@ -24,7 +23,7 @@ impl GroupMember {
     pub(super) fn new(gpu: Gpu, members: usize) -> Result<Self, Error> {
         let (stream, copies) = (gpu.stream()?, gpu.stream()?);
         let entered = gpu.enter()?;
-        let searches = LockedBuffer::new(&0, search_words(members)).or_failure("cuMemAllocHost")?;
+        let searches = LockedBuffer::zeroed(search_words(members)).or_failure("cuMemAllocHost")?;
         drop(entered);
         Ok(Self { stream, copies, searches: Mutex::new(searches) })
     }
@@ -33,8 +32,8 @@ impl GroupMember {
         self.stream.gpu()
     }
 
-    fn context(&self) -> sys::CUcontext {
-        self.gpu().shared.context.as_raw()
+    fn context(&self) -> &Context {
+        &self.gpu().shared.context
     }
 
     /// Lets this GPU read the memory of the others directly, where it can. Otherwise the driver copies through host
@@ -42,23 +41,16 @@ impl GroupMember {
     pub(super) fn reach(&self, others: &[Self]) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         for other in others {
-            let (here, there) = (self.gpu().ordinal() as c_int, other.gpu().ordinal() as c_int);
-            let mut can = 0;
-            if here == there {
+            let (here, there) = (self.context().device(), other.context().device());
+            if here == there || !here.can_access_peer(there).or_failure("cuDeviceCanAccessPeer")? {
                 continue;
             }
-            // SAFETY: the driver writes one `c_int`, to `can`, which lives during the call.
-            succeeded("cuDeviceCanAccessPeer", unsafe { sys::cuDeviceCanAccessPeer(&mut can, here, there) })?;
-            if can == 0 {
-                continue;
-            }
-            // SAFETY: `other` keeps its context alive during the call, and this GPU's context is current (`_entered`).
-            match unsafe { sys::cuCtxEnablePeerAccess(other.context(), 0) } {
+            match CurrentContext::enable_peer_access(other.context()) {
                 // Another group or another library has enabled it before.
-                sys::cudaError_enum::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => {}
+                Err(CudaError::PEER_ACCESS_ALREADY_ENABLED) => {}
                 // A GPU can reach a limited number of peers. Copies from further ones go through host memory.
-                sys::cudaError_enum::CUDA_ERROR_TOO_MANY_PEERS => {}
-                code => succeeded("cuCtxEnablePeerAccess", code)?,
+                Err(CudaError::TOO_MANY_PEERS) => {}
+                enabled => enabled.or_failure("cuCtxEnablePeerAccess")?,
             }
         }
         Ok(())
@@ -67,7 +59,7 @@ impl GroupMember {
     /// Makes later work of `stream`, one of this member's streams, wait for an event of any member.
     fn let_wait(&self, stream: &Stream, event: Event) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
-        stream.inner().wait_event(event, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
+        stream.inner().wait_event(&event).or_failure("cuStreamWaitEvent")
     }
 
     /// The end of the work that is on `stream`, one of this member's streams, now.
@@ -90,11 +82,11 @@ impl Member for GroupMember {
 
     unsafe fn copy(&self, other: &Self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
-        let stream = self.copies.inner().as_inner();
-        // SAFETY: `bytes` bytes at `from` are in the memory of `other` and `bytes` bytes at `to` in this member's, as
+        let [to, from] = [to, from].map(|address| DeviceSlice::from_raw_parts(address, bytes));
+        let (here, there) = (self.context().handle(), other.context().handle());
+        // SAFETY: `from` is in the memory of `other` and `to` in this member's, and nothing else uses them, as
         // `Member::copy` requires. Both members keep their contexts alive.
-        let code = unsafe { sys::cuMemcpyPeerAsync(to, self.context(), from, other.context(), bytes, stream) };
-        succeeded("cuMemcpyPeerAsync", code)
+        unsafe { to.async_copy_from_peer(here, from, there, self.copies.inner()) }.or_failure("cuMemcpyPeerAsync")
     }
 
     fn copied(&self) -> Result<Event, Error> {

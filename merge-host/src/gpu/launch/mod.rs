@@ -49,8 +49,8 @@ use super::{Address, Stream};
 use crate::Error;
 use cuda_std::launch::Arguments;
 use cust::event::{Event, EventFlags};
-use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
-use cust::stream::{Stream as Handle, StreamWaitEventFlags};
+use cust::memory::DeviceSlice;
+use cust::stream::Stream as Handle;
 use kernels_gpu::elements::{Elements, Slice};
 use kernels_gpu::key::Bits;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -118,7 +118,7 @@ impl<'a> OnStream<'a> {
     fn wait_for(&self, other: &Self) -> Result<(), Error> {
         let now = Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
         now.record(other.handle).or_failure("cuEventRecord")?;
-        self.handle.wait_event(now, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
+        self.handle.wait_event(&now).or_failure("cuStreamWaitEvent")
     }
 }
 
@@ -133,25 +133,15 @@ impl Queue for OnStream<'_> {
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
-        // SAFETY: `at` has `count` words that nothing else uses, by `# Safety`. The slice only names them, and frees
-        // nothing.
-        unsafe {
-            DeviceSlice::from_raw_parts_mut(DevicePointer::<u32>::from_raw(at), count).set_32_async(0, self.handle)
-        }
-        .or_failure("cuMemsetD32Async")
+        let words = DeviceSlice::from_raw_parts(at, count * size_of::<u32>());
+        // SAFETY: `at` has `count` words that nothing else uses, by `# Safety`.
+        unsafe { words.set_32_async(0, self.handle) }.or_failure("cuMemsetD32Async")
     }
 
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
-        if bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: both addresses have `bytes` bytes that do not overlap, by `# Safety`. The slices only name them, and
-        // free nothing.
-        unsafe {
-            let range = |at| DeviceSlice::from_raw_parts_mut(DevicePointer::<u8>::from_raw(at), bytes);
-            range(from).async_copy_to(&mut range(to), self.handle)
-        }
-        .or_failure("cuMemcpyDtoDAsync")
+        let [to, from] = [to, from].map(|address| DeviceSlice::from_raw_parts(address, bytes));
+        // SAFETY: both addresses have `bytes` bytes, which do not overlap and are used by nothing else, by `# Safety`.
+        unsafe { to.async_copy_from(from, self.handle) }.or_failure("cuMemcpyDtoDAsync")
     }
 
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
