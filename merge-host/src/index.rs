@@ -1,8 +1,8 @@
-//! Indices of keys, as numbers of 4 or 8 bytes.
+//! Indices of keys: `u32`, `u64` or `usize`.
 
 use crate::Error;
 
-/// The index of a key, counted from 0: `u32` or `u64`, and no other type.
+/// The index of a key, counted from 0: `u32`, `u64` or `usize`, and no other type.
 pub trait Index: bytemuck::Pod + Send + Sync + sealed::Sealed {
     /// The index with this value. A `u32` takes the low 32 bits.
     fn from_usize(index: usize) -> Self;
@@ -37,7 +37,7 @@ macro_rules! index {
         }
     )*};
 }
-index!(u32 u64);
+index!(u32 u64 usize);
 
 /// Checks that `I` has a value for the index of each of `keys` keys.
 pub(crate) fn check_index_range<I: Index>(keys: usize) -> Result<(), Error> {

@@ -17,6 +17,10 @@
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 //!
+#![doc = include_str!("guide.md")]
+//!
+//! # Tasks
+//!
 //! | task | methods |
 //! | --- | --- |
 //! | sort, ascending or as [`SortOptions`] say | [`sort`](Engine::sort), [`sort_with`](Engine::sort_with) |
@@ -76,6 +80,12 @@
 //! and [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_with`] return a CPU engine.
 //! It needs no CUDA toolkit and no settings to build. A program that is built with it also starts on a machine without
 //! an NVIDIA driver: the first call that needs the driver opens it.
+//!
+//! `external` has the modules [`external`] and [`records`].
+//!
+//! # Versions
+//!
+//! Versions follow semantic versioning. Rust 1.95 is the minimum, and a later minimum comes with a new minor version.
 
 #![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 
@@ -89,6 +99,7 @@ mod elements;
 mod engine;
 mod engine_kind;
 mod error;
+#[cfg(feature = "external")]
 pub mod external;
 #[cfg(feature = "gpu")]
 mod gpu;
@@ -102,6 +113,7 @@ pub mod parallel;
 pub mod permutation;
 mod pool;
 mod reason;
+#[cfg(feature = "external")]
 pub mod records;
 mod reduction;
 mod set_operation;

@@ -9,7 +9,7 @@ use crate::{Bound, Error, Index, Key, Timing};
 use bytemuck::cast_slice;
 
 impl Engine {
-    /// Sets `bounds` to the lower or upper bound of each of the `needles` among the `keys`, as `u32` or `u64`. Both are
+    /// Sets `bounds` to the lower or upper bound of each of the `needles` among the `keys`, as `u32`, `u64` or `usize`. Both are
     /// ascending.
     ///
     /// A lower bound is the number of keys less than the needle. An upper bound is the number of keys less than or

@@ -50,7 +50,6 @@ use crate::{Gpu, GpuGroup};
 use auto::Choice;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The processors that merge and sort: one GPU or several, the cores of the CPU, or the faster choice for each call.
 ///
@@ -481,12 +480,14 @@ impl Engine {
     }
 
     /// Whether the CPU's work is done on the pool that the calling thread belongs to.
+    #[cfg(feature = "external")]
     pub(crate) fn works_on_current_pool(&self) -> bool {
         self.workers.are_of_current_pool()
     }
 
     /// Does work on the CPU, with the number of threads of a merge of `keys` keys.
-    pub(crate) fn compute(&self, keys: usize, work: impl FnOnce(usize) + Send) -> Result<Duration, Error> {
+    #[cfg(feature = "external")]
+    pub(crate) fn compute(&self, keys: usize, work: impl FnOnce(usize) + Send) -> Result<std::time::Duration, Error> {
         Ok(self.workers.merge(keys, work)?.compute)
     }
 

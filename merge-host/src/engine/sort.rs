@@ -167,7 +167,7 @@ impl Engine {
     /// that order, and so on. Stable: of equal keys, the one with the least index comes first, also in a descending
     /// sort.
     ///
-    /// `keys` stay as they are. `indices` has the length of `keys`, and its elements are `u32` or `u64`.
+    /// `keys` stay as they are. `indices` has the length of `keys`, and its elements are `u32`, `u64` or `usize`.
     ///
     /// # Complexity
     /// O(n) time on one thread, plus O(n log t) on t threads; O(n log n) where the processor has vectors for keys of 4

@@ -62,7 +62,7 @@ impl Engine {
     }
 
     /// Fills `out` with the first of `keys` in the order of `options`, as [`top_k`](Self::top_k) does, and with their
-    /// indices: `out` is `(&mut keys, &mut indices)`, and an index is `u32` or `u64`.
+    /// indices: `out` is `(&mut keys, &mut indices)`, and an index is `u32`, `u64` or `usize`.
     ///
     /// # Errors
     /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and the errors of

@@ -112,6 +112,7 @@ mod error;
 mod merge;
 mod observer;
 mod passes;
+mod positioned;
 mod run;
 mod shape;
 mod sink;

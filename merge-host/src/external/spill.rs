@@ -12,12 +12,12 @@
 //! A block is read in parts of any length, and checked when its last byte has been read.
 
 use super::error::ScratchError;
+use super::positioned::{read_exact_at, write_all_at};
 use crate::cpu::memory;
 use crate::parallel;
 use crc32fast::Hasher;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -61,7 +61,7 @@ impl Spill {
         let begin = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let write = |(i, bytes): (usize, &[u8])| {
             let begin = begin + (i * BLOCK) as u64;
-            self.file.write_all_at(bytes, begin)?;
+            write_all_at(&self.file, bytes, begin)?;
             Ok(Block { begin, length: bytes.len(), checksum: crc32fast::hash(bytes) })
         };
         for block in parallel::try_map_on(threads_for(bytes), bytes.chunks(BLOCK).enumerate(), write)? {
@@ -86,7 +86,7 @@ impl Spill {
 
     /// Reads `bytes` at an offset of a block.
     fn read(&self, block: &Block, offset: usize, bytes: &mut [u8]) -> Result<(), ScratchError> {
-        let read = self.file.read_exact_at(bytes, block.begin + offset as u64);
+        let read = read_exact_at(&self.file, bytes, block.begin + offset as u64);
         read.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof => ScratchError::Truncated {
                 folder: self.folder.clone(),
@@ -254,7 +254,7 @@ mod tests {
         let bytes = bytes(LENGTH);
         let (folder, spill, extent) = spilled(&bytes, LENGTH);
         for index in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK, LENGTH - 1] {
-            let flip = |byte: u8| spill.file.write_all_at(&[byte], (5000 + index) as u64).unwrap();
+            let flip = |byte: u8| write_all_at(&spill.file, &[byte], (5000 + index) as u64).unwrap();
             flip(bytes[index] ^ 16);
             for part in [1000, BLOCK, LENGTH] {
                 let error = read(&spill, &extent, part).unwrap_err().to_string();
