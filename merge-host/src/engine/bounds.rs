@@ -9,8 +9,8 @@ use crate::{Bound, Error, Index, Key, Timing};
 use bytemuck::cast_slice;
 
 impl Engine {
-    /// Sets `bounds` to the lower or upper bound of each of the `needles` among the `keys`, as `u32`, `u64` or `usize`. Both are
-    /// ascending.
+    /// Sets `bounds` to the lower or upper bound of each of the `needles` among the `keys`, as `u32`, `u64` or `usize`.
+    /// Both are ascending.
     ///
     /// A lower bound is the number of keys less than the needle. An upper bound is the number of keys less than or
     /// equal to the needle: see [`Bound`]. [`partition_point`](slice::partition_point) finds the same.

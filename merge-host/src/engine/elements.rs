@@ -127,8 +127,8 @@ impl Engine {
     /// Writes to `indices` the permutation that sorts `items` by the keys that `key` returns for them. Stable.
     ///
     /// `items[indices[0]]` is the first element in ascending order, and so on. `indices` has the length of `items`, and
-    /// its elements are `u32`, `u64` or `usize`. [`permutation::permute`](crate::permutation::permute) applies it. `key` is as
-    /// for [`sort_by_key`](Self::sort_by_key).
+    /// its elements are `u32`, `u64` or `usize`. [`permutation::permute`](crate::permutation::permute) applies it.
+    /// `key` is as for [`sort_by_key`](Self::sort_by_key).
     ///
     /// # Complexity
     /// That of [`argsort`](Self::argsort), and memory for n keys of 4, 8 or 16 bytes.

@@ -506,8 +506,8 @@ impl Stream {
     }
 
     /// Writes to `bounds`, for each needle, the number of `keys` that are less than it ([`Bound::Lower`]), or less than
-    /// or equal to it ([`Bound::Upper`]), as `u32`, `u64` or `usize`. `needles` and `keys` are ascending. O(n), or O(m log n)
-    /// for few needles, m of n keys.
+    /// or equal to it ([`Bound::Upper`]), as `u32`, `u64` or `usize`. `needles` and `keys` are ascending. O(n), or
+    /// O(m log n) for few needles, m of n keys.
     ///
     /// If `needles` or `keys` is not ascending, the bounds are unspecified.
     ///
