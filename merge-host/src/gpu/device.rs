@@ -68,6 +68,8 @@ impl Gpu {
         }
         let device = Device::get_device(ordinal as u32).or_failure("cuDeviceGet")?;
         let context = Context::new(device).or_failure("cuDevicePrimaryCtxRetain")?;
+        // A thread frees a buffer only while a context is current.
+        CurrentContext::set_current(context.handle()).or_failure("cuCtxSetCurrent")?;
         let multiprocessors =
             device.get_attribute(DeviceAttribute::MultiprocessorCount).or_failure("cuDeviceGetAttribute")? as usize;
         let shared =
