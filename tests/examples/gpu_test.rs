@@ -34,6 +34,8 @@ use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
 use tests::parts::part;
 
+#[path = "gpu_test/driver.rs"]
+mod driver;
 #[path = "gpu_test/groups.rs"]
 mod groups;
 #[path = "gpu_test/large.rs"]
@@ -1292,22 +1294,17 @@ mod graph {
     use std::ffi::c_void;
     use std::ptr::null_mut;
 
-    // SAFETY: the declarations have the signatures of the driver's functions in cuda.h.
-    unsafe extern "C" {
-        #[link_name = "cuStreamBeginCapture_v2"]
-        fn begin(stream: *mut c_void, mode: u32) -> i32;
-        #[link_name = "cuStreamEndCapture"]
-        fn end(stream: *mut c_void, graph: *mut *mut c_void) -> i32;
-        #[link_name = "cuGraphInstantiate_v2"]
-        fn instantiate(
+    crate::driver::functions! {
+        cuStreamBeginCapture_v2(stream: *mut c_void, mode: u32);
+        cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void);
+        cuGraphInstantiate_v2(
             executable: *mut *mut c_void,
             graph: *mut c_void,
             error_node: *mut *mut c_void,
             log: *mut u8,
-            log_bytes: usize,
-        ) -> i32;
-        #[link_name = "cuGraphLaunch"]
-        fn launch(executable: *mut c_void, stream: *mut c_void) -> i32;
+            log_bytes: usize
+        );
+        cuGraphLaunch(executable: *mut c_void, stream: *mut c_void);
     }
 
     pub struct Graph(*mut c_void);
@@ -1319,11 +1316,15 @@ mod graph {
         // SAFETY: `stream` is borrowed, so that its handle is valid. cuStreamEndCapture writes `graph`, and
         // cuGraphInstantiate reads it and writes `executable`.
         unsafe {
-            assert_eq!(begin(handle, 0), 0, "cuStreamBeginCapture");
+            assert_eq!(cuStreamBeginCapture_v2(handle, 0), 0, "cuStreamBeginCapture");
             let worked = work();
-            assert_eq!(end(handle, &mut graph), 0, "cuStreamEndCapture");
+            assert_eq!(cuStreamEndCapture(handle, &mut graph), 0, "cuStreamEndCapture");
             worked?;
-            assert_eq!(instantiate(&mut executable, graph, null_mut(), null_mut(), 0), 0, "cuGraphInstantiate");
+            assert_eq!(
+                cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0),
+                0,
+                "cuGraphInstantiate"
+            );
         }
         Ok(Graph(executable))
     }
@@ -1350,7 +1351,7 @@ mod graph {
         pub unsafe fn launch(&self, stream: &Stream) {
             // SAFETY: the graph is never destroyed, and `stream` is borrowed, so that both handles are valid. By the
             // contract of `launch`, the captured arrays live until the work is done, and nothing else uses them.
-            assert_eq!(unsafe { launch(self.0, stream.handle()) }, 0, "cuGraphLaunch");
+            assert_eq!(unsafe { cuGraphLaunch(self.0, stream.handle()) }, 0, "cuGraphLaunch");
         }
     }
 }

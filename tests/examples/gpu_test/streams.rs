@@ -560,12 +560,11 @@ mod driver {
     use std::ffi::c_void;
     use std::ptr::null_mut;
 
-    // SAFETY: the declarations have the signatures of the driver's functions in cuda.h.
-    unsafe extern "C" {
-        fn cuStreamCreate(stream: *mut *mut c_void, flags: u32) -> i32;
-        fn cuStreamDestroy_v2(stream: *mut c_void) -> i32;
-        fn cuCtxGetCurrent(context: *mut *mut c_void) -> i32;
-        fn cuCtxSetCurrent(context: *mut c_void) -> i32;
+    crate::driver::functions! {
+        cuStreamCreate(stream: *mut *mut c_void, flags: u32);
+        cuStreamDestroy_v2(stream: *mut c_void);
+        cuCtxGetCurrent(context: *mut *mut c_void);
+        cuCtxSetCurrent(context: *mut c_void);
     }
 
     /// A stream that does not wait for the default stream (`CU_STREAM_NON_BLOCKING`).

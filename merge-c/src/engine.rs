@@ -1,0 +1,77 @@
+//! Engines.
+
+use crate::status::{Outcome, gmerge_status, guard, invalid};
+use merge_host::{Engine, Error};
+
+/// An engine: what does the work. It may be used by several threads at the same time.
+pub struct gmerge_engine(Engine);
+
+/// Makes an engine that chooses the CPU or GPU 0 for each call. It opens the CUDA driver at the first call that is
+/// worth a GPU, and uses the CPU if there is none.
+///
+/// # Safety
+/// `engine` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_engine_auto(engine: *mut *mut gmerge_engine) -> gmerge_status {
+    // SAFETY: `engine` is null or valid for a write, by `# Safety`.
+    guard(|| unsafe { make(engine, || Ok(Engine::auto())) })
+}
+
+/// Makes an engine that uses the CPU, with this number of threads, or with one thread for each core if it is 0.
+///
+/// # Safety
+/// `engine` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_engine_cpu(threads: usize, engine: *mut *mut gmerge_engine) -> gmerge_status {
+    let new = || if threads == 0 { Ok(Engine::cpu()) } else { Engine::cpu_with_threads(threads) };
+    // SAFETY: `engine` is null or valid for a write, by `# Safety`.
+    guard(|| unsafe { make(engine, new) })
+}
+
+/// Makes an engine that uses the GPU with this number, counted from 0. Every call uses this GPU or fails.
+///
+/// # Safety
+/// `engine` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_engine_gpu(ordinal: usize, engine: *mut *mut gmerge_engine) -> gmerge_status {
+    // SAFETY: `engine` is null or valid for a write, by `# Safety`.
+    guard(|| unsafe { make(engine, || Engine::gpu(ordinal)) })
+}
+
+/// Frees an engine. Does nothing if it is null.
+///
+/// # Safety
+/// `engine` is null, or comes from a function of this library, has not been freed, and no call uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_engine_free(engine: *mut gmerge_engine) {
+    if !engine.is_null() {
+        // SAFETY: `make` has leaked this box, and it is freed once, by `# Safety`.
+        drop(unsafe { Box::from_raw(engine) });
+    }
+}
+
+/// Writes a new engine to `engine`, or null if that fails.
+///
+/// # Safety
+/// `engine` is null or valid for a write.
+unsafe fn make(engine: *mut *mut gmerge_engine, new: impl FnOnce() -> Result<Engine, Error>) -> Outcome {
+    if engine.is_null() {
+        return Err(invalid("engine is null, expected the address of a pointer".to_owned()));
+    }
+    // SAFETY: `engine` is not null, and then valid for a write.
+    unsafe { engine.write(std::ptr::null_mut()) };
+    let made = Box::new(gmerge_engine(new()?));
+    // SAFETY: as above.
+    unsafe { engine.write(Box::into_raw(made)) };
+    Ok(())
+}
+
+/// The engine of a call.
+///
+/// # Safety
+/// `engine` is null, or an engine that is not freed during `'a`.
+pub(crate) unsafe fn engine_of<'a>(engine: *const gmerge_engine) -> Outcome<&'a Engine> {
+    // SAFETY: a pointer that is not null is an engine that lives long enough, by `# Safety`.
+    let engine = unsafe { engine.as_ref() };
+    engine.map(|engine| &engine.0).ok_or_else(|| invalid("engine is null, expected an engine".to_owned()))
+}

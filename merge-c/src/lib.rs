@@ -1,0 +1,24 @@
+//! The C interface of `merge-host`. `include/gmerge.h`, which cbindgen makes from these files, is its documentation.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `status` | results of calls, and the message of the last error of a thread |
+//! | `engine` | engines |
+//! | `format` | types of keys, orders, and sizes of values |
+//! | `arrays` | arrays of a caller, checked |
+//! | `values` | values of any size: as numbers, or moved by indices |
+//! | `ordered` | keys in an order other than that of their type, encoded for operations on sorted arrays |
+//! | `sort` | sorts, permutations, the first keys, segments |
+//! | `merge` | merges, batches of merges |
+//! | `sorted` | set operations, groups of equal keys, bounds |
+#![allow(non_camel_case_types, reason = "the names of a C interface")]
+
+mod arrays;
+mod engine;
+mod format;
+mod merge;
+mod ordered;
+mod sort;
+mod sorted;
+mod status;
+mod values;

@@ -1,0 +1,165 @@
+//! Merges of sorted runs.
+
+use crate::arrays::{Memory, gmerge_input, gmerge_output};
+use crate::engine::{engine_of, gmerge_engine};
+use crate::format::{gmerge_format, with_key};
+use crate::ordered::{Sorted, in_order};
+use crate::status::{Outcome, gmerge_status, guard, invalid};
+use crate::values::{ToOutput, to_output};
+use merge_host::{Engine, Key};
+
+/// Elements in consecutive runs: run `i` has the elements with the indices `offsets[i]` to `offsets[i + 1] - 1`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct gmerge_runs {
+    /// The elements of all runs.
+    pub elements: gmerge_input,
+    /// `count + 1` offsets, from 0 to `elements.count`.
+    pub offsets: *const usize,
+    /// The number of runs.
+    pub count: usize,
+}
+
+/// Merges `count` sorted runs into `out`, which has room for all elements. Stable: of equal keys, those of an earlier
+/// run come first. If a run is not sorted, the result is unspecified.
+///
+/// # Safety
+/// `engine` is null or an engine, `runs` is null or has `count` elements, and all arrays are null or have as many
+/// elements as their `count` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_merge(
+    engine: *const gmerge_engine,
+    format: gmerge_format,
+    runs: *const gmerge_input,
+    count: usize,
+    out: gmerge_output,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let engine = unsafe { engine_of(engine) }?;
+        if runs.is_null() && count > 0 {
+            return Err(invalid(format!("runs is null, expected {count} runs")));
+        }
+        // SAFETY: `runs` has `count` elements, by the check and `# Safety`. They have an alignment that C keeps.
+        let runs = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(runs, count) } };
+        let mut memory = Memory::default();
+        with_key!(format, K => {
+            let (mut keys, mut values) = (Vec::new(), Vec::new());
+            for (i, run) in runs.iter().enumerate() {
+                let name = format!("runs[{i}]");
+                // SAFETY: the arrays of a run are null or have `run.count` elements, by `# Safety`.
+                unsafe {
+                    keys.push(memory.read::<K>(&format!("{name}.keys"), run.keys, run.count)?);
+                    values.push(memory.read_values(&name, *run, format)?);
+                }
+            }
+            // SAFETY: the arrays of `out` are null or have `out.count` elements, by `# Safety`.
+            let (out, bytes) = unsafe {
+                (memory.write::<K>("out.keys", out.keys, out.count)?, memory.write_values("out", out, format)?)
+            };
+            in_order(format, &keys, out, &mut MergeMany { engine, format, values: &values, bytes }).map(drop)
+        })
+    })
+}
+
+/// Merges run `i` of `a` with run `i` of `b`, for all runs. Run `i` of `out` begins at the sum of both offsets. Stable:
+/// of equal keys, those of `a` come first.
+///
+/// # Safety
+/// As for `gmerge_merge`; the offsets are null or have `count + 1` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_merge_pairs(
+    engine: *const gmerge_engine,
+    format: gmerge_format,
+    a: gmerge_runs,
+    b: gmerge_runs,
+    out: gmerge_output,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let engine = unsafe { engine_of(engine) }?;
+        let mut memory = Memory::default();
+        with_key!(format, K => {
+            // SAFETY: the arrays are null or have the lengths that their structs say, by `# Safety`.
+            let (keys, values, offsets, out, bytes) = unsafe {
+                (
+                    [
+                        memory.read::<K>("a.elements.keys", a.elements.keys, a.elements.count)?,
+                        memory.read::<K>("b.elements.keys", b.elements.keys, b.elements.count)?,
+                    ],
+                    [memory.read_values("a.elements", a.elements, format)?,
+                     memory.read_values("b.elements", b.elements, format)?],
+                    [
+                        memory.read::<usize>("a.offsets", a.offsets.cast(), a.count.saturating_add(1))?,
+                        memory.read::<usize>("b.offsets", b.offsets.cast(), b.count.saturating_add(1))?,
+                    ],
+                    memory.write::<K>("out.keys", out.keys, out.count)?,
+                    memory.write_values("out", out, format)?,
+                )
+            };
+            let mut operation = MergePairs { engine, format, values: &values, offsets, bytes };
+            in_order(format, &keys, out, &mut operation).map(drop)
+        })
+    })
+}
+
+struct MergeMany<'a> {
+    engine: &'a Engine,
+    format: gmerge_format,
+    /// The bytes of the values of each run.
+    values: &'a [&'a [u8]],
+    /// The bytes of the values of the result.
+    bytes: &'a mut [u8],
+}
+
+impl Sorted for MergeMany<'_> {
+    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
+        let from: Vec<_> = from.iter().copied().zip(self.values.iter().copied()).collect();
+        let count = out.len();
+        to_output(self.format, &from, (out, &mut *self.bytes), &MergeRuns(self.engine))?;
+        Ok(count)
+    }
+}
+
+struct MergeRuns<'a>(&'a Engine);
+
+impl ToOutput for MergeRuns<'_> {
+    fn call<K: Key, V: Copy + Send + Sync>(&self, from: &[(&[K], &[V])], out: (&mut [K], &mut [V])) -> Outcome {
+        match from {
+            [a, b] => self.0.merge(*a, *b, out)?,
+            runs => self.0.merge_many(runs, out)?,
+        };
+        Ok(())
+    }
+}
+
+struct MergePairs<'a> {
+    engine: &'a Engine,
+    format: gmerge_format,
+    values: &'a [&'a [u8]; 2],
+    offsets: [&'a [usize]; 2],
+    bytes: &'a mut [u8],
+}
+
+impl Sorted for MergePairs<'_> {
+    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
+        let from = [(from[0], self.values[0]), (from[1], self.values[1])];
+        let count = out.len();
+        let operation = MergeRunsOfPairs { engine: self.engine, offsets: self.offsets };
+        to_output(self.format, &from, (out, &mut *self.bytes), &operation)?;
+        Ok(count)
+    }
+}
+
+struct MergeRunsOfPairs<'a> {
+    engine: &'a Engine,
+    offsets: [&'a [usize]; 2],
+}
+
+impl ToOutput for MergeRunsOfPairs<'_> {
+    fn call<K: Key, V: Copy + Send + Sync>(&self, from: &[(&[K], &[V])], out: (&mut [K], &mut [V])) -> Outcome {
+        let [of_a, of_b] = self.offsets;
+        self.engine.merge_ragged((from[0], of_a), (from[1], of_b), out)?;
+        Ok(())
+    }
+}

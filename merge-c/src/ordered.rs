@@ -1,0 +1,74 @@
+//! Operations on arrays that are sorted in an order other than that of their type. The keys are encoded as unsigned
+//! numbers in that order, and the keys of the result are decoded.
+
+use crate::format::{GMERGE_ASCENDING, gmerge_format};
+use crate::status::Outcome;
+use crate::values::memory;
+use merge_host::{Key, NanFirst, NanLast, NanOrder, SortOrder, parallel};
+
+/// An operation on sorted arrays.
+pub(crate) trait Sorted {
+    /// Reads `from`, and writes keys to the first slots of `out`. Returns the number of these keys.
+    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize>;
+}
+
+/// Calls `operation` with arrays in the order of `format`. Returns the number of keys of the result.
+pub(crate) fn in_order<K: Key>(
+    format: gmerge_format,
+    from: &[&[K]],
+    out: &mut [K],
+    operation: &mut impl Sorted,
+) -> Outcome<usize> {
+    let (direction, nans) = format.direction_and_nans()?;
+    if format.order == GMERGE_ASCENDING {
+        return operation.call(from, out);
+    }
+    // A descending order is the reverse of an ascending order, which has NaNs at the other end.
+    let is_descending = direction == SortOrder::Descending;
+    let nans = match nans {
+        NanOrder::Last if is_descending => NanOrder::First,
+        NanOrder::First if is_descending => NanOrder::Last,
+        nans => nans,
+    };
+    let encoded: Vec<Vec<K::Bits>> =
+        from.iter().map(|keys| encoded(keys, nans, is_descending)).collect::<Outcome<_>>()?;
+    let encoded: Vec<&[K::Bits]> = encoded.iter().map(Vec::as_slice).collect();
+    let bits = bytemuck::cast_slice_mut::<K, K::Bits>(out);
+    let count = operation.call(&encoded, bits)?;
+    decode::<K>(&mut bits[..count], nans, is_descending);
+    Ok(count)
+}
+
+/// The number of keys that a thread encodes at once.
+const BLOCK: usize = 1 << 14;
+
+fn encoded<K: Key>(keys: &[K], nans: NanOrder, is_descending: bool) -> Outcome<Vec<K::Bits>> {
+    let mut bits = memory(keys.len())?;
+    bits.extend(keys.iter().map(|key| key.to_ordered()));
+    parallel::for_each(bits.chunks_mut(BLOCK), |bits| {
+        for bits in bits {
+            let key = K::from_ordered(*bits);
+            let ascending = match nans {
+                NanOrder::Last => NanLast(key).to_ordered(),
+                NanOrder::First => NanFirst(key).to_ordered(),
+                _ => *bits,
+            };
+            *bits = if is_descending { !ascending } else { ascending };
+        }
+    });
+    Ok(bits)
+}
+
+fn decode<K: Key>(bits: &mut [K::Bits], nans: NanOrder, is_descending: bool) {
+    parallel::for_each(bits.chunks_mut(BLOCK), |bits| {
+        for bits in bits {
+            let ascending = if is_descending { !*bits } else { *bits };
+            let key = match nans {
+                NanOrder::Last => NanLast::from_ordered(ascending).0,
+                NanOrder::First => NanFirst::from_ordered(ascending).0,
+                _ => K::from_ordered(ascending),
+            };
+            *bits = bytemuck::cast(key);
+        }
+    });
+}

@@ -1,0 +1,209 @@
+//! Operations on sorted arrays of keys: sets, groups of equal keys, and bounds.
+
+use crate::arrays::{Memory, gmerge_input, gmerge_output, too_short};
+use crate::engine::{engine_of, gmerge_engine};
+use crate::format::{gmerge_format, with_key};
+use crate::ordered::{Sorted, in_order};
+use crate::status::{Outcome, gmerge_status, guard, invalid};
+use merge_host::{Bound, Engine, Key, SetOperation};
+use std::ffi::c_void;
+
+/// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`.
+pub type gmerge_set_operation = u32;
+/// Each key max(m, n) times.
+pub const GMERGE_UNION: gmerge_set_operation = 0;
+/// Each key min(m, n) times.
+pub const GMERGE_INTERSECTION: gmerge_set_operation = 1;
+/// Each key m - n times, or not at all.
+pub const GMERGE_DIFFERENCE: gmerge_set_operation = 2;
+/// Each key |m - n| times.
+pub const GMERGE_SYMMETRIC_DIFFERENCE: gmerge_set_operation = 3;
+
+/// Writes the result of a set operation on the sorted keys of `a` and `b` to `out`, and its number of keys to `count`.
+/// `out.count` is the number of keys that `out` has room for. Values are ignored.
+///
+/// # Safety
+/// `engine` is null or an engine. The arrays are null or have `count` elements. `count` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_set(
+    engine: *const gmerge_engine,
+    format: gmerge_format,
+    operation: gmerge_set_operation,
+    a: gmerge_input,
+    b: gmerge_input,
+    out: gmerge_output,
+    count: *mut usize,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
+        let (engine, count) = unsafe { (engine_of(engine)?, number("count", count)?) };
+        let operation = match operation {
+            GMERGE_UNION => SetOperation::Union,
+            GMERGE_INTERSECTION => SetOperation::Intersection,
+            GMERGE_DIFFERENCE => SetOperation::Difference,
+            GMERGE_SYMMETRIC_DIFFERENCE => SetOperation::SymmetricDifference,
+            found => return Err(invalid(format!("operation is {found}, expected GMERGE_UNION (0) to 3"))),
+        };
+        let mut memory = Memory::default();
+        with_key!(format, K => {
+            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
+            let (from, out) = unsafe {
+                let a = memory.read::<K>("a.keys", a.keys, a.count)?;
+                let b = memory.read::<K>("b.keys", b.keys, b.count)?;
+                ([a, b], memory.write::<K>("out.keys", out.keys, out.count)?)
+            };
+            *count = in_order(format, &from, out, &mut Set { engine, operation })?;
+            Ok(())
+        })
+    })
+}
+
+struct Set<'a> {
+    engine: &'a Engine,
+    operation: SetOperation,
+}
+
+impl Sorted for Set<'_> {
+    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
+        let mut result = Vec::new();
+        self.engine.set_operation(self.operation, from[0], from[1], &mut result)?;
+        copy(&result, out)
+    }
+}
+
+/// Writes the first key of each group of equal keys of the sorted `from` to `out`, the number of its keys to `lengths`
+/// unless that is null, and the number of groups to `count`. `out.count` is the number of groups that `out` and
+/// `lengths` have room for. Values are ignored.
+///
+/// # Safety
+/// `engine` is null or an engine. The arrays are null or have `count` elements, and `lengths` has `out.count`. `count`
+/// is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_unique(
+    engine: *const gmerge_engine,
+    format: gmerge_format,
+    from: gmerge_input,
+    out: gmerge_output,
+    lengths: *mut u64,
+    count: *mut usize,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
+        let (engine, count) = unsafe { (engine_of(engine)?, number("count", count)?) };
+        let mut memory = Memory::default();
+        with_key!(format, K => {
+            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
+            let (from, to, lengths) = unsafe {
+                let from = memory.read::<K>("from.keys", from.keys, from.count)?;
+                let to = memory.write::<K>("out.keys", out.keys, out.count)?;
+                let lengths = match lengths.is_null() {
+                    true => None,
+                    false => Some(memory.write::<u64>("lengths", lengths.cast(), out.count)?),
+                };
+                (from, to, lengths)
+            };
+            *count = in_order(format, &[from], to, &mut Unique { engine, lengths })?;
+            Ok(())
+        })
+    })
+}
+
+struct Unique<'a> {
+    engine: &'a Engine,
+    lengths: Option<&'a mut [u64]>,
+}
+
+impl Sorted for Unique<'_> {
+    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
+        let (mut keys, mut found) = (Vec::new(), Vec::new());
+        match &mut self.lengths {
+            None => {
+                self.engine.unique(from[0], &mut keys)?;
+            }
+            Some(lengths) => {
+                self.engine.run_lengths(from[0], (&mut keys, &mut found))?;
+                copy(&found, lengths)?;
+            }
+        }
+        copy(&keys, out)
+    }
+}
+
+/// Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
+/// not 0. Both are sorted. A bound has `index_size` bytes, 4 or 8, and there is one for each needle.
+///
+/// # Safety
+/// `engine` is null or an engine. The arrays are null or have `count` elements, and `bounds` has `needles.count`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_bounds(
+    engine: *const gmerge_engine,
+    format: gmerge_format,
+    is_upper: i32,
+    needles: gmerge_input,
+    keys: gmerge_input,
+    bounds: *mut c_void,
+    index_size: usize,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let engine = unsafe { engine_of(engine) }?;
+        let bound = if is_upper == 0 { Bound::Lower } else { Bound::Upper };
+        let mut memory = Memory::default();
+        // SAFETY: `bounds` is null or has `needles.count` elements, by `# Safety`.
+        let bounds = unsafe {
+            match index_size {
+                4 => Indices::Of4(memory.write("bounds", bounds, needles.count)?),
+                8 => Indices::Of8(memory.write("bounds", bounds, needles.count)?),
+                _ => return Err(invalid(format!("index_size is {index_size}, expected 4 or 8"))),
+            }
+        };
+        with_key!(format, K => {
+            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
+            let from = unsafe {
+                [
+                    memory.read::<K>("needles.keys", needles.keys, needles.count)?,
+                    memory.read::<K>("keys.keys", keys.keys, keys.count)?,
+                ]
+            };
+            in_order(format, &from, &mut [], &mut Bounds { engine, bound, bounds }).map(drop)
+        })
+    })
+}
+
+/// Indices of 4 or 8 bytes.
+enum Indices<'a> {
+    Of4(&'a mut [u32]),
+    Of8(&'a mut [u64]),
+}
+
+struct Bounds<'a> {
+    engine: &'a Engine,
+    bound: Bound,
+    bounds: Indices<'a>,
+}
+
+impl Sorted for Bounds<'_> {
+    fn call<K: Key>(&mut self, from: &[&[K]], _out: &mut [K]) -> Outcome<usize> {
+        match &mut self.bounds {
+            Indices::Of4(bounds) => self.engine.bounds(self.bound, from[0], from[1], bounds)?,
+            Indices::Of8(bounds) => self.engine.bounds(self.bound, from[0], from[1], bounds)?,
+        };
+        Ok(0)
+    }
+}
+
+/// Copies a result to the caller's array, if it fits. Returns its length.
+fn copy<T: Copy>(result: &[T], out: &mut [T]) -> Outcome<usize> {
+    let (found, needed) = (out.len(), result.len());
+    out.get_mut(..needed).ok_or_else(|| too_short("out", found, needed))?.copy_from_slice(result);
+    Ok(needed)
+}
+
+/// The place for a number.
+///
+/// # Safety
+/// `at` is null or valid for a write during `'a`.
+unsafe fn number<'a>(name: &str, at: *mut usize) -> Outcome<&'a mut usize> {
+    // SAFETY: `at` is null or valid, by `# Safety`.
+    unsafe { at.as_mut() }.ok_or_else(|| invalid(format!("{name} is null, expected the address of a size_t")))
+}
