@@ -7,7 +7,7 @@
 //     gmerge_format format = {GMERGE_F64, GMERGE_ASCENDING, 0};
 //     gmerge_output elements = {keys, NULL, 3};
 //     if (gmerge_engine_auto(&engine) != GMERGE_OK || gmerge_sort(engine, format, elements) != GMERGE_OK)
-//         fprintf(stderr, "%s\\n", gmerge_last_error());
+//         fprintf(stderr, "%s\n", gmerge_last_error());
 //     gmerge_engine_free(engine);
 //
 // Every sort and every merge is stable: equal keys keep the order of the input. A call with a wrong argument writes
@@ -24,6 +24,12 @@
 
 // An engine: what does the work. It may be used by several threads at the same time.
 typedef struct gmerge_engine gmerge_engine;
+
+// A GPU with the kernels of this library. It may be used by several threads at the same time.
+typedef struct gmerge_gpu gmerge_gpu;
+
+// A stream of the caller, with what this library needs for it. One thread at a time uses it.
+typedef struct gmerge_stream gmerge_stream;
 
 // The result of a call. `gmerge_last_error` describes a result other than `GMERGE_OK`.
 typedef int32_t gmerge_status;
@@ -45,6 +51,34 @@ typedef struct gmerge_format {
   // of that size take the least time.
   size_t value_size;
 } gmerge_format;
+
+// Elements in a GPU's memory: `count` keys of 4 or 8 bytes, and a value for each if `format.value_size` is not 0. A
+// value has 4 or 8 bytes. The type has no GMERGE_U128 and no other type without kernels.
+typedef struct gmerge_device_elements {
+  // The address of the keys.
+  uint64_t keys;
+  // The address of the values. Ignored if `format.value_size` is 0.
+  uint64_t values;
+  // The number of keys.
+  size_t count;
+} gmerge_device_elements;
+
+// Memory of a GPU for a call. Its contents are unspecified afterwards, and later calls of the stream may use it.
+typedef struct gmerge_workspace {
+  // The address, a multiple of 16.
+  uint64_t address;
+  // The number of bytes, at least what the function for the call has said.
+  size_t bytes;
+} gmerge_workspace;
+
+// Offsets of segments or runs in a GPU's memory. Launches of a graph may find other numbers there.
+typedef struct gmerge_device_offsets {
+  // The address of `count + 1` numbers of type `uint64_t`: 0 first, the number of keys last, and none is less than
+  // the one before. Kernels do not check them.
+  uint64_t address;
+  // The number of segments or runs.
+  size_t count;
+} gmerge_device_offsets;
 
 // Elements that a call reads: `count` keys, and a value for each if `format.value_size` is not 0.
 typedef struct gmerge_input {
@@ -166,6 +200,151 @@ typedef uint32_t gmerge_set_operation;
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Opens the GPU with this number, counted from 0.
+//
+// # Safety
+// `gpu` is null or valid for a write.
+gmerge_status gmerge_gpu_open(size_t ordinal, struct gmerge_gpu **gpu);
+
+// Loads the kernels for keys of a type, so that no later call does. Needed before a capture of a graph.
+//
+// # Safety
+// `gpu` is null or a GPU.
+gmerge_status gmerge_gpu_prepare(const struct gmerge_gpu *gpu, struct gmerge_format format);
+
+// Frees a GPU. Does nothing if it is null. The kernels stay loaded until its streams are freed, too.
+//
+// # Safety
+// `gpu` is null, or a GPU that has not been freed and that no call uses.
+void gmerge_gpu_free(struct gmerge_gpu *gpu);
+
+// Prepares a stream of the caller for this library: a `cudaStream_t` or `CUstream`, of the primary context, which the
+// runtime and most libraries use. Null is the default stream. Call this once for a stream, and not for each call.
+//
+// # Safety
+// `gpu` is null or a GPU. `stream` is null or valid for a write. `handle` is a stream of this GPU that is destroyed
+// after `*stream` has been freed.
+gmerge_status gmerge_stream_open(const struct gmerge_gpu *gpu, void *handle, struct gmerge_stream **stream);
+
+// Frees what this library needs for a stream, which itself stays. Does nothing if `stream` is null.
+//
+// # Safety
+// `stream` is null, or comes from `gmerge_stream_open`, has not been freed, and no call uses it. The work that calls
+// have put on it is done, and no graph that has captured such work is launched again.
+void gmerge_stream_free(struct gmerge_stream *stream);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_sort` for `count` elements. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_sort_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+
+// Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits for
+// nothing, and can be captured by a graph.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_sort(const struct gmerge_stream *stream,
+                                 struct gmerge_format format,
+                                 struct gmerge_device_elements elements,
+                                 struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_argsort` for `count` keys. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_argsort_bytes(struct gmerge_format format, size_t count, size_t index_size, size_t *bytes);
+
+// Sorts `keys` in place, and writes the index of each key before the sort to `indices`, as numbers of `index_size`
+// bytes, 4 or 8. Values are ignored.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_argsort(const struct gmerge_stream *stream,
+                                    struct gmerge_format format,
+                                    struct gmerge_device_elements keys,
+                                    uint64_t indices,
+                                    size_t index_size,
+                                    struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_sort_segments` for `count` elements. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_sort_segments_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+
+// Sorts each segment of `elements` by itself, in place.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_sort_segments(const struct gmerge_stream *stream,
+                                          struct gmerge_format format,
+                                          struct gmerge_device_elements elements,
+                                          struct gmerge_device_offsets offsets,
+                                          struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_top_k` for the first `k` of `count` elements. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_top_k_bytes(struct gmerge_format format,
+                                        size_t count,
+                                        size_t k,
+                                        size_t *bytes);
+
+// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_top_k(const struct gmerge_stream *stream,
+                                  struct gmerge_format format,
+                                  struct gmerge_device_elements from,
+                                  struct gmerge_device_elements out,
+                                  struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_merge` into `count` elements. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_merge_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+
+// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_merge(const struct gmerge_stream *stream,
+                                  struct gmerge_format format,
+                                  struct gmerge_device_elements a,
+                                  struct gmerge_device_elements b,
+                                  struct gmerge_device_elements out,
+                                  struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_merge_many` for `count` elements in `runs` runs. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_merge_many_bytes(struct gmerge_format format,
+                                             size_t count,
+                                             size_t runs,
+                                             size_t *bytes);
+
+// Merges the sorted runs of `from` into `out`, which has room for all of them. Stable. At most 2^32 - 1 elements.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_merge_many(const struct gmerge_stream *stream,
+                                       struct gmerge_format format,
+                                       struct gmerge_device_elements from,
+                                       struct gmerge_device_offsets offsets,
+                                       struct gmerge_device_elements out,
+                                       struct gmerge_workspace workspace);
 
 // Makes an engine that chooses the CPU or GPU 0 for each call. It opens the CUDA driver at the first call that is
 // worth a GPU, and uses the CPU if there is none.

@@ -11,9 +11,12 @@
 //! | `sort` | sorts, permutations, the first keys, segments |
 //! | `merge` | merges, batches of merges |
 //! | `sorted` | set operations, groups of equal keys, bounds |
+//! | `device` | operations on arrays in a GPU's memory, on a stream of the caller |
 #![allow(non_camel_case_types, reason = "the names of a C interface")]
 
 mod arrays;
+#[cfg(feature = "gpu")]
+mod device;
 mod engine;
 mod format;
 mod merge;

@@ -1,0 +1,221 @@
+/* Calls every function for arrays in a GPU's memory, directly and by a graph, and compares the results with those of an
+ * engine of the CPU. Needs a GPU and the CUDA runtime:
+ *
+ *     cc device.c -lgmerge -lcudart
+ */
+#include <cuda_runtime_api.h>
+#include <gmerge.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                              \
+    do {                                                                                              \
+        if (!(condition)) {                                                                           \
+            printf("line %d: %s; %s; seed %u\n", __LINE__, #condition, gmerge_last_error(), seed);     \
+            exit(1);                                                                                  \
+        }                                                                                             \
+    } while (0)
+#define OK(call) CHECK((call) == GMERGE_OK)
+#define REFUSED(call, text) CHECK((call) == GMERGE_INVALID_ARGUMENT && strstr(gmerge_last_error(), text))
+#define CUDA(call) CHECK((call) == cudaSuccess)
+
+enum { MOST = 200000 };
+
+static unsigned seed, checks;
+static gmerge_engine *engine;
+static gmerge_stream *stream;
+static cudaStream_t handle;
+static char *on_gpu, *memory;
+static char keys[8 * MOST], values[8 * MOST], want[8 * MOST], want_values[8 * MOST], found[8 * MOST];
+static const size_t most_bytes = (size_t)64 << 20;
+
+/* The parts of `on_gpu`. */
+static char *part(int i) { return on_gpu + (size_t)8 * MOST * (size_t)i; }
+
+static gmerge_device_elements elements(int i, size_t count) {
+    gmerge_device_elements result = {(uintptr_t)part(2 * i), (uintptr_t)part(2 * i + 1), count};
+    return result;
+}
+
+static void upload(int i, const void *from, size_t bytes) {
+    CUDA(cudaMemcpyAsync(part(i), from, bytes, cudaMemcpyHostToDevice, handle));
+}
+
+static void check(int i, const void *expected, size_t bytes) {
+    CUDA(cudaMemcpyAsync(found, part(i), bytes, cudaMemcpyDeviceToHost, handle));
+    CUDA(cudaStreamSynchronize(handle));
+    CHECK(memcmp(found, expected, bytes) == 0);
+    checks++;
+}
+
+static gmerge_workspace workspace(size_t bytes) {
+    CHECK(bytes <= most_bytes);
+    gmerge_workspace result = {(uintptr_t)memory, bytes};
+    CUDA(cudaMemsetAsync(memory, 0x5a, bytes, handle));
+    return result;
+}
+
+static size_t width(gmerge_type type) { return type == GMERGE_U32 || type == GMERGE_I32 || type == GMERGE_F32 ? 4 : 8; }
+
+static void make(gmerge_format format, size_t count) {
+    for (size_t i = 0; i < count * width(format.key_type); i++)
+        keys[i] = (char)rand();
+    if (rand() % 2)
+        for (size_t i = 0; i < count * width(format.key_type); i++)
+            keys[i] &= 0x41;
+    for (size_t i = 0; i < count; i++) {
+        if (format.value_size == 4)
+            ((uint32_t *)values)[i] = (uint32_t)i;
+        else
+            ((uint64_t *)values)[i] = i;
+    }
+}
+
+/* Puts the work of `call` on the stream twice: directly, and by a graph for the same input. */
+#define TWICE(prepare, call, checks_of_result)                                       \
+    do {                                                                             \
+        for (int by_graph = 0; by_graph < 2; by_graph++) {                           \
+            cudaGraph_t graph;                                                       \
+            cudaGraphExec_t executable;                                              \
+            if (by_graph) {                                                          \
+                CUDA(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal)); \
+                OK(call);                                                            \
+                CUDA(cudaStreamEndCapture(handle, &graph));                          \
+                CUDA(cudaGraphInstantiateWithFlags(&executable, graph, 0));          \
+                prepare;                                                             \
+                CUDA(cudaGraphLaunch(executable, handle));                           \
+                checks_of_result;                                                    \
+                CUDA(cudaGraphExecDestroy(executable));                              \
+                CUDA(cudaGraphDestroy(graph));                                       \
+            } else {                                                                 \
+                prepare;                                                             \
+                OK(call);                                                            \
+                checks_of_result;                                                    \
+            }                                                                        \
+        }                                                                            \
+    } while (0)
+
+static void all(gmerge_format format, size_t count) {
+    size_t w = width(format.key_type), v = format.value_size, bytes, k = count / 5;
+    gmerge_input input = {keys, values, count};
+    gmerge_output output = {want, want_values, count};
+    make(format, count);
+    gmerge_workspace space;
+
+#define BOTH(n) upload(0, keys, w * (n)); upload(1, values, v * (n))
+    memcpy(want, keys, w * count);
+    memcpy(want_values, values, v * count);
+    OK(gmerge_sort(engine, format, output));
+    OK(gmerge_device_sort_bytes(format, count, &bytes));
+    space = workspace(bytes);
+    TWICE(BOTH(count), gmerge_device_sort(stream, format, elements(0, count), space),
+          check(0, want, w * count); check(1, want_values, v * count));
+
+    OK(gmerge_device_argsort_bytes(format, count, 4, &bytes));
+    space = workspace(bytes);
+    static uint32_t indices[MOST];
+    OK(gmerge_argsort(engine, format, input, indices, 4));
+    TWICE(BOTH(count), gmerge_device_argsort(stream, format, elements(0, count), (uintptr_t)part(1), 4, space),
+          check(0, want, w * count); check(1, indices, 4 * count));
+
+    OK(gmerge_device_top_k_bytes(format, count, k, &bytes));
+    space = workspace(bytes);
+    TWICE(BOTH(count), gmerge_device_top_k(stream, format, elements(0, count), elements(1, k), space),
+          check(2, want, w * k); check(3, want_values, v * k));
+
+    /* Segments of any lengths, which are then runs. */
+    uint64_t ends[8] = {0};
+    for (int i = 1; i < 7; i++)
+        ends[i] = ends[i - 1] + (i == 3 ? 0 : (uint64_t)rand() % (count / 6 + 1));
+    ends[7] = count;
+    upload(8, ends, sizeof ends);
+    gmerge_device_offsets offsets = {(uintptr_t)part(8), 7};
+    size_t of_host[8];
+    for (int i = 0; i < 8; i++)
+        of_host[i] = (size_t)ends[i];
+    static char sorted[8 * MOST], of_sorted[8 * MOST];
+    gmerge_output segments = {sorted, of_sorted, count};
+    memcpy(sorted, keys, w * count);
+    memcpy(of_sorted, values, v * count);
+    OK(gmerge_sort_segments(engine, format, segments, of_host, 7));
+    OK(gmerge_device_sort_segments_bytes(format, count, &bytes));
+    space = workspace(bytes);
+    TWICE(BOTH(count), gmerge_device_sort_segments(stream, format, elements(0, count), offsets, space),
+          check(0, sorted, w * count); check(1, of_sorted, v * count));
+
+    gmerge_input runs[7];
+    for (int i = 0; i < 7; i++) {
+        gmerge_input run = {sorted + w * of_host[i], of_sorted + v * of_host[i], of_host[i + 1] - of_host[i]};
+        runs[i] = run;
+    }
+    OK(gmerge_merge(engine, format, runs, 7, output));
+    upload(0, sorted, w * count);
+    upload(1, of_sorted, v * count);
+    OK(gmerge_device_merge_many_bytes(format, count, 7, &bytes));
+    space = workspace(bytes);
+    TWICE((void)0, gmerge_device_merge_many(stream, format, elements(0, count), offsets, elements(1, count), space),
+          check(2, want, w * count); check(3, want_values, v * count));
+
+    /* The first run and the last. */
+    size_t m = runs[0].count, n = runs[6].count;
+    gmerge_input two[2] = {runs[0], runs[6]};
+    gmerge_output merged = {want, want_values, m + n};
+    OK(gmerge_merge(engine, format, two, 2, merged));
+    upload(4, runs[6].keys, w * n);
+    upload(5, runs[6].values, v * n);
+    OK(gmerge_device_merge_bytes(format, m + n, &bytes));
+    space = workspace(bytes);
+    TWICE((void)0,
+          gmerge_device_merge(stream, format, elements(0, m), elements(2, n), elements(1, m + n), space),
+          check(2, want, w * (m + n)); check(3, want_values, v * (m + n)));
+}
+
+static void refusals(void) {
+    gmerge_format format = {GMERGE_U32, 0, 0}, narrow = {GMERGE_U8, 0, 0}, odd = {GMERGE_U32, 0, 3};
+    gmerge_workspace none = {0, 0}, some = {(uintptr_t)memory, 1 << 20};
+    gmerge_device_elements nothing = {0, 0, 5}, misaligned = {(uintptr_t)part(0) + 2, 0, 5};
+    size_t bytes;
+    REFUSED(gmerge_device_sort_bytes(narrow, 5, &bytes), "for which there are kernels");
+    REFUSED(gmerge_device_sort_bytes(odd, 5, &bytes), "value_size is 3");
+    REFUSED(gmerge_device_sort_bytes(format, 5, NULL), "bytes is null");
+    REFUSED(gmerge_device_sort(NULL, format, elements(0, 5), some), "stream is null");
+    REFUSED(gmerge_device_sort(stream, format, elements(0, 5), none), "bytes are needed");
+    REFUSED(gmerge_device_sort(stream, format, nothing, some), "address 0x0");
+    REFUSED(gmerge_device_sort(stream, format, misaligned, some), "expected a multiple of 4");
+    REFUSED(gmerge_device_merge(stream, format, elements(0, 5), elements(1, 5), elements(0, 10), some), "overlaps");
+    REFUSED(gmerge_device_merge(stream, format, elements(0, 5), elements(1, 5), elements(2, 9), some), "expected 10");
+}
+
+int main(int argc, char **argv) {
+    seed = argc > 1 ? (unsigned)atoi(argv[1]) : (unsigned)(size_t)&argc * 2654435761u;
+    srand(seed);
+    gmerge_gpu *gpu;
+    CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
+    OK(gmerge_engine_cpu(0, &engine));
+    OK(gmerge_gpu_open(0, &gpu));
+    OK(gmerge_stream_open(gpu, handle, &stream));
+    CUDA(cudaMalloc((void **)&on_gpu, (size_t)9 * 8 * MOST));
+    CUDA(cudaMalloc((void **)&memory, most_bytes));
+    const gmerge_type types[] = {GMERGE_U32, GMERGE_I32, GMERGE_F32, GMERGE_U64, GMERGE_I64, GMERGE_F64};
+    const size_t sizes[] = {0, 4, 8};
+    for (int type = 0; type < 6; type++) {
+        gmerge_format format = {types[type], 0, 0};
+        OK(gmerge_gpu_prepare(gpu, format));
+        for (gmerge_order order = 0; order < 6; order++)
+            for (int size = 0; size < 3; size++) {
+                format.order = order;
+                format.value_size = sizes[size];
+                all(format, 100);
+                all(format, (size_t)rand() % 3000 + 20);
+                all(format, (size_t)rand() % MOST + 20 > MOST ? MOST : (size_t)rand() % (MOST - 20) + 20);
+            }
+    }
+    refusals();
+    gmerge_stream_free(stream);
+    gmerge_gpu_free(gpu);
+    gmerge_engine_free(engine);
+    CUDA(cudaStreamDestroy(handle));
+    printf("%u checks, none wrong\n", checks);
+    return 0;
+}
