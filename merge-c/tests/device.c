@@ -180,7 +180,7 @@ static void refusals(void) {
     REFUSED(gmerge_device_sort_bytes(odd, 5, &bytes), "value_size is 3");
     REFUSED(gmerge_device_sort_bytes(format, 5, NULL), "bytes is null");
     REFUSED(gmerge_device_sort(NULL, format, elements(0, 5), some), "stream is null");
-    REFUSED(gmerge_device_sort(stream, format, elements(0, 5), none), "bytes are needed");
+    REFUSED(gmerge_device_sort(stream, format, elements(0, MOST), none), "are needed");
     REFUSED(gmerge_device_sort(stream, format, nothing, some), "address 0x0");
     REFUSED(gmerge_device_sort(stream, format, misaligned, some), "expected a multiple of 4");
     REFUSED(gmerge_device_merge(stream, format, elements(0, 5), elements(1, 5), elements(0, 10), some), "overlaps");
