@@ -34,6 +34,8 @@ use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
 use tests::parts::part;
 
+#[path = "gpu_test/cuda.rs"]
+mod cuda;
 #[path = "gpu_test/groups.rs"]
 mod groups;
 #[path = "gpu_test/large.rs"]
@@ -1289,26 +1291,9 @@ fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -
 mod graph {
     //! As much of CUDA graphs as the test takes.
     use super::{DeviceArray, DeviceOffsets, Error, Stream, part};
+    use crate::cuda::{cuGraphInstantiate_v2, cuGraphLaunch, cuStreamBeginCapture_v2, cuStreamEndCapture};
     use std::ffi::c_void;
     use std::ptr::null_mut;
-
-    // SAFETY: the declarations have the signatures of the driver's functions in cuda.h.
-    unsafe extern "C" {
-        #[link_name = "cuStreamBeginCapture_v2"]
-        fn begin(stream: *mut c_void, mode: u32) -> i32;
-        #[link_name = "cuStreamEndCapture"]
-        fn end(stream: *mut c_void, graph: *mut *mut c_void) -> i32;
-        #[link_name = "cuGraphInstantiate_v2"]
-        fn instantiate(
-            executable: *mut *mut c_void,
-            graph: *mut c_void,
-            error_node: *mut *mut c_void,
-            log: *mut u8,
-            log_bytes: usize,
-        ) -> i32;
-        #[link_name = "cuGraphLaunch"]
-        fn launch(executable: *mut c_void, stream: *mut c_void) -> i32;
-    }
 
     pub struct Graph(*mut c_void);
 
@@ -1319,11 +1304,12 @@ mod graph {
         // SAFETY: `stream` is borrowed, so that its handle is valid. cuStreamEndCapture writes `graph`, and
         // cuGraphInstantiate reads it and writes `executable`.
         unsafe {
-            assert_eq!(begin(handle, 0), 0, "cuStreamBeginCapture");
+            assert_eq!(cuStreamBeginCapture_v2(handle, 0), 0, "cuStreamBeginCapture");
             let worked = work();
-            assert_eq!(end(handle, &mut graph), 0, "cuStreamEndCapture");
+            assert_eq!(cuStreamEndCapture(handle, &mut graph), 0, "cuStreamEndCapture");
             worked?;
-            assert_eq!(instantiate(&mut executable, graph, null_mut(), null_mut(), 0), 0, "cuGraphInstantiate");
+            let instantiated = cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0);
+            assert_eq!(instantiated, 0, "cuGraphInstantiate");
         }
         Ok(Graph(executable))
     }
@@ -1350,7 +1336,7 @@ mod graph {
         pub unsafe fn launch(&self, stream: &Stream) {
             // SAFETY: the graph is never destroyed, and `stream` is borrowed, so that both handles are valid. By the
             // contract of `launch`, the captured arrays live until the work is done, and nothing else uses them.
-            assert_eq!(unsafe { launch(self.0, stream.handle()) }, 0, "cuGraphLaunch");
+            assert_eq!(unsafe { cuGraphLaunch(self.0, stream.handle()) }, 0, "cuGraphLaunch");
         }
     }
 }
