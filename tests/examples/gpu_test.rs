@@ -34,8 +34,8 @@ use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
 use tests::parts::part;
 
-#[path = "gpu_test/driver.rs"]
-mod driver;
+#[path = "gpu_test/cuda.rs"]
+mod cuda;
 #[path = "gpu_test/groups.rs"]
 mod groups;
 #[path = "gpu_test/large.rs"]
@@ -1291,21 +1291,9 @@ fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -
 mod graph {
     //! As much of CUDA graphs as the test takes.
     use super::{DeviceArray, DeviceOffsets, Error, Stream, part};
+    use crate::cuda::{cuGraphInstantiate_v2, cuGraphLaunch, cuStreamBeginCapture_v2, cuStreamEndCapture};
     use std::ffi::c_void;
     use std::ptr::null_mut;
-
-    crate::driver::functions! {
-        cuStreamBeginCapture_v2(stream: *mut c_void, mode: u32);
-        cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void);
-        cuGraphInstantiate_v2(
-            executable: *mut *mut c_void,
-            graph: *mut c_void,
-            error_node: *mut *mut c_void,
-            log: *mut u8,
-            log_bytes: usize
-        );
-        cuGraphLaunch(executable: *mut c_void, stream: *mut c_void);
-    }
 
     pub struct Graph(*mut c_void);
 
@@ -1320,11 +1308,8 @@ mod graph {
             let worked = work();
             assert_eq!(cuStreamEndCapture(handle, &mut graph), 0, "cuStreamEndCapture");
             worked?;
-            assert_eq!(
-                cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0),
-                0,
-                "cuGraphInstantiate"
-            );
+            let instantiated = cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0);
+            assert_eq!(instantiated, 0, "cuGraphInstantiate");
         }
         Ok(Graph(executable))
     }

@@ -557,15 +557,9 @@ fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) ->
 
 mod driver {
     //! What another library does: its own streams, and its own idea of the current context.
+    use crate::cuda::{cuCtxGetCurrent, cuCtxSetCurrent, cuStreamCreate, cuStreamDestroy_v2};
     use std::ffi::c_void;
     use std::ptr::null_mut;
-
-    crate::driver::functions! {
-        cuStreamCreate(stream: *mut *mut c_void, flags: u32);
-        cuStreamDestroy_v2(stream: *mut c_void);
-        cuCtxGetCurrent(context: *mut *mut c_void);
-        cuCtxSetCurrent(context: *mut c_void);
-    }
 
     /// A stream that does not wait for the default stream (`CU_STREAM_NON_BLOCKING`).
     pub struct Stream(pub *mut c_void);
