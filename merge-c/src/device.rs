@@ -227,8 +227,8 @@ pub unsafe extern "C" fn gmerge_device_sort_bytes(
     }
 }
 
-/// Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits for
-/// nothing, and can be captured by a graph.
+/// Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits
+/// for nothing, and can be captured by a graph.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
@@ -347,7 +347,8 @@ pub unsafe extern "C" fn gmerge_device_sort_segments(
     })
 }
 
-/// Writes to `bytes` the bytes of workspace of `gmerge_device_top_k` for the first `k` of `count` elements. Needs no GPU.
+/// Writes to `bytes` the bytes of workspace of `gmerge_device_top_k` for the first `k` of `count` elements. Needs no
+/// GPU.
 ///
 /// # Safety
 /// `bytes` is null or valid for a write.
@@ -439,7 +440,8 @@ pub unsafe extern "C" fn gmerge_device_merge(
     })
 }
 
-/// Writes to `bytes` the bytes of workspace of `gmerge_device_merge_many` for `count` elements in `runs` runs. Needs no GPU.
+/// Writes to `bytes` the bytes of workspace of `gmerge_device_merge_many` for `count` elements in `runs` runs. Needs no
+/// GPU.
 ///
 /// # Safety
 /// `bytes` is null or valid for a write.

@@ -173,7 +173,8 @@ static void merges(gmerge_type type, gmerge_order order, size_t value_size) {
 static void nans(void) {
     double keys[] = {2.0, (double)NAN, -1.0, -(double)NAN, 5.0}, sorted[] = {-1.0, 2.0, 5.0};
     gmerge_output elements = {keys, NULL, 5};
-    gmerge_format last = {GMERGE_F64, GMERGE_NANS_LAST, 0}, first = {GMERGE_F64, GMERGE_NANS_FIRST | GMERGE_DESCENDING, 0};
+    gmerge_format last = {GMERGE_F64, GMERGE_NANS_LAST, 0};
+    gmerge_format first = {GMERGE_F64, GMERGE_NANS_FIRST | GMERGE_DESCENDING, 0};
     OK(gmerge_sort(engine, last, elements));
     CHECK(memcmp(keys, sorted, sizeof sorted) == 0 && isnan(keys[3]) && isnan(keys[4]));
     double merged[10];

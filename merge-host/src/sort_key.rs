@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 ///
 /// | type | order | bits |
 /// | --- | --- | ---: |
-/// | every [`Key`] | numbers, floats in total order | its width |
+/// | every [`Key`](crate::Key) | numbers, floats in total order | its width |
 /// | [`NonZero`] integers | numbers | its width |
 /// | `bool` | `false`, `true` | 1 |
 /// | `char` | by code point | 21 |

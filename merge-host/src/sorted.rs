@@ -34,8 +34,8 @@ fn is_unsorted<K: Key>(x: K, y: K) -> bool {
     x.to_ordered() > y.to_ordered()
 }
 
-/// The index of the first key that `is_break` is true for. Its arguments are the key's predecessor and the key. The scan
-/// takes up to `threads` threads of the pool; 1 is the calling thread.
+/// The index of the first key that `is_break` is true for. Its arguments are the key's predecessor and the key. The
+/// scan takes up to `threads` threads of the pool; 1 is the calling thread.
 pub(crate) fn first_break_on<K: Copy + Sync>(
     threads: usize,
     keys: &[K],

@@ -1,5 +1,5 @@
-//! `merge-host` as a dependency of a crate outside the repository: by its path, with and without the GPU engine, and from
-//! packages for a registry. The crate is built and run offline, with the dependencies on this machine.
+//! `merge-host` as a dependency of a crate outside the repository: by its path, with and without the GPU engine, and
+//! from packages for a registry. The crate is built and run offline, with the dependencies on this machine.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Sort of elements of any type by strings of bytes.
 //!
 //! A sort by comparisons reads both strings at each comparison, mostly from memory outside the cache. This sort reads a
-//! string once: a number has the 7 bytes after the prefix that all strings share, and the number of bytes that are left,
-//! up to 8. The numbers are sorted, and the elements are moved to the order of their numbers. Elements that have equal
-//! numbers, and bytes after those, are sorted by the next bytes in the same way.
+//! string once: a number has the 7 bytes after the prefix that all strings share, and the number of bytes that are
+//! left, up to 8. The numbers are sorted, and the elements are moved to the order of their numbers. Elements that have
+//! equal numbers, and bytes after those, are sorted by the next bytes in the same way.
 //!
 //! ```text
 //!   strings            after the prefix "w"   sorted               the rest sorted
@@ -36,8 +36,8 @@ const PREFIX: usize = size_of::<u64>() - 1;
 const CONTINUES: u8 = PREFIX as u8 + 1;
 /// The greatest number of elements that comparisons sort fastest.
 const MAX_COMPARED: usize = 64;
-/// The number of numbers that decide the order of a string. Comparisons sort the elements that they leave equal, so that
-/// long strings with long common prefixes take O(n log n) comparisons.
+/// The number of numbers that decide the order of a string. Comparisons sort the elements that they leave equal, so
+/// that long strings with long common prefixes take O(n log n) comparisons.
 const MOST_WORDS: u32 = 8;
 /// The number of strings whose shared prefix is expected to be that of all strings.
 const SAMPLE: usize = 32;

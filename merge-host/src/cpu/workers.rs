@@ -128,8 +128,8 @@ impl Workers {
         self.run(elements, self.threads_to_compare(elements), sort)
     }
 
-    /// Calls `work`, which is work on `keys` keys, with `threads`, or with the number of threads that the system started
-    /// if that is less. With more than 1 thread, `work` runs in the pool. The time of few keys is not measured.
+    /// Calls `work`, which is work on `keys` keys, with `threads`, or with the number of threads that the system
+    /// started if that is less. With more than 1 thread, `work` runs in the pool. The time of few keys is not measured.
     fn run(
         &self,
         keys: usize,

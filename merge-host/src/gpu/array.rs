@@ -33,8 +33,8 @@ impl Stream {
     pub fn zeroed<T: Pod>(&self, len: usize) -> Result<DeviceArray<T>, Error> {
         let array = self.unspecified::<T>(len)?;
         let _entered = self.gpu().enter()?;
-        // SAFETY: `memory` is the array's own allocation, and the array's drop waits for this stream before it frees the
-        // memory.
+        // SAFETY: `memory` is the array's own allocation, and the array's drop waits for this stream before it frees
+        // the memory.
         unsafe { array.memory.set_8_async(0, self.inner()) }.or_failure("cuMemsetD8Async")?;
         Ok(array)
     }

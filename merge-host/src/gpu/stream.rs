@@ -127,9 +127,9 @@ struct Shared {
 /// The greatest handle of a default stream (`CU_STREAM_PER_THREAD`). Default streams have no priority of their own.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-// Streams, events and arrays are `Send` and `Sync` because their parts are: `cust` declares the driver's handles so, and
-// `Gpu` has locks around its mutable state. Any thread may call the driver while the context is current. Every function
-// here, drops included, ensures that by `Gpu::enter`.
+// Streams, events and arrays are `Send` and `Sync` because their parts are: `cust` declares the driver's handles so,
+// and `Gpu` has locks around its mutable state. Any thread may call the driver while the context is current. Every
+// function here, drops included, ensures that by `Gpu::enter`.
 const _: () = {
     const fn sent_and_shared<T: Send + Sync>() {}
     sent_and_shared::<Gpu>();
@@ -192,8 +192,8 @@ impl Gpu {
     /// }
     /// ```
     pub unsafe fn stream_from_handle(&self, handle: *mut c_void) -> Stream {
-        // SAFETY: the stream exists while the result is used, as `# Safety` requires. `is_borrowed` keeps the value from
-        // being dropped.
+        // SAFETY: the stream exists while the result is used, as `# Safety` requires. `is_borrowed` keeps the value
+        // from being dropped.
         self.stream_of(unsafe { Handle::from_raw(CUstream(handle)) }, true)
     }
 

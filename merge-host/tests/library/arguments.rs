@@ -99,7 +99,7 @@ fn operations_take_the_same_forms() {
     engine.top_k_indices(DOWN, &from, (&mut first, &mut indices)).unwrap();
     assert_eq!((first, named, &indices[..]), ([7, 6], ["seven", "six"], &[1, 2][..]));
     let (mut top, mut pairs) = (TopK::new(DOWN, 1), TopK::new(DOWN, 1));
-    top.add(&engine, &vec![1, 2]).unwrap();
+    top.add(&engine, vec![1, 2]).unwrap();
     pairs.add(&engine, (&from, &names)).unwrap();
     assert_eq!(top.into_sorted(&engine).unwrap().0, [2]);
     assert_eq!(pairs.into_sorted(&engine).unwrap().1, ["seven"]);

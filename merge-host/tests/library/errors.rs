@@ -61,7 +61,7 @@ fn merge_needs_an_output_of_the_right_length() {
 fn refused_batch(lengths: [usize; 3], d: usize, a_len: usize, message: &str) -> Error {
     let [a, b, out] = lengths;
     let mut out = vec![7u64; out];
-    let error = Engine::cpu().merge_batch(&vec![1; a], &vec![2; b], &mut out, d, a_len).unwrap_err();
+    let error = Engine::cpu().merge_batch(vec![1; a], vec![2; b], &mut out, d, a_len).unwrap_err();
     assert_eq!(error.to_string(), message);
     assert!(out.iter().all(|&key| key == 7), "a refused batch wrote to its output");
     error

@@ -1,5 +1,5 @@
-//! Compiled modules that are checked in beside their kernels' sources, or packaged without them, so that a build needs no
-//! kernel compiler.
+//! Compiled modules that are checked in beside their kernels' sources, or packaged without them, so that a build needs
+//! no kernel compiler.
 
 use crate::{CudaBuilderError, SourceHash};
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ fn check<K: TestKey>(engine: &Engine, pairs: usize, d: usize, a_len: usize, kind
     let (a, b) = (runs(a_len), runs(d - a_len));
     let want = a.iter().zip(&b).map(|(a, b)| merged(a, b)).collect::<Vec<_>>().concat();
     let mut out = poisoned(&want);
-    engine.merge_batch(&a.concat(), &b.concat(), &mut out, d, a_len).unwrap();
+    engine.merge_batch(a.concat(), b.concat(), &mut out, d, a_len).unwrap();
     assert_same(&out, &want, || format!("{engine:?}, {pairs} pairs, d {d}, a_len {a_len}, {kind}, seed {seed}"));
 }
 
