@@ -37,7 +37,7 @@ static ffi::Error sort(cudaStream_t handle, ffi::ScratchAllocator scratch, ffi::
     size_t count = keys.element_count(), bytes;
     if (stream_of(handle, &stream) != GMERGE_OK || gmerge_device_sort_bytes(format, count, &bytes) != GMERGE_OK)
         return failed();
-    auto memory = scratch.Allocate(bytes, 256);
+    auto memory = scratch.Allocate(bytes, 16);
     if (!memory)
         return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for the workspace");
     cudaMemcpyAsync(out->typed_data(), keys.typed_data(), count * sizeof(float), cudaMemcpyDeviceToDevice, handle);
