@@ -1,5 +1,6 @@
 //! Engines.
 
+use crate::arrays::place;
 use crate::status::{Outcome, gmerge_status, guard, invalid};
 use merge_host::{Engine, Error};
 
@@ -55,14 +56,10 @@ pub unsafe extern "C" fn gmerge_engine_free(engine: *mut gmerge_engine) {
 /// # Safety
 /// `engine` is null or valid for a write.
 unsafe fn make(engine: *mut *mut gmerge_engine, new: impl FnOnce() -> Result<Engine, Error>) -> Outcome {
-    if engine.is_null() {
-        return Err(invalid("engine is null, expected the address of a pointer".to_owned()));
-    }
-    // SAFETY: `engine` is not null, and then valid for a write.
-    unsafe { engine.write(std::ptr::null_mut()) };
-    let made = Box::new(gmerge_engine(new()?));
-    // SAFETY: as above.
-    unsafe { engine.write(Box::into_raw(made)) };
+    // SAFETY: `engine` is null or valid for a write, by `# Safety`.
+    let to = unsafe { place("engine", engine) }?;
+    to.write(std::ptr::null_mut());
+    to.write(Box::into_raw(Box::new(gmerge_engine(new()?))));
     Ok(())
 }
 

@@ -57,7 +57,8 @@ pub unsafe extern "C" fn gmerge_merge(
             let (out, bytes) = unsafe {
                 (memory.write::<K>("out.keys", out.keys, out.count)?, memory.write_values("out", out, format)?)
             };
-            in_order(format, &keys, out, &mut MergeMany { engine, format, values: &values, bytes }).map(drop)
+            let operation = MergeRuns(engine);
+            in_order(format, &keys, out, &mut Merge { format, values: &values, bytes, operation }).map(drop)
         })
     })
 }
@@ -97,26 +98,66 @@ pub unsafe extern "C" fn gmerge_merge_pairs(
                     memory.write_values("out", out, format)?,
                 )
             };
-            let mut operation = MergePairs { engine, format, values: &values, offsets, bytes };
-            in_order(format, &keys, out, &mut operation).map(drop)
+            let operation = MergeRunsOfPairs { engine, offsets };
+            in_order(format, &keys, out, &mut Merge { format, values: &values, bytes, operation }).map(drop)
         })
     })
 }
 
-struct MergeMany<'a> {
-    engine: &'a Engine,
+/// Merges the runs of each group of `from` to the same indices of `out`. Group `i` has the runs with the numbers
+/// `groups[i]` to `groups[i + 1] - 1`, so there are `group_count + 1` numbers, from 0 to `from.count`. Stable.
+///
+/// # Safety
+/// As for `gmerge_merge_pairs`; `groups` is null or has `group_count + 1` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_merge_groups(
+    engine: *const gmerge_engine,
     format: gmerge_format,
-    /// The bytes of the values of each run.
+    from: gmerge_runs,
+    groups: *const usize,
+    group_count: usize,
+    out: gmerge_output,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let engine = unsafe { engine_of(engine) }?;
+        let mut memory = Memory::default();
+        with_key!(format, K => {
+            let elements = from.elements;
+            // SAFETY: the arrays are null or have the lengths that their structs say, by `# Safety`.
+            let (keys, values, offsets, out, bytes) = unsafe {
+                (
+                    memory.read::<K>("from.elements.keys", elements.keys, elements.count)?,
+                    memory.read_values("from.elements", elements, format)?,
+                    [
+                        memory.read::<usize>("from.offsets", from.offsets.cast(), from.count.saturating_add(1))?,
+                        memory.read::<usize>("groups", groups.cast(), group_count.saturating_add(1))?,
+                    ],
+                    memory.write::<K>("out.keys", out.keys, out.count)?,
+                    memory.write_values("out", out, format)?,
+                )
+            };
+            let operation = MergeRunsOfGroups { engine, offsets };
+            in_order(format, &[keys], out, &mut Merge { format, values: &[values], bytes, operation }).map(drop)
+        })
+    })
+}
+
+/// A merge of keys with the bytes of their values.
+struct Merge<'a, O> {
+    format: gmerge_format,
+    /// The bytes of the values of each array.
     values: &'a [&'a [u8]],
     /// The bytes of the values of the result.
     bytes: &'a mut [u8],
+    operation: O,
 }
 
-impl Sorted for MergeMany<'_> {
+impl<O: ToOutput> Sorted for Merge<'_, O> {
     fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
         let from: Vec<_> = from.iter().copied().zip(self.values.iter().copied()).collect();
         let count = out.len();
-        to_output(self.format, &from, (out, &mut *self.bytes), &MergeRuns(self.engine))?;
+        to_output(self.format, &from, (out, &mut *self.bytes), &self.operation)?;
         Ok(count)
     }
 }
@@ -133,24 +174,6 @@ impl ToOutput for MergeRuns<'_> {
     }
 }
 
-struct MergePairs<'a> {
-    engine: &'a Engine,
-    format: gmerge_format,
-    values: &'a [&'a [u8]; 2],
-    offsets: [&'a [usize]; 2],
-    bytes: &'a mut [u8],
-}
-
-impl Sorted for MergePairs<'_> {
-    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
-        let from = [(from[0], self.values[0]), (from[1], self.values[1])];
-        let count = out.len();
-        let operation = MergeRunsOfPairs { engine: self.engine, offsets: self.offsets };
-        to_output(self.format, &from, (out, &mut *self.bytes), &operation)?;
-        Ok(count)
-    }
-}
-
 struct MergeRunsOfPairs<'a> {
     engine: &'a Engine,
     offsets: [&'a [usize]; 2],
@@ -160,6 +183,20 @@ impl ToOutput for MergeRunsOfPairs<'_> {
     fn call<K: Key, V: Copy + Send + Sync>(&self, from: &[(&[K], &[V])], out: (&mut [K], &mut [V])) -> Outcome {
         let [of_a, of_b] = self.offsets;
         self.engine.merge_ragged((from[0], of_a), (from[1], of_b), out)?;
+        Ok(())
+    }
+}
+
+struct MergeRunsOfGroups<'a> {
+    engine: &'a Engine,
+    /// The offsets of runs and of groups.
+    offsets: [&'a [usize]; 2],
+}
+
+impl ToOutput for MergeRunsOfGroups<'_> {
+    fn call<K: Key, V: Copy + Send + Sync>(&self, from: &[(&[K], &[V])], out: (&mut [K], &mut [V])) -> Outcome {
+        let [offsets, groups] = self.offsets;
+        self.engine.merge_many_ragged(from[0], (offsets, groups), out)?;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Sorts, permutations that sort, the first keys, and segments.
 
-use crate::arrays::{Memory, gmerge_input, gmerge_output};
+use crate::arrays::{Memory, gmerge_input, gmerge_output, place};
 use crate::engine::{engine_of, gmerge_engine};
 use crate::format::{gmerge_format, with_key};
 use crate::status::{Failure, Outcome, gmerge_status, guard, invalid};
@@ -59,10 +59,10 @@ pub unsafe extern "C" fn gmerge_sort_unique(
 ) -> gmerge_status {
     guard(|| {
         // SAFETY: `count` is null or valid for a write, by `# Safety`.
-        let count = unsafe { count.as_mut() }.ok_or_else(|| invalid("count is null".to_owned()))?;
+        let count = unsafe { place("count", count) }?;
         let operation = |engine, options| SortUnique { engine, options, count: 0 };
         // SAFETY: the arguments are as `change` needs them, by `# Safety`.
-        *count = unsafe { change(engine, format, elements, operation) }?.count;
+        count.write(unsafe { change(engine, format, elements, operation) }?.count);
         Ok(())
     })
 }

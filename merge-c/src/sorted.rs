@@ -1,11 +1,11 @@
 //! Operations on sorted arrays of keys: sets, groups of equal keys, and bounds.
 
-use crate::arrays::{Memory, gmerge_input, gmerge_output, too_short};
+use crate::arrays::{Memory, gmerge_input, gmerge_output, place, too_short};
 use crate::engine::{engine_of, gmerge_engine};
-use crate::format::{gmerge_format, with_key};
+use crate::format::{gmerge_format, gmerge_type, with_key};
 use crate::ordered::{Sorted, in_order};
 use crate::status::{Outcome, gmerge_status, guard, invalid};
-use merge_host::{Bound, Engine, Key, SetOperation};
+use merge_host::{Bound, Engine, Key, Reduction, SetOperation, Summand};
 use std::ffi::c_void;
 
 /// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`.
@@ -18,6 +18,68 @@ pub const GMERGE_INTERSECTION: gmerge_set_operation = 1;
 pub const GMERGE_DIFFERENCE: gmerge_set_operation = 2;
 /// Each key |m - n| times.
 pub const GMERGE_SYMMETRIC_DIFFERENCE: gmerge_set_operation = 3;
+
+/// A reduction of the values of equal keys.
+pub type gmerge_reduction = u32;
+/// The sum. Integers are added modulo 2^32 or 2^64, and floats are rounded at each addition.
+pub const GMERGE_SUM: gmerge_reduction = 0;
+/// The least value, in total order.
+pub const GMERGE_MIN: gmerge_reduction = 1;
+/// The greatest value, in total order.
+pub const GMERGE_MAX: gmerge_reduction = 2;
+
+pub(crate) fn set_operation_of(operation: gmerge_set_operation) -> Outcome<SetOperation> {
+    Ok(match operation {
+        GMERGE_UNION => SetOperation::Union,
+        GMERGE_INTERSECTION => SetOperation::Intersection,
+        GMERGE_DIFFERENCE => SetOperation::Difference,
+        GMERGE_SYMMETRIC_DIFFERENCE => SetOperation::SymmetricDifference,
+        found => return Err(invalid(format!("operation is {found}, expected GMERGE_UNION (0) to 3"))),
+    })
+}
+
+pub(crate) fn reduction_of(reduction: gmerge_reduction) -> Outcome<Reduction> {
+    Ok(match reduction {
+        GMERGE_SUM => Reduction::Sum,
+        GMERGE_MIN => Reduction::Min,
+        GMERGE_MAX => Reduction::Max,
+        found => return Err(invalid(format!("reduction is {found}, expected GMERGE_SUM (0) to 2"))),
+    })
+}
+
+pub(crate) fn bound(is_upper: i32) -> Bound {
+    if is_upper == 0 { Bound::Lower } else { Bound::Upper }
+}
+
+/// Evaluates an expression with `$V` as the type of values that are added, which has the size of a format's values.
+macro_rules! with_summand {
+    ($format:expr, $value_type:expr, $V:ident => $body:expr) => {{
+        macro_rules! case {
+            ($value:ty) => {{
+                type $V = $value;
+                if $format.value_size != size_of::<$value>() {
+                    let (found, expected) = ($format.value_size, size_of::<$value>());
+                    Err(invalid(format!("format.value_size is {found}, expected {expected}, the size of value_type")))
+                } else {
+                    $body
+                }
+            }};
+        }
+        match $value_type {
+            $crate::format::GMERGE_U32 => case!(u32),
+            $crate::format::GMERGE_I32 => case!(i32),
+            $crate::format::GMERGE_F32 => case!(f32),
+            $crate::format::GMERGE_U64 => case!(u64),
+            $crate::format::GMERGE_I64 => case!(i64),
+            $crate::format::GMERGE_F64 => case!(f64),
+            found => Err(invalid(format!(
+                "value_type is {found}, expected GMERGE_U32, GMERGE_I32, GMERGE_F32, GMERGE_U64, GMERGE_I64 or \
+                 GMERGE_F64"
+            ))),
+        }
+    }};
+}
+pub(crate) use with_summand;
 
 /// Writes the result of a set operation on the sorted keys of `a` and `b` to `out`, and its number of keys to `count`.
 /// `out.count` is the number of keys that `out` has room for. Values are ignored.
@@ -36,14 +98,8 @@ pub unsafe extern "C" fn gmerge_set(
 ) -> gmerge_status {
     guard(|| {
         // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
-        let (engine, count) = unsafe { (engine_of(engine)?, number("count", count)?) };
-        let operation = match operation {
-            GMERGE_UNION => SetOperation::Union,
-            GMERGE_INTERSECTION => SetOperation::Intersection,
-            GMERGE_DIFFERENCE => SetOperation::Difference,
-            GMERGE_SYMMETRIC_DIFFERENCE => SetOperation::SymmetricDifference,
-            found => return Err(invalid(format!("operation is {found}, expected GMERGE_UNION (0) to 3"))),
-        };
+        let (engine, count) = unsafe { (engine_of(engine)?, place("count", count)?) };
+        let operation = set_operation_of(operation)?;
         let mut memory = Memory::default();
         with_key!(format, K => {
             // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
@@ -52,7 +108,7 @@ pub unsafe extern "C" fn gmerge_set(
                 let b = memory.read::<K>("b.keys", b.keys, b.count)?;
                 ([a, b], memory.write::<K>("out.keys", out.keys, out.count)?)
             };
-            *count = in_order(format, &from, out, &mut Set { engine, operation })?;
+            count.write(in_order(format, &from, out, &mut Set { engine, operation })?);
             Ok(())
         })
     })
@@ -89,7 +145,7 @@ pub unsafe extern "C" fn gmerge_unique(
 ) -> gmerge_status {
     guard(|| {
         // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
-        let (engine, count) = unsafe { (engine_of(engine)?, number("count", count)?) };
+        let (engine, count) = unsafe { (engine_of(engine)?, place("count", count)?) };
         let mut memory = Memory::default();
         with_key!(format, K => {
             // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
@@ -102,7 +158,7 @@ pub unsafe extern "C" fn gmerge_unique(
                 };
                 (from, to, lengths)
             };
-            *count = in_order(format, &[from], to, &mut Unique { engine, lengths })?;
+            count.write(in_order(format, &[from], to, &mut Unique { engine, lengths })?);
             Ok(())
         })
     })
@@ -129,6 +185,64 @@ impl Sorted for Unique<'_> {
     }
 }
 
+/// Writes the first key of each group of equal keys of the sorted `from` to `out`, with the reduction of the group's
+/// values, and the number of groups to `count`. `value_type` is the type of the values: GMERGE_U32, GMERGE_I32,
+/// GMERGE_F32, GMERGE_U64, GMERGE_I64 or GMERGE_F64; `format.value_size` is its size. `out.count` is the number of
+/// groups that `out` has room for.
+///
+/// # Safety
+/// `engine` is null or an engine. The arrays are null or have `count` elements. `count` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_reduce_by_key(
+    engine: *const gmerge_engine,
+    format: gmerge_format,
+    reduction: gmerge_reduction,
+    value_type: gmerge_type,
+    from: gmerge_input,
+    out: gmerge_output,
+    count: *mut usize,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
+        let (engine, count) = unsafe { (engine_of(engine)?, place("count", count)?) };
+        let reduction = reduction_of(reduction)?;
+        let mut memory = Memory::default();
+        with_summand!(format, value_type, V => {
+            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
+            let (values, totals) = unsafe {
+                let values = memory.read::<V>("from.values", from.values, from.count)?;
+                (values, memory.write::<V>("out.values", out.values, out.count)?)
+            };
+            let mut operation = Reduce { engine, reduction, values, totals };
+            with_key!(format, K => {
+                // SAFETY: as above.
+                let (from, to) = unsafe {
+                    let from = memory.read::<K>("from.keys", from.keys, from.count)?;
+                    (from, memory.write::<K>("out.keys", out.keys, out.count)?)
+                };
+                count.write(in_order(format, &[from], to, &mut operation)?);
+                Ok(())
+            })
+        })
+    })
+}
+
+struct Reduce<'a, V> {
+    engine: &'a Engine,
+    reduction: Reduction,
+    values: &'a [V],
+    totals: &'a mut [V],
+}
+
+impl<V: Summand> Sorted for Reduce<'_, V> {
+    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
+        let (mut keys, mut totals) = (Vec::new(), Vec::new());
+        self.engine.reduce_by_key(self.reduction, (from[0], self.values), (&mut keys, &mut totals))?;
+        copy(&totals, self.totals)?;
+        copy(&keys, out)
+    }
+}
+
 /// Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
 /// not 0. Both are sorted. A bound has `index_size` bytes, 4 or 8, and there is one for each needle.
 ///
@@ -147,7 +261,7 @@ pub unsafe extern "C" fn gmerge_bounds(
     guard(|| {
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let engine = unsafe { engine_of(engine) }?;
-        let bound = if is_upper == 0 { Bound::Lower } else { Bound::Upper };
+        let bound = bound(is_upper);
         let mut memory = Memory::default();
         // SAFETY: `bounds` is null or has `needles.count` elements, by `# Safety`.
         let bounds = unsafe {
@@ -197,13 +311,4 @@ fn copy<T: Copy>(result: &[T], out: &mut [T]) -> Outcome<usize> {
     let (found, needed) = (out.len(), result.len());
     out.get_mut(..needed).ok_or_else(|| too_short("out", found, needed))?.copy_from_slice(result);
     Ok(needed)
-}
-
-/// The place for a number.
-///
-/// # Safety
-/// `at` is null or valid for a write during `'a`.
-unsafe fn number<'a>(name: &str, at: *mut usize) -> Outcome<&'a mut usize> {
-    // SAFETY: `at` is null or valid, by `# Safety`.
-    unsafe { at.as_mut() }.ok_or_else(|| invalid(format!("{name} is null, expected the address of a size_t")))
 }

@@ -147,6 +147,18 @@ static void merges(gmerge_type type, gmerge_order order, size_t value_size) {
     OK(gmerge_merge(engine, format, runs, 5, out));
     check_elements(type, value_size, N, merged, moved, all);
 
+    /* Groups of the first two runs, of none, and of the other three. */
+    size_t groups[4] = {0, 2, 2, 5};
+    static char grouped[16 * N], of_grouped[SIZE * N];
+    gmerge_runs from = {{keys, values, N}, offsets, 5};
+    gmerge_output of_groups = {grouped, of_grouped, N};
+    OK(gmerge_merge_groups(engine, format, from, groups, 3, of_groups));
+    gmerge_output head = {merged, moved, offsets[2]};
+    gmerge_output tail = {merged + widths[type] * offsets[2], moved + value_size * offsets[2], N - offsets[2]};
+    OK(gmerge_merge(engine, format, runs, 2, head));
+    OK(gmerge_merge(engine, format, runs + 2, 3, tail));
+    CHECK(memcmp(grouped, merged, widths[type] * N) == 0 && memcmp(of_grouped, moved, value_size * N) == 0);
+
     /* The first run with the last, in a batch of one and an empty pair. */
     size_t m = runs[0].count, n = runs[4].count, of_a[3] = {0, m, m}, of_b[3] = {0, n, n}, count = 0;
     gmerge_runs a = {runs[0], of_a, 2}, b = {runs[4], of_b, 2};
@@ -168,6 +180,46 @@ static void merges(gmerge_type type, gmerge_order order, size_t value_size) {
     OK(gmerge_bounds(engine, format, 1, both[1], both[1], upper, 8));
     for (size_t i = 0; i < n; i++)
         CHECK(upper[i] > i && (i == 0 || upper[i] >= upper[i - 1]));
+}
+
+static void reductions(gmerge_type type, gmerge_order order) {
+    static char keys[16 * N], values[8 * N], groups[16 * N];
+    static element all[N];
+    static double totals[N];
+    size_t count = 0;
+    gmerge_format format = {type, order, 8};
+    make(type, 8, N, keys, values, all);
+    for (size_t i = 0; i < N; i++) {
+        double value = (double)all[i].index;
+        memcpy(values + 8 * i, &value, 8);
+    }
+    gmerge_output elements = {keys, values, N}, out = {groups, totals, N};
+    gmerge_input from = {keys, values, N};
+    OK(gmerge_sort(engine, format, elements));
+    const gmerge_reduction reductions[] = {GMERGE_SUM, GMERGE_MIN, GMERGE_MAX};
+    for (int r = 0; r < 3; r++) {
+        OK(gmerge_reduce_by_key(engine, format, reductions[r], GMERGE_F64, from, out, &count));
+        size_t begin = 0;
+        for (size_t group = 0; group < count; group++) {
+            double expected = 0, first, value;
+            size_t i = begin;
+            memcpy(&first, values + 8 * begin, 8);
+            for (; i < N && memcmp(keys + widths[type] * i, keys + widths[type] * begin, widths[type]) == 0; i++) {
+                memcpy(&value, values + 8 * i, 8);
+                /* The sort is stable, so that the values of a group ascend. */
+                expected = r == 0 ? expected + value : r == 1 ? first : value;
+            }
+            CHECK(totals[group] == expected);
+            CHECK(memcmp(groups + widths[type] * group, keys + widths[type] * begin, widths[type]) == 0);
+            begin = i;
+        }
+        CHECK(begin == N);
+    }
+    REFUSED(gmerge_reduce_by_key(engine, format, 3, GMERGE_F64, from, out, &count), "reduction is 3");
+    REFUSED(gmerge_reduce_by_key(engine, format, 0, GMERGE_F32, from, out, &count), "value_size is 8, expected 4");
+    REFUSED(gmerge_reduce_by_key(engine, format, 0, GMERGE_U8, from, out, &count), "value_type is 0");
+    out.count = 1;
+    REFUSED(gmerge_reduce_by_key(engine, format, 0, GMERGE_F64, from, out, &count), "out.count is 1");
 }
 
 static void nans(void) {
@@ -253,11 +305,13 @@ int main(int argc, char **argv) {
     const size_t sizes[] = {0, 4, 8, 1, 3, 16, SIZE};
     const gmerge_order orders[] = {0, 1, 2, 3, 4, 5};
     for (gmerge_type type = GMERGE_U8; type <= GMERGE_F64; type++)
-        for (int order = 0; order < 6; order++)
+        for (int order = 0; order < 6; order++) {
+            reductions(type, orders[order]);
             for (int size = 0; size < 7; size++) {
                 sorts(type, orders[order], sizes[size]);
                 merges(type, orders[order], sizes[size]);
             }
+        }
     nans();
     refusals();
     pthread_t threads[8];

@@ -144,6 +144,19 @@ static void all(gmerge_format format, size_t count) {
     TWICE(BOTH(count), gmerge_device_sort_segments(stream, format, elements(0, count), offsets, space),
           check(0, sorted, w * count); check(1, of_sorted, v * count));
 
+    static uint64_t within[MOST];
+    for (int i = 0; i < 7; i++) {
+        gmerge_input segment = {keys + w * of_host[i], NULL, of_host[i + 1] - of_host[i]};
+        OK(gmerge_argsort(engine, format, segment, within + of_host[i], 8));
+        for (size_t j = of_host[i]; j < of_host[i + 1]; j++)
+            within[j] += of_host[i];
+    }
+    OK(gmerge_device_argsort_segments_bytes(format, count, 8, &bytes));
+    space = workspace(bytes);
+    TWICE(BOTH(count),
+          gmerge_device_argsort_segments(stream, format, elements(0, count), offsets, (uintptr_t)part(1), 8, space),
+          check(0, sorted, w * count); check(1, within, 8 * count));
+
     gmerge_input runs[7];
     for (int i = 0; i < 7; i++) {
         gmerge_input run = {sorted + w * of_host[i], of_sorted + v * of_host[i], of_host[i + 1] - of_host[i]};
@@ -157,6 +170,29 @@ static void all(gmerge_format format, size_t count) {
     TWICE((void)0, gmerge_device_merge_many(stream, format, elements(0, count), offsets, elements(1, count), space),
           check(2, want, w * count); check(3, want_values, v * count));
 
+    /* Groups of the first three runs, of none, and of the others. */
+    size_t groups[4] = {0, 3, 3, 7};
+    uint64_t of_groups[4] = {0, 3, 3, 7};
+    gmerge_runs all_runs = {{sorted, of_sorted, count}, of_host, 7};
+    OK(gmerge_merge_groups(engine, format, all_runs, groups, 3, output));
+    CUDA(cudaMemcpyAsync(part(8) + 128, of_groups, sizeof of_groups, cudaMemcpyHostToDevice, handle));
+    gmerge_device_offsets on_gpu_groups = {(uintptr_t)part(8) + 128, 3};
+    gmerge_device_runs device_runs = {elements(0, count), offsets};
+    OK(gmerge_device_merge_groups_bytes(format, count, 7, 3, &bytes));
+    space = workspace(bytes);
+    TWICE((void)0, gmerge_device_merge_groups(stream, format, device_runs, on_gpu_groups, elements(1, count), space),
+          check(2, want, w * count); check(3, want_values, v * count));
+
+    /* Each run with itself. */
+    gmerge_output doubled = {want, want_values, 2 * count};
+    if (2 * count <= MOST) {
+        OK(gmerge_merge_pairs(engine, format, all_runs, all_runs, doubled));
+        OK(gmerge_device_merge_pairs_bytes(format, 2 * count, &bytes));
+        space = workspace(bytes);
+        TWICE((void)0, gmerge_device_merge_pairs(stream, format, device_runs, device_runs, elements(1, 2 * count), space),
+              check(2, want, 2 * w * count); check(3, want_values, 2 * v * count));
+    }
+
     /* The first run and the last. */
     size_t m = runs[0].count, n = runs[6].count;
     gmerge_input two[2] = {runs[0], runs[6]};
@@ -169,6 +205,63 @@ static void all(gmerge_format format, size_t count) {
     TWICE((void)0,
           gmerge_device_merge(stream, format, elements(0, m), elements(2, n), elements(1, m + n), space),
           check(2, want, w * (m + n)); check(3, want_values, v * (m + n)));
+}
+
+/* Operations on two sorted arrays, the first third of the elements and the rest. */
+static void sorted_arrays(gmerge_format format, size_t count) {
+    size_t w = width(format.key_type), v = format.value_size, bytes, found_count = 0, half = count / 3;
+    gmerge_workspace space;
+    make(format, count);
+    gmerge_output a = {keys, values, half}, b = {keys + w * half, values + v * half, count - half};
+    gmerge_input of_a = {a.keys, a.values, a.count}, of_b = {b.keys, b.values, b.count};
+    OK(gmerge_sort(engine, format, a));
+    OK(gmerge_sort(engine, format, b));
+    upload(0, a.keys, w * half);
+    upload(1, a.values, v * half);
+    upload(2, b.keys, w * b.count);
+    upload(3, b.values, v * b.count);
+    uint64_t number = 0;
+    uint64_t *at = (uint64_t *)part(8);
+
+    gmerge_output out = {want, NULL, count};
+    for (gmerge_set_operation operation = GMERGE_UNION; operation <= GMERGE_SYMMETRIC_DIFFERENCE; operation++) {
+        OK(gmerge_set(engine, format, operation, of_a, of_b, out, &found_count));
+        OK(gmerge_device_set_bytes(format, count, &bytes));
+        space = workspace(bytes);
+        TWICE((void)0,
+              gmerge_device_set(stream, format, operation, elements(0, half), elements(1, b.count), elements(2, count),
+                                (uintptr_t)at, space),
+              number = found_count; check(8, &number, 8); check(4, want, w * found_count));
+    }
+
+    static uint64_t lengths[MOST];
+    OK(gmerge_unique(engine, format, of_b, out, lengths, &found_count));
+    number = found_count;
+    OK(gmerge_device_unique_bytes(format, b.count, &bytes));
+    space = workspace(bytes);
+    TWICE((void)0, gmerge_device_unique(stream, format, elements(1, b.count), elements(2, b.count), (uintptr_t)at, space),
+          check(8, &number, 8); check(4, want, w * found_count));
+    TWICE((void)0,
+          gmerge_device_run_lengths(stream, format, elements(1, b.count), elements(2, b.count), (uintptr_t)at, space),
+          check(8, &number, 8); check(4, want, w * found_count); check(5, lengths, 8 * found_count));
+    if (v > 0) {
+        gmerge_output totals = {want, want_values, count};
+        gmerge_type type = v == 4 ? GMERGE_I32 : GMERGE_U64;
+        OK(gmerge_reduce_by_key(engine, format, GMERGE_MAX, type, of_b, totals, &found_count));
+        TWICE((void)0,
+              gmerge_device_reduce_by_key(stream, format, GMERGE_MAX, type, elements(1, b.count), elements(2, b.count),
+                                          (uintptr_t)at, space),
+              check(8, &number, 8); check(4, want, w * found_count); check(5, want_values, v * found_count));
+    }
+    for (int is_upper = 0; is_upper < 2; is_upper++) {
+        OK(gmerge_bounds(engine, format, is_upper, of_a, of_b, want, 4));
+        OK(gmerge_device_bounds_bytes(format, count, &bytes));
+        space = workspace(bytes);
+        TWICE((void)0,
+              gmerge_device_bounds(stream, format, is_upper, elements(0, half), elements(1, b.count),
+                                   (uintptr_t)part(4), 4, space),
+              check(4, want, 4 * half));
+    }
 }
 
 static void refusals(void) {
@@ -206,9 +299,11 @@ int main(int argc, char **argv) {
             for (int size = 0; size < 3; size++) {
                 format.order = order;
                 format.value_size = sizes[size];
-                all(format, 100);
-                all(format, (size_t)rand() % 3000 + 20);
-                all(format, (size_t)rand() % MOST + 20 > MOST ? MOST : (size_t)rand() % (MOST - 20) + 20);
+                const size_t counts[] = {100, (size_t)rand() % 3000 + 20, (size_t)rand() % (MOST - 20) + 20};
+                for (int i = 0; i < 3; i++) {
+                    all(format, counts[i]);
+                    sorted_arrays(format, counts[i]);
+                }
             }
     }
     refusals();

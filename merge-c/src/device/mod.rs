@@ -1,0 +1,298 @@
+//! Operations on arrays in a GPU's memory, on a stream of the caller.
+
+use crate::arrays::place;
+use crate::format::*;
+use crate::status::{Outcome, gmerge_status, guard, invalid};
+use bytemuck::Pod;
+use merge_host::{DeviceArray, DeviceOffsets, Gpu, GpuKey, Stream};
+use std::ffi::c_void;
+
+mod merge;
+mod sort;
+mod sorted;
+
+/// A GPU with the kernels of this library. It may be used by several threads at the same time.
+pub struct gmerge_gpu(Gpu);
+
+/// A stream of the caller, with what this library needs for it. One thread at a time uses it.
+pub struct gmerge_stream(Stream);
+
+/// Elements in a GPU's memory: `count` keys of 4 or 8 bytes, and a value for each if `format.value_size` is not 0. A
+/// value has 4 or 8 bytes. The type has no GMERGE_U128 and no other type without kernels.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct gmerge_device_elements {
+    /// The address of the keys.
+    pub keys: u64,
+    /// The address of the values. Ignored if `format.value_size` is 0.
+    pub values: u64,
+    /// The number of keys.
+    pub count: usize,
+}
+
+/// Offsets of segments or runs in a GPU's memory. Launches of a graph may find other numbers there.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct gmerge_device_offsets {
+    /// The address of `count + 1` numbers of type `uint64_t`: 0 first, the number of keys last, and none is less than
+    /// the one before. Kernels do not check them.
+    pub address: u64,
+    /// The number of segments or runs.
+    pub count: usize,
+}
+
+/// Memory of a GPU for a call. Its contents are unspecified afterwards, and later calls of the stream may use it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct gmerge_workspace {
+    /// The address, a multiple of 16.
+    pub address: u64,
+    /// The number of bytes, at least what the function for the call has said.
+    pub bytes: usize,
+}
+
+/// Evaluates an expression with `$K` as the type of the keys of a format, among the types with kernels.
+macro_rules! with_gpu_key {
+    ($format:expr, $K:ident => $body:expr) => {{
+        macro_rules! case {
+            ($key:ty) => {{
+                type $K = $key;
+                $body
+            }};
+        }
+        match $format.key_type {
+            $crate::format::GMERGE_U32 => case!(u32),
+            $crate::format::GMERGE_I32 => case!(i32),
+            $crate::format::GMERGE_F32 => case!(f32),
+            $crate::format::GMERGE_U64 => case!(u64),
+            $crate::format::GMERGE_I64 => case!(i64),
+            $crate::format::GMERGE_F64 => case!(f64),
+            found => Err(invalid(format!(
+                "format.key_type is {found}, expected GMERGE_U32, GMERGE_I32, GMERGE_F32, GMERGE_U64, GMERGE_I64 or \
+                 GMERGE_F64, for which there are kernels"
+            ))),
+        }
+    }};
+}
+use with_gpu_key;
+
+/// Evaluates an expression with `$V` as a type of the size of a format's values.
+macro_rules! with_values {
+    ($format:expr, $V:ident => $body:expr) => {
+        match $format.value_size {
+            0 => {
+                type $V = ();
+                $body
+            }
+            4 => {
+                type $V = u32;
+                $body
+            }
+            8 => {
+                type $V = u64;
+                $body
+            }
+            found => Err(invalid(format!("format.value_size is {found}, expected 0, 4 or 8 on a GPU"))),
+        }
+    };
+}
+use with_values;
+
+/// Evaluates an expression with `$I` as a type of indices of this many bytes.
+macro_rules! with_index {
+    ($size:expr, $I:ident => $body:expr) => {
+        match $size {
+            4 => {
+                type $I = u32;
+                $body
+            }
+            8 => {
+                type $I = u64;
+                $body
+            }
+            found => Err(invalid(format!("index_size is {found}, expected 4 or 8"))),
+        }
+    };
+}
+use with_index;
+
+/// Evaluates an expression with `$K` as the type of keys in the order of a format. Calls that take no order take keys
+/// of such a type.
+macro_rules! with_ordered_key {
+    ($format:expr, $Ordered:ident => $body:expr) => {
+        with_gpu_key!($format, K => {
+            macro_rules! ordered {
+                ($key:ty) => {{
+                    type $Ordered = $key;
+                    $body
+                }};
+            }
+            $format.options()?;
+            match $format.order {
+                $crate::format::GMERGE_ASCENDING => ordered!(K),
+                $crate::format::GMERGE_DESCENDING => ordered!(merge_host::Descending<K>),
+                $crate::format::GMERGE_NANS_LAST => ordered!(merge_host::NanLast<K>),
+                $crate::format::GMERGE_NANS_FIRST => ordered!(merge_host::NanFirst<K>),
+                // A descending order is the reverse of an ascending one with its NaNs at the other end.
+                $crate::device::DESCENDING_NANS_LAST => ordered!(merge_host::Descending<merge_host::NanFirst<K>>),
+                _ => ordered!(merge_host::Descending<merge_host::NanLast<K>>),
+            }
+        })
+    };
+}
+use with_ordered_key;
+
+const DESCENDING_NANS_LAST: gmerge_order = GMERGE_DESCENDING | GMERGE_NANS_LAST;
+
+/// Opens the GPU with this number, counted from 0.
+///
+/// # Safety
+/// `gpu` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_gpu_open(ordinal: usize, gpu: *mut *mut gmerge_gpu) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `gpu` is null or valid for a write, by `# Safety`.
+        let to = unsafe { place("gpu", gpu) }?;
+        to.write(std::ptr::null_mut());
+        to.write(Box::into_raw(Box::new(gmerge_gpu(Gpu::new(ordinal)?))));
+        Ok(())
+    })
+}
+
+/// Loads the kernels for keys of a type, so that no later call does. Needed before a capture of a graph.
+///
+/// # Safety
+/// `gpu` is null or a GPU.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_gpu_prepare(gpu: *const gmerge_gpu, format: gmerge_format) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `gpu` is null or a GPU, by `# Safety`.
+        let gpu = unsafe { object("gpu", gpu) }?;
+        with_gpu_key!(format, K => Ok(gpu.0.prepare::<K>()?))
+    })
+}
+
+/// Frees a GPU. Does nothing if it is null. The kernels stay loaded until its streams are freed, too.
+///
+/// # Safety
+/// `gpu` is null, or a GPU that has not been freed and that no call uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_gpu_free(gpu: *mut gmerge_gpu) {
+    if !gpu.is_null() {
+        // SAFETY: `gmerge_gpu_open` has leaked this box, and it is freed once, by `# Safety`.
+        drop(unsafe { Box::from_raw(gpu) });
+    }
+}
+
+/// Prepares a stream of the caller for this library: a `cudaStream_t` or `CUstream`, of the primary context, which the
+/// runtime and most libraries use. Null is the default stream. Call this once for a stream, and not for each call.
+///
+/// # Safety
+/// `gpu` is null or a GPU. `stream` is null or valid for a write. `handle` is a stream of this GPU that is destroyed
+/// after `*stream` has been freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_stream_open(
+    gpu: *const gmerge_gpu,
+    handle: *mut c_void,
+    stream: *mut *mut gmerge_stream,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `gpu` is null or a GPU, and `stream` null or valid for a write, by `# Safety`.
+        let (gpu, to) = unsafe { (object("gpu", gpu)?, place("stream", stream)?) };
+        // SAFETY: the handle is a stream of this GPU that outlives the result, by `# Safety`.
+        let prepared = gmerge_stream(unsafe { gpu.0.stream_from_handle(handle) });
+        to.write(Box::into_raw(Box::new(prepared)));
+        Ok(())
+    })
+}
+
+/// Frees what this library needs for a stream, which itself stays. Does nothing if `stream` is null.
+///
+/// # Safety
+/// `stream` is null, or comes from `gmerge_stream_open`, has not been freed, and no call uses it. The work that calls
+/// have put on it is done, and no graph that has captured such work is launched again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_stream_free(stream: *mut gmerge_stream) {
+    if !stream.is_null() {
+        // SAFETY: `gmerge_stream_open` has leaked this box, and it is freed once, by `# Safety`.
+        drop(unsafe { Box::from_raw(stream) });
+    }
+}
+
+/// A call of a stream, with its workspace.
+struct Call<'a> {
+    stream: &'a Stream,
+    workspace: DeviceArray<u8>,
+}
+
+impl<'a> Call<'a> {
+    /// # Safety
+    /// `stream` is null, or a stream that is not freed during `'a`. The workspace is in the GPU's memory.
+    unsafe fn new(stream: *const gmerge_stream, workspace: gmerge_workspace) -> Outcome<Self> {
+        // SAFETY: `stream` is null or a stream, by `# Safety`.
+        let stream = &unsafe { object("stream", stream) }?.0;
+        // SAFETY: the memory has `bytes` bytes, which nothing else uses until the work is done, by `# Safety`.
+        let workspace = unsafe { DeviceArray::from_address(stream, workspace.address, workspace.bytes) }?;
+        Ok(Self { stream, workspace })
+    }
+
+    /// The keys and values of an argument.
+    ///
+    /// # Safety
+    /// Both are in the GPU's memory, and are used by nothing else until the work is done.
+    unsafe fn elements<K: GpuKey, V: Pod>(
+        &self,
+        elements: gmerge_device_elements,
+    ) -> Outcome<(DeviceArray<K>, DeviceArray<V>)> {
+        // Values without bytes have no address.
+        let of_values = if const { size_of::<V>() == 0 } { elements.keys } else { elements.values };
+        // SAFETY: the arrays have `count` elements, by `# Safety`.
+        unsafe {
+            let keys = DeviceArray::from_address(self.stream, elements.keys, elements.count)?;
+            Ok((keys, DeviceArray::from_address(self.stream, of_values, elements.count)?))
+        }
+    }
+
+    /// The number at an address.
+    ///
+    /// # Safety
+    /// It is in the GPU's memory, and is used by nothing else until the work is done.
+    unsafe fn number(&self, address: u64) -> Outcome<DeviceArray<u64>> {
+        // SAFETY: there is a number, by `# Safety`.
+        Ok(unsafe { DeviceArray::from_address(self.stream, address, 1) }?)
+    }
+
+    /// The offsets of `keys` keys.
+    ///
+    /// # Safety
+    /// The offsets are in the GPU's memory, begin with 0, do not decrease and end with `keys`.
+    unsafe fn offsets(&self, offsets: gmerge_device_offsets, keys: usize) -> Outcome<DeviceOffsets> {
+        let count = offsets.count.saturating_add(1);
+        // SAFETY: there are `count` offsets as `# Safety` says.
+        unsafe {
+            let array = DeviceArray::from_address(self.stream, offsets.address, count)?;
+            Ok(DeviceOffsets::from_array(array, keys, usize::MAX)?)
+        }
+    }
+}
+
+/// Writes the result of `find` to `bytes`.
+///
+/// # Safety
+/// `bytes` is null or valid for a write.
+unsafe fn bytes_of(bytes: *mut usize, find: impl FnOnce() -> Outcome<usize>) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
+        unsafe { place("bytes", bytes) }?.write(find()?);
+        Ok(())
+    })
+}
+
+/// An object of this library.
+///
+/// # Safety
+/// `at` is null, or an object that is not freed during `'a`.
+unsafe fn object<'a, T>(name: &str, at: *const T) -> Outcome<&'a T> {
+    // SAFETY: `at` is null or an object, by `# Safety`.
+    unsafe { at.as_ref() }.ok_or_else(|| invalid(format!("{name} is null")))
+}
