@@ -80,6 +80,20 @@ typedef struct gmerge_device_offsets {
   size_t count;
 } gmerge_device_offsets;
 
+// Elements in consecutive runs, in a GPU's memory.
+typedef struct gmerge_device_runs {
+  // The elements of all runs.
+  struct gmerge_device_elements elements;
+  // The offsets of the runs.
+  struct gmerge_device_offsets offsets;
+} gmerge_device_runs;
+
+// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`.
+typedef uint32_t gmerge_set_operation;
+
+// A reduction of the values of equal keys.
+typedef uint32_t gmerge_reduction;
+
 // Elements that a call reads: `count` keys, and a value for each if `format.value_size` is not 0.
 typedef struct gmerge_input {
   // The keys, with the alignment of their type. May be null if `count` is 0.
@@ -109,9 +123,6 @@ typedef struct gmerge_runs {
   // The number of runs.
   size_t count;
 } gmerge_runs;
-
-// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`.
-typedef uint32_t gmerge_set_operation;
 
 // `uint8_t`
 #define GMERGE_U8 0
@@ -176,6 +187,15 @@ typedef uint32_t gmerge_set_operation;
 // Each key |m - n| times.
 #define GMERGE_SYMMETRIC_DIFFERENCE 3
 
+// The sum. Integers are added modulo 2^32 or 2^64, and floats are rounded at each addition.
+#define GMERGE_SUM 0
+
+// The least value, in total order.
+#define GMERGE_MIN 1
+
+// The greatest value, in total order.
+#define GMERGE_MAX 2
+
 // The call has done its work.
 #define GMERGE_OK 0
 
@@ -234,14 +254,94 @@ gmerge_status gmerge_stream_open(const struct gmerge_gpu *gpu, void *handle, str
 // have put on it is done, and no graph that has captured such work is launched again.
 void gmerge_stream_free(struct gmerge_stream *stream);
 
+// Writes to `bytes` the bytes of workspace of `gmerge_device_merge` into `count` elements. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_merge_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+
+// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_merge(const struct gmerge_stream *stream,
+                                  struct gmerge_format format,
+                                  struct gmerge_device_elements a,
+                                  struct gmerge_device_elements b,
+                                  struct gmerge_device_elements out,
+                                  struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_merge_many` for `count` elements in `runs` runs. Needs no
+// GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_merge_many_bytes(struct gmerge_format format, size_t count, size_t runs, size_t *bytes);
+
+// Merges the sorted runs of `from` into `out`, which has room for all of them. Stable. At most 2^32 - 1 elements.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_merge_many(const struct gmerge_stream *stream,
+                                       struct gmerge_format format,
+                                       struct gmerge_device_elements from,
+                                       struct gmerge_device_offsets offsets,
+                                       struct gmerge_device_elements out,
+                                       struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_merge_pairs` into `count` elements. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_merge_pairs_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+
+// Merges run `i` of `a` with run `i` of `b`, for all runs. Run `i` of `out` begins at the sum of both offsets. Stable:
+// of equal keys, those of `a` come first.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_merge_pairs(const struct gmerge_stream *stream,
+                                        struct gmerge_format format,
+                                        struct gmerge_device_runs a,
+                                        struct gmerge_device_runs b,
+                                        struct gmerge_device_elements out,
+                                        struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_merge_groups` for `count` elements in `runs` runs and
+// `groups` groups. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_merge_groups_bytes(struct gmerge_format format,
+                                               size_t count,
+                                               size_t runs,
+                                               size_t groups,
+                                               size_t *bytes);
+
+// Merges the runs of each group of `from` to the same indices of `out`. Group `i` has the runs with the numbers
+// `groups[i]` to `groups[i + 1] - 1`. Stable.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_merge_groups(const struct gmerge_stream *stream,
+                                         struct gmerge_format format,
+                                         struct gmerge_device_runs from,
+                                         struct gmerge_device_offsets groups,
+                                         struct gmerge_device_elements out,
+                                         struct gmerge_workspace workspace);
+
 // Writes to `bytes` the bytes of workspace of `gmerge_device_sort` for `count` elements. Needs no GPU.
 //
 // # Safety
 // `bytes` is null or valid for a write.
 gmerge_status gmerge_device_sort_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
-// Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits for
-// nothing, and can be captured by a graph.
+// Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits
+// for nothing, and can be captured by a graph.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
@@ -287,14 +387,12 @@ gmerge_status gmerge_device_sort_segments(const struct gmerge_stream *stream,
                                           struct gmerge_device_offsets offsets,
                                           struct gmerge_workspace workspace);
 
-// Writes to `bytes` the bytes of workspace of `gmerge_device_top_k` for the first `k` of `count` elements. Needs no GPU.
+// Writes to `bytes` the bytes of workspace of `gmerge_device_top_k` for the first `k` of `count` elements. Needs no
+// GPU.
 //
 // # Safety
 // `bytes` is null or valid for a write.
-gmerge_status gmerge_device_top_k_bytes(struct gmerge_format format,
-                                        size_t count,
-                                        size_t k,
-                                        size_t *bytes);
+gmerge_status gmerge_device_top_k_bytes(struct gmerge_format format, size_t count, size_t k, size_t *bytes);
 
 // Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
 //
@@ -307,44 +405,121 @@ gmerge_status gmerge_device_top_k(const struct gmerge_stream *stream,
                                   struct gmerge_device_elements out,
                                   struct gmerge_workspace workspace);
 
-// Writes to `bytes` the bytes of workspace of `gmerge_device_merge` into `count` elements. Needs no GPU.
+// Writes to `bytes` the bytes of workspace of `gmerge_device_argsort_segments` for `count` keys. Needs no GPU.
 //
 // # Safety
 // `bytes` is null or valid for a write.
-gmerge_status gmerge_device_merge_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+gmerge_status gmerge_device_argsort_segments_bytes(struct gmerge_format format,
+                                                   size_t count,
+                                                   size_t index_size,
+                                                   size_t *bytes);
 
-// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
+// Sorts each segment of `keys` by itself, in place, and writes the index of each key in the whole array before the
+// sort to `indices`, as numbers of `index_size` bytes, 4 or 8. Values are ignored.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
 // say, and are used by nothing else until the stream has done the work, at each launch of a graph.
-gmerge_status gmerge_device_merge(const struct gmerge_stream *stream,
-                                  struct gmerge_format format,
-                                  struct gmerge_device_elements a,
-                                  struct gmerge_device_elements b,
-                                  struct gmerge_device_elements out,
-                                  struct gmerge_workspace workspace);
+gmerge_status gmerge_device_argsort_segments(const struct gmerge_stream *stream,
+                                             struct gmerge_format format,
+                                             struct gmerge_device_elements keys,
+                                             struct gmerge_device_offsets offsets,
+                                             uint64_t indices,
+                                             size_t index_size,
+                                             struct gmerge_workspace workspace);
 
-// Writes to `bytes` the bytes of workspace of `gmerge_device_merge_many` for `count` elements in `runs` runs. Needs no GPU.
+// Writes to `bytes` the bytes of workspace of `gmerge_device_set` for `count` elements of both arrays. Needs no GPU.
 //
 // # Safety
 // `bytes` is null or valid for a write.
-gmerge_status gmerge_device_merge_many_bytes(struct gmerge_format format,
-                                             size_t count,
-                                             size_t runs,
-                                             size_t *bytes);
+gmerge_status gmerge_device_set_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
-// Merges the sorted runs of `from` into `out`, which has room for all of them. Stable. At most 2^32 - 1 elements.
+// Writes the elements of the sorted `a` and `b` that a set operation keeps to `out`, and their number to the
+// `uint64_t` at the address `count` in the GPU's memory. Of two equal keys the key of `a` is kept, with its value.
+// `out.count` is at least the number of elements that any `a` and `b` of these lengths could give.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
 // say, and are used by nothing else until the stream has done the work, at each launch of a graph.
-gmerge_status gmerge_device_merge_many(const struct gmerge_stream *stream,
-                                       struct gmerge_format format,
-                                       struct gmerge_device_elements from,
-                                       struct gmerge_device_offsets offsets,
-                                       struct gmerge_device_elements out,
-                                       struct gmerge_workspace workspace);
+gmerge_status gmerge_device_set(const struct gmerge_stream *stream,
+                                struct gmerge_format format,
+                                gmerge_set_operation operation,
+                                struct gmerge_device_elements a,
+                                struct gmerge_device_elements b,
+                                struct gmerge_device_elements out,
+                                uint64_t count,
+                                struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_unique` for `count` elements. Needs no GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_unique_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+
+// Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`,
+// and the number of groups to the `uint64_t` at the address `count` in the GPU's memory.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_unique(const struct gmerge_stream *stream,
+                                   struct gmerge_format format,
+                                   struct gmerge_device_elements from,
+                                   struct gmerge_device_elements out,
+                                   uint64_t count,
+                                   struct gmerge_workspace workspace);
+
+// Writes the first key of each group of equal keys of the sorted `from` to the keys of `out`, and the number of its
+// keys to the values, which are numbers of type `uint64_t`. All else is as for `gmerge_device_unique`, with its
+// workspace. Values of `from` are ignored.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_run_lengths(const struct gmerge_stream *stream,
+                                        struct gmerge_format format,
+                                        struct gmerge_device_elements from,
+                                        struct gmerge_device_elements out,
+                                        uint64_t count,
+                                        struct gmerge_workspace workspace);
+
+// Writes the first key of each group of equal keys of the sorted `from` to `out`, with the reduction of the group's
+// values. `value_type` is their type, as for `gmerge_reduce_by_key`. All else is as for `gmerge_device_unique`, with
+// its workspace.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_reduce_by_key(const struct gmerge_stream *stream,
+                                          struct gmerge_format format,
+                                          gmerge_reduction reduction,
+                                          gmerge_type value_type,
+                                          struct gmerge_device_elements from,
+                                          struct gmerge_device_elements out,
+                                          uint64_t count,
+                                          struct gmerge_workspace workspace);
+
+// Writes to `bytes` the bytes of workspace of `gmerge_device_bounds` for `count` needles and keys together. Needs no
+// GPU.
+//
+// # Safety
+// `bytes` is null or valid for a write.
+gmerge_status gmerge_device_bounds_bytes(struct gmerge_format format, size_t count, size_t *bytes);
+
+// Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
+// not 0, as numbers of `index_size` bytes, 4 or 8. Both are sorted. Values are ignored.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
+// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_bounds(const struct gmerge_stream *stream,
+                                   struct gmerge_format format,
+                                   int32_t is_upper,
+                                   struct gmerge_device_elements needles,
+                                   struct gmerge_device_elements keys,
+                                   uint64_t bounds,
+                                   size_t index_size,
+                                   struct gmerge_workspace workspace);
 
 // Makes an engine that chooses the CPU or GPU 0 for each call. It opens the CUDA driver at the first call that is
 // worth a GPU, and uses the CPU if there is none.
@@ -393,6 +568,18 @@ gmerge_status gmerge_merge_pairs(const struct gmerge_engine *engine,
                                  struct gmerge_runs a,
                                  struct gmerge_runs b,
                                  struct gmerge_output out);
+
+// Merges the runs of each group of `from` to the same indices of `out`. Group `i` has the runs with the numbers
+// `groups[i]` to `groups[i + 1] - 1`, so there are `group_count + 1` numbers, from 0 to `from.count`. Stable.
+//
+// # Safety
+// As for `gmerge_merge_pairs`; `groups` is null or has `group_count + 1` elements.
+gmerge_status gmerge_merge_groups(const struct gmerge_engine *engine,
+                                  struct gmerge_format format,
+                                  struct gmerge_runs from,
+                                  const size_t *groups,
+                                  size_t group_count,
+                                  struct gmerge_output out);
 
 // Sorts `elements` in place. Stable: equal keys keep their order.
 //
@@ -469,6 +656,21 @@ gmerge_status gmerge_unique(const struct gmerge_engine *engine,
                             struct gmerge_output out,
                             uint64_t *lengths,
                             size_t *count);
+
+// Writes the first key of each group of equal keys of the sorted `from` to `out`, with the reduction of the group's
+// values, and the number of groups to `count`. `value_type` is the type of the values: GMERGE_U32, GMERGE_I32,
+// GMERGE_F32, GMERGE_U64, GMERGE_I64 or GMERGE_F64; `format.value_size` is its size. `out.count` is the number of
+// groups that `out` has room for.
+//
+// # Safety
+// `engine` is null or an engine. The arrays are null or have `count` elements. `count` is null or valid for a write.
+gmerge_status gmerge_reduce_by_key(const struct gmerge_engine *engine,
+                                   struct gmerge_format format,
+                                   gmerge_reduction reduction,
+                                   gmerge_type value_type,
+                                   struct gmerge_input from,
+                                   struct gmerge_output out,
+                                   size_t *count);
 
 // Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
 // not 0. Both are sorted. A bound has `index_size` bytes, 4 or 8, and there is one for each needle.
