@@ -12,6 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// The number of times that a target is opened before other programs count as replacing it all the time.
+const OPENINGS: usize = 100;
 /// The number of symbolic links to follow before they count as a loop, as in Linux.
 const LINKS: usize = 40;
 /// The type of the file system /proc, PROC_SUPER_MAGIC in Linux's magic.h.
@@ -128,34 +130,45 @@ impl Kind {
         }
         // The system follows symbolic links here, or refuses to (proc(5), protected_symlinks). A file without write
         // permission is an error, even if the permissions of its folder would allow replacing it.
-        match File::options().write(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path) {
-            Ok(file) => Self::existing(path, file, sync),
-            Err(error) if error.kind() == ErrorKind::NotFound => Self::new(path, sync),
-            Err(error) if error.kind() == ErrorKind::IsADirectory => {
-                Err(Failure::file(path, "is a directory, expected a file to write to"))
+        for _ in 0..OPENINGS {
+            let found = match File::options().write(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path) {
+                Ok(file) => Self::existing(path, file, sync)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => Some(Self::new(path, sync)?),
+                Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                    return Err(Failure::file(path, "is a directory, expected a file to write to"));
+                }
+                Err(error) => return Err(failure(error)),
+            };
+            if let Some(found) = found {
+                return Ok(found);
             }
-            Err(error) => Err(failure(error)),
         }
+        Err(Failure::file(path, "was replaced by another file each time that it was opened: run again"))
     }
 
-    /// The target at `path`, where `file` is the open file.
-    fn existing(path: &Path, file: File, sync: bool) -> Result<Self> {
+    /// The target at `path`, where `file` is the open file; `None` if another file has taken its place.
+    fn existing(path: &Path, file: File, sync: bool) -> Result<Option<Self>> {
         let failure = |error: io::Error| Failure::io(path, &error);
         let metadata = file.metadata().map_err(failure)?;
         if !metadata.is_file() {
-            return Self::through(path, file, false);
+            return Self::through(path, file, false).map(Some);
         }
-        let Some(name) = follow_links(path, true).map_err(failure)? else { return Self::through(path, file, true) };
-        let found = fs::symlink_metadata(&name).map_err(failure)?;
+        let Some(name) = follow_links(path, true).map_err(failure)? else {
+            return Self::through(path, file, true).map(Some);
+        };
+        let found = match fs::symlink_metadata(&name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(failure)?,
+        };
         if Identity::of(&found) != Identity::of(&metadata) {
-            return Err(Failure::file(path, "was replaced by another file while it was opened: run again"));
+            return Ok(None);
         }
         let folder = folder_of(&name);
         check_folder(path, &folder)?;
         check_replaceable(path, &name)?;
         check_owner(path, &folder, &metadata)?;
         let old = Some(Attributes::of(&name).map_err(failure)?);
-        Ok(Self::Replace(Replacement { path: path.to_owned(), file: name, folder, old, sync }))
+        Ok(Some(Self::Replace(Replacement { path: path.to_owned(), file: name, folder, old, sync })))
     }
 
     /// The target at `path`, where there is no file yet.
