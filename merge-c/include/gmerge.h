@@ -10,9 +10,16 @@
 //         fprintf(stderr, "%s\n", gmerge_last_error());
 //     gmerge_engine_free(engine);
 //
-// Every sort and every merge is stable: equal keys keep the order of the input. A call with a wrong argument writes
-// nothing. Arrays that are null, not aligned or longer than memory, and outputs that overlap another array, are errors.
-// All functions may be called by several threads at the same time, with the same engine, too. No call ends the program.
+// Every sort and every merge is stable: equal keys keep the order of the input. Keys are equal if their bits are.
+//
+// Lengths are the caller's promise. What can be checked is an error: arrays that are null, not aligned or longer than
+// memory, and outputs that overlap another array, where numbers that a call writes and offsets count as arrays. Inputs
+// may overlap each other. Values need no alignment, except those of gmerge_reduce_by_key. A call that returns
+// GMERGE_INVALID_ARGUMENT has written nothing. After another error, outputs are unspecified, and the elements of a sort
+// in place are in an unspecified order.
+//
+// All functions may be called by several threads at the same time, with the same engine, too. A child process after
+// fork() does not use the library if its parent has. No call ends the program.
 
 #ifndef GMERGE_H
 #define GMERGE_H
@@ -88,7 +95,8 @@ typedef struct gmerge_device_runs {
   struct gmerge_device_offsets offsets;
 } gmerge_device_runs;
 
-// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`.
+// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`. Keys
+// are equal if their bits are: -0.0 and 0.0 are two keys.
 typedef uint32_t gmerge_set_operation;
 
 // A reduction of the values of equal keys.
@@ -118,7 +126,7 @@ typedef struct gmerge_output {
 typedef struct gmerge_runs {
   // The elements of all runs.
   struct gmerge_input elements;
-  // `count + 1` offsets, from 0 to `elements.count`.
+  // `count + 1` offsets, from 0 to `elements.count`: one, which is 0, if there are no runs.
   const size_t *offsets;
   // The number of runs.
   size_t count;
@@ -136,7 +144,7 @@ typedef struct gmerge_runs {
 // `uint64_t`
 #define GMERGE_U64 3
 
-// An unsigned number of 16 bytes in the byte order of the machine.
+// An unsigned number of 16 bytes in the byte order of the machine. Arrays need an alignment of 16.
 #define GMERGE_U128 4
 
 // `int8_t`
@@ -151,7 +159,7 @@ typedef struct gmerge_runs {
 // `int64_t`
 #define GMERGE_I64 8
 
-// A signed number of 16 bytes in the byte order of the machine.
+// A signed number of 16 bytes in the byte order of the machine. Arrays need an alignment of 16.
 #define GMERGE_I128 9
 
 // An IEEE 754 number of 2 bytes.
@@ -169,10 +177,12 @@ typedef struct gmerge_runs {
 // Descending.
 #define GMERGE_DESCENDING 1
 
-// All NaNs at the end of the array, in ascending and in descending order.
+// All NaNs at the end of the array, in ascending and in descending order. In ascending order, positive NaNs precede
+// negative ones. Integers are not affected.
 #define GMERGE_NANS_LAST 2
 
-// All NaNs at the beginning of the array, in ascending and in descending order.
+// All NaNs at the beginning of the array, in ascending and in descending order. In ascending order, positive NaNs
+// precede negative ones. Integers are not affected.
 #define GMERGE_NANS_FIRST 4
 
 // Each key max(m, n) times.
@@ -211,10 +221,10 @@ typedef struct gmerge_runs {
 // A call of the CUDA driver failed.
 #define GMERGE_DEVICE_ERROR 4
 
-// The system refuses to start threads.
+// The engine's threads cannot be started, or their number is not 1 to 4096.
 #define GMERGE_NO_THREADS 5
 
-// A defect of this library.
+// A defect of this library. The arrays may have changed.
 #define GMERGE_INTERNAL_ERROR 6
 
 #ifdef __cplusplus
@@ -522,13 +532,15 @@ gmerge_status gmerge_device_bounds(const struct gmerge_stream *stream,
                                    struct gmerge_workspace workspace);
 
 // Makes an engine that chooses the CPU or GPU 0 for each call. It opens the CUDA driver at the first call that is
-// worth a GPU, and uses the CPU if there is none.
+// worth a GPU, and uses the CPU if there is none. If the call fails, `*engine` is null, as for all functions that make
+// something.
 //
 // # Safety
 // `engine` is null or valid for a write.
 gmerge_status gmerge_engine_auto(struct gmerge_engine **engine);
 
-// Makes an engine that uses the CPU, with this number of threads, or with one thread for each core if it is 0.
+// Makes an engine that uses the CPU, with this number of threads, at most 4096, or with one thread for each core if it
+// is 0.
 //
 // # Safety
 // `engine` is null or valid for a write.
@@ -546,8 +558,8 @@ gmerge_status gmerge_engine_gpu(size_t ordinal, struct gmerge_engine **engine);
 // `engine` is null, or comes from a function of this library, has not been freed, and no call uses it.
 void gmerge_engine_free(struct gmerge_engine *engine);
 
-// Merges `count` sorted runs into `out`, which has room for all elements. Stable: of equal keys, those of an earlier
-// run come first. If a run is not sorted, the result is unspecified.
+// Merges `count` sorted runs into `out`, which has the number of elements of all runs. Stable: of equal keys, those of
+// an earlier run come first. If a run is not sorted, the result is unspecified.
 //
 // # Safety
 // `engine` is null or an engine, `runs` is null or has `count` elements, and all arrays are null or have as many
@@ -621,7 +633,8 @@ gmerge_status gmerge_argsort(const struct gmerge_engine *engine,
                              void *indices,
                              size_t index_size);
 
-// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
+// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted. `out.count` is at
+// most `from.count`.
 //
 // # Safety
 // `engine` is null or an engine. The arrays are null or have `count` elements.
@@ -672,8 +685,9 @@ gmerge_status gmerge_reduce_by_key(const struct gmerge_engine *engine,
                                    struct gmerge_output out,
                                    size_t *count);
 
-// Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
-// not 0. Both are sorted. A bound has `index_size` bytes, 4 or 8, and there is one for each needle.
+// Writes to `bounds` the number of `keys` that come before each of the `needles`, or before or equal to it if
+// `is_upper` is not 0. Both are sorted in the order of `format`. A bound has `index_size` bytes, 4 or 8, and there is
+// one for each needle. Values are ignored.
 //
 // # Safety
 // `engine` is null or an engine. The arrays are null or have `count` elements, and `bounds` has `needles.count`.
@@ -686,7 +700,8 @@ gmerge_status gmerge_bounds(const struct gmerge_engine *engine,
                             size_t index_size);
 
 // The message of the last call of this thread that failed: which argument is wrong, what was expected and what was
-// found. Empty if no call has failed. It is valid until the thread's next call of this library.
+// found. Empty if no call has failed. A call that succeeds does not change it. It is valid until the next call of this
+// thread that fails.
 const char *gmerge_last_error(void);
 
 #ifdef __cplusplus

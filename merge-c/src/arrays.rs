@@ -30,8 +30,8 @@ pub struct gmerge_output {
     pub count: usize,
 }
 
-/// The memory of the arrays of a call, for the check that no output overlaps another array.
-#[derive(Default)]
+/// The memory of the arrays of a call. Each array is checked, also that no output overlaps another array, before it
+/// becomes a slice.
 pub(crate) struct Memory(Vec<Range>);
 
 struct Range {
@@ -42,6 +42,13 @@ struct Range {
 }
 
 impl Memory {
+    /// # Safety
+    /// Every pointer that is passed to a method is null, or valid for the given number of elements until the call ends:
+    /// for reads, and for reads and writes by nothing else if the call writes the elements.
+    pub unsafe fn new() -> Self {
+        Self(Vec::new())
+    }
+
     /// Checks an array of `count` elements of `size` bytes, and notes where it is.
     fn add(&mut self, name: String, at: *const c_void, size: usize, count: usize, is_output: bool) -> Outcome {
         let bytes = size.checked_mul(count).filter(|bytes| isize::try_from(*bytes).is_ok());
@@ -67,71 +74,66 @@ impl Memory {
     }
 
     /// The elements of an array that a call reads.
-    ///
-    /// # Safety
-    /// `at` is null or valid for reads of `count` elements during `'a`.
-    pub unsafe fn read<'a, T: Pod>(&mut self, name: &str, at: *const c_void, count: usize) -> Outcome<&'a [T]> {
+    pub fn read<'a, T: Pod>(&mut self, name: &str, at: *const c_void, count: usize) -> Outcome<&'a [T]> {
         self.add(name.to_owned(), at, size_of::<T>(), count, false)?;
         check_alignment::<T>(name, at, count)?;
         if count == 0 {
             return Ok(&[]);
         }
-        // SAFETY: the pointer is not null, by `add`, it is aligned, and it is then valid for `count` elements of any
-        // bits.
+        // SAFETY: the pointer is not null, by `add`, and it is aligned. Then it is, by the contract of `new`, valid for
+        // `count` elements of any bits.
         Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) })
     }
 
     /// The elements of an array that a call writes. No other array of this call overlaps it.
-    ///
-    /// # Safety
-    /// `at` is null or valid for reads and writes of `count` elements during `'a`, and nothing else uses them.
-    pub unsafe fn write<'a, T: Pod>(&mut self, name: &str, at: *mut c_void, count: usize) -> Outcome<&'a mut [T]> {
+    pub fn write<'a, T: Pod>(&mut self, name: &str, at: *mut c_void, count: usize) -> Outcome<&'a mut [T]> {
         self.add(name.to_owned(), at, size_of::<T>(), count, true)?;
         check_alignment::<T>(name, at, count)?;
         if count == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the pointer is not null, by `add`, it is aligned, and it is then valid for `count` elements of any
-        // bits, which no other slice of this call has.
+        // SAFETY: the pointer is not null, by `add`, and it is aligned. Then it is, by the contract of `new`, valid for
+        // `count` elements of any bits, which no other slice of this call has.
         Ok(unsafe { std::slice::from_raw_parts_mut(at.cast(), count) })
     }
 
     /// The bytes of the values of elements that a call reads.
-    ///
-    /// # Safety
-    /// As for [`read`](Self::read).
-    pub unsafe fn read_values<'a>(
-        &mut self,
-        name: &str,
-        from: gmerge_input,
-        format: gmerge_format,
-    ) -> Outcome<&'a [u8]> {
-        let bytes = value_bytes(name, format, from.count)?;
-        // SAFETY: the caller's array has `count` values of `value_size` bytes.
-        unsafe { self.read(&format!("{name}.values"), from.values, bytes) }
+    pub fn read_values<'a>(&mut self, name: &str, from: gmerge_input, format: gmerge_format) -> Outcome<&'a [u8]> {
+        self.add(format!("{name}.values"), from.values, format.value_size, from.count, false)?;
+        match format.value_size * from.count {
+            0 => Ok(&[]),
+            // SAFETY: the pointer is not null, by `add`. Then it is, by the contract of `new`, valid for `count` values
+            // of `value_size` bytes.
+            bytes => Ok(unsafe { std::slice::from_raw_parts(from.values.cast(), bytes) }),
+        }
     }
 
     /// The bytes of the values of elements that a call writes.
-    ///
-    /// # Safety
-    /// As for [`write`](Self::write).
-    pub unsafe fn write_values<'a>(
-        &mut self,
-        name: &str,
-        to: gmerge_output,
-        format: gmerge_format,
-    ) -> Outcome<&'a mut [u8]> {
-        let bytes = value_bytes(name, format, to.count)?;
-        // SAFETY: the caller's array has `count` values of `value_size` bytes.
-        unsafe { self.write(&format!("{name}.values"), to.values, bytes) }
+    pub fn write_values<'a>(&mut self, name: &str, to: gmerge_output, format: gmerge_format) -> Outcome<&'a mut [u8]> {
+        self.add(format!("{name}.values"), to.values, format.value_size, to.count, true)?;
+        match format.value_size * to.count {
+            0 => Ok(&mut []),
+            // SAFETY: the pointer is not null, by `add`. Then it is, by the contract of `new`, valid for `count` values
+            // of `value_size` bytes, which no other slice of this call has.
+            bytes => Ok(unsafe { std::slice::from_raw_parts_mut(to.values.cast(), bytes) }),
+        }
     }
-}
 
-fn value_bytes(name: &str, format: gmerge_format, count: usize) -> Outcome<usize> {
-    let size = format.value_size;
-    size.checked_mul(count).ok_or_else(|| {
-        invalid(format!("{name}.values has {count} elements of {size} bytes, more than memory can have"))
-    })
+    /// The runs that a call reads.
+    pub fn read_runs<'a>(&mut self, name: &str, at: *const gmerge_input, count: usize) -> Outcome<&'a [gmerge_input]> {
+        self.add(name.to_owned(), at.cast(), size_of::<gmerge_input>(), count, false)?;
+        check_alignment::<gmerge_input>(name, at.cast(), count)?;
+        // SAFETY: the pointer is not null, by `add`, and it is aligned. Then it is, by the contract of `new`, valid for
+        // `count` runs.
+        if count == 0 { Ok(&[]) } else { Ok(unsafe { std::slice::from_raw_parts(at, count) }) }
+    }
+
+    /// The place for a number that a call writes.
+    pub fn place<'a>(&mut self, name: &str, at: *mut usize) -> Outcome<&'a mut MaybeUninit<usize>> {
+        self.add(name.to_owned(), at.cast(), size_of::<usize>(), 1, true)?;
+        // SAFETY: the pointer is null or valid for a write, by the contract of `new`.
+        unsafe { place(name, at) }
+    }
 }
 
 fn check_alignment<T>(name: &str, at: *const c_void, count: usize) -> Outcome {
@@ -152,7 +154,8 @@ pub(crate) fn too_short(name: &str, found: usize, needed: usize) -> Failure {
 /// # Safety
 /// `at` is null or valid for a write during `'a`.
 pub(crate) unsafe fn place<'a, T>(name: &str, at: *mut T) -> Outcome<&'a mut MaybeUninit<T>> {
-    // SAFETY: `at` is null or valid for a write, by `# Safety`. A `MaybeUninit` need not be initialised.
+    check_alignment::<T>(name, at.cast(), 1)?;
+    // SAFETY: `at` is null or valid for a write, by `# Safety`, and aligned. A `MaybeUninit` need not be initialised.
     let place = unsafe { at.cast::<MaybeUninit<T>>().as_mut() };
     place.ok_or_else(|| invalid(format!("{name} is null, expected the address of a variable")))
 }

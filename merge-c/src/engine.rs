@@ -8,7 +8,8 @@ use merge_host::{Engine, Error};
 pub struct gmerge_engine(Engine);
 
 /// Makes an engine that chooses the CPU or GPU 0 for each call. It opens the CUDA driver at the first call that is
-/// worth a GPU, and uses the CPU if there is none.
+/// worth a GPU, and uses the CPU if there is none. If the call fails, `*engine` is null, as for all functions that make
+/// something.
 ///
 /// # Safety
 /// `engine` is null or valid for a write.
@@ -18,7 +19,8 @@ pub unsafe extern "C" fn gmerge_engine_auto(engine: *mut *mut gmerge_engine) -> 
     guard(|| unsafe { make(engine, || Ok(Engine::auto())) })
 }
 
-/// Makes an engine that uses the CPU, with this number of threads, or with one thread for each core if it is 0.
+/// Makes an engine that uses the CPU, with this number of threads, at most 4096, or with one thread for each core if it
+/// is 0.
 ///
 /// # Safety
 /// `engine` is null or valid for a write.

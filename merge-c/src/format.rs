@@ -13,7 +13,7 @@ pub const GMERGE_U16: gmerge_type = 1;
 pub const GMERGE_U32: gmerge_type = 2;
 /// `uint64_t`
 pub const GMERGE_U64: gmerge_type = 3;
-/// An unsigned number of 16 bytes in the byte order of the machine.
+/// An unsigned number of 16 bytes in the byte order of the machine. Arrays need an alignment of 16.
 pub const GMERGE_U128: gmerge_type = 4;
 /// `int8_t`
 pub const GMERGE_I8: gmerge_type = 5;
@@ -23,7 +23,7 @@ pub const GMERGE_I16: gmerge_type = 6;
 pub const GMERGE_I32: gmerge_type = 7;
 /// `int64_t`
 pub const GMERGE_I64: gmerge_type = 8;
-/// A signed number of 16 bytes in the byte order of the machine.
+/// A signed number of 16 bytes in the byte order of the machine. Arrays need an alignment of 16.
 pub const GMERGE_I128: gmerge_type = 9;
 /// An IEEE 754 number of 2 bytes.
 pub const GMERGE_F16: gmerge_type = 10;
@@ -39,9 +39,11 @@ pub type gmerge_order = u32;
 pub const GMERGE_ASCENDING: gmerge_order = 0;
 /// Descending.
 pub const GMERGE_DESCENDING: gmerge_order = 1;
-/// All NaNs at the end of the array, in ascending and in descending order.
+/// All NaNs at the end of the array, in ascending and in descending order. In ascending order, positive NaNs precede
+/// negative ones. Integers are not affected.
 pub const GMERGE_NANS_LAST: gmerge_order = 2;
-/// All NaNs at the beginning of the array, in ascending and in descending order.
+/// All NaNs at the beginning of the array, in ascending and in descending order. In ascending order, positive NaNs
+/// precede negative ones. Integers are not affected.
 pub const GMERGE_NANS_FIRST: gmerge_order = 4;
 
 /// What the arrays of a call have.
@@ -76,7 +78,8 @@ impl gmerge_format {
             _ => {
                 let order = self.order;
                 return Err(invalid(format!(
-                    "format.order is {order}, expected GMERGE_DESCENDING, and GMERGE_NANS_LAST or GMERGE_NANS_FIRST"
+                    "format.order is {order}, expected GMERGE_DESCENDING (1) or 0, plus at most one of \
+                     GMERGE_NANS_LAST (2) and GMERGE_NANS_FIRST (4)"
                 )));
             }
         };

@@ -4,7 +4,7 @@ use crate::arrays::{Memory, gmerge_input, gmerge_output};
 use crate::engine::{engine_of, gmerge_engine};
 use crate::format::{gmerge_format, with_key};
 use crate::ordered::{Sorted, in_order};
-use crate::status::{Outcome, gmerge_status, guard, invalid};
+use crate::status::{Outcome, gmerge_status, guard};
 use crate::values::{ToOutput, to_output};
 use merge_host::{Engine, Key};
 
@@ -14,14 +14,14 @@ use merge_host::{Engine, Key};
 pub struct gmerge_runs {
     /// The elements of all runs.
     pub elements: gmerge_input,
-    /// `count + 1` offsets, from 0 to `elements.count`.
+    /// `count + 1` offsets, from 0 to `elements.count`: one, which is 0, if there are no runs.
     pub offsets: *const usize,
     /// The number of runs.
     pub count: usize,
 }
 
-/// Merges `count` sorted runs into `out`, which has room for all elements. Stable: of equal keys, those of an earlier
-/// run come first. If a run is not sorted, the result is unspecified.
+/// Merges `count` sorted runs into `out`, which has the number of elements of all runs. Stable: of equal keys, those of
+/// an earlier run come first. If a run is not sorted, the result is unspecified.
 ///
 /// # Safety
 /// `engine` is null or an engine, `runs` is null or has `count` elements, and all arrays are null or have as many
@@ -37,26 +37,20 @@ pub unsafe extern "C" fn gmerge_merge(
     guard(|| {
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let engine = unsafe { engine_of(engine) }?;
-        if runs.is_null() && count > 0 {
-            return Err(invalid(format!("runs is null, expected {count} runs")));
-        }
-        // SAFETY: `runs` has `count` elements, by the check and `# Safety`. They have an alignment that C keeps.
-        let runs = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(runs, count) } };
-        let mut memory = Memory::default();
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
+        let runs = memory.read_runs("runs", runs, count)?;
         with_key!(format, K => {
             let (mut keys, mut values) = (Vec::new(), Vec::new());
             for (i, run) in runs.iter().enumerate() {
                 let name = format!("runs[{i}]");
-                // SAFETY: the arrays of a run are null or have `run.count` elements, by `# Safety`.
-                unsafe {
+                {
                     keys.push(memory.read::<K>(&format!("{name}.keys"), run.keys, run.count)?);
                     values.push(memory.read_values(&name, *run, format)?);
                 }
             }
-            // SAFETY: the arrays of `out` are null or have `out.count` elements, by `# Safety`.
-            let (out, bytes) = unsafe {
-                (memory.write::<K>("out.keys", out.keys, out.count)?, memory.write_values("out", out, format)?)
-            };
+            let bytes = memory.write_values("out", out, format)?;
+            let out = memory.write::<K>("out.keys", out.keys, out.count)?;
             let operation = MergeRuns(engine);
             in_order(format, &keys, out, &mut Merge { format, values: &values, bytes, operation }).map(drop)
         })
@@ -79,11 +73,10 @@ pub unsafe extern "C" fn gmerge_merge_pairs(
     guard(|| {
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let engine = unsafe { engine_of(engine) }?;
-        let mut memory = Memory::default();
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
         with_key!(format, K => {
-            // SAFETY: the arrays are null or have the lengths that their structs say, by `# Safety`.
-            let (keys, values, offsets, out, bytes) = unsafe {
-                (
+            let (keys, values, offsets, out, bytes) = (
                     [
                         memory.read::<K>("a.elements.keys", a.elements.keys, a.elements.count)?,
                         memory.read::<K>("b.elements.keys", b.elements.keys, b.elements.count)?,
@@ -96,8 +89,7 @@ pub unsafe extern "C" fn gmerge_merge_pairs(
                     ],
                     memory.write::<K>("out.keys", out.keys, out.count)?,
                     memory.write_values("out", out, format)?,
-                )
-            };
+                );
             let operation = MergeRunsOfPairs { engine, offsets };
             in_order(format, &keys, out, &mut Merge { format, values: &values, bytes, operation }).map(drop)
         })
@@ -121,12 +113,11 @@ pub unsafe extern "C" fn gmerge_merge_groups(
     guard(|| {
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let engine = unsafe { engine_of(engine) }?;
-        let mut memory = Memory::default();
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
         with_key!(format, K => {
             let elements = from.elements;
-            // SAFETY: the arrays are null or have the lengths that their structs say, by `# Safety`.
-            let (keys, values, offsets, out, bytes) = unsafe {
-                (
+            let (keys, values, offsets, out, bytes) = (
                     memory.read::<K>("from.elements.keys", elements.keys, elements.count)?,
                     memory.read_values("from.elements", elements, format)?,
                     [
@@ -135,8 +126,7 @@ pub unsafe extern "C" fn gmerge_merge_groups(
                     ],
                     memory.write::<K>("out.keys", out.keys, out.count)?,
                     memory.write_values("out", out, format)?,
-                )
-            };
+                );
             let operation = MergeRunsOfGroups { engine, offsets };
             in_order(format, &[keys], out, &mut Merge { format, values: &[values], bytes, operation }).map(drop)
         })

@@ -1,6 +1,6 @@
 //! Sorts, permutations that sort, the first keys, and segments.
 
-use crate::arrays::{Memory, gmerge_input, gmerge_output, place};
+use crate::arrays::{Memory, gmerge_input, gmerge_output};
 use crate::engine::{engine_of, gmerge_engine};
 use crate::format::{gmerge_format, with_key};
 use crate::status::{Failure, Outcome, gmerge_status, guard, invalid};
@@ -18,8 +18,11 @@ pub unsafe extern "C" fn gmerge_sort(
     format: gmerge_format,
     elements: gmerge_output,
 ) -> gmerge_status {
-    // SAFETY: the arguments are as `change` needs them, by `# Safety`.
-    guard(|| unsafe { change(engine, format, elements, |engine, options| Sort { engine, options }).map(drop) })
+    // SAFETY: the engine and the arrays are as `change` and `new` need them, by `# Safety`.
+    guard(|| unsafe {
+        let memory = Memory::new();
+        change(engine, format, elements, memory, |engine, options| Sort { engine, options }).map(drop)
+    })
 }
 
 /// Sorts each segment of `elements` by itself, in place. Stable. Segment `i` has the elements with the indices
@@ -36,12 +39,12 @@ pub unsafe extern "C" fn gmerge_sort_segments(
     segments: usize,
 ) -> gmerge_status {
     guard(|| {
-        let count = segments.checked_add(1).ok_or_else(|| invalid(format!("segments is {segments}")))?;
-        // SAFETY: `offsets` is null or has `segments + 1` elements, by `# Safety`.
-        let offsets = unsafe { Memory::default().read::<usize>("offsets", offsets.cast(), count) }?;
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
+        let offsets = memory.read::<usize>("offsets", offsets.cast(), segments.saturating_add(1))?;
         let operation = |engine, options| SortSegments { engine, options, offsets };
         // SAFETY: the arguments are as `change` needs them, by `# Safety`.
-        unsafe { change(engine, format, elements, operation) }.map(drop)
+        unsafe { change(engine, format, elements, memory, operation) }.map(drop)
     })
 }
 
@@ -58,11 +61,12 @@ pub unsafe extern "C" fn gmerge_sort_unique(
     count: *mut usize,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `count` is null or valid for a write, by `# Safety`.
-        let count = unsafe { place("count", count) }?;
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
+        let count = memory.place("count", count)?;
         let operation = |engine, options| SortUnique { engine, options, count: 0 };
         // SAFETY: the arguments are as `change` needs them, by `# Safety`.
-        count.write(unsafe { change(engine, format, elements, operation) }?.count);
+        count.write(unsafe { change(engine, format, elements, memory, operation) }?.count);
         Ok(())
     })
 }
@@ -84,15 +88,13 @@ pub unsafe extern "C" fn gmerge_argsort(
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let engine = unsafe { engine_of(engine) }?;
         let options = format.options()?;
-        let mut memory = Memory::default();
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
         with_key!(format, K => {
-            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
-            let from = unsafe { memory.read::<K>("keys.keys", keys.keys, keys.count) }?;
+            let from = memory.read::<K>("keys.keys", keys.keys, keys.count)?;
             match index_size {
-                // SAFETY: as above.
-                4 => argsort(engine, options, from, unsafe { memory.write::<u32>("indices", indices, keys.count) }?),
-                // SAFETY: as above.
-                8 => argsort(engine, options, from, unsafe { memory.write::<u64>("indices", indices, keys.count) }?),
+                4 => argsort(engine, options, from, memory.write::<u32>("indices", indices, keys.count)?),
+                8 => argsort(engine, options, from, memory.write::<u64>("indices", indices, keys.count)?),
                 _ => Err(invalid(format!("index_size is {index_size}, expected 4 or 8"))),
             }
         })
@@ -104,7 +106,8 @@ fn argsort<K: Key, I: Index>(engine: &Engine, options: SortOptions, keys: &[K], 
     Ok(())
 }
 
-/// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
+/// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted. `out.count` is at
+/// most `from.count`.
 ///
 /// # Safety
 /// `engine` is null or an engine. The arrays are null or have `count` elements.
@@ -118,22 +121,21 @@ pub unsafe extern "C" fn gmerge_top_k(
     guard(|| {
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let operation = TopK { engine: unsafe { engine_of(engine) }?, options: format.options()? };
-        let mut memory = Memory::default();
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
         with_key!(format, K => {
-            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
-            let (keys, values, out) = unsafe {
-                (
+            let (keys, values, out) = (
                     memory.read::<K>("from.keys", from.keys, from.count)?,
                     memory.read_values("from", from, format)?,
                     (memory.write::<K>("out.keys", out.keys, out.count)?, memory.write_values("out", out, format)?),
-                )
-            };
+                );
             to_output(format, &[(keys, values)], out, &operation)
         })
     })
 }
 
-/// Calls an operation that changes `elements` in place, and returns the operation.
+/// Calls an operation that changes `elements` in place, and returns the operation. `memory` has the other arrays of the
+/// call.
 ///
 /// # Safety
 /// As for `gmerge_sort`.
@@ -141,14 +143,13 @@ unsafe fn change<'a, O: InPlace>(
     engine: *const gmerge_engine,
     format: gmerge_format,
     elements: gmerge_output,
+    mut memory: Memory,
     operation: impl FnOnce(&'a Engine, SortOptions) -> O,
 ) -> Outcome<O> {
     // SAFETY: `engine` is null or an engine, by `# Safety`.
     let mut operation = operation(unsafe { engine_of(engine) }?, format.options()?);
-    let mut memory = Memory::default();
     with_key!(format, K => {
-        // SAFETY: the arrays are null or have `elements.count` elements, by `# Safety`.
-        let (keys, values) = unsafe {
+        let (keys, values) = {
             let keys = memory.write::<K>("elements.keys", elements.keys, elements.count)?;
             (keys, memory.write_values("elements", elements, format)?)
         };

@@ -1,6 +1,6 @@
 //! Operations on sorted arrays of keys: sets, groups of equal keys, and bounds.
 
-use crate::arrays::{Memory, gmerge_input, gmerge_output, place, too_short};
+use crate::arrays::{Memory, gmerge_input, gmerge_output, too_short};
 use crate::engine::{engine_of, gmerge_engine};
 use crate::format::{gmerge_format, gmerge_type, with_key};
 use crate::ordered::{Sorted, in_order};
@@ -8,7 +8,8 @@ use crate::status::{Outcome, gmerge_status, guard, invalid};
 use merge_host::{Bound, Engine, Key, Reduction, SetOperation, Summand};
 use std::ffi::c_void;
 
-/// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`.
+/// A set operation on sorted arrays, which may have equal keys: a key that is m times in `a` and n times in `b`. Keys
+/// are equal if their bits are: -0.0 and 0.0 are two keys.
 pub type gmerge_set_operation = u32;
 /// Each key max(m, n) times.
 pub const GMERGE_UNION: gmerge_set_operation = 0;
@@ -34,7 +35,11 @@ pub(crate) fn set_operation_of(operation: gmerge_set_operation) -> Outcome<SetOp
         GMERGE_INTERSECTION => SetOperation::Intersection,
         GMERGE_DIFFERENCE => SetOperation::Difference,
         GMERGE_SYMMETRIC_DIFFERENCE => SetOperation::SymmetricDifference,
-        found => return Err(invalid(format!("operation is {found}, expected GMERGE_UNION (0) to 3"))),
+        found => {
+            return Err(invalid(format!(
+                "operation is {found}, expected GMERGE_UNION (0) to GMERGE_SYMMETRIC_DIFFERENCE (3)"
+            )));
+        }
     })
 }
 
@@ -43,7 +48,7 @@ pub(crate) fn reduction_of(reduction: gmerge_reduction) -> Outcome<Reduction> {
         GMERGE_SUM => Reduction::Sum,
         GMERGE_MIN => Reduction::Min,
         GMERGE_MAX => Reduction::Max,
-        found => return Err(invalid(format!("reduction is {found}, expected GMERGE_SUM (0) to 2"))),
+        found => return Err(invalid(format!("reduction is {found}, expected GMERGE_SUM (0) to GMERGE_MAX (2)"))),
     })
 }
 
@@ -97,13 +102,13 @@ pub unsafe extern "C" fn gmerge_set(
     count: *mut usize,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
-        let (engine, count) = unsafe { (engine_of(engine)?, place("count", count)?) };
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let (engine, count) = (unsafe { engine_of(engine) }?, memory.place("count", count)?);
         let operation = set_operation_of(operation)?;
-        let mut memory = Memory::default();
         with_key!(format, K => {
-            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
-            let (from, out) = unsafe {
+            let (from, out) = {
                 let a = memory.read::<K>("a.keys", a.keys, a.count)?;
                 let b = memory.read::<K>("b.keys", b.keys, b.count)?;
                 ([a, b], memory.write::<K>("out.keys", out.keys, out.count)?)
@@ -144,12 +149,12 @@ pub unsafe extern "C" fn gmerge_unique(
     count: *mut usize,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
-        let (engine, count) = unsafe { (engine_of(engine)?, place("count", count)?) };
-        let mut memory = Memory::default();
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let (engine, count) = (unsafe { engine_of(engine) }?, memory.place("count", count)?);
         with_key!(format, K => {
-            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
-            let (from, to, lengths) = unsafe {
+            let (from, to, lengths) = {
                 let from = memory.read::<K>("from.keys", from.keys, from.count)?;
                 let to = memory.write::<K>("out.keys", out.keys, out.count)?;
                 let lengths = match lengths.is_null() {
@@ -203,20 +208,19 @@ pub unsafe extern "C" fn gmerge_reduce_by_key(
     count: *mut usize,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `engine` is null or an engine, and `count` null or valid for a write, by `# Safety`.
-        let (engine, count) = unsafe { (engine_of(engine)?, place("count", count)?) };
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let (engine, count) = (unsafe { engine_of(engine) }?, memory.place("count", count)?);
         let reduction = reduction_of(reduction)?;
-        let mut memory = Memory::default();
         with_summand!(format, value_type, V => {
-            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
-            let (values, totals) = unsafe {
+            let (values, totals) = {
                 let values = memory.read::<V>("from.values", from.values, from.count)?;
                 (values, memory.write::<V>("out.values", out.values, out.count)?)
             };
             let mut operation = Reduce { engine, reduction, values, totals };
             with_key!(format, K => {
-                // SAFETY: as above.
-                let (from, to) = unsafe {
+                let (from, to) = {
                     let from = memory.read::<K>("from.keys", from.keys, from.count)?;
                     (from, memory.write::<K>("out.keys", out.keys, out.count)?)
                 };
@@ -243,8 +247,9 @@ impl<V: Summand> Sorted for Reduce<'_, V> {
     }
 }
 
-/// Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
-/// not 0. Both are sorted. A bound has `index_size` bytes, 4 or 8, and there is one for each needle.
+/// Writes to `bounds` the number of `keys` that come before each of the `needles`, or before or equal to it if
+/// `is_upper` is not 0. Both are sorted in the order of `format`. A bound has `index_size` bytes, 4 or 8, and there is
+/// one for each needle. Values are ignored.
 ///
 /// # Safety
 /// `engine` is null or an engine. The arrays are null or have `count` elements, and `bounds` has `needles.count`.
@@ -262,23 +267,19 @@ pub unsafe extern "C" fn gmerge_bounds(
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let engine = unsafe { engine_of(engine) }?;
         let bound = bound(is_upper);
-        let mut memory = Memory::default();
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
         // SAFETY: `bounds` is null or has `needles.count` elements, by `# Safety`.
-        let bounds = unsafe {
-            match index_size {
-                4 => Indices::Of4(memory.write("bounds", bounds, needles.count)?),
-                8 => Indices::Of8(memory.write("bounds", bounds, needles.count)?),
-                _ => return Err(invalid(format!("index_size is {index_size}, expected 4 or 8"))),
-            }
+        let bounds = match index_size {
+            4 => Indices::Of4(memory.write("bounds", bounds, needles.count)?),
+            8 => Indices::Of8(memory.write("bounds", bounds, needles.count)?),
+            _ => return Err(invalid(format!("index_size is {index_size}, expected 4 or 8"))),
         };
         with_key!(format, K => {
-            // SAFETY: the arrays are null or have `count` elements, by `# Safety`.
-            let from = unsafe {
-                [
+            let from = [
                     memory.read::<K>("needles.keys", needles.keys, needles.count)?,
                     memory.read::<K>("keys.keys", keys.keys, keys.count)?,
-                ]
-            };
+                ];
             in_order(format, &from, &mut [], &mut Bounds { engine, bound, bounds }).map(drop)
         })
     })

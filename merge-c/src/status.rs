@@ -17,9 +17,9 @@ pub const GMERGE_OUT_OF_MEMORY: gmerge_status = 2;
 pub const GMERGE_NO_GPU: gmerge_status = 3;
 /// A call of the CUDA driver failed.
 pub const GMERGE_DEVICE_ERROR: gmerge_status = 4;
-/// The system refuses to start threads.
+/// The engine's threads cannot be started, or their number is not 1 to 4096.
 pub const GMERGE_NO_THREADS: gmerge_status = 5;
-/// A defect of this library.
+/// A defect of this library. The arrays may have changed.
 pub const GMERGE_INTERNAL_ERROR: gmerge_status = 6;
 
 /// Why a call failed.
@@ -68,7 +68,8 @@ pub(crate) fn guard(work: impl FnOnce() -> Outcome) -> gmerge_status {
 }
 
 /// The message of the last call of this thread that failed: which argument is wrong, what was expected and what was
-/// found. Empty if no call has failed. It is valid until the thread's next call of this library.
+/// found. Empty if no call has failed. A call that succeeds does not change it. It is valid until the next call of this
+/// thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn gmerge_last_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())

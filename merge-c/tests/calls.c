@@ -270,6 +270,25 @@ static void refusals(void) {
     REFUSED(gmerge_unique(engine, format, from, one, NULL, NULL), "count is null");
     REFUSED(gmerge_bounds(engine, format, 0, from, from, keys + 1, 4), "overlaps bounds");
     REFUSED(gmerge_engine_cpu(0, NULL), "engine is null");
+    size_t in_place[8] = {0, 4, 8, 3, 2, 1, 9, 7};
+    gmerge_format wide = {GMERGE_U64, GMERGE_DESCENDING, 0}, pairs = {GMERGE_U64, 0, 8};
+    gmerge_output own = {in_place, NULL, 8};
+    REFUSED(gmerge_sort_segments(engine, wide, own, in_place, 2), "overlaps offsets");
+    uint64_t others[8] = {8, 7, 6, 5, 4, 3, 2, 1};
+    gmerge_output with_own = {others, in_place, 8};
+    REFUSED(gmerge_sort_segments(engine, pairs, with_own, in_place, 2), "elements.values overlaps offsets");
+    REFUSED(gmerge_sort_segments(engine, wide, own, offsets, SIZE_MAX), "more than memory can have");
+    REFUSED(gmerge_merge(engine, format, &from, SIZE_MAX, some), "more than memory can have");
+    gmerge_output ten = {others, NULL, 8};
+    gmerge_input four = {in_place, NULL, 4};
+    REFUSED(gmerge_set(engine, wide, GMERGE_UNION, four, four, ten, (size_t *)others), "out.keys overlaps count");
+    REFUSED(gmerge_sort_unique(engine, wide, ten, (size_t *)(others + 1)), "elements.keys overlaps count");
+    REFUSED(gmerge_sort_unique(engine, wide, ten, (size_t *)((char *)in_place + 1)), "expected a multiple of 8");
+    REFUSED(gmerge_unique(engine, wide, four, ten, others, &count), "lengths overlaps out.keys");
+    for (int i = 0; i < 8; i++)
+        CHECK(others[i] == (uint64_t)(8 - i));
+    CHECK(in_place[1] == 4 && in_place[2] == 8);
+    REFUSED(gmerge_sort(engine, with, some), "expected 3 elements of 4 bytes");
     gmerge_engine *other;
     CHECK(gmerge_engine_cpu(1000000, &other) != GMERGE_OK && other == NULL);
     CHECK(gmerge_engine_gpu(1000, &other) == GMERGE_NO_GPU && other == NULL);

@@ -31,7 +31,7 @@ pub unsafe extern "C" fn gmerge_device_merge_bytes(
     let kernel = MergeKernel::Auto;
     let find = || with_gpu_key!(format, K => with_values!(format, V => Ok(workspace::merge::<K, V>(kernel, count))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
@@ -49,13 +49,11 @@ pub unsafe extern "C" fn gmerge_device_merge(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         with_ordered_key!(format, Ordered => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (a, b, mut out) = unsafe {
-                (call.elements::<Ordered, V>(a)?, call.elements::<Ordered, V>(b)?, call.elements::<Ordered, V>(out)?)
-            };
+            let (a, b) = (call.elements::<Ordered, V>(a)?, call.elements::<Ordered, V>(b)?);
+            let mut out = call.elements::<Ordered, V>(out)?;
             let out = (&mut out.0, &mut out.1);
             Ok(call.stream.merge(MergeKernel::Auto, (&a.0, &a.1), (&b.0, &b.1), out, &mut call.workspace)?)
         }))
@@ -76,7 +74,7 @@ pub unsafe extern "C" fn gmerge_device_merge_many_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => with_values!(format, V => Ok(workspace::merge_many::<K, V>(count, runs))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count, runs], find) }
 }
 
 /// Merges the sorted runs of `from` into `out`, which has room for all of them. Stable. At most 2^32 - 1 elements.
@@ -94,14 +92,12 @@ pub unsafe extern "C" fn gmerge_device_merge_many(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
-        // SAFETY: the offsets are in the GPU's memory, by `# Safety`.
-        let offsets = unsafe { call.offsets(offsets, from.count) }?;
+        let offsets = call.offsets(offsets, from.count)?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (from, mut out) = unsafe { (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?) };
+            let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
             Ok(call.stream.merge_many(options, from, &offsets, out, &mut call.workspace)?)
         }))
@@ -120,7 +116,7 @@ pub unsafe extern "C" fn gmerge_device_merge_pairs_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => Ok(workspace::merge_ragged::<K>(count)));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Merges run `i` of `a` with run `i` of `b`, for all runs. Run `i` of `out` begins at the sum of both offsets. Stable:
@@ -139,14 +135,11 @@ pub unsafe extern "C" fn gmerge_device_merge_pairs(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
-        // SAFETY: the offsets are in the GPU's memory, by `# Safety`.
-        let (of_a, of_b) =
-            unsafe { (call.offsets(a.offsets, a.elements.count)?, call.offsets(b.offsets, b.elements.count)?) };
+        let (of_a, of_b) = (call.offsets(a.offsets, a.elements.count)?, call.offsets(b.offsets, b.elements.count)?);
         with_ordered_key!(format, Ordered => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (a, b, mut out) = unsafe {
+            let (a, b, mut out) = {
                 let a = call.elements::<Ordered, V>(a.elements)?;
                 (a, call.elements::<Ordered, V>(b.elements)?, call.elements::<Ordered, V>(out)?)
             };
@@ -175,7 +168,7 @@ pub unsafe extern "C" fn gmerge_device_merge_groups_bytes(
         }))
     };
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count, runs, groups], find) }
 }
 
 /// Merges the runs of each group of `from` to the same indices of `out`. Group `i` has the runs with the numbers
@@ -194,15 +187,13 @@ pub unsafe extern "C" fn gmerge_device_merge_groups(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
-        // SAFETY: the offsets are in the GPU's memory, by `# Safety`.
         let (offsets, groups) =
-            unsafe { (call.offsets(from.offsets, from.elements.count)?, call.offsets(groups, from.offsets.count)?) };
+            (call.offsets(from.offsets, from.elements.count)?, call.offsets(groups, from.offsets.count)?);
         with_gpu_key!(format, K => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (from, mut out) = unsafe { (call.elements::<K, V>(from.elements)?, call.elements::<K, V>(out)?) };
+            let (from, mut out) = (call.elements::<K, V>(from.elements)?, call.elements::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
             Ok(call.stream.merge_many_ragged(options, from, (&offsets, &groups), out, &mut call.workspace)?)
         }))

@@ -227,7 +227,9 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// # Safety
-    /// `stream` is null, or a stream that is not freed during `'a`. The workspace is in the GPU's memory.
+    /// `stream` is null, or a stream that is not freed during `'a`. The workspace, and every array that is passed to a
+    /// method, is in memory that the stream's GPU can access, has the given length, and is used by nothing else until
+    /// the work is done. Offsets begin with 0, do not decrease and end with the given number.
     unsafe fn new(stream: *const gmerge_stream, workspace: gmerge_workspace) -> Outcome<Self> {
         // SAFETY: `stream` is null or a stream, by `# Safety`.
         let stream = &unsafe { object("stream", stream) }?.0;
@@ -237,16 +239,13 @@ impl<'a> Call<'a> {
     }
 
     /// The keys and values of an argument.
-    ///
-    /// # Safety
-    /// Both are in the GPU's memory, and are used by nothing else until the work is done.
-    unsafe fn elements<K: GpuKey, V: Pod>(
+    fn elements<K: GpuKey, V: Pod>(
         &self,
         elements: gmerge_device_elements,
     ) -> Outcome<(DeviceArray<K>, DeviceArray<V>)> {
         // Values without bytes have no address.
         let of_values = if const { size_of::<V>() == 0 } { elements.keys } else { elements.values };
-        // SAFETY: the arrays have `count` elements, by `# Safety`.
+        // SAFETY: the arrays have `count` elements, by the contract of `new`.
         unsafe {
             let keys = DeviceArray::from_address(self.stream, elements.keys, elements.count)?;
             Ok((keys, DeviceArray::from_address(self.stream, of_values, elements.count)?))
@@ -254,21 +253,15 @@ impl<'a> Call<'a> {
     }
 
     /// The number at an address.
-    ///
-    /// # Safety
-    /// It is in the GPU's memory, and is used by nothing else until the work is done.
-    unsafe fn number(&self, address: u64) -> Outcome<DeviceArray<u64>> {
-        // SAFETY: there is a number, by `# Safety`.
+    fn number(&self, address: u64) -> Outcome<DeviceArray<u64>> {
+        // SAFETY: there is a number, by the contract of `new`.
         Ok(unsafe { DeviceArray::from_address(self.stream, address, 1) }?)
     }
 
     /// The offsets of `keys` keys.
-    ///
-    /// # Safety
-    /// The offsets are in the GPU's memory, begin with 0, do not decrease and end with `keys`.
-    unsafe fn offsets(&self, offsets: gmerge_device_offsets, keys: usize) -> Outcome<DeviceOffsets> {
+    fn offsets(&self, offsets: gmerge_device_offsets, keys: usize) -> Outcome<DeviceOffsets> {
         let count = offsets.count.saturating_add(1);
-        // SAFETY: there are `count` offsets as `# Safety` says.
+        // SAFETY: there are `count` offsets, which are right, by the contract of `new`.
         unsafe {
             let array = DeviceArray::from_address(self.stream, offsets.address, count)?;
             Ok(DeviceOffsets::from_array(array, keys, usize::MAX)?)
@@ -276,15 +269,27 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Writes the result of `find` to `bytes`.
+/// The greatest number of elements, runs or groups: more than any GPU's memory has.
+const MOST: usize = 1 << 48;
+
+/// Writes the result of `find`, which depends on `counts`, to `bytes`.
 ///
 /// # Safety
 /// `bytes` is null or valid for a write.
-unsafe fn bytes_of(bytes: *mut usize, find: impl FnOnce() -> Outcome<usize>) -> gmerge_status {
+unsafe fn bytes_of(bytes: *mut usize, counts: &[usize], find: impl FnOnce() -> Outcome<usize>) -> gmerge_status {
     guard(|| {
         // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-        unsafe { place("bytes", bytes) }?.write(find()?);
-        Ok(())
+        let to = unsafe { place("bytes", bytes) }?;
+        if let Some(count) = counts.iter().find(|count| **count > MOST) {
+            return Err(invalid(format!("a number of elements, runs or groups is {count}, expected at most {MOST}")));
+        }
+        match find()? {
+            usize::MAX => Err(invalid("there are more elements than one call of a GPU can have".to_owned())),
+            found => {
+                to.write(found);
+                Ok(())
+            }
+        }
     })
 }
 
@@ -294,5 +299,5 @@ unsafe fn bytes_of(bytes: *mut usize, find: impl FnOnce() -> Outcome<usize>) -> 
 /// `at` is null, or an object that is not freed during `'a`.
 unsafe fn object<'a, T>(name: &str, at: *const T) -> Outcome<&'a T> {
     // SAFETY: `at` is null or an object, by `# Safety`.
-    unsafe { at.as_ref() }.ok_or_else(|| invalid(format!("{name} is null")))
+    unsafe { at.as_ref() }.ok_or_else(|| invalid(format!("{name} is null, expected a {name} that has been opened")))
 }

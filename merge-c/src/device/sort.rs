@@ -20,7 +20,7 @@ pub unsafe extern "C" fn gmerge_device_sort_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => with_values!(format, V => Ok(workspace::sort::<K, V>(count))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits
@@ -37,12 +37,11 @@ pub unsafe extern "C" fn gmerge_device_sort(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (mut keys, mut values) = unsafe { call.elements::<K, V>(elements) }?;
+            let (mut keys, mut values) = call.elements::<K, V>(elements)?;
             Ok(call.stream.sort(options, (&mut keys, &mut values), &mut call.workspace)?)
         }))
     })
@@ -61,7 +60,7 @@ pub unsafe extern "C" fn gmerge_device_argsort_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => with_index!(index_size, I => Ok(workspace::argsort::<K, I>(count))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Sorts `keys` in place, and writes the index of each key before the sort to `indices`, as numbers of `index_size`
@@ -80,13 +79,12 @@ pub unsafe extern "C" fn gmerge_device_argsort(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
         with_gpu_key!(format, K => with_index!(index_size, I => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
             let (mut keys, mut indices) =
-                unsafe { call.elements::<K, I>(gmerge_device_elements { values: indices, ..keys }) }?;
+                call.elements::<K, I>(gmerge_device_elements { values: indices, ..keys })?;
             Ok(call.stream.argsort(options, &mut keys, &mut indices, &mut call.workspace)?)
         }))
     })
@@ -104,7 +102,7 @@ pub unsafe extern "C" fn gmerge_device_sort_segments_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => with_values!(format, V => Ok(workspace::sort_segments::<K, V>(count))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Sorts each segment of `elements` by itself, in place.
@@ -121,14 +119,12 @@ pub unsafe extern "C" fn gmerge_device_sort_segments(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
-        // SAFETY: the offsets are in the GPU's memory, by `# Safety`.
-        let offsets = unsafe { call.offsets(offsets, elements.count) }?;
+        let offsets = call.offsets(offsets, elements.count)?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (mut keys, mut values) = unsafe { call.elements::<K, V>(elements) }?;
+            let (mut keys, mut values) = call.elements::<K, V>(elements)?;
             let segments = Segments::Offsets(&offsets);
             Ok(call.stream.sort_segments(options, (&mut keys, &mut values), segments, &mut call.workspace)?)
         }))
@@ -149,7 +145,7 @@ pub unsafe extern "C" fn gmerge_device_top_k_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => with_values!(format, V => Ok(workspace::top_k::<K, V>(count, k))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count, k], find) }
 }
 
 /// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
@@ -166,12 +162,11 @@ pub unsafe extern "C" fn gmerge_device_top_k(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (from, mut out) = unsafe { (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?) };
+            let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
             Ok(call.stream.top_k(options, (&from.0, &from.1), (&mut out.0, &mut out.1), &mut call.workspace)?)
         }))
     })
@@ -190,7 +185,7 @@ pub unsafe extern "C" fn gmerge_device_argsort_segments_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => with_index!(index_size, I => Ok(workspace::sort_segments::<K, I>(count))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Sorts each segment of `keys` by itself, in place, and writes the index of each key in the whole array before the
@@ -210,15 +205,13 @@ pub unsafe extern "C" fn gmerge_device_argsort_segments(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
-        // SAFETY: the offsets are in the GPU's memory, by `# Safety`.
-        let offsets = unsafe { call.offsets(offsets, keys.count) }?;
+        let offsets = call.offsets(offsets, keys.count)?;
         with_gpu_key!(format, K => with_index!(index_size, I => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
             let (mut keys, mut indices) =
-                unsafe { call.elements::<K, I>(gmerge_device_elements { values: indices, ..keys }) }?;
+                call.elements::<K, I>(gmerge_device_elements { values: indices, ..keys })?;
             let segments = Segments::Offsets(&offsets);
             Ok(call.stream.argsort_segments(options, &mut keys, &mut indices, segments, &mut call.workspace)?)
         }))

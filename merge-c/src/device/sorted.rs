@@ -21,7 +21,7 @@ pub unsafe extern "C" fn gmerge_device_set_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => Ok(workspace::set_operation::<K>(count)));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Writes the elements of the sorted `a` and `b` that a set operation keeps to `out`, and their number to the
@@ -43,14 +43,12 @@ pub unsafe extern "C" fn gmerge_device_set(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let operation = set_operation_of(operation)?;
-        // SAFETY: the number is in the GPU's memory, by `# Safety`.
-        let mut count = unsafe { call.number(count) }?;
+        let mut count = call.number(count)?;
         with_ordered_key!(format, Ordered => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (a, b, mut out) = unsafe {
+            let (a, b, mut out) = {
                 let a = call.elements::<Ordered, V>(a)?;
                 (a, call.elements::<Ordered, V>(b)?, call.elements::<Ordered, V>(out)?)
             };
@@ -72,7 +70,7 @@ pub unsafe extern "C" fn gmerge_device_unique_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => Ok(workspace::groups::<K>(count)));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`,
@@ -91,13 +89,11 @@ pub unsafe extern "C" fn gmerge_device_unique(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
-        // SAFETY: the number is in the GPU's memory, by `# Safety`.
-        let mut count = unsafe { call.number(count) }?;
+        let mut count = call.number(count)?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (from, mut out) = unsafe { (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?) };
+            let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
             Ok(call.stream.unique(from, out, &mut count, &mut call.workspace)?)
         }))
@@ -121,13 +117,11 @@ pub unsafe extern "C" fn gmerge_device_run_lengths(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
-        // SAFETY: the number is in the GPU's memory, by `# Safety`.
-        let mut count = unsafe { call.number(count) }?;
+        let mut count = call.number(count)?;
         with_gpu_key!(format, K => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (from, mut out) = unsafe { (call.elements::<K, ()>(from)?, call.elements::<K, u64>(out)?) };
+            let (from, mut out) = (call.elements::<K, ()>(from)?, call.elements::<K, u64>(out)?);
             let out = (&mut out.0, &mut out.1);
             Ok(call.stream.run_lengths(&from.0, out, &mut count, &mut call.workspace)?)
         })
@@ -153,14 +147,12 @@ pub unsafe extern "C" fn gmerge_device_reduce_by_key(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let reduction = reduction_of(reduction)?;
-        // SAFETY: the number is in the GPU's memory, by `# Safety`.
-        let mut count = unsafe { call.number(count) }?;
+        let mut count = call.number(count)?;
         with_gpu_key!(format, K => with_summand!(format, value_type, V => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (from, mut out) = unsafe { (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?) };
+            let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
             Ok(call.stream.reduce_by_key(reduction, from, out, &mut count, &mut call.workspace)?)
         }))
@@ -180,7 +172,7 @@ pub unsafe extern "C" fn gmerge_device_bounds_bytes(
 ) -> gmerge_status {
     let find = || with_gpu_key!(format, K => Ok(workspace::bounds::<K>(count)));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
-    unsafe { bytes_of(bytes, find) }
+    unsafe { bytes_of(bytes, &[count], find) }
 }
 
 /// Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
@@ -201,12 +193,11 @@ pub unsafe extern "C" fn gmerge_device_bounds(
     workspace: gmerge_workspace,
 ) -> gmerge_status {
     guard(|| {
-        // SAFETY: `stream` is null or a stream, and the workspace has its length, by `# Safety`.
+        // SAFETY: the stream, the workspace and the arrays are as `new` needs them, by `# Safety`.
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let which = bound(is_upper);
         with_ordered_key!(format, Ordered => with_index!(index_size, I => {
-            // SAFETY: the arrays are in the GPU's memory, by `# Safety`.
-            let (needles, keys, mut bounds) = unsafe {
+            let (needles, keys, mut bounds) = {
                 let (keys, _) = call.elements::<Ordered, ()>(keys)?;
                 let (needles, bounds) =
                     call.elements::<Ordered, I>(gmerge_device_elements { values: bounds, ..needles })?;
