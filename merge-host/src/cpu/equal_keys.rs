@@ -5,9 +5,10 @@ use super::run::RunMut;
 use crate::Error;
 use crate::parallel::{self, Threads};
 
-/// Calls `work` with each group of at least two adjacent keys that `is_same` finds equal, and with the number of
-/// threads that it may use: all of them for a group that is longer than the share of a thread. A share has `block` keys
-/// or more.
+/// Calls `work` with each group of at least two adjacent keys that `is_same` finds equal.
+///
+/// The second argument of `work` is the number of threads that it may use: all for a group that is longer than the share
+/// of a thread, and otherwise 1. A share has `block` keys or more.
 pub(super) fn for_each_group<K: Send, V: Send>(
     mut run: RunMut<K, V>,
     block: usize,

@@ -23,7 +23,7 @@ use super::sort::sort_numbers;
 use super::sort_pairs::MAX_MOVED_VALUE;
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
-use crate::{Index, Key};
+use crate::{Index, Key, Word};
 use std::mem::MaybeUninit;
 
 /// The greatest number of keys.
@@ -115,13 +115,12 @@ fn rank_by_comparisons<B: Ord>(bits: &[B], ranks: &mut [u8]) {
 }
 
 /// Writes the rank of each key. `numbers` has the length of `bits`, which is at most [`MOST`].
-fn rank_by_numbers<B: Bits + Copy + Ord>(bits: &[B], numbers: &mut [u64], ranks: &mut [u8]) {
+fn rank_by_numbers<B: Word>(bits: &[B], numbers: &mut [u64], ranks: &mut [u8]) {
     // The number of last bits that do not fit a number together with the index.
     let rest = if const { B::COUNT + INDEX_BITS <= u64::BITS } {
         0
     } else {
-        let differing = bits.iter().fold(B::from_low(0), |differing, other| differing | (*other ^ bits[0]));
-        (digit::significant(differing) + INDEX_BITS).saturating_sub(u64::BITS)
+        (digit::significant(digit::differing(bits[0], bits)) + INDEX_BITS).saturating_sub(u64::BITS)
     };
     for ((number, bits), i) in numbers.iter_mut().zip(bits).zip(0..) {
         // The shift to the left may drop leading bits, which are the same in all keys.

@@ -1,7 +1,7 @@
 //! Sort of one run on one thread by numbers that are shorter than the key-value pairs.
 //!
-//! A number has a prefix of a key, which distinguishes it from most others, and the key's index. The passes of the sort
-//! move only numbers. Then each key is moved once, with its value, to its final slot:
+//! A number has a prefix of a key, which distinguishes it from most others, and the key's index. Vectors sort the
+//! numbers. Then each key is moved once, with its value, to its final slot:
 //!
 //! ```text
 //!   run             27a 15b 11c 26d 12e 38f
@@ -9,7 +9,7 @@
 //!   sorted          15b 11c 12e 27a 26d 38f
 //! ```
 //!
-//! The numbers and their scratch memory stay in the cache. The first read of the run is sequential and brings it to the
+//! The numbers stay in the cache. The first read of the run is sequential and brings it to the
 //! cache, where the gather reads it again. The result is written sequentially, once. So both may be in memory at first.
 
 use super::key_index::index_bits;

@@ -70,15 +70,13 @@ impl Workspace {
 /// contents of the other array are unspecified. If `may_differ` is given, keys differ only in these bits.
 pub(super) fn sort<K: Key, V: Copy>(
     run: RunMut<K, V>,
-    mut scratch: RunMut<K, V>,
+    scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
     workspace: &mut Workspace,
 ) {
     if first_unsorted_in_block(run.keys).is_none() {
-        if to_scratch {
-            scratch.copy_from(run.as_run());
-        }
+        at_result(run, scratch, to_scratch);
     } else {
         sort_unsorted(run, scratch, to_scratch, may_differ, workspace);
     }
@@ -103,19 +101,11 @@ fn sort_unsorted<K: Key, V: Copy>(
     let by_vectors = workspace.by_vectors && prefix_index::can_sort::<K, V>();
     let digits = vector::Digits { differing: || differing, are_even: || digit::is_even(run.keys) };
     if passes == 0 {
-        if to_scratch {
-            scratch.copy_from(run.as_run());
-        }
+        at_result(run, scratch, to_scratch);
     } else if size_of::<V>() == 0 && vector::can_sort::<K>(keys, digits) {
-        if to_scratch {
-            scratch.copy_from(run.as_run());
-        }
-        vector::sort(SortOrder::Ascending, if to_scratch { scratch.keys } else { run.keys });
+        vector::sort(SortOrder::Ascending, at_result(run, scratch, to_scratch).keys);
     } else if few_keys::can_sort::<V>(keys) {
-        if to_scratch {
-            scratch.copy_from(run.as_run());
-        }
-        few_keys::sort(KeyOrder::ASCENDING, if to_scratch { scratch } else { run });
+        few_keys::sort(KeyOrder::ASCENDING, at_result(run, scratch, to_scratch));
     } else if by_vectors && prefix_index::KEYS.contains(&keys) && workspace.prefix_index.has_memory(keys) {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
@@ -136,6 +126,19 @@ fn sort_unsorted<K: Key, V: Copy>(
     } else {
         msd_sort(run, scratch, to_scratch, Digit::first(differing, keys / KEYS_PER_BUCKET), workspace);
     }
+}
+
+/// The elements of `run` where the result belongs: copied to `scratch` if `to_scratch`, and otherwise in `run`.
+fn at_result<'a, K: Copy, V: Copy>(
+    run: RunMut<'a, K, V>,
+    mut scratch: RunMut<'a, K, V>,
+    to_scratch: bool,
+) -> RunMut<'a, K, V> {
+    if !to_scratch {
+        return run;
+    }
+    scratch.copy_from(run.as_run());
+    scratch
 }
 
 /// Sorts by the digit `last` and the `passes - 1` digits before it, and then by the bits after `last`.

@@ -36,15 +36,16 @@ const PREFIX: usize = size_of::<u64>() - 1;
 const CONTINUES: u8 = PREFIX as u8 + 1;
 /// The greatest number of elements that comparisons sort fastest.
 const MAX_COMPARED: usize = 64;
-/// The number of numbers that decide the order of a string. Comparisons sort the elements that they leave equal, so
-/// that long strings with long common prefixes take O(n log n) comparisons.
+/// The greatest number of numbers for a string. Comparisons sort the elements that these leave equal, so that long
+/// strings with long common prefixes take O(n log n) comparisons.
 const MOST_WORDS: u32 = 8;
 /// The number of strings whose shared prefix is expected to be that of all strings.
 const SAMPLE: usize = 32;
 /// The number of elements of a block: a thread reads their strings.
 const BLOCK: usize = 1 << 12;
 
-/// [`sort_by_bytes`] on the threads of `workers`, unless the elements are one run, ascending or descending.
+/// Sorts `items` by the strings that `bytes` returns for them, on the threads of `workers`. The calling thread sorts one
+/// run, ascending or descending, before it wakes others. Stable.
 pub(crate) fn sort_by_bytes_on<T: Send>(
     workers: &Workers,
     items: &mut [T],
@@ -55,11 +56,29 @@ pub(crate) fn sort_by_bytes_on<T: Send>(
     if let Some(steps) = sorted_at_sight(look, sort_at_sight)? {
         return Ok(steps);
     }
-    workers.sort_by_comparisons(items.len(), |threads| sort_from(items, bytes, 0, MOST_WORDS, threads))
+    workers.sort_by_comparisons(items.len(), |threads| match look {
+        true => sort_by_numbers(items, bytes, 0, MOST_WORDS, threads),
+        false => sort_from(items, bytes, 0, MOST_WORDS, threads),
+    })
 }
 
-/// Sorts `items`, whose strings have the same first `begin` bytes, by at most `words` numbers. Stable.
+/// Sorts `items`, whose strings have the same first `begin` bytes. At most `words` numbers decide the order of a
+/// string. Stable.
 fn sort_from<T: Send>(
+    items: &mut [T],
+    bytes: &(impl Fn(&T) -> &[u8] + Sync),
+    begin: usize,
+    words: u32,
+    threads: usize,
+) -> Result<(), Error> {
+    if items.len() > MAX_COMPARED && sort_run_at_sight(items, &|a: &T, b: &T| bytes(a).cmp(bytes(b))) {
+        return Ok(());
+    }
+    sort_by_numbers(items, bytes, begin, words, threads)
+}
+
+/// [`sort_from`], without a look whether the elements are one run.
+fn sort_by_numbers<T: Send>(
     items: &mut [T],
     bytes: &(impl Fn(&T) -> &[u8] + Sync),
     begin: usize,
@@ -69,9 +88,6 @@ fn sort_from<T: Send>(
     let compare = |a: &T, b: &T| bytes(a).cmp(bytes(b));
     if items.len() <= MAX_COMPARED || const { size_of::<T>() == 0 } || words == 0 {
         return sort_by(items, &compare, threads);
-    }
-    if sort_run_at_sight(items, &compare) {
-        return Ok(());
     }
     let mut prefixes = Scratch::zeroed(items.len())?;
     let begin = read_prefixes(items, bytes, begin, &mut prefixes, threads)?;
