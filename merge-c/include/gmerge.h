@@ -562,8 +562,8 @@ void gmerge_engine_free(struct gmerge_engine *engine);
 // an earlier run come first. If a run is not sorted, the result is unspecified.
 //
 // # Safety
-// `engine` is null or an engine, `runs` is null or has `count` elements, and all arrays are null or have as many
-// elements as their `count` says.
+// `engine` is null or an engine. `runs` is null or has `count` elements. Each array is null or has the `count`
+// elements of its run.
 gmerge_status gmerge_merge(const struct gmerge_engine *engine,
                            struct gmerge_format format,
                            const struct gmerge_input *runs,

@@ -1,6 +1,7 @@
 //! Arrays of a caller. Each is checked before it becomes a slice.
 
 use crate::format::gmerge_format;
+use crate::objects::place;
 use crate::status::{Failure, Outcome, invalid};
 use bytemuck::Pod;
 use std::ffi::c_void;
@@ -147,15 +148,4 @@ fn check_alignment<T>(name: &str, at: *const c_void, count: usize) -> Outcome {
 /// The error of an array that the result does not fit.
 pub(crate) fn too_short(name: &str, found: usize, needed: usize) -> Failure {
     invalid(format!("{name}.count is {found}, but the result has {needed} keys"))
-}
-
-/// The place for a result.
-///
-/// # Safety
-/// `at` is null or valid for a write during `'a`.
-pub(crate) unsafe fn place<'a, T>(name: &str, at: *mut T) -> Outcome<&'a mut MaybeUninit<T>> {
-    check_alignment::<T>(name, at.cast(), 1)?;
-    // SAFETY: `at` is null or valid for a write, by `# Safety`, and aligned. A `MaybeUninit` need not be initialised.
-    let place = unsafe { at.cast::<MaybeUninit<T>>().as_mut() };
-    place.ok_or_else(|| invalid(format!("{name} is null, expected the address of a variable")))
 }

@@ -1,8 +1,8 @@
 //! Engines.
 
-use crate::arrays::place;
-use crate::status::{Outcome, gmerge_status, guard, invalid};
-use merge_host::{Engine, Error};
+use crate::objects::{free, make, object};
+use crate::status::{Outcome, gmerge_status};
+use merge_host::Engine;
 
 /// An engine: what does the work. It may be used by several threads at the same time.
 pub struct gmerge_engine(Engine);
@@ -16,7 +16,7 @@ pub struct gmerge_engine(Engine);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_engine_auto(engine: *mut *mut gmerge_engine) -> gmerge_status {
     // SAFETY: `engine` is null or valid for a write, by `# Safety`.
-    guard(|| unsafe { make(engine, || Ok(Engine::auto())) })
+    unsafe { make("engine", engine, || Ok(gmerge_engine(Engine::auto()))) }
 }
 
 /// Makes an engine that uses the CPU, with this number of threads, at most 4096, or with one thread for each core if it
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn gmerge_engine_auto(engine: *mut *mut gmerge_engine) -> 
 pub unsafe extern "C" fn gmerge_engine_cpu(threads: usize, engine: *mut *mut gmerge_engine) -> gmerge_status {
     let new = || if threads == 0 { Ok(Engine::cpu()) } else { Engine::cpu_with_threads(threads) };
     // SAFETY: `engine` is null or valid for a write, by `# Safety`.
-    guard(|| unsafe { make(engine, new) })
+    unsafe { make("engine", engine, || Ok(gmerge_engine(new()?))) }
 }
 
 /// Makes an engine that uses the GPU with this number, counted from 0. Every call uses this GPU or fails.
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn gmerge_engine_cpu(threads: usize, engine: *mut *mut gme
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_engine_gpu(ordinal: usize, engine: *mut *mut gmerge_engine) -> gmerge_status {
     // SAFETY: `engine` is null or valid for a write, by `# Safety`.
-    guard(|| unsafe { make(engine, || Engine::gpu(ordinal)) })
+    unsafe { make("engine", engine, || Ok(gmerge_engine(Engine::gpu(ordinal)?))) }
 }
 
 /// Frees an engine. Does nothing if it is null.
@@ -47,22 +47,8 @@ pub unsafe extern "C" fn gmerge_engine_gpu(ordinal: usize, engine: *mut *mut gme
 /// `engine` is null, or comes from a function of this library, has not been freed, and no call uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_engine_free(engine: *mut gmerge_engine) {
-    if !engine.is_null() {
-        // SAFETY: `make` has leaked this box, and it is freed once, by `# Safety`.
-        drop(unsafe { Box::from_raw(engine) });
-    }
-}
-
-/// Writes a new engine to `engine`, or null if that fails.
-///
-/// # Safety
-/// `engine` is null or valid for a write.
-unsafe fn make(engine: *mut *mut gmerge_engine, new: impl FnOnce() -> Result<Engine, Error>) -> Outcome {
-    // SAFETY: `engine` is null or valid for a write, by `# Safety`.
-    let to = unsafe { place("engine", engine) }?;
-    to.write(std::ptr::null_mut());
-    to.write(Box::into_raw(Box::new(gmerge_engine(new()?))));
-    Ok(())
+    // SAFETY: `engine` is null or an engine that nothing uses any more, by `# Safety`.
+    unsafe { free(engine) }
 }
 
 /// The engine of a call.
@@ -70,7 +56,6 @@ unsafe fn make(engine: *mut *mut gmerge_engine, new: impl FnOnce() -> Result<Eng
 /// # Safety
 /// `engine` is null, or an engine that is not freed during `'a`.
 pub(crate) unsafe fn engine_of<'a>(engine: *const gmerge_engine) -> Outcome<&'a Engine> {
-    // SAFETY: a pointer that is not null is an engine that lives long enough, by `# Safety`.
-    let engine = unsafe { engine.as_ref() };
-    engine.map(|engine| &engine.0).ok_or_else(|| invalid("engine is null, expected an engine".to_owned()))
+    // SAFETY: `engine` is null or an engine that lives long enough, by `# Safety`.
+    Ok(&unsafe { object("engine", engine) }?.0)
 }

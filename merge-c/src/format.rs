@@ -122,3 +122,29 @@ macro_rules! with_key {
     }};
 }
 pub(crate) use with_key;
+
+/// Evaluates an expression with `$T` as the type of numbers that the argument `$name` is, one of those with kernels.
+/// The error of another type ends with `$why`.
+macro_rules! with_number {
+    ($name:literal is $type:expr, $why:literal, $T:ident => $body:expr) => {{
+        macro_rules! case {
+            ($number:ty) => {{
+                type $T = $number;
+                $body
+            }};
+        }
+        match $type {
+            $crate::format::GMERGE_U32 => case!(u32),
+            $crate::format::GMERGE_I32 => case!(i32),
+            $crate::format::GMERGE_F32 => case!(f32),
+            $crate::format::GMERGE_U64 => case!(u64),
+            $crate::format::GMERGE_I64 => case!(i64),
+            $crate::format::GMERGE_F64 => case!(f64),
+            found => Err($crate::status::invalid(format!(
+                "{} is {found}, expected GMERGE_U32, GMERGE_I32, GMERGE_F32, GMERGE_U64, GMERGE_I64 or GMERGE_F64{}",
+                $name, $why
+            ))),
+        }
+    }};
+}
+pub(crate) use with_number;

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `status` | results of calls, and the message of the last error of a thread |
+//! | `objects` | objects that a caller holds, and places for results |
 //! | `engine` | engines |
 //! | `format` | types of keys, orders, and sizes of values |
 //! | `arrays` | arrays of a caller, checked |
@@ -20,6 +21,7 @@ mod device;
 mod engine;
 mod format;
 mod merge;
+mod objects;
 mod ordered;
 mod sort;
 mod sorted;

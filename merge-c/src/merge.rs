@@ -24,8 +24,8 @@ pub struct gmerge_runs {
 /// an earlier run come first. If a run is not sorted, the result is unspecified.
 ///
 /// # Safety
-/// `engine` is null or an engine, `runs` is null or has `count` elements, and all arrays are null or have as many
-/// elements as their `count` says.
+/// `engine` is null or an engine. `runs` is null or has `count` elements. Each array is null or has the `count`
+/// elements of its run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_merge(
     engine: *const gmerge_engine,

@@ -4,6 +4,7 @@
 use crate::format::{GMERGE_ASCENDING, gmerge_format};
 use crate::status::Outcome;
 use crate::values::memory;
+use bytemuck::Zeroable;
 use merge_host::{Key, NanFirst, NanLast, NanOrder, SortOrder, parallel};
 
 /// An operation on sorted arrays.
@@ -44,14 +45,13 @@ const BLOCK: usize = 1 << 14;
 
 fn encoded<K: Key>(keys: &[K], nans: NanOrder, is_descending: bool) -> Outcome<Vec<K::Bits>> {
     let mut bits = memory(keys.len())?;
-    bits.extend(keys.iter().map(|key| key.to_ordered()));
-    parallel::for_each(bits.chunks_mut(BLOCK), |bits| {
-        for bits in bits {
-            let key = K::from_ordered(*bits);
+    bits.resize(keys.len(), K::Bits::zeroed());
+    parallel::for_each(bits.chunks_mut(BLOCK).zip(keys.chunks(BLOCK)), |(bits, keys)| {
+        for (bits, key) in bits.iter_mut().zip(keys) {
             let ascending = match nans {
-                NanOrder::Last => NanLast(key).to_ordered(),
-                NanOrder::First => NanFirst(key).to_ordered(),
-                _ => *bits,
+                NanOrder::Last => NanLast(*key).to_ordered(),
+                NanOrder::First => NanFirst(*key).to_ordered(),
+                _ => key.to_ordered(),
             };
             *bits = if is_descending { !ascending } else { ascending };
         }

@@ -58,31 +58,16 @@ pub(crate) fn bound(is_upper: i32) -> Bound {
 
 /// Evaluates an expression with `$V` as the type of values that are added, which has the size of a format's values.
 macro_rules! with_summand {
-    ($format:expr, $value_type:expr, $V:ident => $body:expr) => {{
-        macro_rules! case {
-            ($value:ty) => {{
-                type $V = $value;
-                if $format.value_size != size_of::<$value>() {
-                    let (found, expected) = ($format.value_size, size_of::<$value>());
-                    Err(invalid(format!("format.value_size is {found}, expected {expected}, the size of value_type")))
-                } else {
-                    $body
-                }
-            }};
-        }
-        match $value_type {
-            $crate::format::GMERGE_U32 => case!(u32),
-            $crate::format::GMERGE_I32 => case!(i32),
-            $crate::format::GMERGE_F32 => case!(f32),
-            $crate::format::GMERGE_U64 => case!(u64),
-            $crate::format::GMERGE_I64 => case!(i64),
-            $crate::format::GMERGE_F64 => case!(f64),
-            found => Err(invalid(format!(
-                "value_type is {found}, expected GMERGE_U32, GMERGE_I32, GMERGE_F32, GMERGE_U64, GMERGE_I64 or \
-                 GMERGE_F64"
-            ))),
-        }
-    }};
+    ($format:expr, $value_type:expr, $V:ident => $body:expr) => {
+        $crate::format::with_number!("value_type" is $value_type, "", $V => {
+            let (found, expected) = ($format.value_size, size_of::<$V>());
+            if found == expected {
+                $body
+            } else {
+                Err(invalid(format!("format.value_size is {found}, expected {expected}, the size of value_type")))
+            }
+        })
+    };
 }
 pub(crate) use with_summand;
 

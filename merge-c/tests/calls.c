@@ -1,24 +1,11 @@
 /* Calls every function of the library, and compares the results with simple loops. */
-#include <gmerge.h>
+#include "check.h"
+
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            printf("line %d: %s; %s; seed %u\n", __LINE__, #condition, gmerge_last_error(), seed); \
-            exit(1);                                                                      \
-        }                                                                                 \
-    } while (0)
-#define OK(call) CHECK((call) == GMERGE_OK)
-#define REFUSED(call, text) CHECK((call) == GMERGE_INVALID_ARGUMENT && strstr(gmerge_last_error(), text))
 
 enum { N = 3000, SIZE = 24 };
 
-static unsigned seed;
 static gmerge_engine *engine;
 
 /* Elements, in the order of the test: the key as a number, and the index before the sort. */

@@ -3,26 +3,15 @@
  *
  *     cc device.c -lgmerge -lcudart
  */
-#include <cuda_runtime_api.h>
-#include <gmerge.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "check.h"
 
-#define CHECK(condition)                                                                              \
-    do {                                                                                              \
-        if (!(condition)) {                                                                           \
-            printf("line %d: %s; %s; seed %u\n", __LINE__, #condition, gmerge_last_error(), seed);     \
-            exit(1);                                                                                  \
-        }                                                                                             \
-    } while (0)
-#define OK(call) CHECK((call) == GMERGE_OK)
-#define REFUSED(call, text) CHECK((call) == GMERGE_INVALID_ARGUMENT && strstr(gmerge_last_error(), text))
+#include <cuda_runtime_api.h>
+
 #define CUDA(call) CHECK((call) == cudaSuccess)
 
 enum { MOST = 200000 };
 
-static unsigned seed, checks;
+static unsigned checks;
 static gmerge_engine *engine;
 static gmerge_stream *stream;
 static cudaStream_t handle;
@@ -189,7 +178,8 @@ static void all(gmerge_format format, size_t count) {
         OK(gmerge_merge_pairs(engine, format, all_runs, all_runs, doubled));
         OK(gmerge_device_merge_pairs_bytes(format, 2 * count, &bytes));
         space = workspace(bytes);
-        TWICE((void)0, gmerge_device_merge_pairs(stream, format, device_runs, device_runs, elements(1, 2 * count), space),
+        TWICE((void)0,
+              gmerge_device_merge_pairs(stream, format, device_runs, device_runs, elements(1, 2 * count), space),
               check(2, want, 2 * w * count); check(3, want_values, 2 * v * count));
     }
 
@@ -239,7 +229,8 @@ static void sorted_arrays(gmerge_format format, size_t count) {
     number = found_count;
     OK(gmerge_device_unique_bytes(format, b.count, &bytes));
     space = workspace(bytes);
-    TWICE((void)0, gmerge_device_unique(stream, format, elements(1, b.count), elements(2, b.count), (uintptr_t)at, space),
+    TWICE((void)0,
+          gmerge_device_unique(stream, format, elements(1, b.count), elements(2, b.count), (uintptr_t)at, space),
           check(8, &number, 8); check(4, want, w * found_count));
     TWICE((void)0,
           gmerge_device_run_lengths(stream, format, elements(1, b.count), elements(2, b.count), (uintptr_t)at, space),

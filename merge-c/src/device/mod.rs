@@ -1,7 +1,7 @@
 //! Operations on arrays in a GPU's memory, on a stream of the caller.
 
-use crate::arrays::place;
 use crate::format::*;
+use crate::objects::{free, make, object, place};
 use crate::status::{Outcome, gmerge_status, guard, invalid};
 use bytemuck::Pod;
 use merge_host::{DeviceArray, DeviceOffsets, Gpu, GpuKey, Stream};
@@ -53,26 +53,11 @@ pub struct gmerge_workspace {
 
 /// Evaluates an expression with `$K` as the type of the keys of a format, among the types with kernels.
 macro_rules! with_gpu_key {
-    ($format:expr, $K:ident => $body:expr) => {{
-        macro_rules! case {
-            ($key:ty) => {{
-                type $K = $key;
-                $body
-            }};
-        }
-        match $format.key_type {
-            $crate::format::GMERGE_U32 => case!(u32),
-            $crate::format::GMERGE_I32 => case!(i32),
-            $crate::format::GMERGE_F32 => case!(f32),
-            $crate::format::GMERGE_U64 => case!(u64),
-            $crate::format::GMERGE_I64 => case!(i64),
-            $crate::format::GMERGE_F64 => case!(f64),
-            found => Err(invalid(format!(
-                "format.key_type is {found}, expected GMERGE_U32, GMERGE_I32, GMERGE_F32, GMERGE_U64, GMERGE_I64 or \
-                 GMERGE_F64, for which there are kernels"
-            ))),
-        }
-    }};
+    ($format:expr, $K:ident => $body:expr) => {
+        $crate::format::with_number!(
+            "format.key_type" is $format.key_type, ", for which there are kernels", $K => $body
+        )
+    };
 }
 use with_gpu_key;
 
@@ -150,13 +135,8 @@ const DESCENDING_NANS_LAST: gmerge_order = GMERGE_DESCENDING | GMERGE_NANS_LAST;
 /// `gpu` is null or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_gpu_open(ordinal: usize, gpu: *mut *mut gmerge_gpu) -> gmerge_status {
-    guard(|| {
-        // SAFETY: `gpu` is null or valid for a write, by `# Safety`.
-        let to = unsafe { place("gpu", gpu) }?;
-        to.write(std::ptr::null_mut());
-        to.write(Box::into_raw(Box::new(gmerge_gpu(Gpu::new(ordinal)?))));
-        Ok(())
-    })
+    // SAFETY: `gpu` is null or valid for a write, by `# Safety`.
+    unsafe { make("gpu", gpu, || Ok(gmerge_gpu(Gpu::new(ordinal)?))) }
 }
 
 /// Loads the kernels for keys of a type, so that no later call does. Needed before a capture of a graph.
@@ -178,10 +158,8 @@ pub unsafe extern "C" fn gmerge_gpu_prepare(gpu: *const gmerge_gpu, format: gmer
 /// `gpu` is null, or a GPU that has not been freed and that no call uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_gpu_free(gpu: *mut gmerge_gpu) {
-    if !gpu.is_null() {
-        // SAFETY: `gmerge_gpu_open` has leaked this box, and it is freed once, by `# Safety`.
-        drop(unsafe { Box::from_raw(gpu) });
-    }
+    // SAFETY: `gpu` is null or a GPU that no call uses any more, by `# Safety`.
+    unsafe { free(gpu) }
 }
 
 /// Prepares a stream of the caller for this library: a `cudaStream_t` or `CUstream`, of the primary context, which the
@@ -196,14 +174,14 @@ pub unsafe extern "C" fn gmerge_stream_open(
     handle: *mut c_void,
     stream: *mut *mut gmerge_stream,
 ) -> gmerge_status {
-    guard(|| {
-        // SAFETY: `gpu` is null or a GPU, and `stream` null or valid for a write, by `# Safety`.
-        let (gpu, to) = unsafe { (object("gpu", gpu)?, place("stream", stream)?) };
+    let new = || {
+        // SAFETY: `gpu` is null or a GPU, by `# Safety`.
+        let gpu = unsafe { object("gpu", gpu) }?;
         // SAFETY: the handle is a stream of this GPU that outlives the result, by `# Safety`.
-        let prepared = gmerge_stream(unsafe { gpu.0.stream_from_handle(handle) });
-        to.write(Box::into_raw(Box::new(prepared)));
-        Ok(())
-    })
+        Ok(gmerge_stream(unsafe { gpu.0.stream_from_handle(handle) }))
+    };
+    // SAFETY: `stream` is null or valid for a write, by `# Safety`.
+    unsafe { make("stream", stream, new) }
 }
 
 /// Frees what this library needs for a stream, which itself stays. Does nothing if `stream` is null.
@@ -213,10 +191,8 @@ pub unsafe extern "C" fn gmerge_stream_open(
 /// have put on it is done, and no graph that has captured such work is launched again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_stream_free(stream: *mut gmerge_stream) {
-    if !stream.is_null() {
-        // SAFETY: `gmerge_stream_open` has leaked this box, and it is freed once, by `# Safety`.
-        drop(unsafe { Box::from_raw(stream) });
-    }
+    // SAFETY: `stream` is null or a stream that nothing uses any more, by `# Safety`.
+    unsafe { free(stream) }
 }
 
 /// A call of a stream, with its workspace.
@@ -291,13 +267,4 @@ unsafe fn bytes_of(bytes: *mut usize, counts: &[usize], find: impl FnOnce() -> O
             }
         }
     })
-}
-
-/// An object of this library.
-///
-/// # Safety
-/// `at` is null, or an object that is not freed during `'a`.
-unsafe fn object<'a, T>(name: &str, at: *const T) -> Outcome<&'a T> {
-    // SAFETY: `at` is null or an object, by `# Safety`.
-    unsafe { at.as_ref() }.ok_or_else(|| invalid(format!("{name} is null, expected a {name} that has been opened")))
 }
