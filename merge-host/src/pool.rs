@@ -92,12 +92,16 @@ pub(crate) fn start_most(
 
 /// Starts a thread of a pool.
 pub(crate) fn spawn(thread: ThreadBuilder) -> io::Result<JoinHandle<()>> {
-    memory::check_for_thread()?;
     let builder = match thread.name() {
         Some(name) => thread::Builder::new().name(name.to_owned()),
         None => thread::Builder::new(),
     };
-    builder.spawn(|| thread.run())
+    memory::start_thread(|starting| {
+        builder.spawn(|| {
+            drop(starting);
+            thread.run();
+        })
+    })
 }
 
 /// A pool that waits for the end of its threads when it is dropped. A thread of the pool must not drop it.

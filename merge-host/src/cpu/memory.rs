@@ -8,6 +8,7 @@ use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::{env, io};
 
 /// Bytes that must remain for the system and the standard library after an allocation of scratch memory.
@@ -76,20 +77,36 @@ pub(super) fn check_headroom_after<T>(memory: &[T]) -> Result<(), Error> {
 /// Checks that [`HEADROOM`] bytes can be allocated. The standard library and rayon abort the program if a small
 /// allocation fails, such as the job of a thread.
 pub(crate) fn check_headroom() -> Result<(), Error> {
-    check_available(HEADROOM)
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    try_allocate(HEADROOM)
 }
 
-/// Checks that [`HEADROOM`] bytes can be allocated in addition to a thread's stack. A thread that has started aborts
-/// the program if it gets no memory for the handler of a stack overflow.
-pub(crate) fn check_for_thread() -> io::Result<()> {
+/// Keeps a check of one thread from taking the memory that a starting thread needs.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// What a thread drops as soon as it runs.
+pub(crate) struct Starting {
+    _ends: mpsc::Sender<()>,
+}
+
+/// Starts a thread by `spawn`, and waits until it has dropped its [`Starting`]. A thread that has started aborts the
+/// program if it gets no memory for the handler of a stack overflow. Therefore [`HEADROOM`] bytes must remain beside
+/// its stack, and no check takes them meanwhile.
+pub(crate) fn start_thread<T>(spawn: impl FnOnce(Starting) -> io::Result<T>) -> io::Result<T> {
     /// The size of a thread's stack in bytes, unless the environment sets another.
     const STACK: usize = 2 << 20;
     let stack = env::var("RUST_MIN_STACK").ok().and_then(|stack| stack.parse().ok()).unwrap_or(STACK);
-    check_available(HEADROOM.saturating_add(stack)).map_err(|_| io::ErrorKind::OutOfMemory.into())
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    try_allocate(HEADROOM.saturating_add(stack)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let (sender, started) = mpsc::channel();
+    let thread = spawn(Starting { _ends: sender })?;
+    // Nothing is sent: the thread closes the channel.
+    let _ = started.recv();
+    Ok(thread)
 }
 
-/// Checks that `bytes` bytes can be allocated, and frees them.
-fn check_available(bytes: usize) -> Result<(), Error> {
+/// Allocates `bytes` bytes, and frees them.
+fn try_allocate(bytes: usize) -> Result<(), Error> {
     let mut memory = Vec::<u8>::new();
     allocation::handled(|| memory.try_reserve_exact(bytes)).map_err(|_| out_of_memory::<u8>(bytes))?;
     // Without this the compiler removes the allocation, because nothing uses it.

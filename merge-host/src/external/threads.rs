@@ -79,8 +79,14 @@ pub(super) fn spawn<'scope, 'env, T: Send + 'scope, E>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, Error<E>> {
-    let check = memory::check_for_thread();
-    check.and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, work)).map_err(Error::Thread)
+    let builder = Builder::new().name(name.to_owned());
+    let spawn = |starting| {
+        builder.spawn_scoped(scope, || {
+            drop(starting);
+            work()
+        })
+    };
+    memory::start_thread(spawn).map_err(Error::Thread)
 }
 
 /// The result of a thread. Continues the thread's panic.
