@@ -1,5 +1,7 @@
 //! The C interface of `merge-host`. `include/gmerge.h`, which cbindgen makes from these files, is its documentation.
 //!
+//! A crate that links this library has the same functions, types and constants, with the same contracts.
+//!
 //! | file | contents |
 //! | --- | --- |
 //! | `status` | results of calls, and the message of the last error of a thread |
@@ -27,3 +29,13 @@ mod sort;
 mod sorted;
 mod status;
 mod values;
+
+pub use arrays::*;
+#[cfg(feature = "gpu")]
+pub use device::*;
+pub use engine::*;
+pub use format::*;
+pub use merge::*;
+pub use sort::*;
+pub use sorted::*;
+pub use status::*;

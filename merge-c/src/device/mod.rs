@@ -11,6 +11,10 @@ mod merge;
 mod sort;
 mod sorted;
 
+pub use merge::*;
+pub use sort::*;
+pub use sorted::*;
+
 /// A GPU with the kernels of this library. It may be used by several threads at the same time.
 pub struct gmerge_gpu(Gpu);
 
