@@ -552,11 +552,22 @@ gmerge_status gmerge_engine_cpu(size_t threads, struct gmerge_engine **engine);
 // `engine` is null or valid for a write.
 gmerge_status gmerge_engine_gpu(size_t ordinal, struct gmerge_engine **engine);
 
+// Makes an engine that uses the `count` GPUs with these numbers, counted from 0, or all GPUs if `count` is 0. Each GPU
+// does a part of every sort and merge. Results do not depend on the number of GPUs or on their order.
+//
+// # Safety
+// `ordinals` is null or has `count` elements. `engine` is null or valid for a write.
+gmerge_status gmerge_engine_gpus(const size_t *ordinals, size_t count, struct gmerge_engine **engine);
+
 // Frees an engine. Does nothing if it is null.
 //
 // # Safety
 // `engine` is null, or comes from a function of this library, has not been freed, and no call uses it.
 void gmerge_engine_free(struct gmerge_engine *engine);
+
+// Returns the memory that sorts on the CPU have kept for later calls to the system: up to 64 MiB in the whole
+// process.
+void gmerge_release_memory(void);
 
 // Merges `count` sorted runs into `out`, which has the number of elements of all runs. Stable: of equal keys, those of
 // an earlier run come first. If a run is not sorted, the result is unspecified.
@@ -642,6 +653,19 @@ gmerge_status gmerge_top_k(const struct gmerge_engine *engine,
                            struct gmerge_format format,
                            struct gmerge_input from,
                            struct gmerge_output out);
+
+// Writes to `indices` the indices of the first `k` of `keys` in the order of `format`, sorted. These are the first `k`
+// indices that `gmerge_argsort` writes. An index has `index_size` bytes, 4 or 8. `k` is at most `keys.count`. Values
+// are ignored.
+//
+// # Safety
+// `engine` is null or an engine. The keys are null or have `keys.count` elements, and `indices` is null or has `k`.
+gmerge_status gmerge_top_k_indices(const struct gmerge_engine *engine,
+                                   struct gmerge_format format,
+                                   struct gmerge_input keys,
+                                   void *indices,
+                                   size_t index_size,
+                                   size_t k);
 
 // Writes the result of a set operation on the sorted keys of `a` and `b` to `out`, and its number of keys to `count`.
 // `out.count` is the number of keys that `out` has room for. Values are ignored.

@@ -1,5 +1,6 @@
 //! Engines.
 
+use crate::arrays::Memory;
 use crate::objects::{free, make, object};
 use crate::status::{Outcome, gmerge_status};
 use merge_host::Engine;
@@ -41,6 +42,26 @@ pub unsafe extern "C" fn gmerge_engine_gpu(ordinal: usize, engine: *mut *mut gme
     unsafe { make("engine", engine, || Ok(gmerge_engine(Engine::gpu(ordinal)?))) }
 }
 
+/// Makes an engine that uses the `count` GPUs with these numbers, counted from 0, or all GPUs if `count` is 0. Each GPU
+/// does a part of every sort and merge. Results do not depend on the number of GPUs or on their order.
+///
+/// # Safety
+/// `ordinals` is null or has `count` elements. `engine` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_engine_gpus(
+    ordinals: *const usize,
+    count: usize,
+    engine: *mut *mut gmerge_engine,
+) -> gmerge_status {
+    let new = || {
+        // SAFETY: `ordinals` is null or has `count` elements, by `# Safety`.
+        let ordinals = unsafe { Memory::new() }.read::<usize>("ordinals", ordinals.cast(), count)?;
+        Ok(gmerge_engine(if count == 0 { Engine::all_gpus()? } else { Engine::gpus(ordinals)? }))
+    };
+    // SAFETY: `engine` is null or valid for a write, by `# Safety`.
+    unsafe { make("engine", engine, new) }
+}
+
 /// Frees an engine. Does nothing if it is null.
 ///
 /// # Safety
@@ -49,6 +70,13 @@ pub unsafe extern "C" fn gmerge_engine_gpu(ordinal: usize, engine: *mut *mut gme
 pub unsafe extern "C" fn gmerge_engine_free(engine: *mut gmerge_engine) {
     // SAFETY: `engine` is null or an engine that nothing uses any more, by `# Safety`.
     unsafe { free(engine) }
+}
+
+/// Returns the memory that sorts on the CPU have kept for later calls to the system: up to 64 MiB in the whole
+/// process.
+#[unsafe(no_mangle)]
+pub extern "C" fn gmerge_release_memory() {
+    merge_host::release_memory();
 }
 
 /// The engine of a call.

@@ -4,7 +4,7 @@ use crate::arrays::{Memory, gmerge_input, gmerge_output};
 use crate::engine::{engine_of, gmerge_engine};
 use crate::format::{gmerge_format, with_key};
 use crate::status::{Failure, Outcome, gmerge_status, guard, invalid};
-use crate::values::{InPlace, ToOutput, in_place, to_output};
+use crate::values::{InPlace, ToOutput, in_place, memory, to_output};
 use merge_host::{Engine, Index, Key, SortOptions};
 use std::ffi::c_void;
 
@@ -132,6 +132,50 @@ pub unsafe extern "C" fn gmerge_top_k(
             to_output(format, &[(keys, values)], out, &operation)
         })
     })
+}
+
+/// Writes to `indices` the indices of the first `k` of `keys` in the order of `format`, sorted. These are the first `k`
+/// indices that `gmerge_argsort` writes. An index has `index_size` bytes, 4 or 8. `k` is at most `keys.count`. Values
+/// are ignored.
+///
+/// # Safety
+/// `engine` is null or an engine. The keys are null or have `keys.count` elements, and `indices` is null or has `k`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_top_k_indices(
+    engine: *const gmerge_engine,
+    format: gmerge_format,
+    keys: gmerge_input,
+    indices: *mut c_void,
+    index_size: usize,
+    k: usize,
+) -> gmerge_status {
+    guard(|| {
+        // SAFETY: `engine` is null or an engine, by `# Safety`.
+        let engine = unsafe { engine_of(engine) }?;
+        let options = format.options()?;
+        // SAFETY: the arrays are null or have their lengths, by `# Safety`.
+        let mut memory = unsafe { Memory::new() };
+        with_key!(format, K => {
+            let from = memory.read::<K>("keys.keys", keys.keys, keys.count)?;
+            match index_size {
+                4 => top_k_indices(engine, options, from, memory.write::<u32>("indices", indices, k)?),
+                8 => top_k_indices(engine, options, from, memory.write::<u64>("indices", indices, k)?),
+                _ => Err(invalid(format!("index_size is {index_size}, expected 4 or 8"))),
+            }
+        })
+    })
+}
+
+fn top_k_indices<K: Key, I: Index>(engine: &Engine, options: SortOptions, keys: &[K], indices: &mut [I]) -> Outcome {
+    let (count, k) = (keys.len(), indices.len());
+    if k > count {
+        return Err(invalid(format!("k is {k}, expected at most {count}, the number of keys")));
+    }
+    // The library also writes the keys, which the caller does not need.
+    let mut first = memory(k)?;
+    first.resize(k, K::zeroed());
+    engine.top_k_indices(options, keys, (first.as_mut_slice(), indices))?;
+    Ok(())
 }
 
 /// Calls an operation that changes `elements` in place, and returns the operation. `memory` has the other arrays of the

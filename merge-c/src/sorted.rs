@@ -69,6 +69,7 @@ macro_rules! with_summand {
         })
     };
 }
+#[cfg(feature = "gpu")]
 pub(crate) use with_summand;
 
 /// Writes the result of a set operation on the sorted keys of `a` and `b` to `out`, and its number of keys to `count`.

@@ -88,6 +88,14 @@ static void sorts(gmerge_type type, gmerge_order order, size_t value_size) {
     OK(gmerge_argsort(engine, format, input, indices, 4));
     for (size_t i = 0; i < count; i++)
         CHECK(indices[i] == all[i].index);
+    static uint32_t least[N];
+    static uint64_t sorted[N];
+    least[k] = 77;
+    OK(gmerge_top_k_indices(engine, format, input, least, 4, k));
+    CHECK(memcmp(least, indices, 4 * k) == 0 && least[k] == 77);
+    OK(gmerge_top_k_indices(engine, format, input, sorted, 8, count));
+    for (size_t i = 0; i < count; i++)
+        CHECK(sorted[i] == indices[i]);
     OK(gmerge_top_k(engine, format, input, top));
     check_elements(type, value_size, k, first, of_first, all);
     OK(gmerge_sort(engine, format, elements));
@@ -245,6 +253,11 @@ static void refusals(void) {
     REFUSED(gmerge_sort(engine, with, some), "elements.values is null");
     REFUSED(gmerge_argsort(engine, format, from, keys, 4), "indices overlaps keys.keys");
     REFUSED(gmerge_argsort(engine, format, from, keys + 4, 3), "index_size is 3");
+    REFUSED(gmerge_top_k_indices(engine, format, from, keys + 3, 4, 2), "indices overlaps keys.keys");
+    REFUSED(gmerge_top_k_indices(engine, format, from, NULL, 4, 2), "indices is null");
+    REFUSED(gmerge_top_k_indices(engine, format, from, keys + 4, 2, 2), "index_size is 2");
+    REFUSED(gmerge_top_k_indices(engine, format, nothing, keys + 4, 4, 3), "k is 3, expected at most 0");
+    REFUSED(gmerge_top_k_indices(engine, format, from, keys + 4, 8, SIZE_MAX / 4), "more than memory can have");
     REFUSED(gmerge_top_k(engine, format, from, half), "out.keys overlaps from.keys");
     REFUSED(gmerge_merge(engine, format, NULL, 2, some), "runs is null");
     REFUSED(gmerge_merge(engine, format, &missing, 1, some), "runs[0].keys is null");
@@ -279,6 +292,11 @@ static void refusals(void) {
     gmerge_engine *other;
     CHECK(gmerge_engine_cpu(1000000, &other) != GMERGE_OK && other == NULL);
     CHECK(gmerge_engine_gpu(1000, &other) == GMERGE_NO_GPU && other == NULL);
+    const size_t twice[] = {0, 0}, absent[] = {1000, 1001};
+    REFUSED(gmerge_engine_gpus(twice, 2, &other), "twice");
+    REFUSED(gmerge_engine_gpus(NULL, 2, &other), "ordinals is null");
+    REFUSED(gmerge_engine_gpus(twice, 2, NULL), "engine is null");
+    CHECK(gmerge_engine_gpus(absent, 2, &other) == GMERGE_NO_GPU && other == NULL);
     gmerge_engine_free(NULL);
     OK(gmerge_sort(engine, format, empty));
     OK(gmerge_merge(engine, format, NULL, 0, empty));
@@ -329,6 +347,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
     gmerge_engine_free(engine);
+    gmerge_release_memory();
     printf("all calls are right\n");
     return 0;
 }
