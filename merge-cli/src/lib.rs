@@ -32,6 +32,7 @@ use clap::{CommandFactory, Parser};
 use job::Job;
 use merge_host::{COSTS, CostModel};
 use say::{Failure, progress, report};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 // Keys in memory have the byte order of little-endian files.
@@ -39,7 +40,13 @@ const _: () = assert!(cfg!(target_endian = "little"), "gmerge supports little-en
 
 /// Runs the program with its command line.
 pub fn main() -> ExitCode {
-    let args: args::Args = Parser::try_parse().unwrap_or_else(|text| print_and_exit(&text));
+    ExitCode::from(run(std::env::args_os()))
+}
+
+/// Runs the program with these arguments, the first of which is its name, and returns its exit status. The program ends
+/// the process if an argument is wrong.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: args::Args = Parser::try_parse_from(arguments).unwrap_or_else(|text| print_and_exit(&text));
     let result = catch_bugs(|| {
         os::limits::share_heap();
         os::signals::install()?;
@@ -50,14 +57,14 @@ pub fn main() -> ExitCode {
     });
     progress::finish();
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             if let Some(message) = failure.message() {
                 os::allocator::begin_to_end();
                 report::error(message);
                 os::allocator::has_said_error();
             }
-            ExitCode::from(failure.code())
+            failure.code()
         }
     }
 }

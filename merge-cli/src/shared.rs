@@ -1,7 +1,7 @@
 //! Parts of this program that `gmerge-mpi` uses, too, so that both programs read and write the same files and print the
-//! same messages.
+//! same messages, and that the Python package uses.
 //!
-//! They are for `gmerge-mpi` only and may change with any version.
+//! They are for these only and may change with any version.
 
 pub use crate::args::usage;
 pub use crate::coding::Word;
@@ -14,6 +14,7 @@ pub use crate::run::engine::failure;
 pub use crate::run::order::{Scan, describe, first_disorder};
 pub use crate::run::spilled::{KeySource, PayloadSource};
 pub use crate::say::error::{name, os_message};
+pub use crate::say::progress::bytes as progress;
 pub use crate::say::{Failure, Result, report};
 pub use crate::spec::{EngineChoice, KeyType, MemorySize};
 pub use crate::with_word;

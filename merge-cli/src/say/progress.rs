@@ -89,6 +89,11 @@ pub fn add(bytes: usize) {
     DONE.fetch_add(bytes as u64, Relaxed);
 }
 
+/// The bytes that have been read and written, and those that are expected to be.
+pub fn bytes() -> (u64, u64) {
+    (DONE.load(Relaxed), EXPECTED.load(Relaxed))
+}
+
 /// Names the current phase.
 pub fn phase(name: &'static str) {
     if BAR.get().is_some() {

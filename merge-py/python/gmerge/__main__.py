@@ -1,0 +1,5 @@
+"""`python -m gmerge` is the program `gmerge`."""
+
+from ._program import main
+
+main()

@@ -1,0 +1,328 @@
+"""Operations on numpy arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+
+from . import _native
+from ._options import DESCENDING, NANS_FIRST, NANS_LAST
+
+try:
+    from numpy.lib.array_utils import normalize_axis_index
+except ImportError:  # before numpy 2
+    from numpy.core.multiarray import normalize_axis_index
+
+# The types of keys of the native part.
+FORMATS = {
+    np.dtype(name): code
+    for name, code in dict(
+        uint8=0, uint16=1, uint32=2, uint64=3, int8=5, int16=6, int32=7, int64=8, float16=10, float32=11, float64=12
+    ).items()
+}
+# The types of values of `reduce_by_key`.
+_NUMBERS = {np.dtype(name): FORMATS[np.dtype(name)] for name in ("u4", "i4", "f4", "u8", "i8", "f8")}
+_FLOATS = {np.dtype(name) for name in ("f2", "f4", "f8")}
+# Added to the bits of a date, this gives numbers in the order of dates with NaT as the last one.
+_NAT_LAST = np.uint64(2**63 - 1)
+
+
+class Keys(NamedTuple):
+    """Keys of a type of the native part, with the format and what gives them their own type again."""
+
+    array: np.ndarray
+    format: int
+    back: Callable[[np.ndarray], np.ndarray]
+
+
+def _same(array: np.ndarray) -> np.ndarray:
+    return array
+
+
+def _keys(x: np.ndarray, format: int) -> Keys:
+    """The keys of an array as numbers of the native part, without a copy if possible."""
+    dtype = x.dtype
+    code = FORMATS.get(dtype)
+    if code is not None:
+        return Keys(x, format | code, _same)
+    if dtype.kind in "iuf" and (native := dtype.newbyteorder("=")) in FORMATS:
+        return Keys(x.astype(native), format | FORMATS[native], lambda array: array.astype(dtype))
+    if dtype.kind == "b":
+        return Keys(x.view(np.uint8), format | 0, lambda array: array.view(dtype))
+    if dtype.kind in "mM":
+        native = dtype.newbyteorder("=")
+        nat_is_greatest = bool(format & NANS_LAST) != bool(format & DESCENDING)
+        if not format & (NANS_LAST | NANS_FIRST) or not nat_is_greatest:
+            numbers = x.astype(native, copy=False).view(np.int64)
+            return Keys(numbers, format | 8, lambda array: array.view(native).astype(dtype, copy=False))
+        numbers = x.astype(native, copy=False).view(np.uint64) + _NAT_LAST
+        return Keys(
+            numbers, format | 3, lambda array: (array - _NAT_LAST).view(native).astype(dtype, copy=False)
+        )
+    if dtype.name == "bfloat16":
+        return Keys(x.astype(np.float32), format | 11, lambda array: array.astype(dtype))
+    raise TypeError(f"arrays of type {dtype} cannot be sorted here")
+
+
+def _rows(array: np.ndarray, axis: int, copy: bool) -> np.ndarray:
+    """The array with `axis` as its last one, contiguous and aligned."""
+    moved = np.moveaxis(array, axis, -1)
+    if copy:
+        return np.array(moved, order="C", copy=True, subok=False)
+    return np.require(moved, requirements="CA")
+
+
+def _offsets(rows: np.ndarray) -> np.ndarray | None:
+    """The offsets of the rows, or `None` for a single one."""
+    length = rows.shape[-1]
+    if rows.size == length or rows.size == 0:
+        return None
+    return np.arange(0, rows.size + 1, length, dtype=np.uint64)
+
+
+def _axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
+    if axis is None:
+        return x.reshape(-1), 0
+    return x, normalize_axis_index(axis, x.ndim)
+
+
+def _to_out(result: np.ndarray, out: Any) -> np.ndarray:
+    if out is None:
+        return result
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is of type {type(out).__name__}, expected a numpy array")
+    if out.shape != result.shape or out.dtype != result.dtype:
+        raise ValueError(
+            f"out has shape {out.shape} and type {out.dtype}, expected {result.shape} and {result.dtype}"
+        )
+    out[...] = result
+    return out
+
+
+def sort(x: np.ndarray, *, axis: int | None, format: int, out: Any = None) -> np.ndarray:
+    x, axis = _axis(x, axis)
+    if x.dtype.kind == "c":
+        return _to_out(np.take_along_axis(x, argsort(x, axis=axis, format=format), axis), out)
+    keys = _keys(x, format)
+    original = _rows(keys.array, axis, copy=False)
+    if out is x and keys.array is x and x.ndim == 1 and x.flags.c_contiguous and x.flags.writeable and x.flags.aligned:
+        # In place. Equal floats need a copy.
+        _native.sort(keys.format, x, None, x.copy() if x.dtype in _FLOATS else None)
+        return x
+    sorted = _rows(keys.array, axis, copy=True)
+    if sorted.size:
+        _native.sort(keys.format, sorted, None, original, _offsets(sorted))
+    return _to_out(np.moveaxis(keys.back(sorted), -1, axis), out)
+
+
+def argsort(x: np.ndarray, *, axis: int | None, format: int) -> np.ndarray:
+    x, axis = _axis(x, axis)
+    if x.dtype.kind == "c":
+        # By real parts, and equal ones by imaginary parts. Before that, numpy compares which parts are NaN.
+        keys = [(x.imag, format), (x.real, format)]
+        if format & (NANS_LAST | NANS_FIRST) and np.isnan(x).any():
+            parts = np.isnan(x.real) * np.uint8(2) + np.isnan(x.imag)
+            keys.append((parts, format & ~DESCENDING if format & NANS_LAST else format | DESCENDING))
+        order = None
+        for key, format in keys:
+            key = key if order is None else np.take_along_axis(key, order, axis)
+            next = argsort(key, axis=axis, format=format)
+            order = next if order is None else np.take_along_axis(order, next, axis)
+        return order
+    keys = _keys(x, format)
+    rows = _rows(keys.array, axis, copy=False)
+    indices = np.empty(rows.shape, np.int64)
+    if rows.size:
+        _native.argsort(keys.format, rows, indices, _offsets(rows))
+    return np.moveaxis(indices, -1, axis)
+
+
+def sort_pairs(keys: np.ndarray, values: np.ndarray, *, axis: int, format: int) -> tuple[np.ndarray, np.ndarray]:
+    keys, axis = _axis(keys, axis)
+    are_rows = keys.ndim == 1 and values.ndim > 1
+    if (values.shape[:1] if are_rows else values.shape) != keys.shape:
+        raise ValueError(f"values have shape {values.shape}, expected that of the keys, {keys.shape}")
+    if keys.dtype.kind != "c" and not values.dtype.hasobject and keys.size:
+        numbers = _keys(keys, format)
+        sorted = _rows(numbers.array, axis, copy=True)
+        moved = np.array(values if are_rows else np.moveaxis(values, axis, -1), order="C", copy=True, subok=False)
+        bytes = moved.reshape(-1).view(np.uint8)
+        if not bytes.size or not _native.sort(numbers.format, sorted, bytes, None, _offsets(sorted)):
+            if bytes.size:
+                moved = moved if are_rows else np.moveaxis(moved, -1, axis)
+                return np.moveaxis(numbers.back(sorted), -1, axis), moved
+    order = argsort(keys, axis=axis, format=format)
+    of_values = values[order] if are_rows else np.take_along_axis(values, order, axis)
+    return np.take_along_axis(keys, order, axis), of_values
+
+
+def _count(k: Any, length: int) -> int:
+    k = k.__index__()
+    if not 0 <= k <= length:
+        raise ValueError(f"k is {k}, expected 0 to {length}, the number of elements along the axis")
+    return k
+
+
+def _first(array: np.ndarray, k: int, axis: int) -> np.ndarray:
+    return array[(slice(None),) * axis + (slice(0, k),)]
+
+
+def topk(x: np.ndarray, *, k: Any, axis: int | None, format: int) -> np.ndarray:
+    x, axis = _axis(x, axis)
+    k = _count(k, x.shape[axis])
+    if x.ndim == 1 and x.dtype.kind != "c":
+        keys = _keys(x, format)
+        out = np.empty(k, keys.array.dtype)
+        if not _native.top_k(keys.format, _rows(keys.array, 0, copy=False), out):
+            return keys.back(out)
+        return x[argsort(x, axis=0, format=format)[:k]]
+    return _first(sort(x, axis=axis, format=format), k, axis).copy()
+
+
+def argtopk(x: np.ndarray, *, k: Any, axis: int | None, format: int) -> np.ndarray:
+    x, axis = _axis(x, axis)
+    k = _count(k, x.shape[axis])
+    if x.ndim == 1 and x.dtype.kind != "c":
+        keys = _keys(x, format)
+        out = np.empty(k, np.int64)
+        if not _native.top_k_indices(keys.format, _rows(keys.array, 0, copy=False), out):
+            return out
+    return _first(argsort(x, axis=axis, format=format), k, axis).copy()
+
+
+def _flat(x: np.ndarray, what: str) -> np.ndarray:
+    if x.ndim != 1:
+        raise ValueError(f"{what} has {x.ndim} dimensions, expected 1")
+    return x
+
+
+def merge(*arrays: np.ndarray, format: int, out: Any = None) -> np.ndarray:
+    if not arrays:
+        raise ValueError("there are no arrays to merge")
+    dtype = np.result_type(*arrays)
+    arrays = tuple(_flat(x, "an array").astype(dtype, copy=False) for x in arrays)
+    if dtype.kind != "c":
+        runs = [_keys(x, format) for x in arrays]
+        contiguous = [_rows(run.array, 0, copy=False) for run in runs]
+        if not _native.have_ties(runs[0].format, contiguous):
+            merged = np.empty(sum(map(len, contiguous)), contiguous[0].dtype)
+            _native.merge(runs[0].format, contiguous, merged)
+            return _to_out(runs[0].back(merged), out)
+    return sort(np.concatenate(arrays), axis=0, format=format, out=out)
+
+
+def searchsorted(x1: np.ndarray, x2: Any, *, is_upper: bool, format: int) -> Any:
+    dtype = np.result_type(_flat(x1, "x1"), x2)
+    x2 = np.asarray(x2, dtype)
+    keys, needles = _keys(x1.astype(dtype, copy=False), format), _keys(x2.reshape(-1), format)
+    order = argsort(needles.array, axis=0, format=format) if needles.array.size > 1 else slice(None)
+    sorted = np.array(needles.array[order], order="C", copy=True)
+    found = np.empty(sorted.size, np.int64)
+    _native.bounds(keys.format, _rows(keys.array, 0, copy=False), sorted, found, is_upper)
+    bounds = np.empty_like(found)
+    bounds[order] = found
+    return bounds.reshape(x2.shape)[()]
+
+
+def _canonical(x: np.ndarray, format: int) -> Keys:
+    """A copy of the keys of a flattened array, in which equal keys have equal bits."""
+    keys = _keys(x.reshape(-1), format)
+    array = np.array(keys.array, order="C", copy=True)
+    if array.dtype in _FLOATS:
+        array += array.dtype.type(0)
+        array[np.isnan(array)] = np.nan
+    return keys._replace(array=array)
+
+
+def unique(x: np.ndarray, *, parts: tuple[bool, bool, bool], format: int) -> Any:
+    if x.dtype.kind == "c":
+        return _unique_complex(x.reshape(-1), parts, format)
+    keys = _canonical(x, format)
+    if not any(parts):
+        return keys.back(keys.array[: _native.sort_unique(keys.format, keys.array)].copy())
+    indices = np.arange(keys.array.size)
+    if keys.array.size:
+        _native.sort(keys.format, keys.array, indices.view(np.uint8))
+    out, counts = np.empty_like(keys.array), np.empty(keys.array.size, np.uint64)
+    groups = _native.unique(keys.format, keys.array, out, counts)
+    counts = counts[:groups].astype(np.int64)
+    return _with_parts(keys.back(out[:groups].copy()), indices, counts, parts)
+
+
+def _with_parts(values: np.ndarray, indices: np.ndarray, counts: np.ndarray, parts: tuple[bool, bool, bool]) -> Any:
+    """The values of `unique` with its other results. `indices` sort the array."""
+    result = [values]
+    if parts[0]:
+        result.append(indices[np.cumsum(counts) - counts])
+    if parts[1]:
+        inverse = np.empty_like(indices)
+        inverse[indices] = np.repeat(np.arange(counts.size), counts)
+        result.append(inverse)
+    if parts[2]:
+        result.append(counts)
+    return tuple(result) if len(result) > 1 else values
+
+
+def _unique_complex(x: np.ndarray, parts: tuple[bool, bool, bool], format: int) -> Any:
+    indices = argsort(x, axis=0, format=format)
+    sorted = x[indices]
+    differs = (sorted[1:] != sorted[:-1]) & ~(np.isnan(sorted[1:]) & np.isnan(sorted[:-1]))
+    begins = np.flatnonzero(np.concatenate([np.ones(min(x.size, 1), bool), differs]))
+    counts = np.diff(np.append(begins, x.size))
+    return _with_parts(sorted[begins], indices, counts, parts)
+
+
+def set_operation(x1: np.ndarray, x2: np.ndarray, *, operation: int, format: int) -> np.ndarray:
+    dtype = np.result_type(x1, x2)
+    sets = []
+    for x in (x1, x2):
+        keys = _canonical(x.astype(dtype, copy=False), format)
+        sets.append(keys._replace(array=keys.array[: _native.sort_unique(keys.format, keys.array)]))
+    a, b = sets
+    out = np.empty(a.array.size + (b.array.size if operation == 0 else 0), a.array.dtype)
+    return a.back(out[: _native.set_operation(a.format, operation, a.array, b.array, out)].copy())
+
+
+def _ends(offsets: np.ndarray) -> np.ndarray:
+    if offsets.dtype.kind not in "iu":
+        raise TypeError(f"offsets are of type {offsets.dtype}, expected integers")
+    if offsets.ndim != 1 or not offsets.size:
+        raise ValueError(f"offsets have shape {offsets.shape}, expected one dimension of at least one number")
+    return np.ascontiguousarray(offsets, np.uint64)
+
+
+def segmented_sort(x: np.ndarray, offsets: np.ndarray, *, format: int) -> np.ndarray:
+    keys = _keys(_flat(x, "x"), format)
+    sorted = _rows(keys.array, 0, copy=True)
+    _native.sort(keys.format, sorted, None, _rows(keys.array, 0, copy=False), _ends(offsets))
+    return keys.back(sorted)
+
+
+def segmented_argsort(x: np.ndarray, offsets: np.ndarray, *, format: int) -> np.ndarray:
+    keys, ends = _keys(_flat(x, "x"), format), _ends(offsets)
+    indices = np.empty(x.size, np.int64)
+    _native.argsort(keys.format, _rows(keys.array, 0, copy=False), indices, ends)
+    ends = ends.astype(np.int64)
+    return indices + np.repeat(ends[:-1], np.diff(ends))
+
+
+def reduce_by_key(keys: np.ndarray, values: np.ndarray, *, op: str, format: int) -> tuple[np.ndarray, np.ndarray]:
+    if keys.shape != values.shape:
+        raise ValueError(f"values have shape {values.shape}, expected that of the keys, {keys.shape}")
+    dtype = values.dtype
+    if op == "sum" and dtype.kind in "iub":
+        dtype = np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+    if dtype.kind not in "iufb" or dtype.itemsize > 8:
+        raise TypeError(f"values of type {dtype} cannot be reduced here")
+    wide = dtype.newbyteorder("=")
+    if wide not in _NUMBERS:
+        wide = np.dtype({"u": np.uint32, "f": np.float32}.get(dtype.kind, np.int32))
+    numbers = np.array(values.reshape(-1), wide, order="C", copy=True)
+    sorted = _canonical(keys, format)
+    if numbers.size:
+        _native.sort(sorted.format, sorted.array, numbers.view(np.uint8))
+    out, totals = np.empty_like(sorted.array), np.empty_like(numbers)
+    code = ("sum", "min", "max").index(op), _NUMBERS[wide], wide.itemsize
+    groups = _native.reduce_by_key(sorted.format, code, (sorted.array, numbers), (out, totals))
+    return sorted.back(out[:groups].copy()), totals[:groups].astype(dtype)
