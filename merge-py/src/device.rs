@@ -80,8 +80,8 @@ fn workspace((address, bytes): Workspace) -> gmerge_workspace {
 /// The address of the number of elements that a call writes, and its workspace.
 type Counted = (u64, Workspace);
 
-/// Bytes of an index.
-const INDEX: usize = size_of::<i64>();
+/// Bytes of a bound.
+const BOUND: usize = size_of::<i64>();
 
 // SAFETY of all calls: Python code of this package passes addresses of memory on the stream's GPU that has the given
 // lengths and that the libraries use in the order of the stream.
@@ -106,14 +106,21 @@ impl Stream {
         })
     }
 
-    #[pyo3(signature = (format, of, memory, segments=None))]
-    fn argsort(&self, format: Format, of: Elements, memory: Workspace, segments: Option<Offsets>) -> PyResult<()> {
+    #[pyo3(signature = (format, index_size, of, memory, segments=None))]
+    fn argsort(
+        &self,
+        format: Format,
+        index_size: usize,
+        of: Elements,
+        memory: Workspace,
+        segments: Option<Offsets>,
+    ) -> PyResult<()> {
         let (indices, of, format, memory) = (of.1, elements(of), format.of_values(0), workspace(memory));
         // SAFETY: as above.
         self.put(|stream| unsafe {
             match segments.map(offsets) {
-                None => gmerge_device_argsort(stream, format, of, indices, INDEX, memory),
-                Some(ends) => gmerge_device_argsort_segments(stream, format, of, ends, indices, INDEX, memory),
+                None => gmerge_device_argsort(stream, format, of, indices, index_size, memory),
+                Some(ends) => gmerge_device_argsort_segments(stream, format, of, ends, indices, index_size, memory),
             }
         })
     }
@@ -153,7 +160,7 @@ impl Stream {
         let (bounds, is_upper) = bounds;
         // SAFETY: as above.
         self.put(|stream| unsafe {
-            gmerge_device_bounds(stream, format, is_upper.into(), needles, keys, bounds, INDEX, workspace(memory))
+            gmerge_device_bounds(stream, format, is_upper.into(), needles, keys, bounds, BOUND, workspace(memory))
         })
     }
 
@@ -211,7 +218,7 @@ impl Stream {
         })
     }
 
-    /// Bytes of workspace of an operation on `count` elements, for the first `k` of them or with values.
+    /// Bytes of workspace of an operation on `count` elements, for the first `k` of them or with values or indices.
     #[staticmethod]
     #[pyo3(signature = (operation, format, count, value_size=0, k=0))]
     fn workspace(operation: &str, format: Format, count: usize, value_size: usize, k: usize) -> PyResult<usize> {
@@ -221,9 +228,9 @@ impl Stream {
         check(unsafe {
             match operation {
                 "sort" => gmerge_device_sort_bytes(format, count, to),
-                "argsort" => gmerge_device_argsort_bytes(format, count, INDEX, to),
+                "argsort" => gmerge_device_argsort_bytes(format, count, value_size, to),
                 "sort_segments" => gmerge_device_sort_segments_bytes(format, count, to),
-                "argsort_segments" => gmerge_device_argsort_segments_bytes(format, count, INDEX, to),
+                "argsort_segments" => gmerge_device_argsort_segments_bytes(format, count, value_size, to),
                 "top_k" => gmerge_device_top_k_bytes(format, count, k, to),
                 "merge" => gmerge_device_merge_bytes(format, count, to),
                 "bounds" => gmerge_device_bounds_bytes(format, count, to),

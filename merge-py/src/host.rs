@@ -84,7 +84,7 @@ pub fn argsort(format: Format, keys: Object, indices: Object, offsets: Option<Ob
     let ends = offsets.elements::<usize>()?;
     let all = indices.elements_mut::<i64>()?;
     let segments = || ends.windows(2).map(|ends| ends[0]..ends[1]).filter(|range| range.start <= range.end);
-    segments().for_each(|range| all.get_mut(range).into_iter().for_each(|part| number(part)));
+    segments().for_each(|range| all.get_mut(range).into_iter().for_each(number));
     // The keys are sorted with their indices as values, in memory with the alignment of every number.
     let mut copy = vec![0u64; keys.bytes().div_ceil(size_of::<u64>())];
     // SAFETY: the copy has room for the bytes of the keys.

@@ -89,6 +89,9 @@ def test_axes_strides_and_out():
                     out = torch.empty_like(y)
                     assert gmerge.sort(y, axis=axis, out=out) is out
                     equal(out, expected.values)
+                    out = y.clone()
+                    assert gmerge.sort(out, axis=axis, out=out) is out
+                    equal(out, expected.values)
                     down = torch.sort(torch.where(y.isnan(), -torch.inf, y) if dtype.is_floating_point else y, dim=axis,
                                       descending=True, stable=True)
                     assert torch.equal(gmerge.argsort(y, axis=axis, descending=True), down.indices)

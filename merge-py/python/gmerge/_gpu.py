@@ -25,12 +25,16 @@ _streams: dict[tuple[int, int], Any] = {}
 class Torch:
     """Tensors on one GPU."""
 
+    names: dict[Any, str] = {}
+
     def __init__(self, device: Any) -> None:
         import torch
 
         self.torch = torch
         self.device = device
         self.ordinal = device.index
+        if not self.names:
+            self.names.update((getattr(torch, name), name) for name in (*_CODES, *_WIDER))
 
     def handle(self) -> int:
         return self.torch.cuda.current_stream(self.device).cuda_stream
@@ -43,10 +47,10 @@ class Torch:
             return self.torch.as_tensor(array, device=self.device)
         if array.device != self.device:
             raise ValueError(f"one tensor is on the device {self.device}, and another one on {array.device}")
-        return array.detach()
+        return array.detach() if array.requires_grad else array
 
     def name(self, array: Any) -> str:
-        return str(array.dtype).removeprefix("torch.")
+        return self.names.get(array.dtype) or str(array.dtype).removeprefix("torch.")
 
     def type(self, name: str) -> Any:
         return getattr(self.torch, name)
@@ -64,11 +68,11 @@ class Torch:
         return array.data_ptr()
 
     def rows(self, array: Any, axis: int, copy: bool) -> Any:
-        moved = array.movedim(axis, -1)
+        moved = array if axis == array.ndim - 1 else array.movedim(axis, -1)
         return moved.clone(memory_format=self.torch.contiguous_format) if copy else moved.contiguous()
 
     def moved(self, array: Any, axis: int) -> Any:
-        return array.movedim(-1, axis)
+        return array if axis == array.ndim - 1 else array.movedim(-1, axis)
 
     def is_nan(self, array: Any) -> Any:
         return self.torch.isnan(array)
@@ -92,8 +96,11 @@ class Torch:
     def take(self, array: Any, order: Any, axis: int) -> Any:
         return self.torch.take_along_dim(array, order, axis)
 
-    def copy_to(self, out: Any, result: Any) -> Any:
-        return out.copy_(result)
+    def is_contiguous(self, array: Any) -> bool:
+        return array.is_contiguous()
+
+    def copy_to(self, out: Any, result: Any) -> None:
+        out.copy_(result)
 
 
 class Cupy:
@@ -159,9 +166,11 @@ class Cupy:
     def take(self, array: Any, order: Any, axis: int) -> Any:
         return self.cupy.take_along_axis(array, order, axis)
 
-    def copy_to(self, out: Any, result: Any) -> Any:
+    def is_contiguous(self, array: Any) -> bool:
+        return array.flags.c_contiguous
+
+    def copy_to(self, out: Any, result: Any) -> None:
         out[...] = result
-        return out
 
 
 def call(lib: Any, name: str, arrays: tuple, arguments: dict) -> Any:
@@ -171,16 +180,19 @@ def call(lib: Any, name: str, arrays: tuple, arguments: dict) -> Any:
     arguments["format"] &= 0xFFFF
     out = arguments.pop("out", None)
     with lib.scope():
+        if name == "sort" and out is arrays[0]:
+            arguments["in_place"] = True
         arrays = tuple(map(lib.check, arrays))
         result = globals()["_" + name](lib, *arrays, **arguments)
-        if out is None:
-            return result
-        out = lib.check(out)
+        if out is None or result is arrays[0]:
+            return result if out is None else out
+        given, out = out, lib.check(out)
         if out.shape != result.shape or out.dtype != result.dtype:
             raise ValueError(
                 f"out has shape {tuple(out.shape)} and type {out.dtype}, expected {tuple(result.shape)} and {result.dtype}"
             )
-        return lib.copy_to(out, result)
+        lib.copy_to(out, result)
+        return given
 
 
 def _stream(lib: Any) -> Any:
@@ -224,9 +236,11 @@ def _canonical(lib: Any, x: Any, axis: int) -> tuple[Any, int]:
     kind = _kind(lib, x)
     if not kind.startswith("float"):
         return _numbers(lib, x, axis)
-    # -0.0 + 0.0 is 0.0.
+    # -0.0 + 0.0 is 0.0. A GPU's sum of 4 bytes that is NaN is always the same NaN.
     numbers = lib.rows(lib.cast(x, kind) + 0.0, axis, False)
-    return lib.where(lib.is_nan(numbers), math.nan, numbers), _CODES[kind]
+    if kind == "float64":
+        numbers = lib.where(lib.is_nan(numbers), math.nan, numbers)
+    return numbers, _CODES[kind]
 
 
 def _memory(lib: Any, operation: str, format: int, count: int, value_size: int = 0, k: int = 0) -> tuple[Any, tuple]:
@@ -246,28 +260,31 @@ def _segments(lib: Any, rows: Any) -> tuple[Any, tuple | None]:
     return offsets, (lib.address(offsets), size // length)
 
 
-def _sort(lib: Any, x: Any, *, axis: int | None, format: int) -> Any:
+def _sort(lib: Any, x: Any, *, axis: int | None, format: int, in_place: bool = False) -> Any:
     x, axis = _axis(x, axis)
-    rows, code = _numbers(lib, x, axis)
+    in_place = in_place and axis == x.ndim - 1 and lib.is_contiguous(x) and lib.name(x) in _CODES
+    rows, code = _numbers(lib, x, axis) if not in_place else (x, _CODES[lib.name(x)])
     size = math.prod(rows.shape)
     if size:
         offsets, segments = _segments(lib, rows)
         operation = "sort_segments" if segments else "sort"
         memory, workspace = _memory(lib, operation, format | code, size)
         _stream(lib).sort(format | code, 0, (lib.address(rows), 0, size), workspace, segments)
-    return lib.cast(lib.moved(rows, axis), lib.name(x))
+    return x if in_place else lib.cast(lib.moved(rows, axis), lib.name(x))
 
 
 def _order(lib: Any, rows: Any, format: int, offsets: Any, segments: tuple | None) -> Any:
     """Sorts rows or segments in place, and returns the indices of their keys in the whole array."""
     size = math.prod(rows.shape)
-    indices = lib.empty(rows.shape, "int64")
+    # Half of the bytes take less time, with the conversion.
+    index_size = 4 if size < 2**31 else 8
+    indices = lib.empty(rows.shape, "int32" if index_size == 4 else "int64")
     if size:
         operation = "argsort_segments" if segments else "argsort"
-        memory, workspace = _memory(lib, operation, format, size)
+        memory, workspace = _memory(lib, operation, format, size, index_size)
         elements = lib.address(rows), lib.address(indices), size
-        _stream(lib).argsort(format, elements, workspace, segments)
-    return indices
+        _stream(lib).argsort(format, index_size, elements, workspace, segments)
+    return lib.cast(indices, "int64")
 
 
 def _argsort(lib: Any, x: Any, *, axis: int | None, format: int) -> Any:
@@ -386,6 +403,18 @@ def _groups(lib: Any, keys: Any, format: int) -> tuple[Any, Any, int]:
     return out, counts, int(groups[0])
 
 
+def _different(lib: Any, keys: Any, format: int) -> Any:
+    """The different keys of sorted ones."""
+    size = len(keys)
+    out, groups = lib.empty(size, lib.name(keys)), lib.empty(1, "int64")
+    if not size:
+        return out
+    memory, workspace = _memory(lib, "groups", format, size)
+    from_, to = (lib.address(keys), 0, size), (lib.address(out), 0, size)
+    _stream(lib).unique(format, 0, from_, to, (lib.address(groups), workspace))
+    return out[: int(groups[0])]
+
+
 def _unique(lib: Any, x: Any, *, parts: tuple[bool, bool, bool], format: int) -> Any:
     keys, code = _canonical(lib, x.reshape(-1), 0)
     format |= code
@@ -395,6 +424,8 @@ def _unique(lib: Any, x: Any, *, parts: tuple[bool, bool, bool], format: int) ->
     elif len(keys):
         memory, workspace = _memory(lib, "sort", format, len(keys))
         _stream(lib).sort(format, 0, (lib.address(keys), 0, len(keys)), workspace, None)
+    if not any(parts):
+        return lib.cast(_different(lib, keys, format), lib.name(x))
     out, counts, groups = _groups(lib, keys, format)
     counts = counts[:groups]
     values = lib.cast(out[:groups], lib.name(x))
@@ -407,7 +438,7 @@ def _unique(lib: Any, x: Any, *, parts: tuple[bool, bool, bool], format: int) ->
         result.append(inverse)
     if parts[2]:
         result.append(counts)
-    return tuple(result) if len(result) > 1 else values
+    return tuple(result)
 
 
 def _set_operation(lib: Any, x1: Any, x2: Any, *, operation: int, format: int) -> Any:
