@@ -29,6 +29,11 @@ const WRITTEN: usize = 8;
 /// A histogram: the number of occurrences of each value, in the order of ordered bits.
 type Counts = Scratch<u32>;
 
+/// Whether [`sort`] ever sorts keys of this type.
+pub(super) const fn supports<K>() -> bool {
+    size_of::<K>() * u8::BITS as usize <= MAX_BITS as usize
+}
+
 /// Whether this is the fastest way to sort `keys` keys.
 pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
     match K::Bits::COUNT {

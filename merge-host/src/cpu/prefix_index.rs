@@ -51,10 +51,14 @@ impl Workspace {
     }
 }
 
+/// Whether [`sort`] has a use for keys of type `K` with values of type `V`.
+pub(super) const fn supports<K, V>() -> bool {
+    size_of::<V>() > 0 && size_of::<K>() <= size_of::<PrefixIndex>()
+}
+
 /// Whether [`sort`] supports keys of type `K` with values of type `V`, for lengths in [`KEYS`].
 pub(super) fn can_sort<K, V>() -> bool {
-    size_of::<V>() > 0
-        && size_of::<K>() <= size_of::<PrefixIndex>()
+    supports::<K, V>()
         && vector::can_sort::<PrefixIndex>(
             *KEYS.end(),
             vector::Digits { differing: || PrefixIndex::MAX, are_even: || true },

@@ -23,6 +23,7 @@ use super::lsd;
 use super::memory;
 use super::prefix_index;
 use super::run::RunMut;
+use super::sort_pairs;
 use super::vector;
 use crate::key_order::KeyOrder;
 use crate::sorted::first_unsorted_in_block;
@@ -102,11 +103,15 @@ fn sort_unsorted<K: Key, V: Copy>(
     let digits = vector::Digits { differing: || differing, are_even: || digit::is_even(run.keys) };
     if passes == 0 {
         at_result(run, scratch, to_scratch);
-    } else if size_of::<V>() == 0 && vector::can_sort::<K>(keys, digits) {
+    } else if const { size_of::<V>() == 0 } && vector::can_sort::<K>(keys, digits) {
         vector::sort(SortOrder::Ascending, at_result(run, scratch, to_scratch).keys);
-    } else if few_keys::can_sort::<V>(keys) {
+    } else if const { size_of::<V>() <= sort_pairs::MAX_MOVED_VALUE } && few_keys::can_sort::<V>(keys) {
         few_keys::sort(KeyOrder::ASCENDING, at_result(run, scratch, to_scratch));
-    } else if by_vectors && prefix_index::KEYS.contains(&keys) && workspace.prefix_index.has_memory(keys) {
+    } else if const { prefix_index::supports::<K, V>() }
+        && by_vectors
+        && prefix_index::KEYS.contains(&keys)
+        && workspace.prefix_index.has_memory(keys)
+    {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         if !to_scratch {
@@ -114,7 +119,8 @@ fn sort_unsorted<K: Key, V: Copy>(
         }
         let (sorted, scratch) = if to_scratch { (scratch, run) } else { (run, scratch) };
         sort_after(last, sorted, scratch, workspace);
-    } else if by_vectors
+    } else if const { prefix_index::supports::<K, V>() }
+        && by_vectors
         && keys > *prefix_index::KEYS.end()
         && bucket_sort(&mut run, &mut scratch, to_scratch, differing, workspace)
     {

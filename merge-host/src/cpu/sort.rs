@@ -54,7 +54,7 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     if const { size_of::<V>() == 0 } && run.keys.len() <= few_keys::MOST {
         sort_few_keys(order, run.keys);
         Ok(())
-    } else if few_keys::can_sort::<V>(run.keys.len()) {
+    } else if const { size_of::<V>() > 0 } && few_keys::can_sort::<V>(run.keys.len()) {
         few_keys::sort(order, run);
         Ok(())
     } else {
@@ -135,11 +135,11 @@ fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
 ) -> Result<bool, Error> {
     if let Some(runs) = Runs::of(order, run.keys, 1, threads) {
         merge_runs(order, run, &runs, threads)?;
-    } else if few_values::can_sort::<K>()
+    } else if const { few_values::can_sort::<K>() }
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {
         values.sort(order, run, threads)?;
-    } else if size_of::<V>() == 0 && counting::can_sort::<K>(run.keys.len()) {
+    } else if const { size_of::<V>() == 0 && counting::supports::<K>() } && counting::can_sort::<K>(run.keys.len()) {
         counting::sort(order, run.keys, threads)?;
     } else {
         return Ok(false);
@@ -196,7 +196,7 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
     if const { size_of::<K>() > size_of::<u64>() } && sort_narrowed(order, keys, threads)? {
         return Ok(());
     }
-    if key_index::can_sort::<K>(keys.len()) {
+    if const { size_of::<K>() > size_of::<u64>() } && key_index::can_sort::<K>(keys.len()) {
         return key_index::sort(order, keys, threads);
     }
     if keys.len() <= MAX_COMPARED_KEYS {

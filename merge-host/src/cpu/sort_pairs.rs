@@ -122,7 +122,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     {
         return argsort_runs(order, keys, indices, &runs, threads);
     }
-    if key_index::can_argsort::<K>(keys.len(), threads) {
+    if const { matches!(size_of::<K>(), 4 | 8) } && key_index::can_argsort::<K>(keys.len(), threads) {
         return key_index::argsort(order, keys, indices, threads);
     }
     if order.keeps_nans::<K>() && parallel_radix::can_argsort(keys.len(), threads) {
@@ -147,7 +147,7 @@ fn argsort_at_sight<K: Key, I: Index>(
 ) -> Result<bool, Error> {
     if let Some(runs) = Runs::of(order, keys, 1, threads) {
         argsort_runs(order, keys, indices, &runs, threads)?;
-    } else if few_values::can_sort::<K>()
+    } else if const { few_values::can_sort::<K>() }
         && let Some(values) = FewValues::of(order, keys, threads)?
     {
         values.scatter(order, keys, I::from_usize, indices, threads)?;

@@ -37,22 +37,35 @@ if hasattr(_os, "register_at_fork"):
     # Threads of this library do not exist in a process that fork() has made, so it gets others.
     _os.register_at_fork(after_in_child=_native.forget_engines)
 
-# The type of numpy's arrays and the formats of its types, when numpy is known to be there. Importing it takes longer than
-# everything else.
+# The type of numpy's arrays, the formats of its types, and the functions for them, after the first call with such an
+# array. To import numpy takes longer than everything else.
 _ndarray: object = ()
+_functions = None
 _formats: dict[object, int] = {}
 
 
 def _with_numpy() -> None:
-    global _ndarray
+    global _ndarray, _functions
     from . import _host
 
     _formats.update(_host.FORMATS)
     _ndarray = _host.np.ndarray
+    _functions = _host
+
+
+def _fast(x, axis, descending, nan, engine) -> int:
+    """The format of a call with one row of numbers of a numpy array, or -1 if it takes the long way."""
+    if type(x) is _ndarray and x.ndim == 1 and axis == -1:
+        key = _formats.get(x.dtype)
+        if key is not None:
+            return key | _ORDERS.get((descending, nan), -1) | _ENGINES.get(engine, -1)
+    return -1
 
 
 def _call(name: str, arrays: tuple, /, **arguments):
     """Calls a function for the library that an array belongs to."""
+    if _functions is not None and all(type(x) is _ndarray for x in arrays):
+        return getattr(_functions, name)(*arrays, **arguments)
     from ._libraries import library_of
 
     return library_of(arrays).call(name, arrays, arguments)
@@ -64,20 +77,20 @@ def sort(x, /, *, axis: int | None = -1, descending: bool = False, stable: bool 
 
     As `numpy.sort(x, axis, kind="stable")`; for bits of equal floats on a GPU see the documentation.
     """
-    if type(x) is _ndarray and out is None and x.ndim == 1 and axis == -1:
-        key = _formats.get(x.dtype)
-        if key is not None:
-            format = key | _ORDERS.get((descending, nan), -1) | _ENGINES.get(engine, -1)
-            if format >= 0:
-                sorted = x.copy()
-                _native.sort(format, sorted, None, x if x.flags.carray else x.copy())
-                return sorted
+    if out is None and (format := _fast(x, axis, descending, nan, engine)) >= 0:
+        sorted = x.copy()
+        _native.sort(format, sorted, None, x if x.flags.carray else x.copy())
+        return sorted
     return _call("sort", (x,), axis=axis, format=_format_of(descending, nan, engine), out=out)
 
 
 def argsort(x, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True, nan: str = "last",
             engine: str = "auto"):
     """Returns the indices that sort `x`, of type int64: `numpy.argsort(x, axis, kind="stable")`."""
+    if (format := _fast(x, axis, descending, nan, engine)) >= 0:
+        indices = _functions.np.empty(x.shape, "i8")
+        _native.argsort(format, x if x.flags.carray else x.copy(), indices)
+        return indices
     return _call("argsort", (x,), axis=axis, format=_format_of(descending, nan, engine))
 
 

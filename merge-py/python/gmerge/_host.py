@@ -67,6 +67,8 @@ def _keys(x: np.ndarray, format: int) -> Keys:
 
 def _rows(array: np.ndarray, axis: int, copy: bool) -> np.ndarray:
     """The array with `axis` as its last one, contiguous and aligned."""
+    if array.ndim == 1:
+        return array.copy() if copy or not (array.flags.c_contiguous and array.flags.aligned) else array
     moved = np.moveaxis(array, axis, -1)
     if copy:
         return np.array(moved, order="C", copy=True, subok=False)
@@ -241,9 +243,9 @@ def unique(x: np.ndarray, *, parts: tuple[bool, bool, bool], format: int) -> Any
     keys = _canonical(x, format)
     if not any(parts):
         return keys.back(keys.array[: _native.sort_unique(keys.format, keys.array)].copy())
-    indices = np.arange(keys.array.size)
+    indices = np.arange(keys.array.size if parts[0] or parts[1] else 0)
     if keys.array.size:
-        _native.sort(keys.format, keys.array, indices.view(np.uint8))
+        _native.sort(keys.format, keys.array, indices.view(np.uint8) if indices.size else None)
     out, counts = np.empty_like(keys.array), np.empty(keys.array.size, np.uint64)
     groups = _native.unique(keys.format, keys.array, out, counts)
     counts = counts[:groups].astype(np.int64)
