@@ -38,9 +38,18 @@ def host_rows(n, dtype, rng):
         ("sort", lambda x: np.sort(x), lambda x: gmerge.sort(x, **cpu), x),
         ("argsort", lambda x: np.argsort(x, kind="stable"), lambda x: gmerge.argsort(x, **cpu), x),
         ("top 100", lambda x: np.sort(np.partition(x, n - k)[n - k :]), lambda x: gmerge.topk(x, k, **cpu), x),
-        ("unique, counts", lambda x: np.unique(x, return_counts=True),
-         lambda x: gmerge.unique(x, return_counts=True, **cpu), few),
-        ("searchsorted", lambda x: np.searchsorted(sorted, x), lambda x: gmerge.searchsorted(sorted, x, **cpu), needles),
+        (
+            "unique, counts",
+            lambda x: np.unique(x, return_counts=True),
+            lambda x: gmerge.unique(x, return_counts=True, **cpu),
+            few,
+        ),
+        (
+            "searchsorted",
+            lambda x: np.searchsorted(sorted, x),
+            lambda x: gmerge.searchsorted(sorted, x, **cpu),
+            needles,
+        ),
     ]
 
 
@@ -60,8 +69,12 @@ def calls():
     x = np.random.default_rng(1).standard_normal(100)
     for dtype in ("f8", "i4"):
         y = x.astype(dtype)
-        for name, call in (("np.sort", np.sort), ("gmerge.sort", gmerge.sort), ("np.argsort", lambda y: np.argsort(y, kind="stable")),
-                           ("gmerge.argsort", gmerge.argsort)):
+        for name, call in (
+            ("np.sort", np.sort),
+            ("gmerge.sort", gmerge.sort),
+            ("np.argsort", lambda y: np.argsort(y, kind="stable")),
+            ("gmerge.argsort", gmerge.argsort),
+        ):
             times = []
             for _ in range(7):
                 begin = time.perf_counter()
@@ -90,14 +103,22 @@ def gpu(sizes, seconds):
     except ImportError:
         cupy = None
     print(f"\ntorch {torch.__version__}, {torch.cuda.get_device_name()}, ms\n")
-    print("| function | type | elements | torch | CuPy | gmerge | host µs a call | copy |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print(
+        "| function | type | elements | torch | CuPy | gmerge | host µs a call | copy |\n"
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    )
     for dtype in (torch.float32, torch.int32, torch.int64):
         for n in sizes:
             x = (torch.randn(n, device="cuda") * 1e6).to(dtype)
             y = cupy.from_dlpack(x) if cupy else None
             rows = [
                 ("sort", lambda: torch.sort(x), (lambda: cupy.sort(y)), lambda: gmerge.sort(x)),
-                ("argsort", lambda: torch.argsort(x, stable=True), (lambda: cupy.argsort(y)), lambda: gmerge.argsort(x)),
+                (
+                    "argsort",
+                    lambda: torch.argsort(x, stable=True),
+                    (lambda: cupy.argsort(y)),
+                    lambda: gmerge.argsort(x),
+                ),
                 ("top 1024", lambda: torch.topk(x, 1024), None, lambda: gmerge.topk(x, 1024)),
                 ("unique", lambda: torch.unique(x), (lambda: cupy.unique(y)), lambda: gmerge.unique(x)),
             ]
@@ -119,12 +140,17 @@ def gpu(sizes, seconds):
                 took = (time.perf_counter() - begin) / 5
                 torch.cuda.synchronize()
                 copy = events(lambda: x.clone())
-                print(f"| {name} | {str(dtype)[6:]} | {n:,} | {' | '.join(figures)} | {took * 1e6:.0f} | {copy:.3f} |", flush=True)
+                print(
+                    f"| {name} | {str(dtype)[6:]} | {n:,} | {' | '.join(figures)} | {took * 1e6:.0f} | {copy:.3f} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sizes", type=lambda s: [int(float(n)) for n in s.split(",")], default=[1000, 100_000, 1_000_000])
+    parser.add_argument(
+        "--sizes", type=lambda s: [int(float(n)) for n in s.split(",")], default=[1000, 100_000, 1_000_000]
+    )
     parser.add_argument("--types", type=lambda s: s.split(","), default=["f4", "f8", "i4", "i8"])
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--gpu", action="store_true")

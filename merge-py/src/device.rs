@@ -1,7 +1,7 @@
 //! Operations on memory of a GPU. They put work on a stream of another library, and wait for nothing.
 //!
-//! Arrays are addresses of memory that the other library has allocated. The Python code of this package keeps it until the
-//! call has put its work on the stream, and the other library then reuses it in the order of the stream.
+//! Arrays are addresses of memory that the other library has allocated. The Python code of this package keeps it until
+//! the call has put its work on the stream, and the other library then reuses it in the order of the stream.
 
 use crate::call::{Format, check, is_child, no_gpu_after_fork};
 use gmerge::*;

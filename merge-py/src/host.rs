@@ -11,8 +11,9 @@ use std::ptr;
 
 type Object<'a, 'py> = &'a Bound<'py, PyAny>;
 
-/// Sorts keys, with their values, in place: all, or each segment between two of the `offsets`, which are of type `usize`.
-/// Equal floats get the order of `original`, if it is given. Returns whether there are equal floats of several bits.
+/// Sorts keys, with their values, in place: all, or each segment between two of the `offsets`, which are of type
+/// `usize`. Equal floats get the order of `original`, if it is given. Returns whether there are equal floats of several
+/// bits.
 #[pyfunction]
 #[pyo3(signature = (format, keys, values=None, original=None, offsets=None))]
 pub fn sort(
@@ -194,7 +195,8 @@ pub fn sort_unique(format: Format, keys: Object, values: Option<Object>) -> PyRe
     Ok(kept)
 }
 
-/// Writes the different keys of the sorted `keys` to `out`, and how often each occurs to `lengths`. Returns their number.
+/// Writes the different keys of the sorted `keys` to `out`, and how often each occurs to `lengths`. Returns their
+/// number.
 #[pyfunction]
 pub fn unique(format: Format, keys: Object, out: Object, lengths: Object) -> PyResult<usize> {
     let py = keys.py();
@@ -227,8 +229,8 @@ pub fn set_operation(format: Format, operation: u32, a: Object, b: Object, out: 
     Ok(kept)
 }
 
-/// Writes the different keys of sorted ones to `out`, with the reduction of their values. `reduction` is what to do, the
-/// type of the values, and their size. Returns the number of keys.
+/// Writes the different keys of sorted ones to `out`, with the reduction of their values. `reduction` is what to do,
+/// the type of the values, and their size. Returns the number of keys.
 #[pyfunction]
 pub fn reduce_by_key(
     format: Format,

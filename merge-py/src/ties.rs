@@ -1,6 +1,6 @@
-//! Floats that Python's libraries hold to be equal, and this library does not: -0.0 and 0.0, and all NaNs. A stable sort
-//! keeps their order. This library sorts them by their bits, so that each kind of such floats is a group of consecutive
-//! elements afterwards. In the rare arrays that have groups of several bits, the groups are mended.
+//! Floats that Python's libraries hold to be equal, and this library does not: -0.0 and 0.0, and all NaNs. A stable
+//! sort keeps their order. This library sorts them by their bits, so that each kind of such floats is a group of
+//! consecutive elements afterwards. In the rare arrays that have groups of several bits, the groups are mended.
 //!
 //! ```text
 //!   keys         0.0  3.0  -0.0  NaN  0.0  -NaN
@@ -153,8 +153,8 @@ pub fn are_mixed_together<B: Float>(format: Format, arrays: &[&[B]]) -> bool {
     false
 }
 
-/// Gives zeros and NaNs the bits that no other zero or NaN precedes, or, if `is_upper`, that none follows. `needles` are
-/// in the order of this library, and still are then.
+/// Gives zeros and NaNs the bits that no other zero or NaN precedes, or, if `is_upper`, that none follows. `needles`
+/// are in the order of this library, and still are then.
 pub fn widen<B: Float>(format: Format, needles: &mut [B], is_upper: bool) {
     let is_descending = format.order() & GMERGE_DESCENDING != 0;
     let bits = if is_upper == is_descending { [B::FIRST_NAN, B::NEGATIVE_ZERO] } else { [B::LAST_NAN, B::ZERO] };

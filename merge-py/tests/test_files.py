@@ -61,5 +61,7 @@ def test_the_import_is_light():
         "assert 'numpy' not in sys.modules; "
         "assert 'libcuda' not in open('/proc/self/maps').read(); print(took)"
     )
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5)]
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5)
+    ]
     assert min(times) < 0.02

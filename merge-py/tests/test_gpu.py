@@ -27,8 +27,18 @@ def _has_gpu():
 if _has_gpu():
     import torch
 
-    DTYPES = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
-              torch.float32, torch.float64, torch.bool]
+    DTYPES = [
+        torch.int8,
+        torch.uint8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.bool,
+    ]
 
 
 def make(dtype, shape, seed, few=True):
@@ -92,8 +102,12 @@ def test_axes_strides_and_out():
                     out = y.clone()
                     assert gmerge.sort(out, axis=axis, out=out) is out
                     equal(out, expected.values)
-                    down = torch.sort(torch.where(y.isnan(), -torch.inf, y) if dtype.is_floating_point else y, dim=axis,
-                                      descending=True, stable=True)
+                    down = torch.sort(
+                        torch.where(y.isnan(), -torch.inf, y) if dtype.is_floating_point else y,
+                        dim=axis,
+                        descending=True,
+                        stable=True,
+                    )
                     assert torch.equal(gmerge.argsort(y, axis=axis, descending=True), down.indices)
                     k = min(2, y.shape[axis])
                     assert torch.equal(gmerge.argtopk(y, k, axis=axis), down.indices.narrow(axis, 0, k))

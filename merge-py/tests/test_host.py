@@ -124,8 +124,11 @@ def test_unique_and_sets(dtype):
         if np.dtype(dtype).kind == "c":
             continue
         y[::7] = x[0] if n else y[0]
-        for ours, theirs in ((gmerge.union, np.union1d), (gmerge.intersect, np.intersect1d),
-                             (gmerge.difference, np.setdiff1d)):
+        for ours, theirs in (
+            (gmerge.union, np.union1d),
+            (gmerge.intersect, np.intersect1d),
+            (gmerge.difference, np.setdiff1d),
+        ):
             a, b = ours(x, y), theirs(x, y)
             if np.dtype(dtype).kind in "fmM" and ours is not gmerge.union:
                 # numpy holds NaNs to be different there.
@@ -152,7 +155,9 @@ def test_searchsorted(dtype):
             found, expected = gmerge.searchsorted(x, needles, side=side), np.searchsorted(x, needles, side=side)
             assert np.array_equal(found, expected), (n, m, side)
     x = np.array([1, 3, 5])
-    assert gmerge.searchsorted(x, 3) == 1 and gmerge.searchsorted(x, 3.5) == 2 and np.ndim(gmerge.searchsorted(x, 3)) == 0
+    assert (
+        gmerge.searchsorted(x, 3) == 1 and gmerge.searchsorted(x, 3.5) == 2 and np.ndim(gmerge.searchsorted(x, 3)) == 0
+    )
     assert gmerge.searchsorted(np.array([5, 1, 3]), [[3, 4]], sorter=np.array([1, 2, 0])).tolist() == [[1, 2]]
 
 
@@ -191,9 +196,18 @@ def test_reduce_by_key(dtype):
 def test_pairs_of_all_values():
     keys = make("i4", 500, 1, True)
     order = np.argsort(keys, kind="stable")
-    for values in (np.arange(500), np.arange(500).astype("S13"), np.arange(500).astype(object), make("c16", 500, 2),
-                   np.zeros(500, "V0"), np.arange(500).astype("M8[s]"), np.arange(1500).reshape(500, 3),
-                   np.arange(1000)[::2], np.arange(500).astype("U5"), np.arange(500, dtype=">i8")):
+    for values in (
+        np.arange(500),
+        np.arange(500).astype("S13"),
+        np.arange(500).astype(object),
+        make("c16", 500, 2),
+        np.zeros(500, "V0"),
+        np.arange(500).astype("M8[s]"),
+        np.arange(1500).reshape(500, 3),
+        np.arange(1000)[::2],
+        np.arange(500).astype("U5"),
+        np.arange(500, dtype=">i8"),
+    ):
         found = gmerge.sort_pairs(keys, values)[1]
         assert found.dtype == values.dtype and np.array_equal(found, values[order], equal_nan=values.dtype.kind == "c")
     two = make("f4", (20, 30), 3, True)
@@ -211,7 +225,9 @@ def test_bfloat16():
     assert np.array_equal(gmerge.sort(x).astype("f4"), x[order].astype("f4"), equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", ["O", "S3", "U2", "V4", np.dtype([("a", "i4")])] + (["g"] if np.dtype("g").itemsize > 8 else []))
+@pytest.mark.parametrize(
+    "dtype", ["O", "S3", "U2", "V4", np.dtype([("a", "i4")])] + (["g"] if np.dtype("g").itemsize > 8 else [])
+)
 def test_types_that_cannot_be_sorted(dtype):
     x = np.zeros(5, dtype)
     for function in (gmerge.sort, gmerge.argsort, gmerge.unique):
@@ -221,8 +237,14 @@ def test_types_that_cannot_be_sorted(dtype):
 
 def test_wrong_arguments():
     x = np.arange(5)
-    for wrong in (dict(nan="middle"), dict(engine="tpu"), dict(axis=1), dict(out=np.empty(4, int)),
-                  dict(out=np.empty(5, "f4")), dict(axis=-2)):
+    for wrong in (
+        dict(nan="middle"),
+        dict(engine="tpu"),
+        dict(axis=1),
+        dict(out=np.empty(4, int)),
+        dict(out=np.empty(5, "f4")),
+        dict(axis=-2),
+    ):
         with pytest.raises((ValueError, IndexError)):
             gmerge.sort(x, **wrong)
     with pytest.raises(Exception):

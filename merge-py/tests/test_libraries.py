@@ -32,8 +32,18 @@ def test_arrow():
 
 def test_torch():
     torch = pytest.importorskip("torch")
-    for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
-                  torch.float32, torch.float64, torch.bool):
+    for dtype in (
+        torch.int8,
+        torch.uint8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.bool,
+    ):
         x = torch.randn(20, 300).mul(10).to(dtype)
         expected = torch.sort(x, dim=0, stable=True)
         assert torch.equal(gmerge.sort(x, axis=0), expected.values)

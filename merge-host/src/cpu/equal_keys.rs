@@ -7,8 +7,8 @@ use crate::parallel::{self, Threads};
 
 /// Calls `work` with each group of at least two adjacent keys that `is_same` finds equal.
 ///
-/// The second argument of `work` is the number of threads that it may use: all for a group that is longer than the share
-/// of a thread, and otherwise 1. A share has `block` keys or more.
+/// The second argument of `work` is the number of threads that it may use: all for a group that is longer than the
+/// share of a thread, and otherwise 1. A share has `block` keys or more.
 pub(super) fn for_each_group<K: Send, V: Send>(
     mut run: RunMut<K, V>,
     block: usize,

@@ -44,8 +44,8 @@ const SAMPLE: usize = 32;
 /// The number of elements of a block: a thread reads their strings.
 const BLOCK: usize = 1 << 12;
 
-/// Sorts `items` by the strings that `bytes` returns for them, on the threads of `workers`. The calling thread sorts one
-/// run, ascending or descending, before it wakes others. Stable.
+/// Sorts `items` by the strings that `bytes` returns for them, on the threads of `workers`. The calling thread sorts
+/// one run, ascending or descending, before it wakes others. Stable.
 pub(crate) fn sort_by_bytes_on<T: Send>(
     workers: &Workers,
     items: &mut [T],

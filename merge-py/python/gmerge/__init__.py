@@ -1,5 +1,5 @@
-"""Sorts and merges of arrays where they are: numpy arrays and other arrays in the memory of the host on all CPU cores or
-on a GPU, and arrays of torch, CuPy and JAX in the memory of a GPU on that GPU.
+"""Sorts and merges of arrays where they are: numpy arrays and other arrays in the memory of the host on all CPU cores
+or on a GPU, and arrays of torch, CuPy and JAX in the memory of a GPU on that GPU.
 
     >>> import gmerge, numpy as np
     >>> gmerge.sort(np.array([3.0, 1.0, 2.0]))
@@ -11,13 +11,14 @@ Functions have these arguments in common:
 - `descending`: from the greatest to the least.
 - `stable`: accepted, as in the array API. Every sort is stable, also with `descending`.
 - `nan`: where NaNs and NaTs go: `"last"` as in numpy, `"first"`, or `"total"` for IEEE 754's total order, where
-  negative NaNs are first, positive ones last, and -0.0 precedes 0.0. In the other orders, -0.0 and 0.0 are equal, and so
-  are all NaNs.
+  negative NaNs are first, positive ones last, and -0.0 precedes 0.0. In the other orders, -0.0 and 0.0 are equal, and
+  so are all NaNs.
 - `out`: an array for the result, which may be an argument.
 - `engine`: `"auto"`, `"cpu"` or `"gpu"`. With `"auto"`, arrays of the host are sorted by the CPU or by the first GPU,
   whichever is expected to take less time with both copies. Arrays of a GPU are always sorted there.
 
-Results are arrays of the caller's library, on the caller's device. Work on a GPU is put on the library's current stream.
+Results are arrays of the caller's library, on the caller's device. Work on a GPU is put on the library's current
+stream.
 """
 
 from __future__ import annotations
@@ -28,8 +29,23 @@ from . import _native
 from ._options import ENGINES as _ENGINES, ORDERS as _ORDERS, format_of as _format_of
 
 __all__ = [
-    "argsort", "argtopk", "check_file", "difference", "intersect", "merge", "merge_files", "reduce_by_key",
-    "searchsorted", "segmented_argsort", "segmented_sort", "sort", "sort_file", "sort_pairs", "topk", "union", "unique",
+    "argsort",
+    "argtopk",
+    "check_file",
+    "difference",
+    "intersect",
+    "merge",
+    "merge_files",
+    "reduce_by_key",
+    "searchsorted",
+    "segmented_argsort",
+    "segmented_sort",
+    "sort",
+    "sort_file",
+    "sort_pairs",
+    "topk",
+    "union",
+    "unique",
 ]
 __version__ = "0.1.0"
 
@@ -71,8 +87,17 @@ def _call(name: str, arrays: tuple, /, **arguments):
     return library_of(arrays).call(name, arrays, arguments)
 
 
-def sort(x, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True, out=None, nan: str = "last",
-         engine: str = "auto"):
+def sort(
+    x,
+    /,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    stable: bool = True,
+    out=None,
+    nan: str = "last",
+    engine: str = "auto",
+):
     """Returns a sorted copy of `x`, or writes it to `out`, which is `x` itself to sort in place.
 
     As `numpy.sort(x, axis, kind="stable")`; for bits of equal floats on a GPU see the documentation.
@@ -84,8 +109,16 @@ def sort(x, /, *, axis: int | None = -1, descending: bool = False, stable: bool 
     return _call("sort", (x,), axis=axis, format=_format_of(descending, nan, engine), out=out)
 
 
-def argsort(x, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True, nan: str = "last",
-            engine: str = "auto"):
+def argsort(
+    x,
+    /,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    stable: bool = True,
+    nan: str = "last",
+    engine: str = "auto",
+):
     """Returns the indices that sort `x`, of type int64: `numpy.argsort(x, axis, kind="stable")`."""
     if (format := _fast(x, axis, descending, nan, engine)) >= 0:
         indices = _functions.np.empty(x.shape, "i8")
@@ -94,8 +127,17 @@ def argsort(x, /, *, axis: int | None = -1, descending: bool = False, stable: bo
     return _call("argsort", (x,), axis=axis, format=_format_of(descending, nan, engine))
 
 
-def sort_pairs(keys, values, /, *, axis: int = -1, descending: bool = False, stable: bool = True, nan: str = "last",
-               engine: str = "auto"):
+def sort_pairs(
+    keys,
+    values,
+    /,
+    *,
+    axis: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    nan: str = "last",
+    engine: str = "auto",
+):
     """Returns sorted copies of `keys` and `values`, in the order of the keys.
 
     Values have the shape of the keys. Values of one-dimensional keys may have further dimensions.
@@ -121,8 +163,9 @@ def merge(*arrays, descending: bool = False, out=None, nan: str = "last", engine
     return _call("merge", arrays, format=_format_of(descending, nan, engine), out=out)
 
 
-def searchsorted(x1, x2, /, *, side: str = "left", sorter=None, descending: bool = False, nan: str = "last",
-                 engine: str = "auto"):
+def searchsorted(
+    x1, x2, /, *, side: str = "left", sorter=None, descending: bool = False, nan: str = "last", engine: str = "auto"
+):
     """Returns for each element of `x2` the index in the sorted `x1` before which it keeps `x1` sorted:
     `numpy.searchsorted(x1, x2, side, sorter)`.
     """
@@ -133,10 +176,11 @@ def searchsorted(x1, x2, /, *, side: str = "left", sorter=None, descending: bool
     return _call("searchsorted", (x1, x2), is_upper=side == "right", format=_format_of(descending, nan, engine))
 
 
-def unique(x, /, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-           engine: str = "auto"):
-    """Returns the different elements, sorted, and what else is asked for: the index of the first occurrence of each, for
-    each element of the flattened `x` the index of its value, and the number of occurrences. As `numpy.unique`.
+def unique(
+    x, /, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, engine: str = "auto"
+):
+    """Returns the different elements, sorted, and what else is asked for: the index of the first occurrence of each,
+    the index of its value for each element of the flattened `x`, and the numbers of occurrences. As `numpy.unique`.
     """
     parts = (return_index, return_inverse, return_counts)
     return _call("unique", (x,), parts=parts, format=_format_of(False, "last", engine))

@@ -38,7 +38,11 @@ def run(command: str, files: list, progress: Callable[[int, int], object] | None
         pipe = os.pipe()
         environment[PROGRESS] = str(pipe[1])
     process = subprocess.Popen(
-        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment,
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
         pass_fds=pipe[1:],
     )
     try:

@@ -14,8 +14,13 @@ from ._options import CPU, NANS_FIRST, NANS_LAST
 _CODES = {"uint32": 2, "uint64": 3, "int32": 7, "int64": 8, "float32": 11, "float64": 12}
 # Types without kernels are sorted as the type that has all of their numbers.
 _WIDER = {
-    "bool": "int32", "uint8": "int32", "int8": "int32", "uint16": "int32", "int16": "int32",
-    "float16": "float32", "bfloat16": "float32",
+    "bool": "int32",
+    "uint8": "int32",
+    "int8": "int32",
+    "uint16": "int32",
+    "int16": "int32",
+    "float16": "float32",
+    "bfloat16": "float32",
 }
 _workspace = _native.Stream.workspace
 _gpus: dict[int, Any] = {}
@@ -188,9 +193,8 @@ def call(lib: Any, name: str, arrays: tuple, arguments: dict) -> Any:
             return result if out is None else out
         given, out = out, lib.check(out)
         if out.shape != result.shape or out.dtype != result.dtype:
-            raise ValueError(
-                f"out has shape {tuple(out.shape)} and type {out.dtype}, expected {tuple(result.shape)} and {result.dtype}"
-            )
+            expected = f"{tuple(result.shape)} and {result.dtype}"
+            raise ValueError(f"out has shape {tuple(out.shape)} and type {out.dtype}, expected {expected}")
         lib.copy_to(out, result)
         return given
 

@@ -57,9 +57,7 @@ def _keys(x: np.ndarray, format: int) -> Keys:
             numbers = x.astype(native, copy=False).view(np.int64)
             return Keys(numbers, format | 8, lambda array: array.view(native).astype(dtype, copy=False))
         numbers = x.astype(native, copy=False).view(np.uint64) + _NAT_LAST
-        return Keys(
-            numbers, format | 3, lambda array: (array - _NAT_LAST).view(native).astype(dtype, copy=False)
-        )
+        return Keys(numbers, format | 3, lambda array: (array - _NAT_LAST).view(native).astype(dtype, copy=False))
     if dtype.name == "bfloat16":
         return Keys(x.astype(np.float32), format | 11, lambda array: array.astype(dtype))
     raise TypeError(f"arrays of type {dtype} cannot be sorted here")
@@ -77,6 +75,8 @@ def _rows(array: np.ndarray, axis: int, copy: bool) -> np.ndarray:
 
 def _offsets(rows: np.ndarray) -> np.ndarray | None:
     """The offsets of the rows, or `None` for a single one."""
+    if rows.ndim == 1:
+        return None
     length = rows.shape[-1]
     if rows.size == length or rows.size == 0:
         return None
@@ -95,9 +95,7 @@ def _to_out(result: np.ndarray, out: Any) -> np.ndarray:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out is of type {type(out).__name__}, expected a numpy array")
     if out.shape != result.shape or out.dtype != result.dtype:
-        raise ValueError(
-            f"out has shape {out.shape} and type {out.dtype}, expected {result.shape} and {result.dtype}"
-        )
+        raise ValueError(f"out has shape {out.shape} and type {out.dtype}, expected {result.shape} and {result.dtype}")
     out[...] = result
     return out
 
@@ -137,7 +135,7 @@ def argsort(x: np.ndarray, *, axis: int | None, format: int) -> np.ndarray:
     indices = np.empty(rows.shape, np.int64)
     if rows.size:
         _native.argsort(keys.format, rows, indices, _offsets(rows))
-    return np.moveaxis(indices, -1, axis)
+    return indices if x.ndim == 1 else np.moveaxis(indices, -1, axis)
 
 
 def sort_pairs(keys: np.ndarray, values: np.ndarray, *, axis: int, format: int) -> tuple[np.ndarray, np.ndarray]:
@@ -237,22 +235,40 @@ def _canonical(x: np.ndarray, format: int) -> Keys:
     return keys._replace(array=array)
 
 
+def _sorted(x: np.ndarray, values: np.ndarray | None, format: int) -> Keys:
+    """A sorted copy of a flattened array, in which equal keys have equal bits. Values are sorted with it."""
+    keys = _keys(x.reshape(-1), format)
+    keys = keys._replace(array=np.array(keys.array, order="C", copy=True))
+    original = values.copy() if values is not None and keys.array.dtype in _FLOATS else None
+    if keys.array.size and _native.sort(keys.format, keys.array, values):
+        # Rare: zeros of both signs, or several NaNs.
+        keys = _canonical(x, format)
+        if values is not None:
+            values[...] = original
+        _native.sort(keys.format, keys.array, values)
+    return keys
+
+
 def unique(x: np.ndarray, *, parts: tuple[bool, bool, bool], format: int) -> Any:
     if x.dtype.kind == "c":
         return _unique_complex(x.reshape(-1), parts, format)
-    keys = _canonical(x, format)
+    indices = np.arange(x.size) if parts[0] or parts[1] else None
+    keys = _sorted(x, None if indices is None else indices.view(np.uint8), format)
     if not any(parts):
-        return keys.back(keys.array[: _native.sort_unique(keys.format, keys.array)].copy())
-    indices = np.arange(keys.array.size if parts[0] or parts[1] else 0)
-    if keys.array.size:
-        _native.sort(keys.format, keys.array, indices.view(np.uint8) if indices.size else None)
-    out, counts = np.empty_like(keys.array), np.empty(keys.array.size, np.uint64)
+        return keys.back(_shortened(keys.array, _native.sort_unique(keys.format, keys.array)))
+    out, counts = np.empty_like(keys.array), np.empty(keys.array.size, np.int64)
     groups = _native.unique(keys.format, keys.array, out, counts)
-    counts = counts[:groups].astype(np.int64)
-    return _with_parts(keys.back(out[:groups].copy()), indices, counts, parts)
+    return _with_parts(keys.back(_shortened(out, groups)), indices, _shortened(counts, groups), parts)
 
 
-def _with_parts(values: np.ndarray, indices: np.ndarray, counts: np.ndarray, parts: tuple[bool, bool, bool]) -> Any:
+def _shortened(array: np.ndarray, count: int) -> np.ndarray:
+    """The first elements, in memory of their own if most of the array is not needed."""
+    return array[:count] if 2 * count > array.size else array[:count].copy()
+
+
+def _with_parts(
+    values: np.ndarray, indices: np.ndarray | None, counts: np.ndarray, parts: tuple[bool, bool, bool]
+) -> Any:
     """The values of `unique` with its other results. `indices` sort the array."""
     result = [values]
     if parts[0]:
@@ -321,10 +337,8 @@ def reduce_by_key(keys: np.ndarray, values: np.ndarray, *, op: str, format: int)
     if wide not in _NUMBERS:
         wide = np.dtype({"u": np.uint32, "f": np.float32}.get(dtype.kind, np.int32))
     numbers = np.array(values.reshape(-1), wide, order="C", copy=True)
-    sorted = _canonical(keys, format)
-    if numbers.size:
-        _native.sort(sorted.format, sorted.array, numbers.view(np.uint8))
+    sorted = _sorted(keys, numbers.view(np.uint8), format)
     out, totals = np.empty_like(sorted.array), np.empty_like(numbers)
     code = ("sum", "min", "max").index(op), _NUMBERS[wide], wide.itemsize
     groups = _native.reduce_by_key(sorted.format, code, (sorted.array, numbers), (out, totals))
-    return sorted.back(out[:groups].copy()), totals[:groups].astype(dtype)
+    return sorted.back(_shortened(out, groups)), _shortened(totals, groups).astype(dtype, copy=False)

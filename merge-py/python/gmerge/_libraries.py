@@ -163,7 +163,9 @@ class _Foreign:
             library = lib(arrays[0]) if library == "torch" else lib()
             return _map(library.call(name, arrays, arguments), self.back)
         kind = type(arrays[0]).__name__
-        raise TypeError(f"an array of type {kind} is in a GPU's memory: this needs CuPy or torch, and neither is installed")
+        raise TypeError(
+            f"an array of type {kind} is in a GPU's memory: this needs CuPy or torch, and neither is installed"
+        )
 
 
 class _Arrow(_Host):
@@ -206,8 +208,12 @@ class _Arrow(_Host):
         if not isinstance(array, pa.Array):
             return array
         kind = array.type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-                or pa.types.is_temporal(kind)):
+        if not (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_temporal(kind)
+        ):
             raise TypeError(f"Arrow arrays of type {kind} cannot be sorted here")
         return array.to_numpy(zero_copy_only=False)
 

@@ -21,7 +21,10 @@ def sort_unique(format: int, keys: Buffer, values: Buffer | None = None) -> int:
 def unique(format: int, keys: Buffer, out: Buffer, lengths: Buffer) -> int: ...
 def set_operation(format: int, operation: int, a: Buffer, b: Buffer, out: Buffer) -> int: ...
 def reduce_by_key(
-    format: int, reduction: tuple[int, int, int], from_: tuple[Buffer, Buffer], out: tuple[Buffer, Buffer],
+    format: int,
+    reduction: tuple[int, int, int],
+    from_: tuple[Buffer, Buffer],
+    out: tuple[Buffer, Buffer],
 ) -> int: ...
 
 class Gpu:
