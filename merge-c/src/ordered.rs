@@ -1,11 +1,11 @@
 //! Operations on arrays that are sorted in an order other than that of their type. The keys are encoded as unsigned
 //! numbers in that order, and the keys of the result are decoded.
 
-use crate::format::{GMERGE_ASCENDING, gmerge_format};
+use crate::format::{GMERGE_F16, GMERGE_F32, GMERGE_F64, gmerge_format};
 use crate::status::Outcome;
 use crate::values::memory;
 use bytemuck::Zeroable;
-use merge_host::{Key, NanFirst, NanLast, NanOrder, SortOrder, parallel};
+use merge_host::{Key, NanFirst, NanLast, NanOrder, SortOrder, f16, parallel};
 
 /// An operation on sorted arrays.
 pub(crate) trait Sorted {
@@ -21,7 +21,9 @@ pub(crate) fn in_order<K: Key>(
     operation: &mut impl Sorted,
 ) -> Outcome<usize> {
     let (direction, nans) = format.direction_and_nans()?;
-    if format.order == GMERGE_ASCENDING {
+    // Sorted arrays have their NaNs at an end.
+    let has_nans = |keys: &&[K]| [keys.first(), keys.last()].into_iter().flatten().any(|key| is_nan(format, *key));
+    if direction == SortOrder::Ascending && (nans == NanOrder::Total || !from.iter().any(has_nans)) {
         return operation.call(from, out);
     }
     // A descending order is the reverse of an ascending order, which has NaNs at the other end.
@@ -38,6 +40,16 @@ pub(crate) fn in_order<K: Key>(
     let count = operation.call(&encoded, bits)?;
     decode::<K>(&mut bits[..count], nans, is_descending);
     Ok(count)
+}
+
+/// Whether a key of the format's type is a NaN.
+fn is_nan<K: Key>(format: gmerge_format, key: K) -> bool {
+    match format.key_type {
+        GMERGE_F16 => bytemuck::cast::<K, f16>(key).is_nan(),
+        GMERGE_F32 => bytemuck::cast::<K, f32>(key).is_nan(),
+        GMERGE_F64 => bytemuck::cast::<K, f64>(key).is_nan(),
+        _ => false,
+    }
 }
 
 /// The number of keys that a thread encodes at once.

@@ -139,6 +139,7 @@ pub unsafe extern "C" fn gmerge_unique(
         let mut memory = unsafe { Memory::new() };
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let (engine, count) = (unsafe { engine_of(engine) }?, memory.place("count", count)?);
+        format.options()?;
         with_key!(format, K => {
             let (from, to, lengths) = {
                 let from = memory.read::<K>("from.keys", from.keys, from.count)?;
@@ -149,31 +150,25 @@ pub unsafe extern "C" fn gmerge_unique(
                 };
                 (from, to, lengths)
             };
-            count.write(in_order(format, &[from], to, &mut Unique { engine, lengths })?);
+            count.write(unique(engine, from, to, lengths)?);
             Ok(())
         })
     })
 }
 
-struct Unique<'a> {
-    engine: &'a Engine,
-    lengths: Option<&'a mut [u64]>,
-}
-
-impl Sorted for Unique<'_> {
-    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
-        let (mut keys, mut found) = (Vec::new(), Vec::new());
-        match &mut self.lengths {
-            None => {
-                self.engine.unique(from[0], &mut keys)?;
-            }
-            Some(lengths) => {
-                self.engine.run_lengths(from[0], (&mut keys, &mut found))?;
-                copy(&found, lengths)?;
-            }
+// Equal keys are next to each other in every order, so keys need not be encoded for one.
+fn unique<K: Key>(engine: &Engine, from: &[K], out: &mut [K], lengths: Option<&mut [u64]>) -> Outcome<usize> {
+    let (mut keys, mut found) = (Vec::new(), Vec::new());
+    match lengths {
+        None => {
+            engine.unique(from, &mut keys)?;
         }
-        copy(&keys, out)
+        Some(lengths) => {
+            engine.run_lengths(from, (&mut keys, &mut found))?;
+            copy(&found, lengths)?;
+        }
     }
+    copy(&keys, out)
 }
 
 /// Writes the first key of each group of equal keys of the sorted `from` to `out`, with the reduction of the group's
@@ -199,38 +194,34 @@ pub unsafe extern "C" fn gmerge_reduce_by_key(
         // SAFETY: `engine` is null or an engine, by `# Safety`.
         let (engine, count) = (unsafe { engine_of(engine) }?, memory.place("count", count)?);
         let reduction = reduction_of(reduction)?;
+        format.options()?;
         with_summand!(format, value_type, V => {
             let (values, totals) = {
                 let values = memory.read::<V>("from.values", from.values, from.count)?;
                 (values, memory.write::<V>("out.values", out.values, out.count)?)
             };
-            let mut operation = Reduce { engine, reduction, values, totals };
             with_key!(format, K => {
                 let (from, to) = {
                     let from = memory.read::<K>("from.keys", from.keys, from.count)?;
                     (from, memory.write::<K>("out.keys", out.keys, out.count)?)
                 };
-                count.write(in_order(format, &[from], to, &mut operation)?);
+                count.write(reduce(engine, reduction, (from, values), (to, totals))?);
                 Ok(())
             })
         })
     })
 }
 
-struct Reduce<'a, V> {
-    engine: &'a Engine,
+fn reduce<K: Key, V: Summand>(
+    engine: &Engine,
     reduction: Reduction,
-    values: &'a [V],
-    totals: &'a mut [V],
-}
-
-impl<V: Summand> Sorted for Reduce<'_, V> {
-    fn call<K: Key>(&mut self, from: &[&[K]], out: &mut [K]) -> Outcome<usize> {
-        let (mut keys, mut totals) = (Vec::new(), Vec::new());
-        self.engine.reduce_by_key(self.reduction, (from[0], self.values), (&mut keys, &mut totals))?;
-        copy(&totals, self.totals)?;
-        copy(&keys, out)
-    }
+    from: (&[K], &[V]),
+    (out, of_groups): (&mut [K], &mut [V]),
+) -> Outcome<usize> {
+    let (mut keys, mut totals) = (Vec::new(), Vec::new());
+    engine.reduce_by_key(reduction, from, (&mut keys, &mut totals))?;
+    copy(&totals, of_groups)?;
+    copy(&keys, out)
 }
 
 /// Writes to `bounds` the number of `keys` that come before each of the `needles`, or before or equal to it if
