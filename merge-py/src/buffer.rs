@@ -69,7 +69,7 @@ impl<'py> Buffer<'py> {
 
     fn checked_count<T>(&self) -> PyResult<usize> {
         let (address, align) = (self.address().addr(), align_of::<T>());
-        if !address.is_multiple_of(align) {
+        if self.bytes() > 0 && !address.is_multiple_of(align) {
             return Err(PyValueError::new_err(format!(
                 "an array is at address {address:#x}, expected a multiple of {align}"
             )));

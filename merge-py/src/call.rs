@@ -3,6 +3,7 @@
 use gmerge::*;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
@@ -98,6 +99,26 @@ pub fn is_child() -> bool {
 pub fn forget_engines() {
     IS_CHILD.store(true, SeqCst);
     ENGINES.iter().for_each(|engine| engine.store(ptr::null_mut(), SeqCst));
+    CHILD_POOL.store(ptr::null_mut(), SeqCst);
+}
+
+/// The pool of a process that `fork` has made, in place of rayon's global pool, whose threads are gone.
+static CHILD_POOL: AtomicPtr<ThreadPool> = AtomicPtr::new(ptr::null_mut());
+
+/// The pool of such a process, which starts at its first use and lives until the process ends.
+fn child_pool() -> Option<&'static ThreadPool> {
+    if !is_child() {
+        return None;
+    }
+    if CHILD_POOL.load(SeqCst).is_null() {
+        let pool = Box::into_raw(Box::new(ThreadPoolBuilder::new().num_threads(threads()).build().ok()?));
+        if CHILD_POOL.compare_exchange(ptr::null_mut(), pool, SeqCst, SeqCst).is_err() {
+            // SAFETY: nothing else has this pool.
+            drop(unsafe { Box::from_raw(pool) });
+        }
+    }
+    // SAFETY: it is null, or a pool that is never freed.
+    unsafe { CHILD_POOL.load(SeqCst).as_ref() }
 }
 
 /// The exception of a call that has failed.
@@ -120,7 +141,8 @@ const WORTH_LEAVING: usize = 1 << 14;
 /// Makes a call on arrays of this many bytes. The call must not use the interpreter.
 pub fn call<T>(py: Python, bytes: usize, call: impl FnOnce() -> T) -> T {
     struct Everything<T>(T);
-    // SAFETY: `detach` runs its closure on the calling thread, so nothing is sent.
+    // SAFETY: `detach` runs its closure on the calling thread, and `install` on another one while this one waits. A
+    // call has addresses of memory and of engines, which any thread may use.
     unsafe impl<T> Send for Everything<T> {}
     impl<T, F: FnOnce() -> T> Everything<F> {
         fn call(self) -> Everything<T> {
@@ -131,5 +153,9 @@ pub fn call<T>(py: Python, bytes: usize, call: impl FnOnce() -> T) -> T {
         return call();
     }
     let call = Everything(call);
-    py.detach(|| call.call()).0
+    py.detach(|| match child_pool() {
+        Some(pool) => pool.install(|| call.call()),
+        None => call.call(),
+    })
+    .0
 }

@@ -107,7 +107,8 @@ fn number(indices: &mut [i64]) {
     indices.iter_mut().zip(0..).for_each(|(index, i)| *index = i);
 }
 
-/// Writes the first keys of `keys` to `out`, sorted. Returns whether there are equal floats of several bits.
+/// Writes the first keys of `keys` to `out`, sorted. Returns whether there are equal floats of several bits, among them
+/// or also behind them.
 #[pyfunction]
 pub fn top_k(format: Format, keys: Object, out: Object) -> PyResult<bool> {
     let py = keys.py();
@@ -116,11 +117,14 @@ pub fn top_k(format: Format, keys: Object, out: Object) -> PyResult<bool> {
     let engine = format.engine()?;
     // SAFETY: the buffers have the lengths that the call is told.
     check(call(py, keys.bytes(), || unsafe { gmerge_top_k(engine, format.of_values(0), from, to) }))?;
-    with_float!(format, Ok(false), B => Ok(ties::are_mixed(format, out.elements::<B>()?)))
+    with_float!(format, Ok(false), B => {
+        let first = out.elements::<B>()?;
+        Ok(ties::are_mixed(format, first) || ties::are_cut(first, keys.elements()?))
+    })
 }
 
 /// Writes the indices of the first keys of `keys` to `indices`, in order. Returns whether there are equal floats of
-/// several bits.
+/// several bits, among them or also behind them.
 #[pyfunction]
 pub fn top_k_indices(format: Format, keys: Object, indices: Object) -> PyResult<bool> {
     let py = keys.py();
@@ -134,7 +138,7 @@ pub fn top_k_indices(format: Format, keys: Object, indices: Object) -> PyResult<
     with_float!(format, Ok(false), B => {
         let keys = keys.elements::<B>()?;
         let found: Vec<B> = indices.elements::<i64>()?.iter().map(|&i| keys[i as usize]).collect();
-        Ok(ties::are_mixed(format, &found))
+        Ok(ties::are_mixed(format, &found) || ties::are_cut(&found, keys))
     })
 }
 

@@ -113,6 +113,13 @@ fn is_mixed<B: Float>(group: &[B]) -> bool {
     group.first() != group.last()
 }
 
+/// Whether the group of the last of the first keys goes on among all `keys` with keys of other bits.
+pub fn are_cut<B: Float>(first: &[B], keys: &[B]) -> bool {
+    let Some(last) = first.last().copied().filter(|last| last.is_nan() || last.signum() == 0) else { return false };
+    let belongs = |key: B| if last.is_nan() { key.is_nan() } else { key.signum() == 0 };
+    keys.iter().any(|key| *key != last && belongs(*key))
+}
+
 /// Gives the groups of `sorted` the order that their keys have in `original`.
 pub fn mend_keys<B: Float>(format: Format, original: &[B], sorted: &mut [B]) {
     let belongs: [fn(B) -> bool; 2] = [B::is_nan, |key| key.signum() == 0];

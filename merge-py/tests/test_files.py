@@ -65,3 +65,17 @@ def test_the_import_is_light():
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5)
     ]
     assert min(times) < 0.02
+
+
+def test_other_files_in_the_folder_do_not_matter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("gmerge", "threading", "types"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(0)")
+    np.array([2, 1], "u4").tofile("-o")
+    assert gmerge.check_file("-o", type="u32") is False
+    gmerge.sort_file("-o", output="-", type="u32")
+    assert np.fromfile("./-", "u4").tolist() == [1, 2]
+    with pytest.raises(TypeError, match="--help"):
+        gmerge.check_file("-o", help=True)
+    with pytest.raises(TypeError, match="an input"):
+        gmerge.sort_file(["a.u32"], output="b.u32")

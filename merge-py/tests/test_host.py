@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import threading
 
 import gmerge
@@ -315,11 +316,19 @@ def test_threads():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_fork():
     x = make("f8", 300_000, 9)
-    expected = bits(gmerge.sort(x))
+
+    def everything():
+        keys, order = gmerge.sort(x), gmerge.argsort(x)
+        pairs = gmerge.sort_pairs(x, np.arange(x.size).astype("S9"))
+        found = gmerge.merge(keys, keys, keys), gmerge.searchsorted(keys, x), *gmerge.unique(x, return_counts=True)
+        return [bits(y) for y in (keys, order, *pairs, *found, *gmerge.reduce_by_key(order % 100, order))]
+
+    expected = everything()
     child = os.fork()
     if child == 0:
+        signal.alarm(60)
         try:
-            right = bits(gmerge.sort(x)) == expected and bits(gmerge.sort(x, engine="cpu")) == expected
+            right = everything() == expected and bits(gmerge.sort(x, engine="cpu")) == expected[0]
             try:
                 gmerge.sort(x, engine="gpu")
                 right = False
@@ -352,3 +361,61 @@ def test_no_gpu_is_an_error_for_the_engine_gpu_only():
         assert gmerge.sort(x, engine="gpu").tolist() == list(range(10))
     except RuntimeError as error:
         assert "driver" in str(error) or "GPU" in str(error)
+
+
+def test_the_first_elements_cut_a_group_of_equal_ones():
+    for seed in range(300):
+        x = make("f4", 30, seed, True)
+        for largest in (False, True):
+            order = gmerge.argsort(x, descending=largest)
+            for k in (0, 1, 3, 10, 29, 30):
+                assert np.array_equal(gmerge.argtopk(x, k, largest=largest), order[:k])
+                assert bits(gmerge.topk(x, k, largest=largest)) == bits(x[order[:k]])
+
+
+def test_nans_propagate_in_reductions():
+    for nan in (np.nan, -np.nan):
+        for op in ("sum", "min", "max"):
+            assert np.isnan(gmerge.reduce_by_key([1, 1, 2], np.array([5.0, nan, 1.0]), op=op)[1]).tolist() == [
+                True,
+                False,
+            ]
+
+
+def test_what_is_refused_with_one_line():
+    x, masked = np.arange(5), np.ma.array([3, 1, 2], mask=[0, 1, 0])
+    for call, kind, says in (
+        (lambda: gmerge.sort(masked), TypeError, "masked"),
+        (lambda: gmerge.sort(x[:3], out=masked), TypeError, "out is of type MaskedArray"),
+        (lambda: gmerge.topk(x, 1.5), TypeError, "k is 1.5"),
+        (lambda: gmerge.sort(x, axis="x"), TypeError, "axis is 'x'"),
+        (lambda: gmerge.sort(x, nan=[]), ValueError, "nan is"),
+        (lambda: gmerge.sort(x, engine=[]), ValueError, "engine is"),
+        (lambda: gmerge.sort(x, descending="no"), TypeError, "descending is 'no'"),
+        (lambda: gmerge.searchsorted(x, 1, sorter=[0]), ValueError, "sorter has"),
+        (lambda: gmerge.searchsorted(x, 1, sorter=[True] * 5), ValueError, "sorter has"),
+        (lambda: gmerge.segmented_sort(x, [0, -1, 5]), ValueError, "-1"),
+        (lambda: gmerge.merge(x, np.array(5)), ValueError, "array 1"),
+        (lambda: gmerge.union(x.astype("M8[s]"), x.astype("m8[s]")), TypeError, "no common type"),
+        (lambda: gmerge.sort(None), TypeError, "None"),
+        (lambda: gmerge.sort(np.zeros(3, "G")), TypeError, str(np.dtype("G"))),
+    ):
+        with pytest.raises(kind, match=says):
+            call()
+
+
+def test_numbers_are_searched_in_the_common_type():
+    assert gmerge.searchsorted(np.array([1, 5, 200], "u1"), 300) == 3
+    assert gmerge.searchsorted(np.array([0.1, 0.2], "f4"), 0.1, side="right") == np.searchsorted(
+        np.array([0.1, 0.2], "f4"), 0.1, side="right"
+    )
+    assert gmerge.searchsorted([3, 1, 2], [2], sorter=[1, 2, 0]).tolist() == [1]
+    assert gmerge.difference(np.array([2**53 + 1]), np.array([5], "u8")).tolist() == [2**53 + 1]
+
+
+def test_empty_and_unaligned():
+    empty = np.zeros(17, "u1")[1:17].view("f8")[:0]
+    assert gmerge.sort(empty).size == 0 and gmerge.argsort(empty).size == 0
+    offsets = np.zeros(17, "u1")[1:17].view("u8")
+    offsets[:] = [0, 3]
+    assert gmerge.segmented_sort(np.array([3, 1, 2]), offsets).tolist() == [1, 2, 3]

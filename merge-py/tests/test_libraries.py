@@ -24,6 +24,15 @@ def test_arrow():
             if not nulls:
                 values, counts = gmerge.unique(x, return_counts=True)
                 assert values.type == type and len(values) == len(x.unique()) and pc.sum(counts).as_py() == len(x)
+    x = pa.array([2, -(2**63), 1], pa.timestamp("s", "UTC"))
+    assert gmerge.sort(x).cast(pa.int64()).to_pylist() == [-(2**63), 1, 2] and gmerge.sort(x).type == x.type
+    assert gmerge.searchsorted(pa.array([1, 2, 5]), 2) == 1
+    assert gmerge.union(pa.array([1], pa.int8()), pa.array([1000])).to_pylist() == [1, 1000]
+    assert gmerge.merge(np.array([1]), pa.array([2])).tolist() == [1, 2]
+    keys, values = gmerge.sort_pairs(pa.array([2, 1]), pa.array([0, 5], pa.timestamp("us", "UTC")))
+    assert keys.to_pylist() == [1, 2] and values.type == pa.timestamp("us", "UTC")
+    with pytest.raises(TypeError, match="interval"):
+        gmerge.sort(pa.array([(1, 2, 3)], pa.month_day_nano_interval()))
     with pytest.raises(TypeError, match="string"):
         gmerge.sort(pa.array(["b", "a"]))
     with pytest.raises(TypeError, match="nulls"):

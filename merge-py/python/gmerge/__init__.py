@@ -74,7 +74,10 @@ def _fast(x, axis, descending, nan, engine) -> int:
     if type(x) is _ndarray and x.ndim == 1 and axis == -1:
         key = _formats.get(x.dtype)
         if key is not None:
-            return key | _ORDERS.get((descending, nan), -1) | _ENGINES.get(engine, -1)
+            try:
+                return key | _ORDERS.get((descending, nan), -1) | _ENGINES.get(engine, -1)
+            except TypeError:  # an argument that is not hashable
+                return -1
     return -1
 
 
@@ -171,9 +174,8 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ValueError(f"side is {side!r}, expected 'left' or 'right'")
-    if sorter is not None:
-        x1 = x1[sorter]
-    return _call("searchsorted", (x1, x2), is_upper=side == "right", format=_format_of(descending, nan, engine))
+    arrays = (x1, x2) if sorter is None else (x1, x2, sorter)
+    return _call("searchsorted", arrays, is_upper=side == "right", format=_format_of(descending, nan, engine))
 
 
 def unique(
@@ -234,18 +236,18 @@ def sort_file(*inputs, output, progress=None, **options) -> None:
     """
     from ._files import run
 
-    run("sort", [*inputs, "-o", output], progress, options)
+    run("sort", inputs, output, progress, options)
 
 
 def merge_files(*inputs, output, progress=None, **options) -> None:
     """Merges sorted files: `gmerge merge INPUT... -o OUTPUT`, with arguments as for `sort_file`."""
     from ._files import run
 
-    run("merge", [*inputs, "-o", output], progress, options)
+    run("merge", inputs, output, progress, options)
 
 
-def check_file(*inputs, progress=None, **options) -> bool:
-    """Whether files are sorted: `gmerge check INPUT...`, with arguments as for `sort_file`."""
+def check_file(input, /, *, progress=None, **options) -> bool:
+    """Whether a file is sorted: `gmerge check INPUT`, with arguments as for `sort_file`."""
     from ._files import run
 
-    return run("check", list(inputs), progress, options)
+    return run("check", (input,), None, progress, options)

@@ -16,38 +16,74 @@ from ._program import PROGRESS
 _NOT_SORTED = 1
 
 
+# Runs the program of this package, whatever else is in the current folder.
+_BOOTSTRAP = (
+    "import os, sys, threading; sys.path.insert(0, sys.argv.pop(1)); from gmerge._program import main; "
+    "del sys.path[0]; main()"
+)
+
+
 def _flags(options: dict[str, Any]) -> list[str]:
     """Flags of the program: `reverse=True` is `--reverse`, and `tmp_dir="/x"` is `--tmp-dir=/x`."""
     flags = []
     for name, value in options.items():
+        if name in ("help", "version", "quiet", "progress"):
+            raise TypeError(f"the flag --{name} of the program is not an argument here")
         flag = "--" + name.rstrip("_").replace("_", "-")
-        if value is True:
-            flags.append(flag)
-        elif value is not False and value is not None:
+        if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+            flags.extend([flag] * bool(value))
+        elif value is not None:
             values = value if isinstance(value, (list, tuple)) else [value]
-            flags.extend(f"{flag}={os.fspath(v) if isinstance(v, os.PathLike) else v}" for v in values)
+            flags.extend(f"{flag}={os.fsdecode(v) if isinstance(v, (bytes, os.PathLike)) else v}" for v in values)
     return flags
 
 
-def run(command: str, files: list, progress: Callable[[int, int], object] | None, options: dict[str, Any]) -> bool:
-    """Runs a command of the program. Returns whether `check` has found the files sorted."""
-    names = ["./" + name if (name := os.fsdecode(file)).startswith("-") and name != "-o" else name for file in files]
-    arguments = [sys.executable, "-m", "gmerge", command, *names, "--quiet", *_flags(options)]
+def _name(what: str, file: Any) -> str:
+    """The name of a file, which is no flag."""
+    try:
+        name = os.fsdecode(file)
+    except TypeError:
+        raise TypeError(f"{what} is {file!r}, expected the name of a file") from None
+    return "./" + name if name.startswith("-") else name
+
+
+def run(
+    command: str,
+    inputs: tuple,
+    output: Any,
+    progress: Callable[[int, int], object] | None,
+    options: dict[str, Any],
+) -> bool:
+    """Runs a command of the program. Returns whether `check` has found the file sorted."""
+    names = [_name("an input", file) for file in inputs]
+    if command != "check":
+        names += ["-o", _name("output", output)]
+    if not sys.executable:
+        raise RuntimeError("sys.executable is empty: the program runs in a Python interpreter of its own")
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    arguments = [sys.executable, "-P", "-c", _BOOTSTRAP, package, command, *names, "--quiet", *_flags(options)]
     environment, pipe = dict(os.environ), ()
     if progress is not None:
         pipe = os.pipe()
         environment[PROGRESS] = str(pipe[1])
-    process = subprocess.Popen(
-        arguments,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment,
-        pass_fds=pipe[1:],
-    )
+    try:
+        process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            pass_fds=pipe[1:],
+        )
+    except BaseException:
+        for end in pipe[:1]:
+            os.close(end)
+        raise
+    finally:
+        for end in pipe[1:]:
+            os.close(end)
     try:
         if progress is not None:
-            os.close(pipe[1])
             with open(pipe[0]) as lines:
                 for line in lines:
                     done, expected = map(int, line.split())

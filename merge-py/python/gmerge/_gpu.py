@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from . import _native
-from ._options import CPU, NANS_FIRST, NANS_LAST
+from ._options import CPU, index_of
 
 _CODES = {"uint32": 2, "uint64": 3, "int32": 7, "int64": 8, "float32": 11, "float64": 12}
 # Types without kernels are sorted as the type that has all of their numbers.
@@ -213,6 +213,7 @@ def _stream(lib: Any) -> Any:
 def _axis(x: Any, axis: int | None) -> tuple[Any, int]:
     if axis is None:
         return x.reshape(-1), 0
+    axis = index_of("axis", axis)
     if not -x.ndim <= axis < x.ndim:
         raise IndexError(f"axis is {axis}, and the array has {x.ndim} dimensions")
     return x, axis % x.ndim
@@ -302,6 +303,8 @@ def _argsort(lib: Any, x: Any, *, axis: int | None, format: int) -> Any:
 
 
 def _sort_pairs(lib: Any, keys: Any, values: Any, *, axis: int, format: int) -> Any:
+    if axis is None:
+        keys, values = keys.reshape(-1), values.reshape(-1)
     keys, axis = _axis(keys, axis)
     are_rows = keys.ndim == 1 and values.ndim > 1
     if (values.shape[:1] if are_rows else values.shape) != keys.shape:
@@ -322,7 +325,7 @@ def _sort_pairs(lib: Any, keys: Any, values: Any, *, axis: int, format: int) -> 
 
 
 def _k(x: Any, k: Any, axis: int) -> int:
-    k = k.__index__()
+    k = index_of("k", k)
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"k is {k}, expected 0 to {x.shape[axis]}, the number of elements along the axis")
     return k
@@ -380,8 +383,13 @@ def _merge(lib: Any, *arrays: Any, format: int) -> Any:
     return lib.cast(out, common)
 
 
-def _searchsorted(lib: Any, x1: Any, x2: Any, *, is_upper: bool, format: int) -> Any:
+def _searchsorted(lib: Any, x1: Any, x2: Any, sorter: Any = None, *, is_upper: bool, format: int) -> Any:
     common = lib.common(_flat(x1, "x1"), x2)
+    if sorter is not None:
+        if sorter.shape != x1.shape or not lib.name(sorter).lstrip("u").startswith("int"):
+            expected = f"integers of shape {tuple(x1.shape)}"
+            raise ValueError(f"sorter has type {sorter.dtype} and shape {tuple(sorter.shape)}, expected {expected}")
+        x1 = x1[sorter]
     keys, code = _canonical(lib, lib.cast(x1, common), 0)
     needles, _ = _canonical(lib, lib.cast(x2, common).reshape(-1), 0)
     order = _order(lib, needles, format | code, None, None)
@@ -447,6 +455,8 @@ def _unique(lib: Any, x: Any, *, parts: tuple[bool, bool, bool], format: int) ->
 
 def _set_operation(lib: Any, x1: Any, x2: Any, *, operation: int, format: int) -> Any:
     common = lib.common(x1, x2)
+    if operation == 2 and lib.name(x1) != lib.name(x2):
+        raise TypeError(f"the arrays are of types {x1.dtype} and {x2.dtype}, expected one type")
     a, b = (_unique(lib, lib.cast(x, common), parts=(False, False, False), format=format) for x in (x1, x2))
     (a, code), (b, _) = _numbers(lib, a, 0, copy=False), _numbers(lib, b, 0, copy=False)
     format |= code
@@ -497,6 +507,9 @@ def _reduce_by_key(lib: Any, keys: Any, values: Any, *, op: str, format: int) ->
     if wide not in _CODES:
         raise TypeError(f"values of type {values.dtype} cannot be reduced on a GPU")
     numbers = lib.rows(lib.cast(values.reshape(-1), wide), 0, False)
+    if wide.startswith("float"):
+        # As in numpy, the result is NaN if a value is. Of these NaNs, one precedes and one follows all numbers.
+        numbers = lib.where(lib.is_nan(numbers), -math.nan if op == "min" else math.nan, numbers)
     sorted, moved = _sort_pairs(lib, lib.cast(keys.reshape(-1), _kind(lib, keys)), numbers, axis=0, format=format)
     size, value_size = len(sorted), moved.dtype.itemsize
     out, totals, groups = lib.empty(size, lib.name(sorted)), lib.empty(size, wide), lib.empty(1, "int64")

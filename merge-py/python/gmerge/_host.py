@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _native
-from ._options import DESCENDING, NANS_FIRST, NANS_LAST
+from ._options import DESCENDING, NANS_FIRST, NANS_LAST, index_of
 
 try:
     from numpy.lib.array_utils import normalize_axis_index
@@ -59,7 +59,10 @@ def _keys(x: np.ndarray, format: int) -> Keys:
         numbers = x.astype(native, copy=False).view(np.uint64) + _NAT_LAST
         return Keys(numbers, format | 3, lambda array: (array - _NAT_LAST).view(native).astype(dtype, copy=False))
     if dtype.name == "bfloat16":
-        return Keys(x.astype(np.float32), format | 11, lambda array: array.astype(dtype))
+        # The upper half of a float of 4 bytes. A conversion would change NaNs.
+        wide = (x.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+        narrow = lambda array: (array.view(np.uint32) >> np.uint32(16)).astype(np.uint16).view(dtype)  # noqa: E731
+        return Keys(wide, format | 11, narrow)
     raise TypeError(f"arrays of type {dtype} cannot be sorted here")
 
 
@@ -86,23 +89,37 @@ def _offsets(rows: np.ndarray) -> np.ndarray | None:
 def _axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
     if axis is None:
         return x.reshape(-1), 0
-    return x, normalize_axis_index(axis, x.ndim)
+    return x, normalize_axis_index(index_of("axis", axis), x.ndim)
+
+
+def _is_complex(x: np.ndarray) -> bool:
+    if x.dtype.kind == "c" and x.dtype.itemsize > 16:
+        raise TypeError(f"arrays of type {x.dtype} cannot be sorted here")
+    return x.dtype.kind == "c"
+
+
+def _check_out(out: Any, shape: tuple, dtype: np.dtype) -> None:
+    if out is None:
+        return
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"out is of type {type(out).__name__}, expected a numpy array")
+    if out.shape != shape or out.dtype != dtype:
+        raise ValueError(f"out has shape {out.shape} and type {out.dtype}, expected {shape} and {dtype}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
 
 
 def _to_out(result: np.ndarray, out: Any) -> np.ndarray:
     if out is None:
         return result
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is of type {type(out).__name__}, expected a numpy array")
-    if out.shape != result.shape or out.dtype != result.dtype:
-        raise ValueError(f"out has shape {out.shape} and type {out.dtype}, expected {result.shape} and {result.dtype}")
     out[...] = result
     return out
 
 
 def sort(x: np.ndarray, *, axis: int | None, format: int, out: Any = None) -> np.ndarray:
     x, axis = _axis(x, axis)
-    if x.dtype.kind == "c":
+    _check_out(out, x.shape, x.dtype)
+    if _is_complex(x):
         return _to_out(np.take_along_axis(x, argsort(x, axis=axis, format=format), axis), out)
     keys = _keys(x, format)
     original = _rows(keys.array, axis, copy=False)
@@ -118,7 +135,7 @@ def sort(x: np.ndarray, *, axis: int | None, format: int, out: Any = None) -> np
 
 def argsort(x: np.ndarray, *, axis: int | None, format: int) -> np.ndarray:
     x, axis = _axis(x, axis)
-    if x.dtype.kind == "c":
+    if _is_complex(x):
         # By real parts, and equal ones by imaginary parts. Before that, numpy compares which parts are NaN.
         keys = [(x.imag, format), (x.real, format)]
         if format & (NANS_LAST | NANS_FIRST) and np.isnan(x).any():
@@ -139,11 +156,13 @@ def argsort(x: np.ndarray, *, axis: int | None, format: int) -> np.ndarray:
 
 
 def sort_pairs(keys: np.ndarray, values: np.ndarray, *, axis: int, format: int) -> tuple[np.ndarray, np.ndarray]:
+    if axis is None:
+        keys, values = keys.reshape(-1), values.reshape(-1)
     keys, axis = _axis(keys, axis)
     are_rows = keys.ndim == 1 and values.ndim > 1
     if (values.shape[:1] if are_rows else values.shape) != keys.shape:
         raise ValueError(f"values have shape {values.shape}, expected that of the keys, {keys.shape}")
-    if keys.dtype.kind != "c" and not values.dtype.hasobject and keys.size:
+    if not _is_complex(keys) and not values.dtype.hasobject and keys.size:
         numbers = _keys(keys, format)
         sorted = _rows(numbers.array, axis, copy=True)
         moved = np.array(values if are_rows else np.moveaxis(values, axis, -1), order="C", copy=True, subok=False)
@@ -158,7 +177,7 @@ def sort_pairs(keys: np.ndarray, values: np.ndarray, *, axis: int, format: int) 
 
 
 def _count(k: Any, length: int) -> int:
-    k = k.__index__()
+    k = index_of("k", k)
     if not 0 <= k <= length:
         raise ValueError(f"k is {k}, expected 0 to {length}, the number of elements along the axis")
     return k
@@ -171,7 +190,7 @@ def _first(array: np.ndarray, k: int, axis: int) -> np.ndarray:
 def topk(x: np.ndarray, *, k: Any, axis: int | None, format: int) -> np.ndarray:
     x, axis = _axis(x, axis)
     k = _count(k, x.shape[axis])
-    if x.ndim == 1 and x.dtype.kind != "c":
+    if x.ndim == 1 and not _is_complex(x):
         keys = _keys(x, format)
         out = np.empty(k, keys.array.dtype)
         if not _native.top_k(keys.format, _rows(keys.array, 0, copy=False), out):
@@ -183,7 +202,7 @@ def topk(x: np.ndarray, *, k: Any, axis: int | None, format: int) -> np.ndarray:
 def argtopk(x: np.ndarray, *, k: Any, axis: int | None, format: int) -> np.ndarray:
     x, axis = _axis(x, axis)
     k = _count(k, x.shape[axis])
-    if x.ndim == 1 and x.dtype.kind != "c":
+    if x.ndim == 1 and not _is_complex(x):
         keys = _keys(x, format)
         out = np.empty(k, np.int64)
         if not _native.top_k_indices(keys.format, _rows(keys.array, 0, copy=False), out):
@@ -200,8 +219,9 @@ def _flat(x: np.ndarray, what: str) -> np.ndarray:
 def merge(*arrays: np.ndarray, format: int, out: Any = None) -> np.ndarray:
     if not arrays:
         raise ValueError("there are no arrays to merge")
-    dtype = np.result_type(*arrays)
-    arrays = tuple(_flat(x, "an array").astype(dtype, copy=False) for x in arrays)
+    dtype = _common(*arrays)
+    arrays = tuple(_flat(x, f"array {i}").astype(dtype, copy=False) for i, x in enumerate(arrays))
+    _check_out(out, (sum(map(len, arrays)),), dtype)
     if dtype.kind != "c":
         runs = [_keys(x, format) for x in arrays]
         contiguous = [_rows(run.array, 0, copy=False) for run in runs]
@@ -212,9 +232,31 @@ def merge(*arrays: np.ndarray, format: int, out: Any = None) -> np.ndarray:
     return sort(np.concatenate(arrays), axis=0, format=format, out=out)
 
 
-def searchsorted(x1: np.ndarray, x2: Any, *, is_upper: bool, format: int) -> Any:
-    dtype = np.result_type(_flat(x1, "x1"), x2)
-    x2 = np.asarray(x2, dtype)
+def _common(*arrays: np.ndarray) -> np.dtype:
+    """The type that has the elements of all arrays."""
+    if len({x.dtype.kind in "mM" and x.dtype.kind for x in arrays}) > 1:
+        raise TypeError(f"there is no common type of {' and '.join(str(x.dtype) for x in arrays)}")
+    try:
+        return np.result_type(*(x.dtype for x in arrays))
+    except TypeError:
+        raise TypeError(f"there is no common type of {' and '.join(str(x.dtype) for x in arrays)}") from None
+
+
+def _ordered(x1: np.ndarray, sorter: np.ndarray | None) -> np.ndarray:
+    """`x1` in the order of `sorter`."""
+    if sorter is None:
+        return x1
+    if sorter.dtype.kind not in "iu" or sorter.shape != x1.shape:
+        expected = f"integers of shape {x1.shape}"
+        raise ValueError(f"sorter has type {sorter.dtype} and shape {sorter.shape}, expected {expected}")
+    return x1[sorter]
+
+
+def searchsorted(
+    x1: np.ndarray, x2: np.ndarray, sorter: np.ndarray | None = None, *, is_upper: bool, format: int
+) -> Any:
+    dtype = _common(x1, x2)
+    x1, x2 = _ordered(_flat(x1, "x1"), sorter), x2.astype(dtype, copy=False)
     keys, needles = _keys(x1.astype(dtype, copy=False), format), _keys(x2.reshape(-1), format)
     order = argsort(needles.array, axis=0, format=format) if needles.array.size > 1 else slice(None)
     sorted = np.array(needles.array[order], order="C", copy=True)
@@ -292,7 +334,10 @@ def _unique_complex(x: np.ndarray, parts: tuple[bool, bool, bool], format: int) 
 
 
 def set_operation(x1: np.ndarray, x2: np.ndarray, *, operation: int, format: int) -> np.ndarray:
-    dtype = np.result_type(x1, x2)
+    dtype = _common(x1, x2)
+    if operation == 2 and x1.dtype != x2.dtype:
+        # The result has the type of `x1`, which the common type may round.
+        return np.setdiff1d(x1, x2)
     sets = []
     for x in (x1, x2):
         keys = _canonical(x.astype(dtype, copy=False), format)
@@ -307,7 +352,9 @@ def _ends(offsets: np.ndarray) -> np.ndarray:
         raise TypeError(f"offsets are of type {offsets.dtype}, expected integers")
     if offsets.ndim != 1 or not offsets.size:
         raise ValueError(f"offsets have shape {offsets.shape}, expected one dimension of at least one number")
-    return np.ascontiguousarray(offsets, np.uint64)
+    if offsets.dtype.kind == "i" and offsets.min() < 0:
+        raise ValueError(f"an offset is {offsets.min()}, expected 0 or more")
+    return np.require(offsets, np.uint64, "CA")
 
 
 def segmented_sort(x: np.ndarray, offsets: np.ndarray, *, format: int) -> np.ndarray:
@@ -337,6 +384,9 @@ def reduce_by_key(keys: np.ndarray, values: np.ndarray, *, op: str, format: int)
     if wide not in _NUMBERS:
         wide = np.dtype({"u": np.uint32, "f": np.float32}.get(dtype.kind, np.int32))
     numbers = np.array(values.reshape(-1), wide, order="C", copy=True)
+    if wide.kind == "f":
+        # As in numpy, the result is NaN if a value is. Of these NaNs, one precedes and one follows all numbers.
+        numbers[np.isnan(numbers)] = -np.nan if op == "min" else np.nan
     sorted = _sorted(keys, numbers.view(np.uint8), format)
     out, totals = np.empty_like(sorted.array), np.empty_like(numbers)
     code = ("sum", "min", "max").index(op), _NUMBERS[wide], wide.itemsize

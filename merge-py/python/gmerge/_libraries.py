@@ -6,9 +6,11 @@ from typing import Any
 
 
 def library_of(arrays: tuple) -> Any:
-    """The library of the first array that belongs to one, or numpy."""
+    """The library of the first array that belongs to one. Lists and numbers belong to none."""
     for array in arrays:
         root = type(array).__module__.partition(".")[0]
+        if root == "numpy":
+            return _Numpy()
         if root == "torch":
             return _Torch(array)
         if root == "cupy":
@@ -17,7 +19,7 @@ def library_of(arrays: tuple) -> Any:
             return _Arrow()
         if root in ("jax", "jaxlib"):
             return _Jax(array)
-        if root != "numpy" and _is_on_gpu(array):
+        if _is_on_gpu(array):
             return _Foreign()
     return _Numpy()
 
@@ -42,15 +44,18 @@ class _Numpy:
         from . import _host
 
         gmerge._with_numpy()
-        # The type of a Python number depends on the array that it is searched in.
-        keep = name == "searchsorted" and isinstance(arrays[1], (bool, int, float, complex))
-        numbers = arrays[1:] if keep else ()
-        return getattr(_host, name)(*map(self.array, arrays[: len(arrays) - keep]), *numbers, **arguments)
+        return getattr(_host, name)(*map(self.array, arrays), **arguments)
 
     @staticmethod
     def array(array: Any) -> Any:
         import numpy as np
 
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError("an array is masked: sort its elements, for example array.compressed()")
+        if array is None:
+            raise TypeError("an array is None")
+        if type(array).__module__.partition(".")[0] != "numpy" and _is_on_gpu(array):
+            raise TypeError(f"an array of type {type(array).__name__} is in a GPU's memory, and another one is not")
         if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
             return np.from_dlpack(array)
         return np.asarray(array)
@@ -162,7 +167,7 @@ class _Foreign:
             arrays = tuple(module.from_dlpack(x) if hasattr(x, "__dlpack__") else module.asarray(x) for x in arrays)
             library = lib(arrays[0]) if library == "torch" else lib()
             return _map(library.call(name, arrays, arguments), self.back)
-        kind = type(arrays[0]).__name__
+        kind = next(type(x).__name__ for x in arrays if _is_on_gpu(x))
         raise TypeError(
             f"an array of type {kind} is in a GPU's memory: this needs CuPy or torch, and neither is installed"
         )
@@ -172,53 +177,63 @@ class _Arrow(_Host):
     """Arrow arrays. Nulls are last in every order, and keep their order."""
 
     def call(self, name: str, arrays: tuple, arguments: dict) -> Any:
+        import numpy as np
         import pyarrow as pa
 
         if arguments.pop("out", None) is not None:
             raise TypeError("Arrow arrays cannot be changed, so out is not supported")
         arrays = tuple(x.combine_chunks() if isinstance(x, pa.ChunkedArray) else x for x in arrays)
         nulls = sum(x.null_count for x in arrays if isinstance(x, pa.Array))
-        if not nulls or name not in ("sort", "argsort"):
-            if nulls:
-                raise TypeError(f"an Arrow array has {nulls} nulls, which only sort and argsort take")
-            type = arrays[0].type
-            numbers = super().call(name, tuple(map(self.numbers, arrays)), arguments)
-            returns_indices = name in ("argsort", "argtopk", "searchsorted", "segmented_argsort")
-            if returns_indices:
-                return _map(numbers, pa.array)
-            if isinstance(numbers, tuple):
-                return (self.arrow(numbers[0], type), *map(pa.array, numbers[1:]))
-            return self.arrow(numbers, type)
-        (array,) = arrays
-        is_valid = array.is_valid().to_numpy(zero_copy_only=False)
-        valid = is_valid.nonzero()[0]
-        numbers = self.numbers(array.drop_null())
-        if name == "sort":
-            sorted = self.arrow(super().call(name, (numbers,), arguments), array.type)
-            return pa.concat_arrays([sorted, pa.nulls(nulls, array.type)])
-        import numpy as np
+        if nulls and name not in ("sort", "argsort"):
+            raise TypeError(f"an Arrow array has {nulls} nulls, which only sort and argsort take")
+        kinds = {x.type for x in arrays if isinstance(x, pa.Array)}
+        if nulls:
+            return self.with_nulls(name, arrays[0], nulls, arguments)
+        if len(kinds) > 1 and name != "sort_pairs" and any(map(pa.types.is_temporal, kinds)):
+            raise TypeError(f"there is no common type of {' and '.join(map(str, kinds))}")
+        result = super().call(name, tuple(map(self.numbers, arrays)), arguments)
+        if name in ("argsort", "argtopk", "searchsorted", "segmented_argsort"):
+            return pa.array(result) if np.ndim(result) else int(result)
+        # Keys have the common type, and values that move with keys keep theirs.
+        types = [arrays[0].type] if len(kinds) == 1 or name == "sort_pairs" else [None]
+        types += [getattr(arrays[1], "type", None)] if name == "sort_pairs" else []
+        if not isinstance(result, tuple):
+            return self.arrow(result, types[0])
+        return tuple(self.arrow(x, types[i] if i < len(types) else None) for i, x in enumerate(result))
 
-        order = valid[super().call(name, (numbers,), arguments)]
-        return pa.array(np.concatenate([order, (~is_valid).nonzero()[0]]))
+    def with_nulls(self, name: str, array: Any, nulls: int, arguments: dict) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        result = _Numpy.call(self, name, (self.numbers(array.drop_null()),), arguments)
+        if name == "sort":
+            return pa.concat_arrays([self.arrow(result, array.type), pa.nulls(nulls, array.type)])
+        is_valid = array.is_valid().to_numpy(zero_copy_only=False)
+        return pa.array(np.concatenate([is_valid.nonzero()[0][result], (~is_valid).nonzero()[0]]))
 
     @staticmethod
     def numbers(array: Any) -> Any:
         import pyarrow as pa
 
-        if not isinstance(array, pa.Array):
+        if not type(array).__module__.startswith("pyarrow"):
             return array
-        kind = array.type
-        if not (
-            pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_boolean(kind)
-            or pa.types.is_temporal(kind)
+        if isinstance(array, pa.Scalar):
+            return array.as_py()
+        kind = getattr(array, "type", None)
+        is_date = isinstance(array, pa.Array) and pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+        if is_date:
+            return array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_numpy()
+        if not isinstance(array, pa.Array) or not (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
         ):
-            raise TypeError(f"Arrow arrays of type {kind} cannot be sorted here")
+            raise TypeError(f"Arrow data of type {kind or type(array).__name__} cannot be sorted here")
         return array.to_numpy(zero_copy_only=False)
 
     @staticmethod
-    def arrow(array: Any, type: Any) -> Any:
+    def arrow(array: Any, kind: Any) -> Any:
         import pyarrow as pa
 
-        return pa.array(array).cast(type)
+        result = pa.array(array)
+        if kind is None or result.type == kind:
+            return result
+        return result.view(kind) if pa.types.is_temporal(kind) else result.cast(kind)
