@@ -124,8 +124,8 @@ def sort(x: np.ndarray, *, axis: int | None, format: int, out: Any = None) -> np
     keys = _keys(x, format)
     original = _rows(keys.array, axis, copy=False)
     if out is x and keys.array is x and x.ndim == 1 and x.flags.c_contiguous and x.flags.writeable and x.flags.aligned:
-        # In place. Equal floats need a copy.
-        _native.sort(keys.format, x, None, x.copy() if x.dtype in _FLOATS else None)
+        # In place: without a copy, equal floats have the order of their bits.
+        _native.sort(keys.format, x)
         return x
     sorted = _rows(keys.array, axis, copy=True)
     if sorted.size:
