@@ -26,7 +26,7 @@ from __future__ import annotations
 import os as _os
 
 from . import _native
-from ._options import ENGINES as _ENGINES, ORDERS as _ORDERS, format_of as _format_of
+from ._options import FLOATS as _FLOATS, OPTIONS as _OPTIONS, format_of as _format_of
 
 __all__ = [
     "argsort",
@@ -69,18 +69,6 @@ def _with_numpy() -> None:
     _functions = _host
 
 
-def _fast(x, axis, descending, nan, engine) -> int:
-    """The format of a call with one row of numbers of a numpy array, or -1 if it takes the long way."""
-    if type(x) is _ndarray and x.ndim == 1 and axis == -1:
-        key = _formats.get(x.dtype)
-        if key is not None:
-            try:
-                return key | _ORDERS.get((descending, nan), -1) | _ENGINES.get(engine, -1)
-            except TypeError:  # an argument that is not hashable
-                return -1
-    return -1
-
-
 def _call(name: str, arrays: tuple, /, **arguments):
     """Calls a function for the library that an array belongs to."""
     if _functions is not None and all(type(x) is _ndarray for x in arrays):
@@ -105,10 +93,19 @@ def sort(
 
     As `numpy.sort(x, axis, kind="stable")`; for bits of equal floats on a GPU see the documentation.
     """
-    if out is None and (format := _fast(x, axis, descending, nan, engine)) >= 0:
-        sorted = x.copy()
-        _native.sort(format, sorted, None, x if x.flags.carray else x.copy())
-        return sorted
+    # The short way of most calls: one row of numbers of a numpy array.
+    if type(x) is _ndarray and out is None and axis == -1 and x.ndim == 1:
+        try:
+            format = _formats.get(x.dtype, -1) | _OPTIONS.get((descending, nan, engine), -1)
+        except TypeError:  # an argument that is not hashable
+            format = -1
+        if format >= 0:
+            sorted = x.copy()
+            if format & 0xFF < _FLOATS:
+                _native.sort(format, sorted)
+            else:
+                _native.sort(format, sorted, None, x if x.flags.carray else x.copy())
+            return sorted
     return _call("sort", (x,), axis=axis, format=_format_of(descending, nan, engine), out=out)
 
 
@@ -123,10 +120,15 @@ def argsort(
     engine: str = "auto",
 ):
     """Returns the indices that sort `x`, of type int64: `numpy.argsort(x, axis, kind="stable")`."""
-    if (format := _fast(x, axis, descending, nan, engine)) >= 0:
-        indices = _functions.np.empty(x.shape, "i8")
-        _native.argsort(format, x if x.flags.carray else x.copy(), indices)
-        return indices
+    if type(x) is _ndarray and axis == -1 and x.ndim == 1:
+        try:
+            format = _formats.get(x.dtype, -1) | _OPTIONS.get((descending, nan, engine), -1)
+        except TypeError:  # an argument that is not hashable
+            format = -1
+        if format >= 0:
+            indices = _functions.np.empty(x.shape, "i8")
+            _native.argsort(format, x if x.flags.carray else x.copy(), indices)
+            return indices
     return _call("argsort", (x,), axis=axis, format=_format_of(descending, nan, engine))
 
 
@@ -135,7 +137,7 @@ def sort_pairs(
     values,
     /,
     *,
-    axis: int = -1,
+    axis: int | None = -1,
     descending: bool = False,
     stable: bool = True,
     nan: str = "last",

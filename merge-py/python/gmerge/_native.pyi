@@ -1,5 +1,8 @@
-from collections.abc import Buffer, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+# Whatever has the buffer protocol.
+Buffer = Any
 
 def forget_engines() -> None: ...
 def run(arguments: Sequence[str]) -> int: ...

@@ -9,6 +9,9 @@ _NANS = {"last": 2, "first": 4, "total": 0}
 ORDERS = {(bool(d), nan): (d | bits) << 8 for d in (0, 1) for nan, bits in _NANS.items()}
 # In bits 16 to 23.
 ENGINES = {"auto": 0, "cpu": 1 << 16, "gpu": 2 << 16}
+OPTIONS = {(*order, engine): ORDERS[order] | ENGINES[engine] for order in ORDERS for engine in ENGINES}
+# The first type of floats, in bits 0 to 7.
+FLOATS = 10
 DESCENDING = 1 << 8
 NANS_LAST = 2 << 8
 NANS_FIRST = 4 << 8

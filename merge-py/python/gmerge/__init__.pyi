@@ -1,0 +1,108 @@
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Literal, TypeVar
+
+# An array of a library, or what numpy makes an array of. Results are arrays of the library of the first argument.
+_Array = TypeVar("_Array")
+_File = str | bytes | PathLike[str] | PathLike[bytes]
+_Nan = Literal["last", "first", "total"]
+_Engine = Literal["auto", "cpu", "gpu"]
+_Progress = Callable[[int, int], object]
+
+__all__ = [
+    "argsort",
+    "argtopk",
+    "check_file",
+    "difference",
+    "intersect",
+    "merge",
+    "merge_files",
+    "reduce_by_key",
+    "searchsorted",
+    "segmented_argsort",
+    "segmented_sort",
+    "sort",
+    "sort_file",
+    "sort_pairs",
+    "topk",
+    "union",
+    "unique",
+]
+__version__: str
+
+def sort(
+    x: _Array,
+    /,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    stable: bool = True,
+    out: _Array | None = None,
+    nan: _Nan = "last",
+    engine: _Engine = "auto",
+) -> _Array: ...
+def argsort(
+    x: _Array,
+    /,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    stable: bool = True,
+    nan: _Nan = "last",
+    engine: _Engine = "auto",
+) -> _Array: ...
+def sort_pairs(
+    keys: _Array,
+    values: Any,
+    /,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    stable: bool = True,
+    nan: _Nan = "last",
+    engine: _Engine = "auto",
+) -> tuple[_Array, Any]: ...
+def topk(
+    x: _Array, k: int, /, *, axis: int | None = -1, largest: bool = True, nan: _Nan = "last", engine: _Engine = "auto"
+) -> _Array: ...
+def argtopk(
+    x: _Array, k: int, /, *, axis: int | None = -1, largest: bool = True, nan: _Nan = "last", engine: _Engine = "auto"
+) -> _Array: ...
+def merge(
+    *arrays: _Array, descending: bool = False, out: _Array | None = None, nan: _Nan = "last", engine: _Engine = "auto"
+) -> _Array: ...
+def searchsorted(
+    x1: _Array,
+    x2: Any,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Any = None,
+    descending: bool = False,
+    nan: _Nan = "last",
+    engine: _Engine = "auto",
+) -> Any: ...
+def unique(
+    x: _Array,
+    /,
+    *,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    engine: _Engine = "auto",
+) -> Any: ...
+def union(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array: ...
+def intersect(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array: ...
+def difference(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array: ...
+def segmented_sort(
+    x: _Array, offsets: Any, /, *, descending: bool = False, nan: _Nan = "last", engine: _Engine = "auto"
+) -> _Array: ...
+def segmented_argsort(
+    x: _Array, offsets: Any, /, *, descending: bool = False, nan: _Nan = "last", engine: _Engine = "auto"
+) -> _Array: ...
+def reduce_by_key(
+    keys: _Array, values: Any, /, *, op: Literal["sum", "min", "max"] = "sum", engine: _Engine = "auto"
+) -> tuple[_Array, Any]: ...
+def sort_file(*inputs: _File, output: _File, progress: _Progress | None = None, **options: Any) -> None: ...
+def merge_files(*inputs: _File, output: _File, progress: _Progress | None = None, **options: Any) -> None: ...
+def check_file(input: _File, /, *, progress: _Progress | None = None, **options: Any) -> bool: ...
