@@ -43,8 +43,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os()))
 }
 
-/// Runs the program with these arguments, the first of which is its name, and returns its exit status. The program ends
-/// the process if an argument is wrong.
+/// Runs the program and returns its exit status. The first argument is the program's name. The program ends the process
+/// if an argument is wrong.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let args: args::Args = Parser::try_parse_from(arguments).unwrap_or_else(|text| print_and_exit(&text));
     let result = catch_bugs(|| {

@@ -54,14 +54,13 @@ impl Format {
             return Ok(made);
         }
         let mut engine = ptr::null_mut();
-        let is_child = IS_CHILD.load(SeqCst);
         // SAFETY: `engine` is valid for a write.
         check(unsafe {
             match kind {
-                2 if is_child => return Err(no_gpu_after_fork()),
+                2 if is_child() => return Err(no_gpu_after_fork()),
                 2 => gmerge_engine_gpu(0, &mut engine),
                 // The threads of the parent's engines do not exist in a child, so this engine has threads of its own.
-                _ if is_child => gmerge_engine_cpu(threads(), &mut engine),
+                _ if is_child() => gmerge_engine_cpu(threads(), &mut engine),
                 1 => gmerge_engine_cpu(0, &mut engine),
                 _ => gmerge_engine_auto(&mut engine),
             }
@@ -102,7 +101,7 @@ pub fn forget_engines() {
     CHILD_POOL.store(ptr::null_mut(), SeqCst);
 }
 
-/// The pool of a process that `fork` has made, in place of rayon's global pool, whose threads are gone.
+/// The pool of a process that `fork` has made. It replaces rayon's global pool, which has lost its threads.
 static CHILD_POOL: AtomicPtr<ThreadPool> = AtomicPtr::new(ptr::null_mut());
 
 /// The pool of such a process, which starts at its first use and lives until the process ends.

@@ -183,19 +183,16 @@ pub fn bounds(format: Format, keys: Object, needles: Object, bounds: Object, is_
     }))
 }
 
-/// Sorts keys in place, and keeps the first of equal ones, with its value. Returns their number.
+/// Sorts keys in place, and keeps the first of equal ones. Returns their number.
 #[pyfunction]
-#[pyo3(signature = (format, keys, values=None))]
-pub fn sort_unique(format: Format, keys: Object, values: Option<Object>) -> PyResult<usize> {
+pub fn sort_unique(format: Format, keys: Object) -> PyResult<usize> {
     let py = keys.py();
-    let (keys, values) = (Buffer::write(keys)?, values.map(Buffer::write).transpose()?);
-    let count = keys.count(format.key_size());
-    let elements = output(&keys, values.as_ref(), count);
-    let of_call = format.of_values(value_size(values.as_ref(), count)?);
+    let keys = Buffer::write(keys)?;
+    let elements = output(&keys, None, keys.count(format.key_size()));
     let engine = format.engine()?;
     let mut kept = 0;
-    // SAFETY: the buffers have the lengths that the call is told.
-    check(call(py, keys.bytes(), || unsafe { gmerge_sort_unique(engine, of_call, elements, &mut kept) }))?;
+    // SAFETY: the buffer has the length that the call is told.
+    check(call(py, keys.bytes(), || unsafe { gmerge_sort_unique(engine, format.of_values(0), elements, &mut kept) }))?;
     Ok(kept)
 }
 

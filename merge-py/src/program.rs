@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
-/// Runs the program with these arguments, the first of which is its name, and returns its exit status. It takes over
-/// the process: it handles signals, and changes limits. So it is the only thing that its process does.
+/// Runs the program and returns its exit status. The first argument is the program's name. The program handles signals
+/// and changes limits of the process, so the process does nothing else.
 #[pyfunction]
 pub fn run(py: Python, arguments: Vec<OsString>) -> u8 {
     py.detach(|| merge_cli::run(arguments))

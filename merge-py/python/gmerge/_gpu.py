@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from . import _native
-from ._options import CPU, index_of
+from ._options import CPU, check_values, count_of, first, flat, index_of
 
 _CODES = {"uint32": 2, "uint64": 3, "int32": 7, "int64": 8, "float32": 11, "float64": 12}
 # Types without kernels are sorted as the type that has all of their numbers.
@@ -306,9 +306,7 @@ def _sort_pairs(lib: Any, keys: Any, values: Any, *, axis: int, format: int) -> 
     if axis is None:
         keys, values = keys.reshape(-1), values.reshape(-1)
     keys, axis = _axis(keys, axis)
-    are_rows = keys.ndim == 1 and values.ndim > 1
-    if (values.shape[:1] if are_rows else values.shape) != keys.shape:
-        raise ValueError(f"values have shape {tuple(values.shape)}, expected that of the keys, {tuple(keys.shape)}")
+    are_rows = check_values(keys, values)
     size, value_size = math.prod(keys.shape), values.dtype.itemsize
     if are_rows or value_size not in (4, 8) or not size:
         order = _argsort(lib, keys, axis=axis, format=format)
@@ -324,18 +322,11 @@ def _sort_pairs(lib: Any, keys: Any, values: Any, *, axis: int, format: int) -> 
     return lib.cast(lib.moved(rows, axis), lib.name(keys)), lib.moved(moved, axis)
 
 
-def _k(x: Any, k: Any, axis: int) -> int:
-    k = index_of("k", k)
-    if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"k is {k}, expected 0 to {x.shape[axis]}, the number of elements along the axis")
-    return k
-
-
 def _topk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int) -> Any:
     x, axis = _axis(x, axis)
-    k = _k(x, k, axis)
+    k = count_of(k, x.shape[axis])
     if x.ndim != 1:
-        return _sort(lib, x, axis=axis, format=format)[(slice(None),) * axis + (slice(0, k),)]
+        return first(_sort(lib, x, axis=axis, format=format), k, axis)
     keys, code = _numbers(lib, x, 0, copy=False)
     out = lib.empty(k, _kind(lib, x))
     if k:
@@ -347,9 +338,9 @@ def _topk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int) -> Any:
 
 def _argtopk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int) -> Any:
     x, axis = _axis(x, axis)
-    k = _k(x, k, axis)
+    k = count_of(k, x.shape[axis])
     if x.ndim != 1:
-        return _argsort(lib, x, axis=axis, format=format)[(slice(None),) * axis + (slice(0, k),)]
+        return first(_argsort(lib, x, axis=axis, format=format), k, axis)
     keys, code = _canonical(lib, x, 0)
     numbers, out, indices = lib.arange(len(keys)), lib.empty(k, _kind(lib, x)), lib.empty(k, "int64")
     if k:
@@ -359,17 +350,11 @@ def _argtopk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int) -> Any:
     return indices
 
 
-def _flat(x: Any, what: str) -> Any:
-    if x.ndim != 1:
-        raise ValueError(f"{what} has {x.ndim} dimensions, expected 1")
-    return x
-
-
 def _merge(lib: Any, *arrays: Any, format: int) -> Any:
     if not arrays:
         raise ValueError("there are no arrays to merge")
     common = lib.common(*arrays)
-    arrays = [lib.cast(_flat(x, "an array"), common) for x in arrays]
+    arrays = [lib.cast(flat(x, f"array {i}"), common) for i, x in enumerate(arrays)]
     kind = _kind(lib, arrays[0])
     if len(arrays) != 2 or kind.startswith("float"):
         # Sorted floats of another library may have zeros of both signs in any order.
@@ -384,7 +369,7 @@ def _merge(lib: Any, *arrays: Any, format: int) -> Any:
 
 
 def _searchsorted(lib: Any, x1: Any, x2: Any, sorter: Any = None, *, is_upper: bool, format: int) -> Any:
-    common = lib.common(_flat(x1, "x1"), x2)
+    common = lib.common(flat(x1, "x1"), x2)
     if sorter is not None:
         if sorter.shape != x1.shape or not lib.name(sorter).lstrip("u").startswith("int"):
             expected = f"integers of shape {tuple(x1.shape)}"
@@ -483,7 +468,7 @@ def _ends(lib: Any, offsets: Any, size: int) -> tuple[Any, tuple]:
 
 
 def _segmented_sort(lib: Any, x: Any, offsets: Any, *, format: int) -> Any:
-    rows, code = _numbers(lib, _flat(x, "x"), 0)
+    rows, code = _numbers(lib, flat(x, "x"), 0)
     offsets, segments = _ends(lib, offsets, len(rows))
     if len(rows):
         memory, workspace = _memory(lib, "sort_segments", format | code, len(rows))
@@ -492,7 +477,7 @@ def _segmented_sort(lib: Any, x: Any, offsets: Any, *, format: int) -> Any:
 
 
 def _segmented_argsort(lib: Any, x: Any, offsets: Any, *, format: int) -> Any:
-    rows, code = _canonical(lib, _flat(x, "x"), 0)
+    rows, code = _canonical(lib, flat(x, "x"), 0)
     offsets, segments = _ends(lib, offsets, len(rows))
     return _order(lib, rows, format | code, offsets, segments)
 

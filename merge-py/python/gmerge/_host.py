@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _native
-from ._options import DESCENDING, NANS_FIRST, NANS_LAST, index_of
+from ._options import DESCENDING, NANS_FIRST, NANS_LAST, check_values, count_of, first, flat, index_of
 
 try:
     from numpy.lib.array_utils import normalize_axis_index
@@ -122,13 +122,13 @@ def sort(x: np.ndarray, *, axis: int | None, format: int, out: Any = None) -> np
     if _is_complex(x):
         return _to_out(np.take_along_axis(x, argsort(x, axis=axis, format=format), axis), out)
     keys = _keys(x, format)
-    original = _rows(keys.array, axis, copy=False)
     if out is x and keys.array is x and x.ndim == 1 and x.flags.c_contiguous and x.flags.writeable and x.flags.aligned:
         # In place: without a copy, equal floats have the order of their bits.
         _native.sort(keys.format, x)
         return x
     sorted = _rows(keys.array, axis, copy=True)
     if sorted.size:
+        original = _rows(keys.array, axis, copy=False) if sorted.dtype in _FLOATS else None
         _native.sort(keys.format, sorted, None, original, _offsets(sorted))
     return _to_out(np.moveaxis(keys.back(sorted), -1, axis), out)
 
@@ -159,68 +159,48 @@ def sort_pairs(keys: np.ndarray, values: np.ndarray, *, axis: int, format: int) 
     if axis is None:
         keys, values = keys.reshape(-1), values.reshape(-1)
     keys, axis = _axis(keys, axis)
-    are_rows = keys.ndim == 1 and values.ndim > 1
-    if (values.shape[:1] if are_rows else values.shape) != keys.shape:
-        raise ValueError(f"values have shape {values.shape}, expected that of the keys, {keys.shape}")
-    if not _is_complex(keys) and not values.dtype.hasobject and keys.size:
+    are_rows = check_values(keys, values)
+    if not _is_complex(keys) and not values.dtype.hasobject and values.nbytes:
         numbers = _keys(keys, format)
         sorted = _rows(numbers.array, axis, copy=True)
         moved = np.array(values if are_rows else np.moveaxis(values, axis, -1), order="C", copy=True, subok=False)
         bytes = moved.reshape(-1).view(np.uint8)
-        if not bytes.size or not _native.sort(numbers.format, sorted, bytes, None, _offsets(sorted)):
-            if bytes.size:
-                moved = moved if are_rows else np.moveaxis(moved, -1, axis)
-                return np.moveaxis(numbers.back(sorted), -1, axis), moved
+        if not _native.sort(numbers.format, sorted, bytes, None, _offsets(sorted)):
+            moved = moved if are_rows else np.moveaxis(moved, -1, axis)
+            return np.moveaxis(numbers.back(sorted), -1, axis), moved
     order = argsort(keys, axis=axis, format=format)
     of_values = values[order] if are_rows else np.take_along_axis(values, order, axis)
     return np.take_along_axis(keys, order, axis), of_values
 
 
-def _count(k: Any, length: int) -> int:
-    k = index_of("k", k)
-    if not 0 <= k <= length:
-        raise ValueError(f"k is {k}, expected 0 to {length}, the number of elements along the axis")
-    return k
-
-
-def _first(array: np.ndarray, k: int, axis: int) -> np.ndarray:
-    return array[(slice(None),) * axis + (slice(0, k),)]
-
-
 def topk(x: np.ndarray, *, k: Any, axis: int | None, format: int) -> np.ndarray:
     x, axis = _axis(x, axis)
-    k = _count(k, x.shape[axis])
+    k = count_of(k, x.shape[axis])
     if x.ndim == 1 and not _is_complex(x):
         keys = _keys(x, format)
         out = np.empty(k, keys.array.dtype)
         if not _native.top_k(keys.format, _rows(keys.array, 0, copy=False), out):
             return keys.back(out)
         return x[argsort(x, axis=0, format=format)[:k]]
-    return _first(sort(x, axis=axis, format=format), k, axis).copy()
+    return first(sort(x, axis=axis, format=format), k, axis).copy()
 
 
 def argtopk(x: np.ndarray, *, k: Any, axis: int | None, format: int) -> np.ndarray:
     x, axis = _axis(x, axis)
-    k = _count(k, x.shape[axis])
+    k = count_of(k, x.shape[axis])
     if x.ndim == 1 and not _is_complex(x):
         keys = _keys(x, format)
         out = np.empty(k, np.int64)
         if not _native.top_k_indices(keys.format, _rows(keys.array, 0, copy=False), out):
             return out
-    return _first(argsort(x, axis=axis, format=format), k, axis).copy()
-
-
-def _flat(x: np.ndarray, what: str) -> np.ndarray:
-    if x.ndim != 1:
-        raise ValueError(f"{what} has {x.ndim} dimensions, expected 1")
-    return x
+    return first(argsort(x, axis=axis, format=format), k, axis).copy()
 
 
 def merge(*arrays: np.ndarray, format: int, out: Any = None) -> np.ndarray:
     if not arrays:
         raise ValueError("there are no arrays to merge")
     dtype = _common(*arrays)
-    arrays = tuple(_flat(x, f"array {i}").astype(dtype, copy=False) for i, x in enumerate(arrays))
+    arrays = tuple(flat(x, f"array {i}").astype(dtype, copy=False) for i, x in enumerate(arrays))
     _check_out(out, (sum(map(len, arrays)),), dtype)
     if dtype.kind != "c":
         runs = [_keys(x, format) for x in arrays]
@@ -256,7 +236,7 @@ def searchsorted(
     x1: np.ndarray, x2: np.ndarray, sorter: np.ndarray | None = None, *, is_upper: bool, format: int
 ) -> Any:
     dtype = _common(x1, x2)
-    x1, x2 = _ordered(_flat(x1, "x1"), sorter), x2.astype(dtype, copy=False)
+    x1, x2 = _ordered(flat(x1, "x1"), sorter), x2.astype(dtype, copy=False)
     keys, needles = _keys(x1.astype(dtype, copy=False), format), _keys(x2.reshape(-1), format)
     order = argsort(needles.array, axis=0, format=format) if needles.array.size > 1 else slice(None)
     sorted = np.array(needles.array[order], order="C", copy=True)
@@ -358,14 +338,14 @@ def _ends(offsets: np.ndarray) -> np.ndarray:
 
 
 def segmented_sort(x: np.ndarray, offsets: np.ndarray, *, format: int) -> np.ndarray:
-    keys = _keys(_flat(x, "x"), format)
+    keys = _keys(flat(x, "x"), format)
     sorted = _rows(keys.array, 0, copy=True)
     _native.sort(keys.format, sorted, None, _rows(keys.array, 0, copy=False), _ends(offsets))
     return keys.back(sorted)
 
 
 def segmented_argsort(x: np.ndarray, offsets: np.ndarray, *, format: int) -> np.ndarray:
-    keys, ends = _keys(_flat(x, "x"), format), _ends(offsets)
+    keys, ends = _keys(flat(x, "x"), format), _ends(offsets)
     indices = np.empty(x.size, np.int64)
     _native.argsort(keys.format, _rows(keys.array, 0, copy=False), indices, ends)
     ends = ends.astype(np.int64)

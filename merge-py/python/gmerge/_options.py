@@ -1,4 +1,4 @@
-"""The arguments that all functions have, as the native part takes them."""
+"""Arguments: as the native part takes them, and the checks that arrays of the host and of a GPU share."""
 
 from __future__ import annotations
 
@@ -24,6 +24,34 @@ def index_of(name: str, value: object) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}, expected an integer") from None
+
+
+def count_of(k: object, length: int) -> int:
+    """The argument `k` for `length` elements."""
+    k = index_of("k", k)
+    if not 0 <= k <= length:
+        raise ValueError(f"k is {k}, expected 0 to {length}, the number of elements along the axis")
+    return k
+
+
+def first(array, k: int, axis: int):
+    """The first elements along an axis."""
+    return array[(slice(None),) * axis + (slice(0, k),)]
+
+
+def flat(x, what: str):
+    """An array that has one dimension."""
+    if x.ndim != 1:
+        raise ValueError(f"{what} has {x.ndim} dimensions, expected 1")
+    return x
+
+
+def check_values(keys, values) -> bool:
+    """Whether values of one-dimensional keys have further dimensions. Other values have the shape of the keys."""
+    are_rows = keys.ndim == 1 and values.ndim > 1
+    if (values.shape[:1] if are_rows else values.shape) != keys.shape:
+        raise ValueError(f"values have shape {tuple(values.shape)}, expected that of the keys, {tuple(keys.shape)}")
+    return are_rows
 
 
 def format_of(descending: bool, nan: str, engine: str) -> int:
