@@ -1,5 +1,5 @@
 //! Look-backs over tiles with few or no published prefixes, as on a GPU that runs many blocks at once. The emulator
-//! runs one block after another, so that in a launch of a whole operation every earlier tile is finished.
+//! runs few blocks at once, so that in a launch of a whole operation almost every earlier tile is finished.
 
 use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator};

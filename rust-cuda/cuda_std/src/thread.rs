@@ -56,8 +56,7 @@ pub fn sleep(nanoseconds: u32) {
 /// before its later reads (`__threadfence`).
 ///
 /// A block communicates with other blocks through a flag. After a barrier of the block, one thread's fence suffices for
-/// the whole block: before it sets the flag, or after it reads it. The emulator runs blocks one after another, so that
-/// it does not detect a missing fence.
+/// the whole block: before it sets the flag, or after it reads it.
 #[inline(always)]
 pub fn device_fence() {
     backend::device_fence();

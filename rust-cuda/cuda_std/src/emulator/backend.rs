@@ -1,8 +1,9 @@
 //! The backend of the emulator: functions that the rest of the crate calls instead of instructions.
 
 use super::{
+    block::State,
     fault::{Access, FaultKind},
-    run::{Run, SHARED_BASE, State, stop, with_run},
+    run::{Run, SHARED_BASE, stop, with_run},
     warp::{Operation, WarpCall},
 };
 use crate::Word;
@@ -60,11 +61,45 @@ pub fn sync_threads() {
     wait(State::AtBarrier(Location::caller()));
 }
 
-/// Blocks run one after another, so that a fence has no effect.
-pub fn device_fence() {}
+#[track_caller]
+pub fn device_fence() {
+    in_kernel(Run::fence);
+}
 
-/// Blocks run one after another, so that no thread waits for another block.
-pub fn sleep(_: u32) {}
+/// Other threads run.
+#[track_caller]
+pub fn sleep(_: u32) {
+    wait(State::Polling(Location::caller()));
+}
+
+/// Lets other threads run after the use of a word that blocks communicate with: always if the thread `polls`, otherwise
+/// at times.
+#[track_caller]
+fn let_others_run(polls: bool) {
+    if polls {
+        wait(State::Polling(Location::caller()));
+    } else if in_kernel(Run::yields) {
+        wait(State::Ready);
+    }
+}
+
+/// A load of a communicated word, which has the value `last`.
+#[track_caller]
+fn load_word<T: Word>(p: *const T, last: T) -> T {
+    let place = (p.addr(), size_of::<T>());
+    let Some((bits, polls)) = with_run(|run| run.load_word(place, last.to_register())) else { return last };
+    let_others_run(polls);
+    T::from_register(bits)
+}
+
+/// Records a store or an update of a communicated word, which had the value `before`.
+#[track_caller]
+fn store_word<T: Word>(p: *const T, before: T, value: T, is_update: bool) {
+    let (place, values) = ((p.addr(), size_of::<T>()), [before.to_register(), value.to_register()]);
+    if let Some(polls) = with_run(|run| run.store_word(place, values, is_update)) {
+        let_others_run(polls);
+    }
+}
 
 #[track_caller]
 fn warp_call(mask: u32, operation: Operation) -> u32 {
@@ -275,7 +310,7 @@ pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
     check_global(Access::Update, p.addr(), size_of::<T>());
     // SAFETY: the caller passes a readable and aligned `p`; in a launch, `check_global` has checked it. Emulated
     // threads take turns.
-    unsafe { p.read() }
+    load_word(p, unsafe { p.read() })
 }
 
 #[track_caller]
@@ -283,14 +318,14 @@ pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
     check_global(Access::Update, p.addr(), size_of::<T>());
     // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it. Emulated
     // threads take turns.
-    unsafe { p.write(value) }
+    let before = unsafe { p.replace(value) };
+    store_word(p, before, value, false);
 }
 
 #[track_caller]
 pub unsafe fn raise_global(p: *mut u32) {
-    check_global(Access::Update, p.addr(), size_of::<u32>());
-    // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it.
-    unsafe { p.write(1) }
+    // SAFETY: the caller passes a writable and aligned `p`.
+    unsafe { store_relaxed(p, 1) }
 }
 
 #[track_caller]
@@ -298,11 +333,12 @@ pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
     check_global(Access::Update, p.addr(), size_of::<u32>());
     // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it. Emulated
     // threads take turns, so that the addition is atomic.
-    unsafe {
-        let before = p.read();
-        p.write(before.wrapping_add(value));
-        before
-    }
+    let before = unsafe { p.read() };
+    let after = before.wrapping_add(value);
+    // SAFETY: as above.
+    unsafe { p.write(after) };
+    store_word(p, before, after, true);
+    before
 }
 
 #[inline]

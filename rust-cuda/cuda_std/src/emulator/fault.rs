@@ -135,8 +135,8 @@ pub enum FaultKind {
     },
     /// Two conflicting accesses to one byte, in one of three ways:
     ///
-    /// - Two threads access it without a barrier between them, and one access is a write, or exactly one is an atomic
-    ///   update.
+    /// - Two threads access it, and neither a barrier nor, between blocks, a word and two fences order the accesses. One
+    ///   access is a write, or exactly one is an atomic update.
     /// - A launch reads it as constant (through `Global`) and writes it, by any threads.
     /// - An asynchronous copy writes it, and any thread accesses it before the copying thread has waited.
     Race {
@@ -155,6 +155,12 @@ pub enum FaultKind {
         barrier: Barrier,
         /// The threads that the barrier waits for.
         missing: Vec<Missing>,
+    },
+    /// A wait that never ends: the thread loads a word again and again, and no thread that could store another value is
+    /// running. A GPU promises no more: a block that has not started may wait until another one has ended.
+    Deadlock {
+        /// Blocks of the launch that have not started.
+        not_started: u32,
     },
     /// A warp operation with a mask that lacks a participating lane, or a shuffle from a lane above 31.
     Mask {
@@ -206,6 +212,8 @@ pub struct Conflict {
     pub access: Access,
     /// The line in the source. If several lanes of a warp have read the byte, the line of the last one.
     pub location: Location,
+    /// Whether the block is that of the reported thread.
+    pub is_own_block: bool,
 }
 
 /// A synchronization that threads wait at.
@@ -262,8 +270,16 @@ impl Display for FaultKind {
                 let place = Place { byte: *byte as i64, size: *size, len: Some(*len) };
                 write!(f, "reads {place} of {space}: never written")
             }
-            Self::Race { space, byte, access, with } => fmt_race(f, *space, *byte, *access, with),
+            Self::Race { space, byte, access, with } => fmt_race(f, (*space, *byte), *access, with),
             Self::Barrier { barrier, missing } => fmt_barrier(f, barrier, missing),
+            Self::Deadlock { not_started } => {
+                write!(f, "waits for a value that no running thread stores: all others wait, too, or have returned")?;
+                match not_started {
+                    0 => Ok(()),
+                    1 => write!(f, "; 1 block has not started"),
+                    n => write!(f, "; {n} blocks have not started"),
+                }
+            }
             Self::Mask { mask, lane } => {
                 write!(f, "makes a warp operation with mask {mask:#x}, without lane {lane}, which takes part in it")
             }
@@ -273,8 +289,8 @@ impl Display for FaultKind {
     }
 }
 
-fn fmt_race(f: &mut Formatter<'_>, space: Space, byte: usize, access: Access, with: &Conflict) -> fmt::Result {
-    let Conflict { block, thread, access: earlier, location } = with;
+fn fmt_race(f: &mut Formatter<'_>, (space, byte): (Space, usize), access: Access, with: &Conflict) -> fmt::Result {
+    let Conflict { block, thread, access: earlier, location, is_own_block } = with;
     let (block, thread) = (Short(*block), Short(*thread));
     let past = match earlier {
         Access::Read => "read",
@@ -286,7 +302,8 @@ fn fmt_race(f: &mut Formatter<'_>, space: Space, byte: usize, access: Access, wi
     let order = match (access, earlier) {
         (Access::ReadConstant, _) | (_, Access::ReadConstant) => "in the same launch",
         (_, Access::Copy) => "and has not waited for the copy",
-        _ => "and no barrier is between",
+        _ if *is_own_block => "and no barrier is between",
+        _ => "and nothing orders the two blocks",
     };
     write!(
         f,

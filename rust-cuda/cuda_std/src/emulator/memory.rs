@@ -2,7 +2,7 @@
 
 use super::{
     fault::{Access, FaultKind, Space},
-    shadow::{Era, HOST_PHASE, Now, Past, Shadow, Trouble},
+    shadow::{At, Era, HOST_PHASE, Past, Shadow, Trouble},
 };
 use crate::Word;
 use core::{
@@ -106,19 +106,19 @@ impl Memory {
         access: Access,
         address: usize,
         size: usize,
-        now: &Now,
+        at: &At<'_>,
         location: &'static Location<'static>,
     ) -> Result<(), MemoryTrouble> {
-        let at = self.find(access, address, size).map_err(MemoryTrouble::Other)?;
-        let allocation = &mut self.allocations[at];
+        let index = self.find(access, address, size).map_err(MemoryTrouble::Other)?;
+        let allocation = &mut self.allocations[index];
         let (space, byte, len) = (Space::Global, address - allocation.start, allocation.len);
         if !byte.is_multiple_of(size) {
             let kind = FaultKind::Misaligned { space, access, byte: byte as i64, size };
             return Err(MemoryTrouble::Other(Box::new(kind)));
         }
         let first_write = if allocation.initialised { 0 } else { HOST_PHASE };
-        let era = Era { start: now.launch_start, first_write };
-        allocation.shadow.access(access, (byte, size), era, now, location).map_err(|trouble| match trouble {
+        let at = At { era: Era { start: at.now.launch_start, first_write }, ..*at };
+        allocation.shadow.access(access, (byte, size), &at, location).map_err(|trouble| match trouble {
             Trouble::Uninitialised => {
                 MemoryTrouble::Other(Box::new(FaultKind::Uninitialised { space, byte, size, len }))
             }

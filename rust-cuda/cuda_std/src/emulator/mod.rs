@@ -22,28 +22,40 @@
 //! # Ok::<(), cuda_std::emulator::Fault>(())
 //! ```
 //!
-//! The blocks of a grid run one after another. The threads of a block also run one after another, each until it waits
-//! or ends. The seed determines the order: another seed gives another interleaving. A kernel's mistake ends the launch
-//! with a [`Fault`], which names the access, the thread and the source line; see [`FaultKind`] for the checks. Two
-//! racing accesses are detected at any distance in time: the condition is that no barrier orders them.
+//! Several blocks of a grid run at the same time, and others start as these end, in any order. One thread runs at a time,
+//! until it waits, uses a word that blocks communicate with, or ends. The seed determines the order: another seed gives
+//! another interleaving. A kernel's mistake ends the launch with a [`Fault`], which names the access, the thread and the
+//! source line; see [`FaultKind`] for the checks. Two racing accesses are detected at any distance in time: the condition
+//! is that nothing orders them.
 //!
 //! - A barrier of a block orders all accesses of the block before it and after it.
 //!   [`sync_warp`](crate::warp::sync_warp) orders the accesses of the lanes in its mask. Shuffles and ballots
-//!   synchronize lanes but order no memory, as on a GPU. Blocks of one launch are never ordered; launches always are.
+//!   synchronize lanes but order no memory, as on a GPU. Launches are always ordered.
+//! - Blocks of one launch are ordered by a word and two fences: one thread executes
+//!   [`device_fence`](crate::thread::device_fence) and then stores or updates the word, and another one loads that value
+//!   and then executes a fence. What is ordered before the first fence is ordered before what comes after the second.
+//! - Without such an order, a [`load`](crate::GlobalMut::load) may return an older value than the last one that another
+//!   block has stored, and two loads may see two stores in the opposite order.
+//! - Blocks that run go on. A thread that waits for a value which only a block that has not started could store is
+//!   reported, as is any other endless wait.
 //! - All threads of a block must arrive at each barrier, and all lanes in a warp operation's mask at that operation,
 //!   even without further work. Lanes beyond the end of a partial last warp are not waited for; a value shuffled from
 //!   one is arbitrary.
 //! - Accesses of a kernel through plain references and pointers are not observed. A [`Buffer`] that is written in this
 //!   way must be made with [`Emulator::buffer`] for [`Emulator::read`] to accept it.
 
+mod block;
+mod clock;
 mod fault;
 mod memory;
+mod order;
 mod random;
 mod run;
 mod schedule;
 mod shadow;
 mod stacks;
 mod warp;
+mod words;
 
 pub(crate) mod backend;
 
@@ -58,7 +70,7 @@ use core::{
 };
 use memory::Memory;
 use random::Random;
-use run::Run;
+use run::{Run, Size};
 use schedule::Threads;
 use shadow::HOST_PHASE;
 use std::{boxed::Box, format, string::String, vec::Vec};
@@ -125,12 +137,31 @@ pub struct Emulator {
     random: Random,
     /// The last phase of the last launch.
     phase: u32,
+    /// Maximum number of blocks that run at the same time, if it is not random.
+    resident: Option<usize>,
 }
+
+/// Maximum number of threads of a launch that run at the same time, if the number of blocks is random.
+const RESIDENT_THREADS: usize = 2048;
 
 impl Emulator {
     /// A device without buffers. `seed` determines the interleaving of threads.
     pub fn new(seed: u64) -> Self {
-        Self { memory: Memory::default(), random: Random::new(seed), phase: HOST_PHASE }
+        Self { memory: Memory::default(), random: Random::new(seed), phase: HOST_PHASE, resident: None }
+    }
+
+    /// Lets at most `count` blocks of a launch, and at least one, run at the same time, up to 8192 threads. By default
+    /// each launch chooses a random number from 1 to 4.
+    pub fn set_resident_blocks(&mut self, count: usize) {
+        self.resident = Some(count);
+    }
+
+    /// The number of blocks of `threads` threads that run at the same time in the next launch.
+    fn resident(&mut self, threads: usize) -> usize {
+        match self.resident {
+            Some(count) => count.min(4 * RESIDENT_THREADS / threads).max(1),
+            None => (1 + self.random.below(4)).min(RESIDENT_THREADS / threads).max(1),
+        }
     }
 
     /// A new buffer with a copy of `values`.
@@ -201,20 +232,18 @@ impl Emulator {
             self.memory.forget_order();
             self.phase = HOST_PHASE;
         }
+        let threads = block.count() as usize;
+        let resident = self.resident(threads).min(grid.count() as usize);
+        let size = Size { grid, block, shared_bytes: dynamic_shared_bytes, resident };
         let (state, random) = ((take(&mut self.memory), self.phase), Random::new(self.random.next()));
-        let run = Run::new(name, (grid, block), dynamic_shared_bytes, state, random, launched_at);
+        let run = Run::new(name, size, state, random, launched_at);
         schedule::note_panics();
         if let Err(run) = run::enter(Box::new(run)) {
             (self.memory, self.phase, _) = run.finish();
             return Err(refused("a kernel cannot launch another".into()));
         }
-        let order = run::within(Run::block_order);
-        let mut threads = Threads::new(&kernel, block.count() as usize);
-        for block in order {
-            if !threads.run_block(block) {
-                break;
-            }
-        }
+        let mut threads = Threads::new(&kernel, resident, threads);
+        threads.run();
         // Unwinds the threads that a fault has left inside the kernel. Their destructors may still call into the
         // launch.
         drop(threads);
@@ -274,13 +303,13 @@ mod tests {
     fn more_phases_than_there_are() {
         let run = |phase| {
             // Started directly, since no launch begins with so late a phase.
-            let run =
-                Run::new("long", (3.into(), 1.into()), 0, (Memory::default(), phase), Random::new(1), Caller::caller());
+            let size = Size { grid: 3.into(), block: 1.into(), shared_bytes: 0, resident: 1 };
+            let run = Run::new("long", size, (Memory::default(), phase), Random::new(1), Caller::caller());
             assert!(run::enter(Box::new(run)).is_ok());
-            let mut threads = Threads::new(&|| (), 1);
-            let ended = (0..3).all(|block| threads.run_block(block));
+            let mut threads = Threads::new(&|| (), 1, 1);
+            threads.run();
             drop(threads);
-            assert_eq!(ended, run::leave().finish().2.is_ok());
+            let ended = run::leave().finish().2.is_ok();
             ended
         };
         assert!(run(u32::MAX - 3));

@@ -2,15 +2,18 @@
 
 use super::{
     Dim3,
-    fault::{Access, Barrier, Conflict, Fault, FaultKind, Index3, Location, Missing, Space},
+    block::{AsyncCopy, Block, Progress, State, Thread},
+    clock::{Phases, joined},
+    fault::{Access, Conflict, Fault, FaultKind, Index3, Location, Space},
     memory::{Memory, MemoryTrouble},
+    order::Order,
     random::Random,
-    shadow::{Era, Now, Past, Shadow, Trouble, WARP},
-    warp::{Warp, WarpCall},
+    shadow::{At, Era, Now, Past, Trouble, WARP},
+    words::Words,
 };
 use core::{cell::RefCell, panic::Location as Caller};
 use corosensei::Yielder;
-use std::{boxed::Box, panic::resume_unwind, string::ToString, vec, vec::Vec};
+use std::{boxed::Box, panic::resume_unwind, string::ToString, vec::Vec};
 
 std::thread_local! {
     static RUN: RefCell<Option<Box<Run>>> = const { RefCell::new(None) };
@@ -20,8 +23,10 @@ std::thread_local! {
 /// a GPU of compute capability 9.0.
 pub(super) const SHARED_BASE: u32 = 1024;
 
-/// Bytes of shared memory per record: the size of most keys.
-const SHARED_WORD: usize = 4;
+/// Resumptions of polling threads while no other thread can run, for each running thread and as a minimum, after which
+/// the wait counts as endless. A thread may load a value again without waiting for another one.
+const MOST_POLLS: usize = 64;
+const MOST_POLLS_OF_FEW: usize = 4096;
 
 /// Calls `f` with the launch that runs on this thread of the host, if any.
 ///
@@ -63,47 +68,17 @@ pub(super) fn stop() -> ! {
     resume_unwind(Box::new(Stopped))
 }
 
-/// The state of a thread.
-#[derive(Clone, Copy)]
-pub(super) enum State {
-    /// Running, or ready to start or continue.
-    Ready,
-    /// At a barrier of the block.
-    AtBarrier(&'static Caller<'static>),
-    /// At a warp operation.
-    AtWarpCall(WarpCall, &'static Caller<'static>),
-    /// Returned from the kernel.
-    Returned,
+/// The size of a launch.
+pub(super) struct Size {
+    pub grid: Dim3,
+    pub block: Dim3,
+    pub shared_bytes: u32,
+    /// Maximum number of blocks that run at the same time.
+    pub resident: usize,
 }
 
-struct Thread {
-    state: State,
-    /// The thread's yielder to the scheduler, set when the thread starts.
-    yielder: *const Yielder<(), ()>,
-    /// The result of its last warp operation.
-    result: u32,
-    /// Asynchronous copies that it has not waited for.
-    copies: Vec<AsyncCopy>,
-    /// The number of copies in committed groups, and in all groups but the last.
-    committed: [usize; 2],
-}
-
-impl Thread {
-    const NEW: Self =
-        Self { state: State::Ready, yielder: core::ptr::null(), result: 0, copies: Vec::new(), committed: [0; 2] };
-}
-
-/// An asynchronous copy to shared memory that has not arrived.
-struct AsyncCopy {
-    /// Its first byte in shared memory, and its size in bytes.
-    place: (usize, usize),
-    bits: u64,
-}
-
-struct SharedMemory {
-    bytes: Box<[u8]>,
-    shadow: Shadow,
-}
+/// A thread that the scheduler may resume: the place of its block, and its linear index in the block.
+pub(super) type Place = (usize, usize);
 
 pub(super) struct Run {
     kernel: &'static str,
@@ -112,17 +87,18 @@ pub(super) struct Run {
     pub(super) block_index: Index3,
     pub(super) thread_index: Index3,
     now: Now,
-    /// The blocks so far, each with its first phase.
-    blocks: Vec<(u32, u32)>,
-    threads: Vec<Thread>,
-    warps: Vec<Warp>,
-    /// For each warp, the lanes that wait at a warp operation.
-    at_warp_call: Vec<u32>,
-    /// Threads that the scheduler may resume.
-    ready: Vec<u32>,
-    at_barrier: usize,
-    returned: usize,
-    shared: SharedMemory,
+    phases: Phases,
+    /// The blocks that run at the same time.
+    blocks: Vec<Block>,
+    /// The place in `blocks` of the running thread.
+    current: usize,
+    /// The blocks that have not started, in descending order of their starts.
+    waiting: Vec<u32>,
+    order: Order,
+    /// Words that blocks use to communicate. Not used by a launch of one block.
+    words: Words,
+    /// Resumptions of polling threads since a thread has last stored a value or has not polled.
+    idle: usize,
     memory: Memory,
     random: Random,
     /// Whether code of the kernel runs, and not of the emulator.
@@ -134,13 +110,15 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(
         kernel: &'static str,
-        (grid, block): (Dim3, Dim3),
-        shared_bytes: u32,
+        Size { grid, block, shared_bytes, resident }: Size,
         (memory, phase): (Memory, u32),
-        random: Random,
+        mut random: Random,
         launched_at: &'static Caller<'static>,
     ) -> Self {
-        let (threads, shared_bytes) = (block.count() as usize, shared_bytes as usize);
+        let threads = block.count() as usize;
+        let mut waiting: Vec<u32> = (0..grid.count() as u32).collect();
+        random.shuffle(&mut waiting);
+        let resident = resident.min(waiting.len());
         Self {
             kernel,
             grid,
@@ -148,17 +126,13 @@ impl Run {
             block_index: (0, 0, 0),
             thread_index: (0, 0, 0),
             now: Now { phase, launch_start: phase + 1, ..Now::default() },
-            blocks: Vec::new(),
-            threads: (0..threads).map(|_| Thread::NEW).collect(),
-            warps: (0..threads.div_ceil(WARP)).map(|_| Warp::new()).collect(),
-            at_warp_call: vec![0; threads.div_ceil(WARP)],
-            ready: Vec::with_capacity(threads),
-            at_barrier: 0,
-            returned: 0,
-            shared: SharedMemory {
-                bytes: vec![0; shared_bytes].into_boxed_slice(),
-                shadow: Shadow::new(shared_bytes, SHARED_WORD),
-            },
+            phases: Phases::new(phase + 1),
+            blocks: (0..resident).map(|_| Block::new(threads, shared_bytes as usize)).collect(),
+            current: 0,
+            waiting,
+            order: Order::new(resident, &mut random),
+            words: Words::default(),
+            idle: 0,
             memory,
             random,
             in_kernel: false,
@@ -169,135 +143,110 @@ impl Run {
 
     /// The memory, the last phase, and the result of the launch.
     pub(super) fn finish(self) -> (Memory, u32, Result<(), Fault>) {
-        (self.memory, self.now.phase, self.fault.map_or(Ok(()), Err))
+        (self.memory, self.phases.last(), self.fault.map_or(Ok(()), Err))
     }
 
-    pub(super) fn has_failed(&self) -> bool {
-        self.fault.is_some()
+    fn block(&mut self) -> &mut Block {
+        &mut self.blocks[self.current]
     }
 
-    /// The order of the grid's blocks.
-    pub(super) fn block_order(&mut self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.grid.count() as u32).collect();
-        self.random.shuffle(&mut order);
-        order
+    fn thread(&mut self) -> &mut Thread {
+        let thread = usize::from(self.now.thread);
+        &mut self.block().threads[thread]
     }
 
-    /// Makes all threads of block `block` ready to start.
-    pub(super) fn start_block(&mut self, block: u32) {
-        self.next_phase();
-        self.now.block_start = self.now.phase;
-        self.blocks.push((self.now.phase, block));
-        self.block_index = self.grid.index(block);
-        self.threads.fill_with(|| Thread::NEW);
-        self.ready.clear();
-        self.ready.extend(0..self.threads.len() as u32);
-        self.returned = 0;
-    }
-
-    fn next_phase(&mut self) {
-        match self.now.phase.checked_add(1) {
-            Some(phase) => self.now.phase = phase,
-            None => self.fail_launch("the launch has too many blocks and barriers to number them in 32 bits"),
+    /// Starts blocks in the places that are free.
+    fn start_blocks(&mut self) {
+        for place in 0..self.blocks.len() {
+            if self.blocks[place].number.is_none()
+                && let Some(number) = self.waiting.pop()
+            {
+                let Some(phase) = self.next_phase(number) else { return };
+                self.blocks[place].begin(number, self.grid.index(number), phase);
+            }
         }
     }
 
-    /// Picks the thread to resume next. `None` if all have returned or one has failed.
-    pub(super) fn next_thread(&mut self) -> Option<usize> {
+    fn next_phase(&mut self, block: u32) -> Option<u32> {
+        let phase = self.phases.next(block);
+        if phase.is_none() {
+            self.fail_launch("the launch has too many blocks and barriers to number them in 32 bits");
+        }
+        phase
+    }
+
+    /// Picks the thread to resume next. `None` if all blocks have ended or a thread has failed.
+    pub(super) fn next_thread(&mut self) -> Option<Place> {
         if self.fault.is_some() {
             return None;
         }
-        let Some(thread) = self.random.take(&mut self.ready) else {
-            if self.returned < self.threads.len() {
-                self.fail_stuck();
-            }
-            return None;
-        };
+        self.start_blocks();
+        let (place, thread) = self.pick()?;
         let thread = thread as usize;
-        let (warp, lane) = (&self.warps[thread / WARP], thread % WARP);
+        self.current = place;
+        self.block_index = self.blocks[place].index;
         self.thread_index = self.block.index(thread as u32);
-        self.now.thread = thread as u16;
-        self.now.stamp = warp.stamp();
-        if warp.stamp() > 0 {
-            self.now.known = *warp.known(lane);
-            self.now.latest = *warp.latest();
-        }
+        self.blocks[place].resume(thread, &mut self.now);
         self.in_kernel = true;
-        Some(thread)
+        Some((place, thread))
+    }
+
+    /// A thread that is ready, or at times one that polls.
+    fn pick(&mut self) -> Option<(usize, u32)> {
+        let Self { blocks, order, random, current, .. } = self;
+        let runs = |block: &Block| block.number.is_some();
+        if let Some(place) = order.next(blocks, *current, |block| runs(block) && !block.ready.is_empty(), random) {
+            let block = &mut blocks[place];
+            let polls = !block.polling.is_empty() && random.below(16) == 0;
+            let from = if polls { &mut block.polling } else { &mut block.ready };
+            return Some((place, random.take(from)?));
+        }
+        let places: Vec<usize> =
+            (0..blocks.len()).filter(|&at| runs(&blocks[at]) && !blocks[at].polling.is_empty()).collect();
+        let place = *places.get(random.below(places.len()))?;
+        let thread = random.take(&mut blocks[place].polling)?;
+        self.idle += 1;
+        if self.idle > MOST_POLLS_OF_FEW + MOST_POLLS * self.blocks.len() * self.blocks[place].threads.len() {
+            self.fail_deadlock(place, thread as usize);
+            return None;
+        }
+        Some((place, thread))
     }
 
     /// Records that `thread` has yielded or returned, and resumes the threads that waited for it alone.
-    pub(super) fn stopped(&mut self, thread: usize, returned: bool) {
+    pub(super) fn stopped(&mut self, (place, thread): Place, returned: bool) {
         self.in_kernel = false;
         if self.fault.is_some() {
             return;
         }
-        if returned {
-            self.threads[thread].state = State::Returned;
-            self.returned += 1;
-            return;
-        }
-        match self.threads[thread].state {
-            State::AtBarrier(_) => {
-                self.at_barrier += 1;
-                if self.at_barrier == self.threads.len() {
-                    self.at_barrier = 0;
-                    self.next_phase();
-                    self.threads.iter_mut().for_each(|thread| thread.state = State::Ready);
-                    self.ready.extend(0..self.threads.len() as u32);
+        match self.blocks[place].stopped(thread, returned, &mut self.random) {
+            Progress::None => {}
+            Progress::Ended => self.idle = 0,
+            Progress::Barrier => {
+                let number = self.blocks[place].number.expect("the block of the thread runs");
+                if let Some(phase) = self.next_phase(number) {
+                    self.blocks[place].phase = phase;
                 }
             }
-            State::AtWarpCall(call, _) => {
-                self.at_warp_call[thread / WARP] |= 1 << (thread % WARP);
-                self.try_warp_call(thread / WARP, call);
-            }
-            State::Ready | State::Returned => self.ready.push(thread as u32),
-        }
-    }
-
-    /// Executes `call` if all existing lanes in its mask have arrived.
-    fn try_warp_call(&mut self, warp: usize, call: WarpCall) {
-        let first = warp * WARP;
-        let present = WARP.min(self.threads.len() - first);
-        let named = call.mask & (u32::MAX >> (WARP - present));
-        if named & !self.at_warp_call[warp] != 0 {
-            return;
-        }
-        let lanes = || (0..present).filter(|lane| named >> lane & 1 == 1);
-        let call_of = |threads: &[Thread], lane: usize| match threads[first + lane].state {
-            State::AtWarpCall(other, _) if other.joins(&call) => Some(other),
-            _ => None,
-        };
-        if lanes().any(|lane| call_of(&self.threads, lane).is_none()) {
-            return;
-        }
-        let mut calls = [None; WARP];
-        lanes().for_each(|lane| calls[lane] = call_of(&self.threads, lane));
-        let results = self.warps[warp].carry_out(&calls, &mut self.random);
-        self.at_warp_call[warp] &= !named;
-        for lane in lanes() {
-            let thread = &mut self.threads[first + lane];
-            thread.state = State::Ready;
-            thread.result = results[lane];
-            self.ready.push((first + lane) as u32);
+            Progress::Stuck => self.fail_stuck(place),
         }
     }
 
     /// Sets the yielder of the running thread.
     pub(super) fn set_yielder(&mut self, yielder: &Yielder<(), ()>) {
-        self.threads[usize::from(self.now.thread)].yielder = yielder;
+        self.thread().yielder = yielder;
     }
 
     /// Sets the state of the running thread, which must then suspend itself with the returned yielder.
     pub(super) fn wait(&mut self, state: State) -> *const Yielder<(), ()> {
-        let thread = &mut self.threads[usize::from(self.now.thread)];
+        let thread = self.thread();
         thread.state = state;
         thread.yielder
     }
 
     /// The result of the running thread's last warp operation.
-    pub(super) fn result(&self) -> u32 {
-        self.threads[usize::from(self.now.thread)].result
+    pub(super) fn result(&mut self) -> u32 {
+        self.thread().result
     }
 
     pub(super) fn lane(&self) -> u32 {
@@ -305,7 +254,69 @@ impl Run {
     }
 
     pub(super) fn shared_bytes(&self) -> u32 {
-        self.shared.bytes.len() as u32
+        self.blocks[self.current].shared.bytes.len() as u32
+    }
+
+    /// A fence of the running thread.
+    pub(super) fn fence(&mut self) {
+        let Self { blocks, current, now, .. } = self;
+        blocks[*current].fence(now);
+    }
+
+    /// Whether the running thread lets others run after it has used a communicated word.
+    pub(super) fn yields(&mut self) -> bool {
+        self.blocks.len() > 1 && self.random.below(4) == 0
+    }
+
+    /// The value that a load of the word at `address` returns, if `last` is its last value. The second result is whether
+    /// the thread polls: it has just loaded that value.
+    pub(super) fn load_word(&mut self, (address, size): (usize, usize), last: u64) -> (u64, bool) {
+        let Self { blocks, current, now, phases, words, random, idle, .. } = self;
+        let block = &mut blocks[*current];
+        let thread = &mut block.threads[usize::from(now.thread)];
+        let mut bits = last;
+        if let Some(number) = block.number
+            && self.grid.count() > 1
+        {
+            let era = Era { start: now.launch_start, first_write: 0 };
+            let at = At { now, era, phases, clock: thread.clocks.current.as_deref() };
+            // While all threads wait, the last value arrives.
+            let random = (*idle == 0).then_some(random);
+            let published;
+            (bits, published) = words.load((address, size), last, &at, number, random);
+            if published.is_some() {
+                thread.clocks.acquired = joined(&thread.clocks.acquired, &published);
+                block.has_clocks = true;
+            }
+        }
+        let polls = thread.note_loaded(address, bits);
+        if !polls {
+            *idle = 0;
+        }
+        (bits, polls)
+    }
+
+    /// Records that the word at `address` is stored or updated, and had the first of `values` before. Returns whether the
+    /// thread polls: its update adds 0, as the one before did.
+    pub(super) fn store_word(&mut self, (address, size): (usize, usize), values: [u64; 2], is_update: bool) -> bool {
+        let Self { blocks, current, now, phases, words, idle, .. } = self;
+        let block = &mut blocks[*current];
+        let thread = &mut block.threads[usize::from(now.thread)];
+        let polls = is_update && values[0] == values[1] && thread.note_loaded(address, values[1]);
+        if !polls {
+            *idle = 0;
+        }
+        if self.grid.count() == 1 {
+            return polls;
+        }
+        let era = Era { start: now.launch_start, first_write: 0 };
+        let at = At { now, era, phases, clock: thread.clocks.current.as_deref() };
+        let published = words.store((address, size), values, &at, &thread.clocks.released, is_update);
+        if is_update && published.is_some() {
+            thread.clocks.acquired = joined(&thread.clocks.acquired, &published);
+            block.has_clocks = true;
+        }
+        polls
     }
 
     /// Checks and records an access to global memory. On an error, the launch has failed.
@@ -316,7 +327,14 @@ impl Run {
         size: usize,
         location: &'static Caller<'static>,
     ) -> Result<(), ()> {
-        let Err(trouble) = self.memory.access(access, address, size, &self.now, location) else {
+        let Self { blocks, current, now, phases, memory, words, idle, .. } = self;
+        let clock = blocks[*current].threads[usize::from(now.thread)].clocks.current.as_deref();
+        let at = At { now, era: Era { start: now.launch_start, first_write: 0 }, phases, clock };
+        let Err(trouble) = memory.access(access, address, size, &at, location) else {
+            if access == Access::Write {
+                *idle = 0;
+                words.forget(address);
+            }
             return Ok(());
         };
         let kind = match trouble {
@@ -336,7 +354,7 @@ impl Run {
         location: &'static Caller<'static>,
     ) -> Result<&mut [u8], ()> {
         let start = self.check_shared(access, address, size, location)?;
-        Ok(&mut self.shared.bytes[start..start + size])
+        Ok(&mut self.block().shared.bytes[start..start + size])
     }
 
     /// Checks and records the start of an asynchronous copy to shared memory. On an error, the launch has failed.
@@ -348,32 +366,32 @@ impl Run {
         location: &'static Caller<'static>,
     ) -> Result<(), ()> {
         let start = self.check_shared(Access::Copy, address, size, location)?;
-        let copies = &mut self.threads[usize::from(self.now.thread)].copies;
-        copies.push(AsyncCopy { place: (start, size), bits });
+        self.thread().copies.push(AsyncCopy { place: (start, size), bits });
         Ok(())
     }
 
     /// Commits the uncommitted copies of the running thread as one group.
     pub(super) fn commit_copies(&mut self) {
-        let Thread { copies, committed, .. } = &mut self.threads[usize::from(self.now.thread)];
+        let Thread { copies, committed, .. } = self.thread();
         *committed = [copies.len(), committed[0]];
     }
 
     /// Completes all copies of the running thread.
     pub(super) fn finish_copies(&mut self) {
-        let all = self.threads[usize::from(self.now.thread)].copies.len();
+        let all = self.thread().copies.len();
         self.finish_first_copies(all);
     }
 
     /// Completes the copies of the running thread in all groups but the last.
     pub(super) fn finish_all_but_last_commit(&mut self) {
-        let [_, count] = self.threads[usize::from(self.now.thread)].committed;
+        let [_, count] = self.thread().committed;
         self.finish_first_copies(count);
     }
 
     /// Completes the first `count` copies of the running thread.
     fn finish_first_copies(&mut self, count: usize) {
-        let Self { threads, shared, now, .. } = self;
+        let Self { blocks, current, now, .. } = self;
+        let Block { threads, shared, .. } = &mut blocks[*current];
         let Thread { copies, committed, .. } = &mut threads[usize::from(now.thread)];
         for AsyncCopy { place: (start, size), bits } in copies.drain(..count) {
             shared.bytes[start..start + size].copy_from_slice(&bits.to_le_bytes()[..size]);
@@ -400,7 +418,9 @@ impl Run {
         size: usize,
         location: &'static Caller<'static>,
     ) -> Result<usize, Box<FaultKind>> {
-        let (space, len) = (Space::Shared, self.shared.bytes.len());
+        let Self { blocks, current, now, phases, .. } = self;
+        let Block { shared, start: block_start, .. } = &mut blocks[*current];
+        let (space, len) = (Space::Shared, shared.bytes.len());
         let byte = i64::from(address) - i64::from(SHARED_BASE);
         let start = match usize::try_from(byte) {
             Ok(start) if start <= len && size <= len - start => start,
@@ -410,8 +430,8 @@ impl Run {
             return Err(Box::new(FaultKind::Misaligned { space, access, byte, size }));
         }
         // Each block starts with uninitialized shared memory.
-        let era = Era { start: self.now.block_start, first_write: self.now.block_start };
-        match self.shared.shadow.access(access, (start, size), era, &self.now, location) {
+        let at = At { now, era: Era { start: *block_start, first_write: *block_start }, phases, clock: None };
+        match shared.shadow.access(access, (start, size), &at, location) {
             Ok(()) => Ok(start),
             Err(Trouble::Uninitialised) => Err(Box::new(FaultKind::Uninitialised { space, byte: start, size, len })),
             Err(Trouble::Race { byte, with }) => Err(Box::new(self.race(space, byte, access, &with))),
@@ -420,9 +440,10 @@ impl Run {
 
     #[cold]
     fn race(&self, space: Space, byte: usize, access: Access, with: &Past) -> FaultKind {
-        let block = self.blocks.partition_point(|&(start, _)| start <= with.phase).checked_sub(1);
+        let block = self.phases.block(with.phase).map_or((0, 0, 0), |number| self.grid.index(number));
         let conflict = Conflict {
-            block: block.map_or((0, 0, 0), |at| self.grid.index(self.blocks[at].1)),
+            block,
+            is_own_block: block == self.block_index,
             thread: self.block.index(u32::from(with.thread)),
             access: with.access,
             location: with.location.unwrap_or(self.launched_at).into(),
@@ -450,39 +471,25 @@ impl Run {
         self.fail(FaultKind::Panic(message.to_string()), location.unwrap_or(self.launched_at).into());
     }
 
-    /// Fails the launch because every thread waits or has returned. Reports the waiting thread with the lowest index.
+    /// Fails the launch because every thread of a block waits or has returned. Reports the waiting thread with the lowest
+    /// index.
     #[cold]
-    fn fail_stuck(&mut self) {
-        for at in 0..self.threads.len() {
-            let (barrier, location) = match self.threads[at].state {
-                State::AtBarrier(location) => (Barrier::Block, location),
-                State::AtWarpCall(call, location) => (Barrier::Warp(call.mask), location),
-                State::Ready | State::Returned => continue,
-            };
-            let missing = (0..self.threads.len()).filter(|&other| !self.is_met(at, other));
-            let missing = missing.map(|other| Missing {
-                thread: self.block.index(other as u32),
-                waits_at: match self.threads[other].state {
-                    State::AtBarrier(location) | State::AtWarpCall(_, location) => Some(location.into()),
-                    State::Ready | State::Returned => None,
-                },
-            });
-            let missing = missing.collect();
-            self.thread_index = self.block.index(at as u32);
-            self.fail(FaultKind::Barrier { barrier, missing }, location.into());
-            return;
+    fn fail_stuck(&mut self, place: usize) {
+        let stuck = self.blocks[place].stuck(|thread| self.block.index(thread as u32));
+        if let Some((at, kind, location)) = stuck {
+            (self.block_index, self.thread_index) = (self.blocks[place].index, self.block.index(at as u32));
+            self.fail(kind, location.into());
         }
     }
 
-    /// Whether the waiting thread `at` does not wait for `other`, which has arrived or takes no part.
-    fn is_met(&self, at: usize, other: usize) -> bool {
-        match (self.threads[at].state, self.threads[other].state) {
-            (State::AtBarrier(_), state) => matches!(state, State::AtBarrier(_)),
-            (State::AtWarpCall(call, _), state) => {
-                let concerned = at / WARP == other / WARP && call.mask >> (other % WARP) & 1 == 1;
-                !concerned || matches!(state, State::AtWarpCall(joining, _) if joining.joins(&call))
-            }
-            (State::Ready | State::Returned, _) => true,
-        }
+    /// Fails the launch because all threads that have not returned wait, some for a value: `thread` of the block at
+    /// `place` does.
+    #[cold]
+    fn fail_deadlock(&mut self, place: usize, thread: usize) {
+        let block = &self.blocks[place];
+        let State::Polling(location) = block.threads[thread].state else { return };
+        (self.block_index, self.thread_index) = (block.index, self.block.index(thread as u32));
+        let not_started = self.waiting.len() as u32;
+        self.fail(FaultKind::Deadlock { not_started }, location.into());
     }
 }

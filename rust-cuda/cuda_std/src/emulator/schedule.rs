@@ -1,7 +1,7 @@
-//! Runs a block: each thread is a coroutine, which runs until it waits or ends.
+//! Runs the blocks of a launch: each thread is a coroutine, which runs until it waits or ends.
 
 use super::{
-    run::{try_with_run, within},
+    run::{Run, try_with_run, within},
     stacks::Stacks,
 };
 use core::panic::AssertUnwindSafe;
@@ -10,39 +10,42 @@ use std::{any::Any, format, io, panic::catch_unwind, string::String, vec::Vec};
 
 type Thread = Coroutine<(), (), ()>;
 
-/// The started threads of a block.
+/// The started threads of the blocks that run at the same time.
 pub(super) struct Threads<'k> {
     kernel: &'k dyn Fn(),
+    /// Threads of a block.
+    in_block: usize,
     started: Vec<Option<Thread>>,
     stacks: Stacks,
 }
 
 impl<'k> Threads<'k> {
-    pub(super) fn new(kernel: &'k dyn Fn(), count: usize) -> Self {
-        Self { kernel, started: (0..count).map(|_| None).collect(), stacks: Stacks::reserve(count) }
+    /// For `blocks` blocks of `in_block` threads.
+    pub(super) fn new(kernel: &'k dyn Fn(), blocks: usize, in_block: usize) -> Self {
+        let count = blocks * in_block;
+        Self { kernel, in_block, started: (0..count).map(|_| None).collect(), stacks: Stacks::reserve(count) }
     }
 
-    /// Runs block `block` of the current launch until its end or its first fault. Returns whether there was no fault.
-    pub(super) fn run_block(&mut self, block: u32) -> bool {
-        within(|run| run.start_block(block));
-        while let Some(at) = within(|run| run.next_thread()) {
-            let thread = match &mut self.started[at] {
-                Some(thread) => thread,
+    /// Runs the current launch until its end or its first fault.
+    pub(super) fn run(&mut self) {
+        while let Some((place, thread)) = within(Run::next_thread) {
+            let at = place * self.in_block + thread;
+            let started = match &mut self.started[at] {
+                Some(started) => started,
                 none => match start(self.kernel, &mut self.stacks) {
                     Ok(thread) => none.insert(thread),
                     Err(error) => {
                         within(|run| run.fail_launch(&format!("no stack for a thread: {error}")));
-                        return false;
+                        return;
                     }
                 },
             };
-            let returned = matches!(thread.resume(()), CoroutineResult::Return(()));
-            if returned && let Some(thread) = self.started[at].take() {
-                self.stacks.give(thread.into_stack());
+            let returned = matches!(started.resume(()), CoroutineResult::Return(()));
+            if returned && let Some(ended) = self.started[at].take() {
+                self.stacks.give(ended.into_stack());
             }
-            within(|run| run.stopped(at, returned));
+            within(|run| run.stopped((place, thread), returned));
         }
-        !within(|run| run.has_failed())
     }
 }
 

@@ -1,21 +1,26 @@
 //! The last accesses to each location, which determine uninitialised reads and races.
 //!
-//! Blocks run one after another, so that the time of an access is one number: the *phase*. It is incremented when a
-//! launch or a block starts and when a block passes a barrier. An access is ordered before the running thread's access
-//! in three cases:
+//! The time of an access is one number, the *phase*: an interval of one block between two of its barriers. A new phase
+//! begins when a block starts and when it passes a barrier. Phases are numbered in the order of their starts, over all
+//! launches. An access is ordered before the running thread's access in four cases:
 //!
-//! - Its phase is over and belongs to this block (a barrier lies between) or to an earlier launch.
+//! - Its phase is of an earlier launch, or is over and belongs to this block (a barrier lies between).
 //! - It is in the current phase and of the same thread.
 //! - It is in the current phase and of a lane of the same warp, before a `sync_warp` that the running thread knows of.
+//! - It is of another block, and before a fence that the running thread knows of; see `clock`.
 //!
-//! For the last case, a warp counts its `sync_warp`s. An access keeps the count as its *stamp*. Each lane keeps, for
-//! each other lane, the number of the latest `sync_warp` that orders the other lane's earlier accesses before its own.
+//! For the last two cases, a warp counts its `sync_warp`s and its lanes' fences. An access keeps the count as its
+//! *stamp*. Each lane keeps, for each other lane, the number of the latest `sync_warp` that orders the other lane's
+//! earlier accesses before its own.
 //!
 //! A location keeps its last write, the lanes of one warp that have read it since, and one more reader of another warp
-//! or block. This is sufficient for a later write that is not ordered after all reads to conflict with a remembered
-//! read. A thread is never ordered after readers of two warps in one phase, and never after a reader in another block.
-//! There is one exception. A lane may read the location and then synchronise with a part of its warp. Its read may be
-//! forgotten once a lane outside that part reads the location.
+//! or block. Within a block this is sufficient for a later write that is not ordered after all reads to conflict with a
+//! remembered read: a thread is never ordered after readers of two warps in one phase. There are two exceptions:
+//!
+//! - A lane reads the location and then synchronises with a part of its warp, or executes a fence. Its read may be
+//!   forgotten once a lane outside that part reads the location.
+//! - Three blocks read the location, and the writing thread is ordered after only two of them. Another interleaving
+//!   keeps the third.
 //!
 //! Atomic updates conflict with all unordered accesses except atomic updates. The last write may therefore be of
 //! several lanes, and there may be one more updater of another warp or block, as for reads.
@@ -23,7 +28,10 @@
 //! The destination of an asynchronous copy is written when the copying thread waits for it. Until then every access to
 //! it is an error.
 
-use super::fault::Access;
+use super::{
+    clock::{Clock, Phases},
+    fault::Access,
+};
 use core::panic::Location;
 use std::{boxed::Box, vec, vec::Vec};
 
@@ -38,9 +46,7 @@ pub(super) struct Now {
     pub phase: u32,
     /// First phase of the launch.
     pub launch_start: u32,
-    /// First phase of the block.
-    pub block_start: u32,
-    /// Number of `sync_warp`s of the warp so far.
+    /// Number of `sync_warp`s of the warp, and of fences of its lanes, so far.
     pub stamp: u32,
     /// The thread's linear index in the block.
     pub thread: u16,
@@ -52,7 +58,7 @@ pub(super) struct Now {
 }
 
 impl Now {
-    fn warp(&self) -> u8 {
+    pub(super) fn warp(&self) -> u8 {
         (self.thread as usize / WARP) as u8
     }
 
@@ -70,7 +76,7 @@ impl Now {
 }
 
 /// The lanes with a number of at most `limit`.
-fn lanes_up_to(numbers: &[u32; WARP], limit: u32) -> u32 {
+pub(super) fn lanes_up_to(numbers: &[u32; WARP], limit: u32) -> u32 {
     numbers.iter().enumerate().fold(0, |lanes, (lane, &number)| lanes | (u32::from(number <= limit) << lane))
 }
 
@@ -81,6 +87,40 @@ pub(super) struct Era {
     pub start: u32,
     /// Writes in phases below this one do not count: the location is uninitialised.
     pub first_write: u32,
+}
+
+/// What an access is ordered after: the running thread, and what it knows of other blocks.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub now: &'a Now,
+    pub era: Era,
+    pub phases: &'a Phases,
+    /// The running thread's clock, which orders accesses of other blocks.
+    pub clock: Option<&'a Clock>,
+}
+
+impl At<'_> {
+    /// Whether `phase`, of this launch, is of the running thread's block.
+    pub(super) fn is_own_block(&self, phase: u32) -> bool {
+        phase == self.now.phase || self.phases.block(phase) == self.phases.block(self.now.phase)
+    }
+
+    /// Whether an access of thread `thread` of a block is ordered before the running thread's, by phases or fences.
+    pub(super) fn is_ordered(&self, phase: u32, thread: u16, stamp: u32) -> bool {
+        self.unordered(phase, (thread as usize / WARP) as u8, (1 << (thread as usize % WARP), stamp)) == 0
+    }
+
+    /// The lanes in `lanes` of `warp` whose accesses in `phase`, which is not the current one, are not ordered before
+    /// the running thread's.
+    fn unordered(&self, phase: u32, warp: u8, (lanes, stamp): (u32, u32)) -> u32 {
+        if phase < self.era.start || self.is_own_block(phase) {
+            return 0;
+        }
+        match (self.phases.block(phase), self.clock) {
+            (Some(block), Some(clock)) => clock.unordered(block, phase, warp, (lanes, stamp)),
+            _ => lanes,
+        }
+    }
 }
 
 type Caller = &'static Location<'static>;
@@ -102,6 +142,7 @@ struct Lanes {
 struct Other {
     location: Option<Caller>,
     phase: u32,
+    stamp: u32,
     thread: u16,
     access: Access,
 }
@@ -121,6 +162,7 @@ struct Cell {
 /// An earlier access that conflicts with the present one.
 pub(super) struct Past {
     pub phase: u32,
+    stamp: u32,
     pub thread: u16,
     pub access: Access,
     pub location: Option<Caller>,
@@ -139,69 +181,69 @@ enum CellTrouble {
 }
 
 impl Cell {
-    fn access(&mut self, access: Access, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
+    fn access(&mut self, access: Access, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
         match access {
-            Access::Read => self.read(era, now, location),
-            Access::ReadConstant => self.read_constant(era, now, location),
-            Access::Write | Access::Copy => self.write(access, era, now, location),
-            Access::Update => self.update(era, now, location),
+            Access::Read => self.read(at, location),
+            Access::ReadConstant => self.read_constant(at, location),
+            Access::Write | Access::Copy => self.write(access, at, location),
+            Access::Update => self.update(at, location),
         }
     }
 
-    fn read(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
-        self.check_written(era)?;
-        self.check_writes_before(era, now)?;
+    fn read(&mut self, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+        self.check_written(at.era)?;
+        self.check_writes_before(at)?;
         let readers = &mut self.readers;
-        if readers.are_of(now) {
-            readers.join(now, location);
+        if readers.are_of(at.now) {
+            readers.join(at.now, location);
             return Ok(());
         }
-        // A constant read and a read in another block conflict with every later write, so that they are kept.
-        let keep_other = self.other.is_within(era) && (self.other.is_constant() || self.other.phase < now.block_start);
-        if readers.unordered(era, now) != 0 && !keep_other {
+        // A constant read conflicts with every later write, and a read in another block with most, so that they are
+        // kept.
+        let keep_other = self.other.is_within(at.era) && (self.other.is_constant() || self.other.is_elsewhere(at));
+        if readers.unordered(at) != 0 && !keep_other {
             self.other = Other::from(readers);
         }
-        self.readers = Lanes::new(Access::Read, now, location);
+        self.readers = Lanes::new(Access::Read, at.now, location);
         Ok(())
     }
 
-    fn read_constant(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
-        self.check_written(era)?;
-        if self.write.phase >= era.start {
+    fn read_constant(&mut self, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+        self.check_written(at.era)?;
+        if self.write.phase >= at.era.start {
             return Err(CellTrouble::Race(self.write.past(self.write.lanes)));
         }
         // One such reader conflicts with every write of the launch, so that one is enough.
-        if !(self.other.is_constant() && self.other.is_within(era)) {
-            let access = Access::ReadConstant;
-            self.other = Other { location: Some(location), phase: now.phase, thread: now.thread, access };
+        if !(self.other.is_constant() && self.other.is_within(at.era)) {
+            self.other = Other::from(&Lanes::new(Access::ReadConstant, at.now, location));
         }
         Ok(())
     }
 
-    fn write(&mut self, access: Access, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
-        self.check_writes_before(era, now)?;
-        self.check_reads_before(era, now)?;
-        *self = Self { write: Lanes::new(access, now, location), ..NOTHING };
+    fn write(&mut self, access: Access, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+        self.check_writes_before(at)?;
+        self.check_reads_before(at)?;
+        *self = Self { write: Lanes::new(access, at.now, location), ..NOTHING };
         Ok(())
     }
 
     /// An atomic update. Reads are kept, because a later update need not be ordered after this one.
-    fn update(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
-        self.check_written(era)?;
+    fn update(&mut self, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+        self.check_written(at.era)?;
         if self.write.access != Access::Update {
-            self.check_writes_before(era, now)?;
+            self.check_writes_before(at)?;
         }
-        self.check_reads_before(era, now)?;
+        self.check_reads_before(at)?;
         let write = &mut self.write;
-        if write.access == Access::Update && write.are_of(now) {
-            write.join(now, location);
+        if write.access == Access::Update && write.are_of(at.now) {
+            write.join(at.now, location);
             return Ok(());
         }
-        let keep_other = self.other_write.is_within(era) && self.other_write.phase < now.block_start;
-        if write.access == Access::Update && write.unordered(era, now) != 0 && !keep_other {
+        let keep_other = self.other_write.is_within(at.era) && self.other_write.is_elsewhere(at);
+        if write.access == Access::Update && write.unordered(at) != 0 && !keep_other {
             self.other_write = Other::from(write);
         }
-        self.write = Lanes::new(Access::Update, now, location);
+        self.write = Lanes::new(Access::Update, at.now, location);
         Ok(())
     }
 
@@ -214,16 +256,16 @@ impl Cell {
         if self.write.phase < era.first_write { Err(CellTrouble::Uninitialised) } else { Ok(()) }
     }
 
-    fn check_writes_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
+    fn check_writes_before(&self, at: &At<'_>) -> Result<(), CellTrouble> {
         let write = &self.write;
-        let is_under_way = write.access == Access::Copy && write.phase >= era.start;
-        write.check_before(if is_under_way { write.lanes } else { write.unordered(era, now) })?;
-        self.other_write.check_before(era, now)
+        let is_under_way = write.access == Access::Copy && write.phase >= at.era.start;
+        write.check_before(if is_under_way { write.lanes } else { write.unordered(at) })?;
+        self.other_write.check_before(at)
     }
 
-    fn check_reads_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
-        self.readers.check_before(self.readers.unordered(era, now))?;
-        self.other.check_before(era, now)
+    fn check_reads_before(&self, at: &At<'_>) -> Result<(), CellTrouble> {
+        self.readers.check_before(self.readers.unordered(at))?;
+        self.other.check_before(at)
     }
 }
 
@@ -254,13 +296,13 @@ impl Lanes {
     }
 
     /// The lanes with accesses that are not ordered before the running thread's.
-    fn unordered(&self, era: Era, now: &Now) -> u32 {
-        if self.are_of(now) {
-            now.unordered(self.lanes, self.stamp)
-        } else if self.phase == now.phase || (era.start..now.block_start).contains(&self.phase) {
+    fn unordered(&self, at: &At<'_>) -> u32 {
+        if self.are_of(at.now) {
+            at.now.unordered(self.lanes, self.stamp)
+        } else if self.phase == at.now.phase {
             self.lanes
         } else {
-            0
+            at.unordered(self.phase, self.warp, (self.lanes, self.stamp))
         }
     }
 
@@ -270,7 +312,13 @@ impl Lanes {
     }
 
     fn past(&self, lanes: u32) -> Past {
-        Past { phase: self.phase, thread: self.one(lanes), access: self.access, location: self.location }
+        Past {
+            phase: self.phase,
+            stamp: self.stamp,
+            thread: self.one(lanes),
+            access: self.access,
+            location: self.location,
+        }
     }
 
     /// An error if `lanes`, a subset of `self.lanes`, is not empty.
@@ -281,12 +329,17 @@ impl Lanes {
 
 impl Other {
     fn from(lanes: &Lanes) -> Self {
-        let Past { phase, thread, access, location } = lanes.past(lanes.lanes);
-        Self { location, phase, thread, access }
+        let Past { phase, stamp, thread, access, location } = lanes.past(lanes.lanes);
+        Self { location, phase, stamp, thread, access }
     }
 
     fn is_constant(&self) -> bool {
         self.access == Access::ReadConstant
+    }
+
+    /// Whether the access is of another block and not ordered before the running thread's.
+    fn is_elsewhere(&self, at: &At<'_>) -> bool {
+        self.phase != at.now.phase && !at.is_ordered(self.phase, self.thread, self.stamp)
     }
 
     fn is_within(&self, era: Era) -> bool {
@@ -295,20 +348,20 @@ impl Other {
 
     /// An access in the current phase is of another warp than the running thread. Otherwise the [`Lanes`] beside it, of
     /// a third warp, would have conflicted.
-    fn check_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
-        let is_unordered = self.is_constant() || self.phase < now.block_start || self.phase == now.phase;
-        if !(self.is_within(era) && is_unordered) {
+    fn check_before(&self, at: &At<'_>) -> Result<(), CellTrouble> {
+        let is_unordered = self.is_constant() || self.phase == at.now.phase || self.is_elsewhere(at);
+        if !(self.is_within(at.era) && is_unordered) {
             return Ok(());
         }
-        let Self { location, phase, thread, access } = *self;
-        Err(CellTrouble::Race(Past { phase, thread, access, location }))
+        let Self { location, phase, stamp, thread, access } = *self;
+        Err(CellTrouble::Race(Past { phase, stamp, thread, access, location }))
     }
 }
 
 /// The record of a location before any access: all zeros.
 const NOTHING: Cell = {
     let lanes = Lanes { location: None, phase: 0, stamp: 0, lanes: 0, warp: 0, access: Access::Read };
-    let other = Other { location: None, phase: 0, thread: 0, access: Access::Read };
+    let other = Other { location: None, phase: 0, stamp: 0, thread: 0, access: Access::Read };
     Cell { write: lanes, other_write: other, readers: lanes, other }
 };
 
@@ -333,20 +386,19 @@ impl Shadow {
         &mut self,
         access: Access,
         (offset, size): (usize, usize),
-        era: Era,
-        now: &Now,
+        at: &At<'_>,
         location: Caller,
     ) -> Result<(), Trouble> {
         if size < self.word {
-            return self.access_bytes(access, (offset, size), era, now, location);
+            return self.access_bytes(access, (offset, size), at, location);
         }
         // `word` is a power of two.
         let shift = self.word.trailing_zeros();
-        for at in offset >> shift..(offset + size) >> shift {
-            if self.split.is_empty() || !self.split[at] {
-                self.words[at].access(access, era, now, location).map_err(|t| t.at(at * self.word))?;
+        for word in offset >> shift..(offset + size) >> shift {
+            if self.split.is_empty() || !self.split[word] {
+                self.words[word].access(access, at, location).map_err(|t| t.at(word * self.word))?;
             } else {
-                self.access_split(access, at, era, now, location)?;
+                self.access_split(access, word, at, location)?;
             }
         }
         Ok(())
@@ -358,41 +410,33 @@ impl Shadow {
         &mut self,
         access: Access,
         (offset, size): (usize, usize),
-        era: Era,
-        now: &Now,
+        at: &At<'_>,
         location: Caller,
     ) -> Result<(), Trouble> {
         if self.split.is_empty() {
             self.split = vec![false; self.words.len()];
             self.bytes = blank(self.words.len() * self.word);
         }
-        let at = offset / self.word;
-        if !self.split[at] {
-            self.bytes[at * self.word..][..self.word].fill(self.words[at]);
-            self.split[at] = true;
+        let word = offset / self.word;
+        if !self.split[word] {
+            self.bytes[word * self.word..][..self.word].fill(self.words[word]);
+            self.split[word] = true;
         }
         for byte in offset..offset + size {
-            self.bytes[byte].access(access, era, now, location).map_err(|t| t.at(byte))?;
+            self.bytes[byte].access(access, at, location).map_err(|t| t.at(byte))?;
         }
         Ok(())
     }
 
     /// Accesses a whole word that has one record per byte. A write merges the records.
     #[cold]
-    fn access_split(
-        &mut self,
-        access: Access,
-        at: usize,
-        era: Era,
-        now: &Now,
-        location: Caller,
-    ) -> Result<(), Trouble> {
-        for byte in at * self.word..(at + 1) * self.word {
-            self.bytes[byte].access(access, era, now, location).map_err(|t| t.at(byte))?;
+    fn access_split(&mut self, access: Access, word: usize, at: &At<'_>, location: Caller) -> Result<(), Trouble> {
+        for byte in word * self.word..(word + 1) * self.word {
+            self.bytes[byte].access(access, at, location).map_err(|t| t.at(byte))?;
         }
         if access == Access::Write {
-            self.words[at] = self.bytes[at * self.word];
-            self.split[at] = false;
+            self.words[word] = self.bytes[word * self.word];
+            self.split[word] = false;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// Waits until `count` stacks, at most 1024, may be taken.
+    /// Waits until `count` stacks, far fewer than [`MOST`], may be taken.
     pub(super) fn reserve(count: usize) -> Self {
         let mut pool = pool();
         while pool.reserved + count > MOST {

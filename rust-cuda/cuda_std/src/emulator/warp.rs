@@ -57,6 +57,7 @@ impl Operation {
 
 /// The order of the accesses of a warp's lanes; see `shadow`.
 pub(super) struct Warp {
+    /// `sync_warp`s of the warp, and fences of its lanes.
     syncs: u32,
     /// For each lane and each other lane, the number of the latest `sync_warp` that orders the other lane's accesses.
     known: Box<[[u32; WARP]; WARP]>,
@@ -102,6 +103,13 @@ impl Warp {
             }
         }
         if is_joint { [joint; WARP] } else { results }
+    }
+
+    /// A fence of `lane`: its later accesses have another stamp than its accesses so far.
+    pub(super) fn fence(&mut self, lane: usize) {
+        self.syncs += 1;
+        self.known[lane][lane] = self.syncs;
+        self.latest[lane] = self.syncs;
     }
 
     fn synchronise(&mut self, calls: &[Option<WarpCall>; WARP]) -> [u32; WARP] {
