@@ -48,6 +48,7 @@ pub fn sync_threads() {
 /// Waits for about `nanoseconds`, at most twice that time (`__nanosleep`). A thread that polls memory for another
 /// thread's store should pause, since polling slows down the memory for that store.
 #[inline(always)]
+#[track_caller]
 pub fn sleep(nanoseconds: u32) {
     backend::sleep(nanoseconds);
 }
@@ -58,6 +59,7 @@ pub fn sleep(nanoseconds: u32) {
 /// A block communicates with other blocks through a flag. After a barrier of the block, one thread's fence suffices for
 /// the whole block: before it sets the flag, or after it reads it.
 #[inline(always)]
+#[track_caller]
 pub fn device_fence() {
     backend::device_fence();
 }

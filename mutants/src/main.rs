@@ -1,0 +1,208 @@
+//! Plants errors in the sources, one at a time, and reports those that no test finds.
+//!
+//! ```sh
+//! cargo run -p mutants -- --sources kernels-gpu/src --sample 300 -- -p kernels-gpu
+//! ```
+//!
+//! All errors are compiled at once, into a copy of the repository below `target/mutants`: each place chooses between its
+//! text and the wrong ones by a number that a test program gets in an environment variable. So an error costs only the
+//! tests that reach it. Each test first runs alone, to record what it reaches. For each error, its tests run from the
+//! shortest to the longest, until one fails. A test that takes much longer than without the error has failed, too.
+//!
+//! Results are appended to `target/mutants/results.tsv`. Errors that are in it are not tried again, so that a run can be
+//! stopped at any time. `--only FILE:LINE` tries those of one line again.
+
+mod find;
+mod programs;
+mod tree;
+mod weave;
+
+use clap::Parser;
+use programs::{Ended, Test, build, tests};
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
+use tree::{Excluded, Tree};
+use weave::Mutant;
+
+/// Plants errors in the sources, one at a time, and reports those that no test finds.
+#[derive(Parser)]
+struct Options {
+    /// A folder with the sources of a library, relative to the root of the repository; may be given several times.
+    #[arg(long, required = true)]
+    sources: Vec<String>,
+    /// Files below which errors are tried: all of the sources by default.
+    #[arg(long)]
+    below: Vec<String>,
+    /// Tries this many errors, chosen at random.
+    #[arg(long)]
+    sample: Option<usize>,
+    /// The seed of the choice. A new one by default.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Tries the errors of this line, also if they are in the results: `FILE:LINE`.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Stops after this many seconds of trying.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Threads that run tests.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Arguments of `cargo test`, such as `-p kernels-gpu`.
+    #[arg(last = true)]
+    cargo: Vec<String>,
+}
+
+fn main() -> io::Result<()> {
+    let options = Options::parse();
+    let work = Path::new("target/mutants");
+    fs::create_dir_all(work)?;
+    let work = fs::canonicalize(work)?;
+    let (tree, mutants, programs) = compile(&options, &work)?;
+    let mut all_tests: Vec<Test> = Vec::new();
+    for program in &programs {
+        all_tests.extend(tests(program, &work.join("reached"))?);
+    }
+    all_tests.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let first = tree.first_numbers();
+    let seconds: f64 = all_tests.iter().map(|test| test.seconds).sum();
+    let reached: BTreeSet<u32> = all_tests.iter().flat_map(|test| test.reached.iter().copied()).collect();
+    let is_reached = |mutant: &Mutant| reached.contains(&first[mutant.number as usize]);
+    println!(
+        "{} errors, {} reached; {} tests, {seconds:.0} s",
+        mutants.len(),
+        mutants.iter().filter(|mutant| is_reached(mutant)).count(),
+        all_tests.len()
+    );
+    let results = Results::open(&work.join("results.tsv"))?;
+    let chosen = choose(&options, mutants, &results);
+    try_all(&options, &chosen, &first, &all_tests, &results)
+}
+
+/// Weaves and compiles until all errors that are left compile.
+fn compile(options: &Options, work: &Path) -> io::Result<(Tree, Vec<Mutant>, Vec<(PathBuf, PathBuf)>)> {
+    let kept = work.join("excluded.tsv");
+    let mut excluded: Excluded = fs::read_to_string(&kept).unwrap_or_default().lines().filter_map(parse).collect();
+    loop {
+        let (tree, mutants) = Tree::make(Path::new("."), &work.join("tree"), &options.sources, &excluded)?;
+        match build(&tree, &options.cargo)? {
+            Ok(programs) => return Ok((tree, mutants, programs)),
+            Err(wrong) => {
+                println!("{} places do not compile with an error", wrong.len());
+                excluded.extend(wrong);
+                let lines: String = excluded.iter().map(|(file, a, b)| format!("{file}\t{a}\t{b}\n")).collect();
+                fs::write(&kept, lines)?;
+            }
+        }
+    }
+}
+
+fn parse(line: &str) -> Option<(String, usize, usize)> {
+    let mut fields = line.split('\t');
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+fn choose(options: &Options, mut mutants: Vec<Mutant>, results: &Results) -> Vec<Mutant> {
+    let place = |mutant: &Mutant| format!("{}:{}", mutant.file, mutant.line);
+    if !options.only.is_empty() {
+        mutants.retain(|mutant| options.only.contains(&place(mutant)));
+        return mutants;
+    }
+    mutants.retain(|mutant| {
+        let is_below = options.below.is_empty() || options.below.iter().any(|path| mutant.file.starts_with(path));
+        is_below && !results.known.contains(&key(mutant))
+    });
+    let seed = options.seed.unwrap_or_else(|| rand::rng().random());
+    println!("seed {seed}");
+    mutants.shuffle(&mut StdRng::seed_from_u64(seed));
+    mutants.truncate(options.sample.unwrap_or(usize::MAX));
+    mutants
+}
+
+fn key(mutant: &Mutant) -> String {
+    format!("{}:{}\t{}", mutant.file, mutant.line, mutant.what)
+}
+
+/// The file of results: the error, and what has become of it.
+struct Results {
+    file: Mutex<fs::File>,
+    known: BTreeSet<String>,
+}
+
+impl Results {
+    fn open(path: &Path) -> io::Result<Self> {
+        let old = fs::read_to_string(path).unwrap_or_default();
+        let known = old.lines().filter_map(|line| Some(line.rsplit_once('\t')?.0.to_owned())).collect();
+        let file = fs::OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Self { file: Mutex::new(file), known })
+    }
+
+    fn add(&self, mutant: &Mutant, outcome: &str) -> io::Result<()> {
+        let mut file = self.file.lock().expect("no thread panics while it writes");
+        writeln!(file, "{}\t{outcome}", key(mutant))
+    }
+}
+
+/// Tries the errors and prints those that survive.
+fn try_all(
+    options: &Options,
+    chosen: &[Mutant],
+    first: &[u32],
+    tests: &[Test],
+    results: &Results,
+) -> io::Result<()> {
+    let (next, begun) = (AtomicUsize::new(0), Instant::now());
+    let counts = [const { AtomicUsize::new(0) }; 3];
+    let worker = || -> io::Result<()> {
+        while let Some(mutant) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if options.seconds.is_some_and(|seconds| begun.elapsed() > Duration::from_secs(seconds)) {
+                return Ok(());
+            }
+            let place = first[mutant.number as usize];
+            let reaching: Vec<&Test> = tests.iter().filter(|test| test.reached.contains(&place)).collect();
+            let outcome = outcome(mutant, &reaching)?;
+            let kind = match outcome.as_str() {
+                "not reached" => 2,
+                "survived" => 1,
+                _ => 0,
+            };
+            counts[kind].fetch_add(1, Ordering::Relaxed);
+            if kind > 0 {
+                println!("{outcome}: {}", key(mutant));
+            }
+            results.add(mutant, &outcome)?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..options.threads.max(1)).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+    })?;
+    let [caught, survived, not_reached] = counts.map(AtomicUsize::into_inner);
+    println!("{caught} caught, {survived} survived, {not_reached} not reached, {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// What becomes of an error with the tests that reach it.
+fn outcome(mutant: &Mutant, tests: &[&Test]) -> io::Result<String> {
+    if tests.is_empty() {
+        return Ok("not reached".to_owned());
+    }
+    for test in tests {
+        let limit = Duration::from_secs_f64(10.0 + 10.0 * test.seconds);
+        match test.run("MUTANT", &mutant.number.to_string(), limit)? {
+            Ended::Passed => {}
+            Ended::Failed => return Ok(format!("caught by {}", test.name)),
+            Ended::TimedOut => return Ok(format!("caught by the time of {}", test.name)),
+        }
+    }
+    Ok("survived".to_owned())
+}
