@@ -9,8 +9,9 @@ use syn::{Attribute, BinOp, Expr, ExprBinary, ExprMethodCall, Lit, Stmt, UnOp};
 pub struct Place {
     /// Its bytes in the file.
     pub range: Range<usize>,
-    /// The line, counted from 1.
+    /// The line and column, counted from 1.
     pub line: usize,
+    pub column: usize,
     pub kind: Kind,
     /// The planted errors, each with its text.
     pub errors: Vec<Planted>,
@@ -56,7 +57,8 @@ impl Finder<'_> {
     fn add(&mut self, of: &impl Spanned, kind: Kind, errors: Vec<Planted>) {
         if !errors.is_empty() {
             let span = of.span();
-            self.places.push(Place { range: span.byte_range(), line: span.start().line, kind, errors });
+            let (range, start) = (span.byte_range(), span.start());
+            self.places.push(Place { range, line: start.line, column: start.column + 1, kind, errors });
         }
     }
 

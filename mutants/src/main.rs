@@ -4,9 +4,9 @@
 //! cargo run -p mutants -- --sources kernels-gpu/src --sample 300 -- -p kernels-gpu
 //! ```
 //!
-//! All errors are compiled at once, into a copy of the repository below `target/mutants`: each place chooses between its
-//! text and the wrong ones by a number that a test program gets in an environment variable. So an error costs only the
-//! tests that reach it. Each test first runs alone, to record what it reaches. For each error, its tests run from the
+//! The chosen errors are compiled at once, into a copy of the repository below `target/mutants`: each place chooses
+//! between its text and the wrong ones by a number that a test program gets in an environment variable. So an error costs
+//! only the tests that reach it. Each test first runs alone, to record what it reaches. For each error, its tests run from the
 //! shortest to the longest, until one fails. A test that takes much longer than without the error has failed, too.
 //!
 //! Results are appended to `target/mutants/results.tsv`. Errors that are in it are not tried again, so that a run can be
@@ -29,7 +29,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
-use tree::{Excluded, Tree};
+use tree::{Excluded, Sources, Tree};
 use weave::Mutant;
 
 /// Plants errors in the sources, one at a time, and reports those that no test finds.
@@ -41,9 +41,9 @@ struct Options {
     /// Files below which errors are tried: all of the sources by default.
     #[arg(long)]
     below: Vec<String>,
-    /// Tries this many errors, chosen at random.
-    #[arg(long)]
-    sample: Option<usize>,
+    /// Tries this many errors, chosen at random. Compiling takes the longer the more there are.
+    #[arg(long, default_value_t = 300)]
+    sample: usize,
     /// The seed of the choice. A new one by default.
     #[arg(long)]
     seed: Option<u64>,
@@ -66,7 +66,10 @@ fn main() -> io::Result<()> {
     let work = Path::new("target/mutants");
     fs::create_dir_all(work)?;
     let work = fs::canonicalize(work)?;
-    let (tree, mutants, programs) = compile(&options, &work)?;
+    let results = Results::open(&work.join("results.tsv"))?;
+    let seed = options.seed.unwrap_or_else(|| rand::rng().random());
+    println!("seed {seed}");
+    let (tree, mutants, programs) = compile(&options, seed, &results, &work)?;
     let mut all_tests: Vec<Test> = Vec::new();
     for program in &programs {
         all_tests.extend(tests(program, &work.join("reached"))?);
@@ -82,17 +85,23 @@ fn main() -> io::Result<()> {
         mutants.iter().filter(|mutant| is_reached(mutant)).count(),
         all_tests.len()
     );
-    let results = Results::open(&work.join("results.tsv"))?;
-    let chosen = choose(&options, mutants, &results);
-    try_all(&options, &chosen, &first, &all_tests, &results)
+    try_all(&options, &mutants, &first, &all_tests, &results)
 }
 
-/// Weaves and compiles until all errors that are left compile.
-fn compile(options: &Options, work: &Path) -> io::Result<(Tree, Vec<Mutant>, Vec<(PathBuf, PathBuf)>)> {
+/// Chooses errors, and compiles until all that are left compile.
+fn compile(
+    options: &Options,
+    seed: u64,
+    results: &Results,
+    work: &Path,
+) -> io::Result<(Tree, Vec<Mutant>, Vec<(PathBuf, PathBuf)>)> {
     let kept = work.join("excluded.tsv");
     let mut excluded: Excluded = fs::read_to_string(&kept).unwrap_or_default().lines().filter_map(parse).collect();
     loop {
-        let (tree, mutants) = Tree::make(Path::new("."), &work.join("tree"), &options.sources, &excluded)?;
+        let mut sources = Sources::read(Path::new("."), &options.sources, &excluded)?;
+        sources.keep(&choose(options, seed, sources.mutants(), results));
+        let mutants = sources.mutants();
+        let tree = Tree::make(sources, &work.join("tree"))?;
         match build(&tree, &options.cargo)? {
             Ok(programs) => return Ok((tree, mutants, programs)),
             Err(wrong) => {
@@ -110,25 +119,21 @@ fn parse(line: &str) -> Option<(String, usize, usize)> {
     Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-fn choose(options: &Options, mut mutants: Vec<Mutant>, results: &Results) -> Vec<Mutant> {
-    let place = |mutant: &Mutant| format!("{}:{}", mutant.file, mutant.line);
-    if !options.only.is_empty() {
-        mutants.retain(|mutant| options.only.contains(&place(mutant)));
-        return mutants;
-    }
+/// The numbers of the errors to try.
+fn choose(options: &Options, seed: u64, mut mutants: Vec<Mutant>, results: &Results) -> BTreeSet<u32> {
     mutants.retain(|mutant| {
+        if !options.only.is_empty() {
+            return options.only.contains(&format!("{}:{}", mutant.file, mutant.line));
+        }
         let is_below = options.below.is_empty() || options.below.iter().any(|path| mutant.file.starts_with(path));
         is_below && !results.known.contains(&key(mutant))
     });
-    let seed = options.seed.unwrap_or_else(|| rand::rng().random());
-    println!("seed {seed}");
     mutants.shuffle(&mut StdRng::seed_from_u64(seed));
-    mutants.truncate(options.sample.unwrap_or(usize::MAX));
-    mutants
+    mutants.iter().take(options.sample).map(|mutant| mutant.number).collect()
 }
 
 fn key(mutant: &Mutant) -> String {
-    format!("{}:{}\t{}", mutant.file, mutant.line, mutant.what)
+    format!("{}:{}:{}\t{}", mutant.file, mutant.line, mutant.column, mutant.what)
 }
 
 /// The file of results: the error, and what has become of it.
@@ -152,13 +157,7 @@ impl Results {
 }
 
 /// Tries the errors and prints those that survive.
-fn try_all(
-    options: &Options,
-    chosen: &[Mutant],
-    first: &[u32],
-    tests: &[Test],
-    results: &Results,
-) -> io::Result<()> {
+fn try_all(options: &Options, chosen: &[Mutant], first: &[u32], tests: &[Test], results: &Results) -> io::Result<()> {
     let (next, begun) = (AtomicUsize::new(0), Instant::now());
     let counts = [const { AtomicUsize::new(0) }; 3];
     let worker = || -> io::Result<()> {

@@ -10,6 +10,64 @@ use std::{fs, io};
 /// Places that cannot have an error, because the woven source does not compile: the file and the bytes in the source.
 pub type Excluded = BTreeSet<(String, usize, usize)>;
 
+/// The sources of the repository where errors can be planted: each file with its places.
+pub struct Sources {
+    repository: PathBuf,
+    folders: Vec<String>,
+    /// All files of the repository, relative to its root.
+    listed: Vec<String>,
+    found: BTreeMap<String, (String, Vec<Place>)>,
+}
+
+impl Sources {
+    /// Reads the sources below `folders` of the repository. Leaves out the places in `excluded`.
+    pub fn read(repository: &Path, folders: &[String], excluded: &Excluded) -> io::Result<Self> {
+        let mut git = Command::new("git");
+        let listed = git.arg("-C").arg(repository).args(["ls-files", "-co", "--exclude-standard"]).output()?;
+        let listed = String::from_utf8(listed.stdout).map_err(io::Error::other)?;
+        let listed: Vec<String> = listed.lines().map(str::to_owned).collect();
+        let is_source =
+            |file: &&String| file.ends_with(".rs") && folders.iter().any(|folder| Path::new(file).starts_with(folder));
+        let mut found = BTreeMap::new();
+        for file in listed.iter().filter(is_source) {
+            let text = fs::read_to_string(repository.join(file))?;
+            let mut places = places(&text).map_err(|error| io::Error::other(format!("{file}: {error}")))?;
+            places.retain(|place| !excluded.contains(&(file.clone(), place.range.start, place.range.end)));
+            found.insert(file.clone(), (text, places));
+        }
+        Ok(Self { repository: repository.to_owned(), folders: folders.to_vec(), listed, found })
+    }
+
+    /// All errors.
+    pub fn mutants(&self) -> Vec<Mutant> {
+        let mut mutants = Vec::new();
+        for (file, (_, places)) in &self.found {
+            for place in places {
+                for error in &place.errors {
+                    let number = mutants.len() as u32;
+                    let what = error.what.clone();
+                    mutants.push(Mutant { number, file: file.clone(), line: place.line, column: place.column, what });
+                }
+            }
+        }
+        mutants
+    }
+
+    /// Keeps the errors with these numbers of [`mutants`](Self::mutants), and numbers them again.
+    pub fn keep(&mut self, numbers: &BTreeSet<u32>) {
+        let mut number = 0;
+        for (_, places) in self.found.values_mut() {
+            for place in &mut *places {
+                place.errors.retain(|_| {
+                    number += 1;
+                    numbers.contains(&(number - 1))
+                });
+            }
+            places.retain(|place| !place.errors.is_empty());
+        }
+    }
+}
+
 /// A copy of the repository.
 pub struct Tree {
     pub root: PathBuf,
@@ -18,38 +76,26 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Copies the files of the repository at `from` to `to`, and weaves errors into the sources below `folders`. Files
-    /// that do not change keep their times.
-    pub fn make(from: &Path, to: &Path, folders: &[String], excluded: &Excluded) -> io::Result<(Self, Vec<Mutant>)> {
-        let listed = Command::new("git").arg("-C").arg(from).args(["ls-files", "-co", "--exclude-standard"]).output()?;
-        let listed = String::from_utf8(listed.stdout).map_err(io::Error::other)?;
+    /// Copies the repository to `to`, with the errors of `sources`. Files that do not change keep their times.
+    pub fn make(sources: Sources, to: &Path) -> io::Result<Self> {
         let mut tree = Self { root: to.to_owned(), files: BTreeMap::new() };
-        let mut mutants = Vec::new();
-        for file in listed.lines() {
-            let (source, target) = (from.join(file), to.join(file));
-            let is_woven = file.ends_with(".rs") && folders.iter().any(|folder| Path::new(file).starts_with(folder));
-            if !is_woven {
-                if let Ok(bytes) = fs::read(&source) {
-                    write(&target, &as_package(file, bytes))?;
-                }
-                continue;
+        for file in sources.listed.iter().filter(|file| !sources.found.contains_key(*file)) {
+            // A listed file may have been removed.
+            if let Ok(bytes) = fs::read(sources.repository.join(file)) {
+                write(&to.join(file), &as_package(file, bytes))?;
             }
-            let text = fs::read_to_string(&source)?;
-            let mut found = places(&text).map_err(|error| io::Error::other(format!("{file}: {error}")))?;
-            found.retain(|place| !excluded.contains(&(file.to_owned(), place.range.start, place.range.end)));
-            let mut woven = weave(&text, &found, mutants.len() as u32);
-            for (place, error) in found.iter().flat_map(|place| place.errors.iter().map(move |error| (place, error))) {
-                let number = mutants.len() as u32;
-                mutants.push(Mutant { number, file: file.to_owned(), line: place.line, what: error.what.clone() });
-            }
-            let is_root = folders.iter().any(|folder| Path::new(file) == Path::new(folder).join("lib.rs"));
-            if is_root {
+        }
+        let mut first = 0;
+        for (file, (text, places)) in sources.found {
+            let mut woven = weave(&text, &places, first);
+            first += places.iter().map(|place| place.errors.len() as u32).sum::<u32>();
+            if sources.folders.iter().any(|folder| Path::new(&file) == Path::new(folder).join("lib.rs")) {
                 woven.text.push_str(CHOICE);
             }
-            write(&target, woven.text.as_bytes())?;
-            tree.files.insert(file.to_owned(), (found, woven));
+            write(&to.join(&file), woven.text.as_bytes())?;
+            tree.files.insert(file, (places, woven));
         }
-        Ok((tree, mutants))
+        Ok(tree)
     }
 
     /// The innermost place in the sources that has byte `at` of the woven file. If none has, the places that begin in

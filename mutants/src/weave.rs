@@ -10,6 +10,7 @@ pub struct Mutant {
     /// The file, relative to the root of the repository.
     pub file: String,
     pub line: usize,
+    pub column: usize,
     pub what: String,
 }
 
@@ -51,7 +52,7 @@ pub mod __mutants {
     static REACHED: [AtomicU8; 1 << 20] = [const { AtomicU8::new(0) }; 1 << 20];
 
     /// The place's chosen error, counted from 0, or `count`.
-    #[inline]
+    #[inline(never)]
     pub fn at(first: u32, count: u32) -> u32 {
         let chosen = CHOSEN.load(Relaxed);
         if chosen >= RECORD { slow(chosen, first) }
@@ -77,7 +78,13 @@ pub mod __mutants {
 
 /// Weaves the errors of `places` into `source`. `first` is the number of the first one.
 pub fn weave(source: &str, places: &[Place], first: u32) -> Woven {
-    let mut weaver = Weaver { source, places, next: 0, number: first, woven: Woven { text: String::new(), places: vec![(0..0, 0); places.len()] } };
+    let mut weaver = Weaver {
+        source,
+        places,
+        next: 0,
+        number: first,
+        woven: Woven { text: String::new(), places: vec![(0..0, 0); places.len()] },
+    };
     weaver.write(0..source.len());
     weaver.woven
 }

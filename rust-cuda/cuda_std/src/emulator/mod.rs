@@ -160,7 +160,8 @@ impl Emulator {
     fn resident(&mut self, threads: usize) -> usize {
         match self.resident {
             Some(count) => count.min(4 * RESIDENT_THREADS / threads).max(1),
-            None => (1 + self.random.below(4)).min(RESIDENT_THREADS / threads).max(1),
+            // A launch whose blocks run one after another takes less time, and still reports what nothing orders.
+            None => [1, 1, 1, 2, 3, 4][self.random.below(6)].min(RESIDENT_THREADS / threads).max(1),
         }
     }
 

@@ -17,7 +17,7 @@ impl Order {
     /// A random way to choose between `places` blocks.
     pub(super) fn new(places: usize, random: &mut Random) -> Self {
         if random.below(2) == 0 {
-            return Self::Random { stay: [1, 8, 64][random.below(3)] };
+            return Self::Random { stay: [2, 16, 128][random.below(3)] };
         }
         let of = (0..places).map(|_| u64::MAX / 2 + (random.next() >> 1)).collect();
         Self::Priorities { stay: [16, 256, 4096][random.below(3)], of, lowest: u64::MAX / 2 }

@@ -8,7 +8,7 @@ use super::{
     memory::{Memory, MemoryTrouble},
     order::Order,
     random::Random,
-    shadow::{At, Era, Now, Past, Trouble, WARP},
+    shadow::{At, Era, Now, Others, Past, Trouble, WARP},
     words::Words,
 };
 use core::{cell::RefCell, panic::Location as Caller};
@@ -87,6 +87,8 @@ pub(super) struct Run {
     pub(super) block_index: Index3,
     pub(super) thread_index: Index3,
     now: Now,
+    /// Whether the grid has more than one block.
+    is_of_many: bool,
     phases: Phases,
     /// The blocks that run at the same time.
     blocks: Vec<Block>,
@@ -126,6 +128,7 @@ impl Run {
             block_index: (0, 0, 0),
             thread_index: (0, 0, 0),
             now: Now { phase, launch_start: phase + 1, ..Now::default() },
+            is_of_many: waiting.len() > 1,
             phases: Phases::new(phase + 1),
             blocks: (0..resident).map(|_| Block::new(threads, shared_bytes as usize)).collect(),
             current: 0,
@@ -276,10 +279,11 @@ impl Run {
         let thread = &mut block.threads[usize::from(now.thread)];
         let mut bits = last;
         if let Some(number) = block.number
-            && self.grid.count() > 1
+            && self.is_of_many
         {
             let era = Era { start: now.launch_start, first_write: 0 };
-            let at = At { now, era, phases, clock: thread.clocks.current.as_deref() };
+            let others = Some(Others { phases, clock: thread.clocks.current.as_deref() });
+            let at = At { now, era, others };
             // While all threads wait, the last value arrives.
             let random = (*idle == 0).then_some(random);
             let published;
@@ -306,11 +310,12 @@ impl Run {
         if !polls {
             *idle = 0;
         }
-        if self.grid.count() == 1 {
+        if !self.is_of_many {
             return polls;
         }
         let era = Era { start: now.launch_start, first_write: 0 };
-        let at = At { now, era, phases, clock: thread.clocks.current.as_deref() };
+        let others = Some(Others { phases, clock: thread.clocks.current.as_deref() });
+        let at = At { now, era, others };
         let published = words.store((address, size), values, &at, &thread.clocks.released, is_update);
         if is_update && published.is_some() {
             thread.clocks.acquired = joined(&thread.clocks.acquired, &published);
@@ -328,8 +333,9 @@ impl Run {
         location: &'static Caller<'static>,
     ) -> Result<(), ()> {
         let Self { blocks, current, now, phases, memory, words, idle, .. } = self;
-        let clock = blocks[*current].threads[usize::from(now.thread)].clocks.current.as_deref();
-        let at = At { now, era: Era { start: now.launch_start, first_write: 0 }, phases, clock };
+        let clock = || blocks[*current].threads[usize::from(now.thread)].clocks.current.as_deref();
+        let others = (self.is_of_many).then(|| Others { phases, clock: clock() });
+        let at = At { now, era: Era { start: now.launch_start, first_write: 0 }, others };
         let Err(trouble) = memory.access(access, address, size, &at, location) else {
             if access == Access::Write {
                 *idle = 0;
@@ -418,7 +424,7 @@ impl Run {
         size: usize,
         location: &'static Caller<'static>,
     ) -> Result<usize, Box<FaultKind>> {
-        let Self { blocks, current, now, phases, .. } = self;
+        let Self { blocks, current, now, .. } = self;
         let Block { shared, start: block_start, .. } = &mut blocks[*current];
         let (space, len) = (Space::Shared, shared.bytes.len());
         let byte = i64::from(address) - i64::from(SHARED_BASE);
@@ -430,7 +436,7 @@ impl Run {
             return Err(Box::new(FaultKind::Misaligned { space, access, byte, size }));
         }
         // Each block starts with uninitialized shared memory.
-        let at = At { now, era: Era { start: *block_start, first_write: *block_start }, phases, clock: None };
+        let at = At { now, era: Era { start: *block_start, first_write: *block_start }, others: None };
         match shared.shadow.access(access, (start, size), &at, location) {
             Ok(()) => Ok(start),
             Err(Trouble::Uninitialised) => Err(Box::new(FaultKind::Uninitialised { space, byte: start, size, len })),

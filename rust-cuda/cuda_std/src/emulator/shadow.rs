@@ -94,15 +94,23 @@ pub(super) struct Era {
 pub(super) struct At<'a> {
     pub now: &'a Now,
     pub era: Era,
+    /// `None` for memory that no other block uses.
+    pub others: Option<Others<'a>>,
+}
+
+/// Other blocks of the launch, and what orders their accesses.
+#[derive(Clone, Copy)]
+pub(super) struct Others<'a> {
     pub phases: &'a Phases,
-    /// The running thread's clock, which orders accesses of other blocks.
+    /// The running thread's clock.
     pub clock: Option<&'a Clock>,
 }
 
 impl At<'_> {
     /// Whether `phase`, of this launch, is of the running thread's block.
     pub(super) fn is_own_block(&self, phase: u32) -> bool {
-        phase == self.now.phase || self.phases.block(phase) == self.phases.block(self.now.phase)
+        let Some(Others { phases, .. }) = self.others else { return true };
+        phase == self.now.phase || phases.block(phase) == phases.block(self.now.phase)
     }
 
     /// Whether an access of thread `thread` of a block is ordered before the running thread's, by phases or fences.
@@ -113,10 +121,11 @@ impl At<'_> {
     /// The lanes in `lanes` of `warp` whose accesses in `phase`, which is not the current one, are not ordered before
     /// the running thread's.
     fn unordered(&self, phase: u32, warp: u8, (lanes, stamp): (u32, u32)) -> u32 {
-        if phase < self.era.start || self.is_own_block(phase) {
+        let Some(Others { phases, clock }) = self.others.filter(|_| phase >= self.era.start) else { return 0 };
+        if self.is_own_block(phase) {
             return 0;
         }
-        match (self.phases.block(phase), self.clock) {
+        match (phases.block(phase), clock) {
             (Some(block), Some(clock)) => clock.unordered(block, phase, warp, (lanes, stamp)),
             _ => lanes,
         }
