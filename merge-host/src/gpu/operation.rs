@@ -6,12 +6,10 @@
 //!                          └─ Record   nothing is launched: the entry points are listed
 //! ```
 
-use super::kernels::Shape;
-use super::launch::{Arrays, Entry, Queue};
+use super::launch::{Arrays, Entry, Launch, OnTwo, Queue};
 use super::{Address, launch};
 use crate::Error;
 use crate::key::sealed::GpuBits;
-use cuda_std::launch::Arguments;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -32,7 +30,7 @@ pub trait Operation<B> {
     /// begins at a multiple of 16 and has [`workspace_bytes`](Self::workspace_bytes) bytes. An array that is written
     /// overlaps no other array. Until the launches have ended, nothing else writes an array, and nothing else reads an
     /// array that is written.
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error>;
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error>;
 }
 
 /// A queue that records the entry points of launches, and launches nothing.
@@ -77,10 +75,10 @@ impl Queue for Record {
         self.multiprocessors
     }
 
-    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, _: &A) -> Result<(), Error> {
-        debug_assert!(A::instance(suffix).is_some(), "{} {suffix}", A::KERNEL.name);
-        if shape.blocks > 0 {
-            self.entries.borrow_mut().insert((A::KERNEL.name, suffix.to_owned()));
+    unsafe fn add(&self, launch: Launch<'_>) -> Result<(), Error> {
+        debug_assert!(launch.exists, "{} {}", launch.kernel, launch.suffix);
+        if launch.shape.blocks > 0 {
+            self.entries.borrow_mut().insert((launch.kernel, launch.suffix.to_owned()));
         }
         Ok(())
     }
@@ -93,7 +91,7 @@ impl Queue for Record {
         Ok(())
     }
 
-    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+    fn join(&self, work: &OnTwo<'_>) -> Result<(), Error> {
         work(self, self)
     }
 }

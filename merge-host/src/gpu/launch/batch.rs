@@ -66,7 +66,7 @@ pub struct Batch<B> {
 }
 
 impl<B: Bits> Operation<B> for Batch<B> {
-    unsafe fn launch(&self, queue: &impl Queue, _: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, _: Address) -> Result<(), Error> {
         let Self { kernel, coding, arrays, lengths } = *self;
         let Lengths { problems: pairs, d, a_len } = lengths;
         let value_bytes = arrays[2].value_bytes;
@@ -108,7 +108,7 @@ impl<B: Bits> Operation<B> for Ragged<B> {
         ragged_workspace_bytes::<B>(self.out.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { coding, a, b, offsets: [of_a, of_b], problems: pairs, out } = *self;
         let shape = tuning::ragged(size_of::<B>());
         let (total, tile_keys, splits) = (out.len, shape.keys(), workspace as *mut usize);

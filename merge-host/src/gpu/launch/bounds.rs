@@ -37,7 +37,7 @@ impl<B: Bits> Operation<B> for Bounds<B> {
         workspace_bytes::<B>(self.needles.len.saturating_add(self.keys.len))
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { coding, lower, needles, keys, bounds: (bounds, index_bytes) } = *self;
         let (suffix_of_bounds, is_lower) = (suffix::<B>(index_bytes), u32::from(lower));
         let at = |keys: Arrays| (keys.keys as *const B, keys.len);

@@ -51,15 +51,11 @@ const NUMBERING_THREADS: u32 = 256;
 
 /// A GPU of a group, with a queue of launches and a queue of copies to its memory.
 pub trait Member {
-    /// The queue of its launches.
-    type Queue<'a>: Queue
-    where
-        Self: 'a;
     /// A point in one of its queues.
     type Event;
 
     /// Calls `work` with the queue of launches.
-    fn with_queue<T>(&self, work: impl FnOnce(&Self::Queue<'_>) -> Result<T, Error>) -> Result<T, Error>;
+    fn with_queue(&self, work: impl FnOnce(&dyn Queue) -> Result<(), Error>) -> Result<(), Error>;
 
     /// Queues a copy of `bytes` bytes from `from`, in the memory of `other`, to `to`, in the memory of this member.
     ///
@@ -215,7 +211,7 @@ pub(in crate::gpu) const fn bytes_beside_slots(members: usize, bytes: u64) -> u6
 /// # Safety
 /// The values are in the GPU's memory, and nothing else uses them until the launch has ended.
 pub(in crate::gpu) unsafe fn number(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     to: Address,
     n: usize,
     value_bytes: usize,
@@ -236,7 +232,7 @@ pub(in crate::gpu) unsafe fn number(
 /// The run has `run.len` keys in the GPU's memory. The searches, [`SEARCH_WORDS`] words each, are in memory that the
 /// GPU uses. Their windows are inside the run. Nothing else uses the searches until the launch has ended.
 unsafe fn count_below<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     run: Arrays,
     searches: Address,
@@ -376,7 +372,7 @@ pub unsafe fn exchange_by_plans<B: GpuBits, M: Member>(
 /// The arrays are in the GPU's memory and do not overlap, and nothing else uses them. `parts` and `out` have the same
 /// number of keys. The workspace is made for `plan`.
 unsafe fn merge_piece<B: GpuBits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     plan: ExchangePlan,
     workspace: Address,

@@ -31,7 +31,7 @@ pub(in crate::gpu) const fn workspace_bytes<B: Bits>(n: usize) -> usize {
 /// `count` has 8 bytes and `workspace` has [`workspace_bytes`], in the GPU's memory. Nothing else uses them until the
 /// work has ended.
 unsafe fn begin<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     n: usize,
     tile: Tile,
     shared_bytes: u32,
@@ -67,7 +67,7 @@ impl<B: Bits> Operation<B> for Unique {
         workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { at, out, count } = *self;
         let tile = ROW.unique.of(size_of::<B>(), at.value_bytes);
         let shared_bytes =
@@ -115,7 +115,7 @@ impl<B: Bits> Operation<B> for SortUnique<B> {
         Operation::<B>::workspace_bytes(&self.sort()).max(end as usize + workspace_bytes::<B>(self.at.len))
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let (at, (out, words)) = (self.at, self.unique(workspace));
         // SAFETY: the workspace is enough for the sort, and then for the unique elements and the words behind `end`.
         // Launches are in order, so the sort has ended when `unique` writes there. `out` and `at` have one length and
@@ -142,7 +142,7 @@ impl<B: Bits> Operation<B> for RunLengths {
         workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { at, out, count } = *self;
         let tile = ROW.run_lengths.of(size_of::<B>(), 0);
         let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>());
@@ -178,7 +178,7 @@ impl<B: Bits, V: Summand> Operation<(B, V)> for ReduceByKey {
         workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { reduction, at, out, count } = *self;
         let (key, value) = (size_of::<B>(), size_of::<V>());
         let (of, coding) = match reduction {

@@ -163,7 +163,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, groups: RunGroups, valu
 /// be](RunGroups::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
 /// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_ragged<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     groups: RunGroups,
@@ -216,7 +216,7 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<B: Bits>(
 ///
 /// # Safety
 /// The conditions of [`merge_many_ragged`] hold.
-unsafe fn copy<B: Bits>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
+unsafe fn copy<B: Bits>(queue: &dyn Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
     if from.keys == out.keys {
         return Ok(());
     }
@@ -242,7 +242,7 @@ impl<B: Bits> Operation<B> for MergeManyRagged<B> {
         workspace_bytes::<B>(self.from.len, self.groups, self.from.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { coding, from, groups, out } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace. The offsets are as `RunGroups` documents.

@@ -103,7 +103,7 @@ impl Runs {
 /// The arrays are in the GPU's memory. `out` has the length of both runs together, and values if they have, and
 /// overlaps no other array. `workspace` has [`split_bytes`] its tiles.
 pub(super) unsafe fn two_phase<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     runs: Runs,
     out: Arrays,
@@ -126,7 +126,7 @@ pub(super) unsafe fn two_phase<B: Bits>(
 }
 
 /// The launch of the textbook's tiled and circular merges into `total` keys.
-fn textbook_shape(queue: &impl Queue, total: usize, shared_bytes: u32) -> Shape {
+fn textbook_shape(queue: &dyn Queue, total: usize, shared_bytes: u32) -> Shape {
     let blocks = total.div_ceil(TEXTBOOK_TILE as usize).min(8 * queue.multiprocessors());
     Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }
 }
@@ -147,7 +147,7 @@ impl<B: Bits> Operation<B> for Merge<B> {
         bytes_of_workspace::<B>(self.kernel, self.out.len, self.out.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { kernel, coding, a, b, out } = *self;
         let total = out.len;
         if total == 0 {
@@ -222,7 +222,7 @@ impl<B: Bits> Operation<B> for MergeTree<'_, B> {
         bytes_of_workspace::<B>(MergeKernel::Auto, self.from.len, self.from.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { coding, lengths, mut from, mut to } = *self;
         let mut lengths = lengths.to_vec();
         while lengths.len() > 1 {

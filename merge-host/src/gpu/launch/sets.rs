@@ -54,7 +54,7 @@ impl<B: Bits> Operation<B> for Sets<B> {
         workspace_bytes::<B>(self.a.len.saturating_add(self.b.len))
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { coding, operation, a, b, out, count } = *self;
         let tile = ROW.sets.of(size_of::<B>(), out.value_bytes);
         let tiles = tiles::<B>(a.len + b.len, out.value_bytes);

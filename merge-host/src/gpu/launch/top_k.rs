@@ -98,7 +98,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, k: usize, value_bytes: 
 /// The arrays are in the GPU's memory. `out` is no longer than `from` and overlaps no other array, and `workspace` has
 /// [`workspace_bytes`]. Until the selection has ended, nothing writes `from`, and nothing else uses the other arrays.
 pub(in crate::gpu) unsafe fn top_k<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     out: Arrays,
@@ -110,7 +110,7 @@ pub(in crate::gpu) unsafe fn top_k<B: Bits>(
     }
     let layout = Layout::of::<B>(n, k, out.value_bytes);
     let sort_workspace = workspace + layout.sort as Address;
-    let selection = Selection::<_, B> { queue, coding, from, out, workspace, layout };
+    let selection = Selection::<B> { queue, coding, from, out, workspace, layout };
     // SAFETY: the arrays and the workspace are as this function demands. The launches are in order: digits are counted
     // and chosen one after the other, and `out` is complete before its sort.
     unsafe {
@@ -121,8 +121,8 @@ pub(in crate::gpu) unsafe fn top_k<B: Bits>(
 }
 
 /// The steps of [`top_k`]. Its conditions are the conditions of each step.
-struct Selection<'a, Q, B: Bits> {
-    queue: &'a Q,
+struct Selection<'a, B: Bits> {
+    queue: &'a dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     out: Arrays,
@@ -130,7 +130,7 @@ struct Selection<'a, Q, B: Bits> {
     layout: Layout,
 }
 
-impl<Q: Queue, B: Bits> Selection<'_, Q, B> {
+impl<B: Bits> Selection<'_, B> {
     fn at(&self, offset: usize) -> Address {
         self.workspace + offset as Address
     }
@@ -255,7 +255,7 @@ impl<B: Bits> Operation<B> for TopK<B> {
         workspace_bytes::<B>(self.from.len, self.out.len, self.out.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace.
         unsafe { top_k::<B>(queue, self.coding, self.from, self.out, workspace) }

@@ -35,7 +35,7 @@ use order::{detect_runs, use_order};
 /// The arrays and `workspace`, which has [`SortPlan::workspace_bytes`], are in the GPU's memory. Nothing else uses them
 /// until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
 pub(in crate::gpu) unsafe fn sort<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     (kernel, coding): (SortKernel, Coding<B>),
     at: Arrays,
     indexes: bool,
@@ -52,7 +52,7 @@ pub(in crate::gpu) unsafe fn sort<B: Bits>(
 /// # Safety
 /// The conditions of `sort` hold, for the workspace of this plan.
 pub unsafe fn sort_by_plan<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     plan: SortPlan,
     coding: Coding<B>,
     at: Arrays,
@@ -108,7 +108,7 @@ pub unsafe fn sort_by_plan<B: Bits>(
                 division.decide(queue)?;
                 // The host takes longer to queue either than the GPU takes to find that there is nothing to do.
                 // Launches that may have something to do therefore come first.
-                queue.join(|queue, side| {
+                queue.join(&|queue, side| {
                     division.begin(queue)?;
                     detect_runs::<B>(side, coding, at, parts.detected)?;
                     let Some(radix) = radix else {
@@ -139,7 +139,7 @@ impl<B: Bits> Operation<B> for Sort<B> {
         SortPlan::of::<B>(self.at.len, self.at.value_bytes, self.indexes).workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { kernel, coding, at, indexes } = *self;
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. There are at most
         // `MAX_KEYS` keys, because more need `usize::MAX` bytes, which no workspace has.
