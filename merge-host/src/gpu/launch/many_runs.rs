@@ -13,7 +13,8 @@ use super::merge::{Runs, split_bytes, two_phase};
 use super::{Address, Arrays, Queue, align, bits, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
@@ -211,14 +212,14 @@ pub(super) fn splits_shape(queue: &dyn Queue, tiles: usize) -> (Shape, u32) {
 
 /// The merge of the runs of `from` to `out`. `offsets` is the address of numbers of 8 bytes, and the number of runs.
 #[derive(Clone, Copy)]
-pub struct MergeMany<B> {
-    pub coding: Coding<B>,
+pub struct MergeMany {
+    pub coding: KeyCoding,
     pub from: Arrays,
     pub offsets: (Address, usize),
     pub out: Arrays,
 }
 
-impl<B> MergeMany<B> {
+impl MergeMany {
     /// Whether `out` may be the arrays of `from` for this number of runs: the first of an even number of passes writes
     /// to the scratch arrays.
     pub(in crate::gpu) fn can_be_in_place(runs: usize) -> bool {
@@ -226,13 +227,13 @@ impl<B> MergeMany<B> {
     }
 }
 
-impl<B: Bits> Operation<B> for MergeMany<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for MergeMany {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.from.len, self.offsets.1, self.from.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, from, offsets, out } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { from, offsets, out, .. } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace.
         unsafe { merge_many_runs::<B>(queue, coding, from, offsets, out, workspace) }

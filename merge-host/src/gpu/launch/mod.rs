@@ -258,7 +258,7 @@ macro_rules! with_numbers {
         }
     };
 }
-use with_numbers;
+pub(super) use with_numbers;
 
 /// Evaluates an expression with `V` as the type of values of this many bytes: `()`, `u32` or `u64`.
 macro_rules! with_values {
@@ -282,17 +282,17 @@ fn bits(bytes: usize) -> String {
 mod tests {
     use super::*;
     use crate::SortKernel;
-    use crate::gpu::operation::Record;
-    use crate::key::sealed::GpuBits;
+    use crate::gpu::operation::{KeyCoding, Record};
+    use kernels_gpu::key::Key;
     use kernels_gpu::modules::family;
     use std::collections::HashSet;
 
     #[test]
     fn the_sort_by_merge_path_launches_no_division_and_all_else() {
-        fn check<B: GpuBits>() {
+        fn check(coding: KeyCoding) {
             let [auto, merge_path] = SortKernel::ALL.map(|kernel| {
                 let record = Record::new(132);
-                [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts::<B>(&record, kernel, bytes)).unwrap();
+                [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts(&record, coding, kernel, bytes)).unwrap();
                 record.entries()
             });
             let divides = |(kernel, _): &Entry| {
@@ -302,20 +302,20 @@ mod tests {
             assert!(!divisions.is_empty());
             assert_eq!(merge_path, others);
         }
-        check::<u32>();
-        check::<u64>();
+        check(u32::coding().into());
+        check(u64::coding().into());
     }
 
     #[test]
     fn all_that_is_launched_is_in_a_module() {
-        fn check<B: GpuBits>() {
+        fn check(coding: KeyCoding) {
             let record = Record::new(132);
-            record.add_all::<B>().unwrap();
+            record.add_all(coding).unwrap();
             for (kernel, suffix) in record.entries() {
                 assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
             }
         }
-        check::<u32>();
-        check::<u64>();
+        check(u32::coding().into());
+        check(u64::coding().into());
     }
 }

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job};
 use kernels_gpu::kernels::sort::indices::SetIndices;
@@ -437,20 +438,20 @@ impl<B: Bits> Sorting<'_, B> {
 
 /// The sort of each segment of `at`. Values become the keys' indices first if it `indexes`.
 #[derive(Clone, Copy)]
-pub struct SortSegments<B> {
-    pub coding: Coding<B>,
+pub struct SortSegments {
+    pub coding: KeyCoding,
     pub at: Arrays,
     pub bounds: Bounds,
     pub indexes: bool,
 }
 
-impl<B: Bits> Operation<B> for SortSegments<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for SortSegments {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.at.len, self.at.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, at, bounds, indexes } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { at, bounds, indexes, .. } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace. The offsets are as `Bounds` documents.
         unsafe { sort_segments::<B>(queue, coding, at, bounds, indexes, workspace) }

@@ -3,7 +3,8 @@
 use super::sort::{SortPlan, sort};
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::top_k::choose_digit::{self, ChooseDigit};
 use kernels_gpu::kernels::top_k::collect::{self, Collect};
@@ -244,20 +245,20 @@ impl<B: Bits> Selection<'_, B> {
 /// The first `out.len` elements of `from`, sorted. If `from.values` is 0 and `out` has values, they become the indices
 /// of the keys.
 #[derive(Clone, Copy)]
-pub struct TopK<B> {
-    pub coding: Coding<B>,
+pub struct TopK {
+    pub coding: KeyCoding,
     pub from: Arrays,
     pub out: Arrays,
 }
 
-impl<B: Bits> Operation<B> for TopK<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for TopK {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.from.len, self.out.len, self.out.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace.
-        unsafe { top_k::<B>(queue, self.coding, self.from, self.out, workspace) }
+        unsafe { top_k::<B>(queue, coding, self.from, self.out, workspace) }
     }
 }

@@ -22,7 +22,8 @@ pub use plan::SortPlan;
 use super::divide::Words;
 use super::radix::RadixPlan;
 use super::{Address, Arrays, Queue};
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::key::{Bits, Coding};
@@ -126,21 +127,21 @@ pub unsafe fn sort_by_plan<B: Bits>(
 
 /// The sort of `at`. Values begin as the keys' indices if it `indexes`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Sort<B> {
+pub(in crate::gpu) struct Sort {
     pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) coding: Coding<B>,
+    pub(in crate::gpu) coding: KeyCoding,
     pub(in crate::gpu) at: Arrays,
     pub(in crate::gpu) indexes: bool,
 }
 
-impl<B: Bits> Operation<B> for Sort<B> {
+impl OnNumbers for Sort {
     /// Enough for any kernel.
-    fn workspace_bytes(&self) -> usize {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         SortPlan::of::<B>(self.at.len, self.at.value_bytes, self.indexes).workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let Self { kernel, coding, at, indexes } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { kernel, at, indexes, .. } = *self;
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. There are at most
         // `MAX_KEYS` keys, because more need `usize::MAX` bytes, which no workspace has.
         unsafe { sort::<B>(queue, (kernel, coding), at, indexes, workspace) }
