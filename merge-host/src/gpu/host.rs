@@ -123,23 +123,23 @@ impl OnGpu {
         self.upload(gpu, Slice::of(keys, values))
     }
 
-    /// Downloads the first `keys.len()` keys and the first `values.len()` bytes of values.
-    fn download<B: Pod>(&self, gpu: &Gpu, keys: &mut [B], values: &mut [u8]) -> Result<(), Error> {
-        gpu.copy_from_gpu(&self.keys.index(..size_of_val(keys)), keys)?;
+    /// Downloads the first bytes of keys and the first bytes of values.
+    fn download(&self, gpu: &Gpu, keys: &mut [u8], values: &mut [u8]) -> Result<(), Error> {
+        gpu.copy_from_gpu(&self.keys.index(..keys.len()), keys)?;
         gpu.copy_from_gpu(&self.values.index(..values.len()), values)
     }
 
     /// Downloads the first `count` keys.
     fn first_keys<B: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<B>, Error> {
         let mut keys = zeroed(count)?;
-        self.download(gpu, &mut keys, &mut [])?;
+        self.download(gpu, cast_slice_mut(&mut keys), &mut [])?;
         Ok(keys.into_vec())
     }
 
     /// Downloads the first `count` values.
     fn first_values<V: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<V>, Error> {
         let mut values = zeroed(count)?;
-        gpu.copy_from_gpu(&self.values.index(..count * size_of::<V>()), &mut values)?;
+        gpu.copy_from_gpu(&self.values.index(..count * size_of::<V>()), cast_slice_mut(&mut values))?;
         Ok(values.into_vec())
     }
 
@@ -281,13 +281,14 @@ impl Gpu {
             let (done, count, mut timing) = work(Slice::of(keys, numbers))?;
             let numbers = bytes_of_mut(values).unwrap_or_default();
             let numbers = &mut numbers[..count * done.value_bytes];
-            ((), timing.download) = timed(|| done.download(self, &mut keys[..count], numbers))?;
+            ((), timing.download) = timed(|| done.download(self, cast_slice_mut(&mut keys[..count]), numbers))?;
             return Ok((count, timing));
         }
         let mut permutation = identity(keys.len())?;
         let (done, count, mut timing) = work(Slice::of(keys, Values::of_indices(&permutation)))?;
         let sources = &mut permutation[..count];
-        ((), timing.download) = timed(|| done.download(self, &mut keys[..count], cast_slice_mut(sources)))?;
+        ((), timing.download) =
+            timed(|| done.download(self, cast_slice_mut(&mut keys[..count]), cast_slice_mut(sources)))?;
         gather(values, sources)?;
         Ok((count, timing))
     }
@@ -309,13 +310,14 @@ impl Gpu {
         if let (Some(of_a), Some(of_b)) = (Values::of_numbers(a.values), Values::of_numbers(b.values)) {
             let (merged, mut timing) = run(of_a, of_b)?;
             let numbers = bytes_of_mut(out.values).unwrap_or_default();
-            ((), timing.download) = timed(|| merged.download(self, out.keys, numbers))?;
+            ((), timing.download) = timed(|| merged.download(self, cast_slice_mut(out.keys), numbers))?;
             return Ok(timing);
         }
         let (indices, mut sources) = (identity(out.keys.len())?, zeroed::<u64>(out.keys.len())?);
         let (of_a, of_b) = indices.split_at(a.keys.len());
         let (merged, mut timing) = run(Values::of_indices(of_a), Values::of_indices(of_b))?;
-        ((), timing.download) = timed(|| merged.download(self, out.keys, cast_slice_mut(&mut sources)))?;
+        ((), timing.download) =
+            timed(|| merged.download(self, cast_slice_mut(out.keys), cast_slice_mut(&mut sources)))?;
         parallel::for_each(out.values.chunks_mut(BLOCK).zip(sources.chunks(BLOCK)), |(out, sources)| {
             for (value, &from) in out.iter_mut().zip(sources) {
                 let from = from as usize;
@@ -566,7 +568,7 @@ impl Gpu {
     ) -> Result<Steps, Error> {
         let slice = Slice { values: Values { each: size_of::<I>(), ..Values::NONE }, ..Slice::of(keys, Values::NONE) };
         let (sorted, _, mut timing) = self.run_sort(how, slice, true)?;
-        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
+        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, cast_slice_mut(indices)))?;
         Ok(timing)
     }
 
@@ -705,7 +707,7 @@ impl Gpu {
     ) -> Result<Steps, Error> {
         let [needles, keys] = [needles, keys].map(|keys| Slice::of(keys, Values::NONE));
         let (bounds, mut timing) = self.run_bounds(how, [needles, keys, Slice::room::<I>(found.len(), 0)])?;
-        ((), timing.download) = timed(|| bounds.download(self, found, &mut []))?;
+        ((), timing.download) = timed(|| bounds.download(self, cast_slice_mut(found), &mut []))?;
         Ok(timing)
     }
 

@@ -81,8 +81,8 @@ pub trait OnNumbers {
     unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error>;
 }
 
-/// Makes operations of those on numbers, which have the coding of their keys. No function here is generic, so both
-/// widths are compiled in this crate, and not once more in each crate that uses it.
+/// Implements [`Operation`] for operations on numbers, which have the coding of their keys as a field. These functions
+/// are not generic. So both widths are compiled in this crate, and not again in each crate that uses it.
 macro_rules! operations {
     ($($O:ty)*) => {$(
         impl Operation for $O {

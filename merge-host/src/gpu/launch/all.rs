@@ -85,44 +85,14 @@ fn selections(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<
         record.add(&Sets { coding, operation: SetOperation::Union, a: half, b: half, out: all, count })?;
         record.add(&Unique { coding, at: half, out: all, count })?;
         for reduction in Reduction::ALL {
-            match value_bytes {
-                0 => record.add(&RunLengths { coding, at: half, out: all, count })?,
-                4 => {
-                    record.add(&ReduceByKey {
-                        reduction,
-                        coding,
-                        summands: i32::coding().into(),
-                        at: half,
-                        out: all,
-                        count,
-                    })?;
-                    record.add(&ReduceByKey {
-                        reduction,
-                        coding,
-                        summands: f32::coding().into(),
-                        at: half,
-                        out: all,
-                        count,
-                    })?;
-                }
-                _ => {
-                    record.add(&ReduceByKey {
-                        reduction,
-                        coding,
-                        summands: i64::coding().into(),
-                        at: half,
-                        out: all,
-                        count,
-                    })?;
-                    record.add(&ReduceByKey {
-                        reduction,
-                        coding,
-                        summands: f64::coding().into(),
-                        at: half,
-                        out: all,
-                        count,
-                    })?;
-                }
+            if value_bytes == 0 {
+                record.add(&RunLengths { coding, at: half, out: all, count })?;
+                continue;
+            }
+            let of_floats: KeyCoding = if value_bytes == 4 { f32::coding().into() } else { f64::coding().into() };
+            let of_integers = if value_bytes == 4 { i32::coding().into() } else { i64::coding().into() };
+            for summands in [of_integers, of_floats] {
+                record.add(&ReduceByKey { reduction, coding, summands, at: half, out: all, count })?;
             }
         }
         if value_bytes > 0 {
