@@ -60,6 +60,8 @@ gpu_key!(u32 i32 f32 u64 i64 f64);
 
 pub(crate) mod sealed {
     #[cfg(feature = "gpu")]
+    use crate::gpu::KeyCoding;
+    #[cfg(feature = "gpu")]
     use kernels_gpu::key::Coding;
     use std::ops::{BitOr, BitXor, Not, Shl, Shr};
 
@@ -76,10 +78,25 @@ pub(crate) mod sealed {
     }
 
     /// Bits that kernels sort and merge: `u32` or `u64`.
-    pub trait GpuBits: kernels_gpu::key::Bits + super::Word {}
+    pub trait GpuBits: kernels_gpu::key::Bits + super::Word {
+        /// This coding, for code that is not generic.
+        #[cfg(feature = "gpu")]
+        fn key_coding(coding: Coding<Self>) -> KeyCoding;
+    }
 
-    impl GpuBits for u32 {}
-    impl GpuBits for u64 {}
+    impl GpuBits for u32 {
+        #[cfg(feature = "gpu")]
+        fn key_coding(coding: Coding<Self>) -> KeyCoding {
+            KeyCoding::U32(coding)
+        }
+    }
+
+    impl GpuBits for u64 {
+        #[cfg(feature = "gpu")]
+        fn key_coding(coding: Coding<Self>) -> KeyCoding {
+            KeyCoding::U64(coding)
+        }
+    }
 
     /// Ordered bits: an unsigned integer.
     pub trait Bits:

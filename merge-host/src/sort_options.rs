@@ -42,8 +42,8 @@ impl SortOptions {
 
     /// The kernel of a GPU, and the order of keys of type `K` as kernels take it.
     #[cfg(feature = "gpu")]
-    pub(crate) fn on_gpu<K: crate::Key>(self) -> (SortKernel, kernels_gpu::key::Coding<K::OnGpu>) {
-        (self.kernel, self.order.coding::<K>())
+    pub(crate) fn on_gpu<K: crate::Key>(self) -> (SortKernel, crate::gpu::KeyCoding) {
+        (self.kernel, self.order.coding::<K>().into())
     }
 }
 

@@ -60,7 +60,9 @@ impl Engine {
         let place = self.place_for::<K>(&Work::merge::<K>(out.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => gpus.merge_batch_host(K::gpu_coding(), a.on_gpu(), b.on_gpu(), out.on_gpu(), (d, a_len)),
+            On::Gpus(gpus) => {
+                gpus.merge_batch_host(K::gpu_coding().into(), a.on_gpu(), b.on_gpu(), out.on_gpu(), (d, a_len))
+            }
             On::Cpu(workers) => {
                 workers.merge(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
             }
@@ -123,7 +125,7 @@ impl Engine {
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => {
-                gpus.merge_ragged_host(K::gpu_coding(), (a.on_gpu(), of_a), (b.on_gpu(), of_b), out.on_gpu())
+                gpus.merge_ragged_host(K::gpu_coding().into(), (a.on_gpu(), of_a), (b.on_gpu(), of_b), out.on_gpu())
             }
             On::Cpu(workers) => {
                 let problems = merge_ragged::Offsets { a: of_a, b: of_b };

@@ -53,7 +53,7 @@ impl Engine {
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => gpus.gpu(0).bounds_host::<K::OnGpu, I>(
-                (bound, K::gpu_coding()),
+                (bound, K::gpu_coding().into()),
                 cast_slice(needles),
                 cast_slice(keys),
                 bounds,

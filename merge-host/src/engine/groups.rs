@@ -35,7 +35,7 @@ impl Engine {
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => {
-                let (groups, steps) = gpus.gpu(0).unique_host::<K::OnGpu>(cast_slice(keys))?;
+                let (groups, steps) = gpus.gpu(0).unique_host::<K::OnGpu>(K::gpu_coding().into(), cast_slice(keys))?;
                 *out = cast_vec(groups);
                 steps
             }
@@ -67,7 +67,8 @@ impl Engine {
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => {
-                let (groups, found, steps) = gpus.gpu(0).run_lengths_host::<K::OnGpu>(cast_slice(keys))?;
+                let (groups, found, steps) =
+                    gpus.gpu(0).run_lengths_host::<K::OnGpu>(K::gpu_coding().into(), cast_slice(keys))?;
                 *lengths = found;
                 *out = cast_vec(groups);
                 steps
@@ -125,7 +126,7 @@ impl Engine {
             On::Gpus(gpus) => {
                 let gpu = gpus.gpu(0);
                 let (groups, found, steps) =
-                    gpu.reduce_by_key_host::<K::OnGpu, V>(reduction, cast_slice(keys), values)?;
+                    gpu.reduce_by_key_host::<K::OnGpu, V>(reduction, K::gpu_coding().into(), cast_slice(keys), values)?;
                 *totals = found;
                 *out = cast_vec(groups);
                 steps

@@ -64,7 +64,7 @@ impl Engine {
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => {
-                gpus.merge_many_ragged_host(K::gpu_coding(), (from.on_gpu(), offsets), groups, out.on_gpu())
+                gpus.merge_many_ragged_host(K::gpu_coding().into(), (from.on_gpu(), offsets), groups, out.on_gpu())
             }
             On::Cpu(workers) => {
                 let groups = merge_many_ragged::Groups { offsets, groups };

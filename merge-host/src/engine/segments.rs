@@ -59,7 +59,7 @@ impl Engine {
         let place = self.place_for::<K>(&work)?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
-            On::Gpus(gpus) => gpus.sort_segments_host(order.coding::<K>(), run.on_gpu(), offsets),
+            On::Gpus(gpus) => gpus.sort_segments_host(order.coding::<K>().into(), run.on_gpu(), offsets),
             On::Cpu(workers) => {
                 workers.sort(sort_segments::cost(offsets), |threads| sort_segments::sort(order, run, offsets, threads))
             }

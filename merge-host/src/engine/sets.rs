@@ -54,8 +54,11 @@ impl Engine {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => {
                 let gpu = gpus.gpu(0);
-                let (keys, steps) =
-                    gpu.set_operation_host::<K::OnGpu>((operation, K::gpu_coding()), cast_slice(a), cast_slice(b))?;
+                let (keys, steps) = gpu.set_operation_host::<K::OnGpu>(
+                    (operation, K::gpu_coding().into()),
+                    cast_slice(a),
+                    cast_slice(b),
+                )?;
                 *out = cast_vec(keys);
                 steps
             }

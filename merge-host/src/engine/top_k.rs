@@ -287,7 +287,8 @@ fn selected_by_gpus<K: Key>(
         && k > 0
         && !keys.is_empty()
     {
-        let (first, indices, steps) = gpus.top_k_host::<K::OnGpu>(order.coding::<K>(), cast_slice(keys), k, indexes)?;
+        let (first, indices, steps) =
+            gpus.top_k_host::<K::OnGpu>(order.coding::<K>().into(), cast_slice(keys), k, indexes)?;
         return Ok(Some(Selected { keys: cast_vec(first), indices, steps }));
     }
     let _ = (place, order, keys, k, indexes);

@@ -4,7 +4,7 @@ use super::failure::OrFailure;
 use super::{Stream, zeroed};
 use crate::Error;
 use crate::engine::{check_length, check_offsets};
-use bytemuck::{Pod, cast_slice};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::fmt;
 use std::marker::PhantomData;
@@ -185,7 +185,7 @@ impl<T: Pod> DeviceArray<T> {
         check_length("the slice", self.len, to.len(), "the length of the array")?;
         let _entered = self.stream.gpu().enter()?;
         self.stream.synchronize()?;
-        self.stream.gpu().copy_from_gpu(&self.memory, to)
+        self.stream.gpu().copy_from_gpu(&self.memory, cast_slice_mut(to))
     }
 
     /// Copies `from`, a slice of the same length. No work uses the array meanwhile.

@@ -100,7 +100,7 @@ impl Gpu {
     pub fn prepare<K: Key>(&self) -> Result<(), Error> {
         let _entered = self.enter()?;
         let record = Record::new(self.shared.multiprocessors);
-        record.add_all::<K::OnGpu>()?;
+        record.add_all(K::gpu_coding().into())?;
         self.load(record.entries())
     }
 

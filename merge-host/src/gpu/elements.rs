@@ -272,11 +272,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// [`Error::WorkspaceTooSmall`], [`Error::Overlap`], or [`Error::Device`] where the driver fails.
-    pub(super) fn run<K>(
-        mut self,
-        operation: &impl Operation<K>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
+    pub(super) fn run<K>(mut self, operation: &dyn Operation<K>, workspace: &mut DeviceArray<u8>) -> Result<(), Error> {
         let workspace = self.writes(("workspace", ""), &workspace)?;
         let begin = workspace_begin(workspace, operation.workspace_bytes())?;
         self.queue(operation, begin)
@@ -288,11 +284,11 @@ impl<'a> Call<'a> {
     }
 
     /// [`run`](Self::run) for an operation that needs no workspace.
-    pub(super) fn run_without_workspace<K>(self, operation: &impl Operation<K>) -> Result<(), Error> {
+    pub(super) fn run_without_workspace<K>(self, operation: &dyn Operation<K>) -> Result<(), Error> {
         self.queue(operation, 0)
     }
 
-    fn queue<K>(self, operation: &impl Operation<K>, workspace: Address) -> Result<(), Error> {
+    fn queue<K>(self, operation: &dyn Operation<K>, workspace: Address) -> Result<(), Error> {
         self.check()?;
         let _entered = self.stream.gpu().enter()?;
         // SAFETY: every array belongs to this stream (`argument`), which orders all work on it, and is freed after that

@@ -8,9 +8,9 @@ use super::launch::merge::{Merge, MergeTree};
 use super::launch::sets::Sets;
 use super::launch::sort::Sort;
 use super::launch::top_k::TopK;
-use super::launch::{Arrays, OnStream, bounds, segments};
+use super::launch::{Arrays, OnStream, bounds, segments, with_numbers};
 use super::numbers::{bytes_of, bytes_of_mut};
-use super::operation::{Operation, Record};
+use super::operation::{KeyCoding, Operation, Record};
 use super::{Address, Gpu, Stream, zeroed};
 use crate::cpu::{Run, RunMut};
 use crate::key::sealed::GpuBits;
@@ -20,7 +20,6 @@ use crate::timing::Steps;
 use crate::{BatchKernel, Bound, Error, Index, MergeKernel, Reduction, SetOperation, SortKernel, Summand, allocation};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
-use kernels_gpu::key::Coding;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -66,6 +65,9 @@ pub(super) struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
+    /// Room for a number of 8 bytes.
+    const COUNT: Self = Self { keys: &[], values: Values::NONE, len: 1, key_bytes: size_of::<u64>() };
+
     /// Keys and their values, if there are any.
     fn of<T: Pod>(keys: &'a [T], values: Values<'a>) -> Self {
         Self { keys: cast_slice(keys), values, len: keys.len(), key_bytes: size_of::<T>() }
@@ -75,6 +77,11 @@ impl<'a> Slice<'a> {
     pub(super) fn room<T>(len: usize, value_bytes: usize) -> Self {
         let values = Values { each: value_bytes, ..Values::NONE };
         Self { keys: &[], values, len, key_bytes: size_of::<T>() }
+    }
+
+    /// Room for `len` such elements.
+    fn room_alike(self, len: usize) -> Self {
+        Self { keys: &[], values: Values { each: self.values.each, ..Values::NONE }, len, ..self }
     }
 
     fn bytes(self) -> usize {
@@ -116,23 +123,23 @@ impl OnGpu {
         self.upload(gpu, Slice::of(keys, values))
     }
 
-    /// Downloads the first `keys.len()` keys and the first `values.len()` bytes of values.
-    fn download<B: Pod>(&self, gpu: &Gpu, keys: &mut [B], values: &mut [u8]) -> Result<(), Error> {
-        gpu.copy_from_gpu(&self.keys.index(..size_of_val(keys)), keys)?;
+    /// Downloads the first bytes of keys and the first bytes of values.
+    fn download(&self, gpu: &Gpu, keys: &mut [u8], values: &mut [u8]) -> Result<(), Error> {
+        gpu.copy_from_gpu(&self.keys.index(..keys.len()), keys)?;
         gpu.copy_from_gpu(&self.values.index(..values.len()), values)
     }
 
     /// Downloads the first `count` keys.
     fn first_keys<B: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<B>, Error> {
         let mut keys = zeroed(count)?;
-        self.download(gpu, &mut keys, &mut [])?;
+        self.download(gpu, cast_slice_mut(&mut keys), &mut [])?;
         Ok(keys.into_vec())
     }
 
     /// Downloads the first `count` values.
     fn first_values<V: Pod>(&self, gpu: &Gpu, count: usize) -> Result<Vec<V>, Error> {
         let mut values = zeroed(count)?;
-        gpu.copy_from_gpu(&self.values.index(..count * size_of::<V>()), &mut values)?;
+        gpu.copy_from_gpu(&self.values.index(..count * size_of::<V>()), cast_slice_mut(&mut values))?;
         Ok(values.into_vec())
     }
 
@@ -143,13 +150,23 @@ impl OnGpu {
 }
 
 /// The kernel of a sort, and the order of the keys.
-pub(crate) type SortHow<B> = (SortKernel, Coding<B>);
+pub(crate) type SortHow = (SortKernel, KeyCoding);
 
 /// Why a run has ended early.
-enum Ended {
+pub(super) enum Ended {
     /// Its upload has failed, and has kept the error.
     Upload,
     Error(Error),
+}
+
+impl Ended {
+    /// The error. `of_upload` is the error that the upload has kept, if it has failed.
+    pub(super) fn error<E: From<Error>>(self, of_upload: Option<E>) -> E {
+        match self {
+            Self::Upload => of_upload.expect("the upload has kept its error"),
+            Self::Error(error) => error.into(),
+        }
+    }
 }
 
 impl From<Error> for Ended {
@@ -162,13 +179,12 @@ impl From<Error> for Ended {
 type Launch<'a> = dyn Fn(&[OnGpu], &Stream, Address) -> Result<(), Error> + 'a;
 
 /// Uploads elements and puts all or some in order on the GPU. Returns the result and its number of elements.
-type InPlace<'a, B> = dyn Fn(&[B], Values<'_>) -> Result<(OnGpu, usize, Steps), Error> + 'a;
+type InPlace<'a> = dyn Fn(Slice<'_>) -> Result<(OnGpu, usize, Steps), Error> + 'a;
 
-/// Running operations on slices. What depends on no type is compiled once, and what depends on keys alone is compiled
-/// once for all values.
+/// Running operations on slices. What depends on no type is compiled once, in this crate.
 impl Gpu {
     /// Uploads `slices` and runs the operation that `make` builds from their arrays.
-    fn run<B, O: Operation<B>, const N: usize>(
+    fn run<O: Operation, const N: usize>(
         &self,
         slices: [Slice<'_>; N],
         make: impl Fn([Arrays; N]) -> O,
@@ -179,7 +195,7 @@ impl Gpu {
     }
 
     /// Runs the operation that `make` builds from arrays for `slices`. `upload` fills the arrays.
-    fn run_with<B, O: Operation<B>, E: From<Error> + Send, const N: usize>(
+    fn run_with<O: Operation, E: From<Error> + Send, const N: usize>(
         &self,
         slices: [Slice<'_>; N],
         upload: impl FnOnce(&[OnGpu]) -> Result<(), E> + Send,
@@ -205,10 +221,7 @@ impl Gpu {
             unsafe { operation.launch(&OnStream::new(stream), workspace) }
         };
         let ran = self.run_dyn(&slices, workspace_bytes, record, &mut upload, &launch);
-        let (arrays, steps) = ran.map_err(|ended| match ended {
-            Ended::Upload => error.expect("the upload has kept its error"),
-            Ended::Error(error) => error.into(),
-        })?;
+        let (arrays, steps) = ran.map_err(|ended| ended.error(error))?;
         let Ok(arrays): Result<[OnGpu; N], _> = arrays.try_into() else { unreachable!("there is an array a slice") };
         Ok((arrays, steps))
     }
@@ -262,19 +275,20 @@ impl Gpu {
     fn in_place<B: GpuBits, V: Copy + Send + Sync>(
         &self,
         RunMut { keys, values }: RunMut<'_, B, V>,
-        work: &InPlace<'_, B>,
+        work: &InPlace<'_>,
     ) -> Result<(usize, Steps), Error> {
         if let Some(numbers) = Values::of_numbers(values) {
-            let (done, count, mut timing) = work(keys, numbers)?;
+            let (done, count, mut timing) = work(Slice::of(keys, numbers))?;
             let numbers = bytes_of_mut(values).unwrap_or_default();
             let numbers = &mut numbers[..count * done.value_bytes];
-            ((), timing.download) = timed(|| done.download(self, &mut keys[..count], numbers))?;
+            ((), timing.download) = timed(|| done.download(self, cast_slice_mut(&mut keys[..count]), numbers))?;
             return Ok((count, timing));
         }
         let mut permutation = identity(keys.len())?;
-        let (done, count, mut timing) = work(keys, Values::of_indices(&permutation))?;
+        let (done, count, mut timing) = work(Slice::of(keys, Values::of_indices(&permutation)))?;
         let sources = &mut permutation[..count];
-        ((), timing.download) = timed(|| done.download(self, &mut keys[..count], cast_slice_mut(sources)))?;
+        ((), timing.download) =
+            timed(|| done.download(self, cast_slice_mut(&mut keys[..count]), cast_slice_mut(sources)))?;
         gather(values, sources)?;
         Ok((count, timing))
     }
@@ -285,24 +299,25 @@ impl Gpu {
     fn merged<B: GpuBits, V: Copy + Send + Sync>(
         &self,
         merge: TwoSides<'_>,
-        coding: Coding<B>,
+        coding: KeyCoding,
         [a, b]: [Run<'_, B, V>; 2],
         out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         if out.keys.is_empty() {
             return Ok(Steps::default());
         }
-        let run = |of_a, of_b| self.run_merge(merge, coding, [a.keys, b.keys], [of_a, of_b]);
+        let run = |of_a, of_b| self.run_merge(merge, coding, [Slice::of(a.keys, of_a), Slice::of(b.keys, of_b)]);
         if let (Some(of_a), Some(of_b)) = (Values::of_numbers(a.values), Values::of_numbers(b.values)) {
             let (merged, mut timing) = run(of_a, of_b)?;
             let numbers = bytes_of_mut(out.values).unwrap_or_default();
-            ((), timing.download) = timed(|| merged.download(self, out.keys, numbers))?;
+            ((), timing.download) = timed(|| merged.download(self, cast_slice_mut(out.keys), numbers))?;
             return Ok(timing);
         }
         let (indices, mut sources) = (identity(out.keys.len())?, zeroed::<u64>(out.keys.len())?);
         let (of_a, of_b) = indices.split_at(a.keys.len());
         let (merged, mut timing) = run(Values::of_indices(of_a), Values::of_indices(of_b))?;
-        ((), timing.download) = timed(|| merged.download(self, out.keys, cast_slice_mut(&mut sources)))?;
+        ((), timing.download) =
+            timed(|| merged.download(self, cast_slice_mut(out.keys), cast_slice_mut(&mut sources)))?;
         parallel::for_each(out.values.chunks_mut(BLOCK).zip(sources.chunks(BLOCK)), |(out, sources)| {
             for (value, &from) in out.iter_mut().zip(sources) {
                 let from = from as usize;
@@ -322,23 +337,21 @@ enum TwoSides<'a> {
     Ragged([&'a [usize]; 2]),
 }
 
-/// The operations on keys with bits `B`, with values that are numbers.
+/// The operations on elements of any types, with values that are numbers.
 impl Gpu {
     /// Uploads and merges the keys and values of both sides.
-    fn run_merge<B: GpuBits>(
+    fn run_merge(
         &self,
         merge: TwoSides<'_>,
-        coding: Coding<B>,
-        [a, b]: [&[B]; 2],
-        [of_a, of_b]: [Values<'_>; 2],
+        coding: KeyCoding,
+        [a, b]: [Slice<'_>; 2],
     ) -> Result<(OnGpu, Steps), Error> {
-        let room = Slice::room::<B>(a.len() + b.len(), of_a.each);
-        let slices = [Slice::of(a, of_a), Slice::of(b, of_b), room];
+        let slices = [a, b, a.room_alike(a.len + b.len)];
         let ([_, _, merged], timing) = match merge {
-            TwoSides::Runs(kernel) => self.run::<B, _, 3>(slices, |[a, b, out]| Merge { kernel, coding, a, b, out }),
+            TwoSides::Runs(kernel) => self.run::<_, 3>(slices, |[a, b, out]| Merge { kernel, coding, a, b, out }),
             TwoSides::Batch(lengths) => {
                 let kernel = BatchKernel::Auto;
-                self.run::<B, _, 3>(slices, |arrays| Batch { kernel, coding, arrays, lengths })
+                self.run::<_, 3>(slices, |arrays| Batch { kernel, coding, arrays, lengths })
             }
             TwoSides::Ragged(offsets) => {
                 let ([a, b, room], problems) = (slices, offsets[0].len() - 1);
@@ -347,88 +360,77 @@ impl Gpu {
                     let offsets = [of_a.keys, of_b.keys];
                     Ragged { coding, a, b, offsets, problems, out }
                 };
-                let ([a, b, out, ..], timing) = self.run::<B, _, 5>([a, b, room, a_offsets, b_offsets], make)?;
+                let ([a, b, out, ..], timing) = self.run::<_, 5>([a, b, room, a_offsets, b_offsets], make)?;
                 Ok(([a, b, out], timing))
             }
         }?;
         Ok((merged, timing))
     }
 
-    fn run_sort<B: GpuBits>(
+    /// Values begin as the indices of the keys if it `indexes`.
+    fn run_sort(
         &self,
-        (kernel, coding): SortHow<B>,
-        keys: &[B],
-        values: Values<'_>,
+        (kernel, coding): SortHow,
+        from: Slice<'_>,
+        indexes: bool,
     ) -> Result<(OnGpu, usize, Steps), Error> {
-        let sort = |[at]: [Arrays; 1]| Sort { kernel, coding, at, indexes: false };
-        let ([sorted], timing) = self.run::<B, _, 1>([Slice::of(keys, values)], sort)?;
-        Ok((sorted, keys.len(), timing))
+        let ([sorted], timing) = self.run::<_, 1>([from], |[at]| Sort { kernel, coding, at, indexes })?;
+        Ok((sorted, from.len, timing))
     }
 
     /// The number is the number of keys that are left.
-    fn run_sort_unique<B: GpuBits>(
-        &self,
-        (kernel, coding): SortHow<B>,
-        keys: &[B],
-        values: Values<'_>,
-    ) -> Result<(OnGpu, usize, Steps), Error> {
+    fn run_sort_unique(&self, (kernel, coding): SortHow, from: Slice<'_>) -> Result<(OnGpu, usize, Steps), Error> {
         let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, coding, at, count: count.keys };
-        let slices = [Slice::of(keys, values), Slice::room::<u64>(1, 0)];
-        let ([unique, count], timing) = self.run::<B, _, 2>(slices, make)?;
-        Ok((unique, count.first_keys::<u64>(self, 1)?[0] as usize, timing))
+        let slices = [from, Slice::COUNT];
+        let ([unique, count], timing) = self.run::<_, 2>(slices, make)?;
+        Ok((unique, self.count(&count)?, timing))
     }
 
-    fn run_sort_segments<B: GpuBits>(
+    fn run_sort_segments(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         offsets: &[usize],
-        keys: &[B],
-        values: Values<'_>,
+        from: Slice<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
         let (count, longest) = (offsets.len() - 1, widest(offsets));
         let sort = |[at, offsets]: [Arrays; 2]| {
             let bounds = segments::Bounds::of_offsets(offsets.keys, count, longest);
             segments::SortSegments { coding, at, bounds, indexes: false }
         };
-        let slices = [Slice::of(keys, values), Slice::of(offsets, Values::NONE)];
-        let ([sorted, _], timing) = self.run::<B, _, 2>(slices, sort)?;
-        Ok((sorted, keys.len(), timing))
+        let ([sorted, _], timing) = self.run::<_, 2>([from, Slice::of(offsets, Values::NONE)], sort)?;
+        Ok((sorted, from.len, timing))
     }
 
     /// Uploads elements in runs of the given lengths and merges the runs: many at once, or two by two if there are more
     /// keys than 32 bits count.
-    fn run_merge_many<B: GpuBits>(
+    fn run_merge_many(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         lengths: &[usize],
-        keys: &[B],
-        values: Values<'_>,
+        from: Slice<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
-        let from = Slice::of(keys, values);
-        let room = |is_needed: bool| Slice::room::<B>(if is_needed { keys.len() } else { 0 }, values.each);
-        if keys.len() > MOST {
+        let (len, room) = (from.len, |is_needed: bool| from.room_alike(if is_needed { from.len } else { 0 }));
+        if len > MOST {
             let make = |[from, to]: [Arrays; 2]| MergeTree { coding, lengths, from, to };
-            let ([from, to], timing) = self.run::<B, _, 2>([from, room(true)], make)?;
-            return Ok((if MergeTree::<B>::ends_in_to(lengths.len()) { to } else { from }, keys.len(), timing));
+            let ([from, to], timing) = self.run::<_, 2>([from, room(true)], make)?;
+            return Ok((if MergeTree::ends_in_to(lengths.len()) { to } else { from }, len, timing));
         }
-        let (offsets, runs, in_place) =
-            (ends_of(lengths), lengths.len(), MergeMany::<B>::can_be_in_place(lengths.len()));
+        let (offsets, runs, in_place) = (ends_of(lengths), lengths.len(), MergeMany::can_be_in_place(lengths.len()));
         let make = |[from, to, offsets]: [Arrays; 3]| {
             let out = if in_place { from } else { to };
             MergeMany { coding, from, offsets: (offsets.keys, runs), out }
         };
         let slices = [from, room(!in_place), Slice::of(&offsets, Values::NONE)];
-        let ([from, to, _], timing) = self.run::<B, _, 3>(slices, make)?;
-        Ok((if in_place { from } else { to }, keys.len(), timing))
+        let ([from, to, _], timing) = self.run::<_, 3>(slices, make)?;
+        Ok((if in_place { from } else { to }, len, timing))
     }
 
     /// Uploads groups of runs between offsets, and merges the runs of each group.
-    fn run_merge_groups<B: GpuBits>(
+    fn run_merge_groups(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         (offsets, groups): (&[usize], &[usize]),
-        keys: &[B],
-        values: Values<'_>,
+        from: Slice<'_>,
     ) -> Result<(OnGpu, usize, Steps), Error> {
         let ends_of_groups: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
         let described = |offsets_at: Address, groups_at: Address| RunGroups {
@@ -439,17 +441,82 @@ impl Gpu {
             most_runs: widest(groups),
             longest: widest(&ends_of_groups),
         };
-        let in_place = described(0, 0).can_be_in_place::<B>(keys.len(), values.each);
+        let (len, value_bytes) = (from.len, from.values.each);
+        let in_place = with_numbers!(from.key_bytes, B => described(0, 0).can_be_in_place::<B>(len, value_bytes));
         let make = |[from, to, offsets, groups]: [Arrays; 4]| {
             let out = if in_place { from } else { to };
             let groups = described(offsets.keys, groups.keys);
             MergeManyRagged { coding, from, groups, out }
         };
-        let room = Slice::room::<B>(if in_place { 0 } else { keys.len() }, values.each);
+        let room = from.room_alike(if in_place { 0 } else { len });
         let [of_runs, of_groups] = [offsets, groups].map(|offsets| Slice::of(offsets, Values::NONE));
-        let ([from, to, ..], timing) =
-            self.run::<B, _, 4>([Slice::of(keys, values), room, of_runs, of_groups], make)?;
-        Ok((if in_place { from } else { to }, keys.len(), timing))
+        let ([from, to, ..], timing) = self.run::<_, 4>([from, room, of_runs, of_groups], make)?;
+        Ok((if in_place { from } else { to }, len, timing))
+    }
+
+    fn run_sets(
+        &self,
+        (operation, coding): (SetOperation, KeyCoding),
+        [a, b]: [Slice<'_>; 2],
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let slices = [a, b, a.room_alike(operation.most_keys(a.len, b.len)), Slice::COUNT];
+        let make = |[a, b, out, count]: [Arrays; 4]| Sets { coding, operation, a, b, out, count: count.keys };
+        let ([_, _, out, count], timing) = self.run::<_, 4>(slices, make)?;
+        Ok((out, self.count(&count)?, timing))
+    }
+
+    /// Runs the operation on groups of equal keys that `make` builds from an input, an output of the same length with
+    /// values of `value_bytes` bytes, and the address of the number of groups.
+    fn run_groups<O: Operation>(
+        &self,
+        from: Slice<'_>,
+        value_bytes: usize,
+        make: impl Fn(Arrays, Arrays, Address) -> O,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let room = Slice { values: Values { each: value_bytes, ..Values::NONE }, ..from.room_alike(from.len) };
+        let make = |[at, out, count]: [Arrays; 3]| make(at, out, count.keys);
+        let ([_, out, count], timing) = self.run::<_, 3>([from, room, Slice::COUNT], make)?;
+        Ok((out, self.count(&count)?, timing))
+    }
+
+    fn run_unique(&self, coding: KeyCoding, from: Slice<'_>) -> Result<(OnGpu, usize, Steps), Error> {
+        self.run_groups(from, 0, |at, out, count| Unique { coding, at, out, count })
+    }
+
+    fn run_run_lengths(&self, coding: KeyCoding, from: Slice<'_>) -> Result<(OnGpu, usize, Steps), Error> {
+        self.run_groups(from, size_of::<u64>(), |at, out, count| RunLengths { coding, at, out, count })
+    }
+
+    fn run_reduce_by_key(
+        &self,
+        reduction: Reduction,
+        [coding, summands]: [KeyCoding; 2],
+        from: Slice<'_>,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let make = |at, out, count| ReduceByKey { reduction, coding, summands, at, out, count };
+        self.run_groups(from, from.values.each, make)
+    }
+
+    fn run_bounds(&self, (bound, coding): (Bound, KeyCoding), slices: [Slice<'_>; 3]) -> Result<(OnGpu, Steps), Error> {
+        let (lower, index_bytes) = (bound == Bound::Lower, slices[2].key_bytes);
+        let make = |[needles, keys, bounds]: [Arrays; 3]| {
+            let bounds = (bounds.keys, index_bytes);
+            bounds::Bounds { coding, lower, needles, keys, bounds }
+        };
+        let ([_, _, bounds], timing) = self.run::<_, 3>(slices, make)?;
+        Ok((bounds, timing))
+    }
+
+    fn run_top_k(&self, coding: KeyCoding, slices: [Slice<'_>; 2]) -> Result<(OnGpu, Steps), Error> {
+        // A source without values makes the operation write indices.
+        let make = |[from, out]: [Arrays; 2]| TopK { coding, from: Arrays { values: 0, ..from }, out };
+        let ([_, out], timing) = self.run::<_, 2>(slices, make)?;
+        Ok((out, timing))
+    }
+
+    /// The number that an operation has written to `count`.
+    fn count(&self, count: &OnGpu) -> Result<usize, Error> {
+        Ok(count.first_keys::<u64>(self, 1)?[0] as usize)
     }
 }
 
@@ -458,16 +525,16 @@ impl Gpu {
     /// [`Engine::sort`](crate::Engine::sort).
     pub(crate) fn sort_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        how: SortHow<B>,
+        how: SortHow,
         data: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
-        Ok(self.in_place(data, &|keys, values| self.run_sort(how, keys, values))?.1)
+        Ok(self.in_place(data, &|from| self.run_sort(how, from, false))?.1)
     }
 
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
     pub(crate) fn sort_streamed<B: GpuBits, E: From<Error> + Send>(
         &self,
-        (kernel, coding): SortHow<B>,
+        (kernel, coding): SortHow,
         len: usize,
         threads: Threads,
         read: impl Fn(usize, &mut [B]) -> Result<(), E> + Sync,
@@ -477,7 +544,7 @@ impl Gpu {
             self.fill(&on_gpu[0].keys, threads, |begin, part| read(begin / size_of::<B>(), cast_slice_mut(part)))
         };
         let sort = |[at]: [Arrays; 1]| Sort { kernel, coding, at, indexes: false };
-        let ([sorted], mut timing) = self.run_with::<B, _, E, 1>([Slice::room::<B>(len, 0)], upload, sort)?;
+        let ([sorted], mut timing) = self.run_with::<_, E, 1>([Slice::room::<B>(len, 0)], upload, sort)?;
         ((), timing.download) =
             timed(|| self.drain(&sorted.keys, threads, |begin, part| write(begin / size_of::<B>(), cast_slice(part))))?;
         Ok(timing)
@@ -486,40 +553,39 @@ impl Gpu {
     /// [`Engine::sort_unique`](crate::Engine::sort_unique).
     pub(crate) fn sort_unique_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        how: SortHow<B>,
+        how: SortHow,
         data: RunMut<'_, B, V>,
     ) -> Result<(usize, Steps), Error> {
-        self.in_place(data, &|keys, values| self.run_sort_unique(how, keys, values))
+        self.in_place(data, &|from| self.run_sort_unique(how, from))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort).
     pub(crate) fn argsort_host<B: GpuBits, I: Index>(
         &self,
-        (kernel, coding): SortHow<B>,
+        how: SortHow,
         keys: &[B],
         indices: &mut [I],
     ) -> Result<Steps, Error> {
-        let sort = |[at]: [Arrays; 1]| Sort { kernel, coding, at, indexes: true };
         let slice = Slice { values: Values { each: size_of::<I>(), ..Values::NONE }, ..Slice::of(keys, Values::NONE) };
-        let ([sorted], mut timing) = self.run::<B, _, 1>([slice], sort)?;
-        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
+        let (sorted, _, mut timing) = self.run_sort(how, slice, true)?;
+        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, cast_slice_mut(indices)))?;
         Ok(timing)
     }
 
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
     pub(crate) fn sort_segments_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         data: RunMut<'_, B, V>,
         offsets: &[usize],
     ) -> Result<Steps, Error> {
-        Ok(self.in_place(data, &|keys, values| self.run_sort_segments(coding, offsets, keys, values))?.1)
+        Ok(self.in_place(data, &|from| self.run_sort_segments(coding, offsets, from))?.1)
     }
 
     /// [`Engine::merge_many`](crate::Engine::merge_many).
     pub(crate) fn merge_many_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         runs: &[Run<'_, B, V>],
         mut out: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
@@ -529,13 +595,13 @@ impl Gpu {
         let runs: Vec<_> = runs.iter().filter(|run| !run.keys.is_empty()).copied().collect();
         concatenate(&runs, &mut out);
         let lengths: Vec<usize> = runs.iter().map(|run| run.keys.len()).collect();
-        Ok(self.in_place(out, &|keys, values| self.run_merge_many(coding, &lengths, keys, values))?.1)
+        Ok(self.in_place(out, &|from| self.run_merge_many(coding, &lengths, from))?.1)
     }
 
     /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
     pub(crate) fn merge_many_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         (from, offsets): (Run<'_, B, V>, &[usize]),
         groups: &[usize],
         mut out: RunMut<'_, B, V>,
@@ -544,13 +610,13 @@ impl Gpu {
             return Ok(Steps::default());
         }
         out.copy_from(from);
-        Ok(self.in_place(out, &|keys, values| self.run_merge_groups(coding, (offsets, groups), keys, values))?.1)
+        Ok(self.in_place(out, &|from| self.run_merge_groups(coding, (offsets, groups), from))?.1)
     }
 
     /// [`Engine::merge`](crate::Engine::merge).
     pub(crate) fn merge_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        (kernel, coding): (MergeKernel, Coding<B>),
+        (kernel, coding): (MergeKernel, KeyCoding),
         a: Run<'_, B, V>,
         b: Run<'_, B, V>,
         out: RunMut<'_, B, V>,
@@ -561,7 +627,7 @@ impl Gpu {
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
     pub(crate) fn merge_batch_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         a: Run<'_, B, V>,
         b: Run<'_, B, V>,
         out: RunMut<'_, B, V>,
@@ -574,7 +640,7 @@ impl Gpu {
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
     pub(crate) fn merge_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         a: (Run<'_, B, V>, &[usize]),
         b: (Run<'_, B, V>, &[usize]),
         out: RunMut<'_, B, V>,
@@ -585,101 +651,78 @@ impl Gpu {
     /// [`Engine::set_operation`](crate::Engine::set_operation).
     pub(crate) fn set_operation_host<B: GpuBits>(
         &self,
-        (operation, coding): (SetOperation, Coding<B>),
+        how: (SetOperation, KeyCoding),
         a: &[B],
         b: &[B],
     ) -> Result<(Vec<B>, Steps), Error> {
-        let room = Slice::room::<B>(operation.most_keys(a.len(), b.len()), 0);
-        let slices = [Slice::of(a, Values::NONE), Slice::of(b, Values::NONE), room, Slice::room::<u64>(1, 0)];
-        let make = |[a, b, out, count]: [Arrays; 4]| Sets { coding, operation, a, b, out, count: count.keys };
-        let ([_, _, out, count], timing) = self.run::<B, _, 4>(slices, make)?;
-        let (keys, _, timing) = self.first::<B, ()>(&out, &count, timing)?;
+        let (keys, _, timing) =
+            self.first::<B, ()>(self.run_sets(how, [a, b].map(|keys| Slice::of(keys, Values::NONE)))?)?;
         Ok((keys, timing))
     }
 
     /// [`Engine::unique`](crate::Engine::unique).
-    pub(crate) fn unique_host<B: GpuBits>(&self, keys: &[B]) -> Result<(Vec<B>, Steps), Error> {
-        let slices = [Slice::of(keys, Values::NONE), Slice::room::<B>(keys.len(), 0), Slice::room::<u64>(1, 0)];
-        let make = |[at, out, count]: [Arrays; 3]| Unique { at, out, count: count.keys };
-        let ([_, out, count], timing) = self.run::<B, _, 3>(slices, make)?;
-        let (keys, _, timing) = self.first::<B, ()>(&out, &count, timing)?;
+    pub(crate) fn unique_host<B: GpuBits>(&self, coding: KeyCoding, keys: &[B]) -> Result<(Vec<B>, Steps), Error> {
+        let (keys, _, timing) = self.first::<B, ()>(self.run_unique(coding, Slice::of(keys, Values::NONE))?)?;
         Ok((keys, timing))
     }
 
     /// [`Engine::run_lengths`](crate::Engine::run_lengths).
-    pub(crate) fn run_lengths_host<B: GpuBits>(&self, keys: &[B]) -> Result<(Vec<B>, Vec<u64>, Steps), Error> {
-        let room = Slice::room::<B>(keys.len(), size_of::<u64>());
-        let slices = [Slice::of(keys, Values::NONE), room, Slice::room::<u64>(1, 0)];
-        let make = |[at, out, count]: [Arrays; 3]| RunLengths { at, out, count: count.keys };
-        let ([_, out, count], timing) = self.run::<B, _, 3>(slices, make)?;
-        self.first(&out, &count, timing)
+    pub(crate) fn run_lengths_host<B: GpuBits>(
+        &self,
+        coding: KeyCoding,
+        keys: &[B],
+    ) -> Result<(Vec<B>, Vec<u64>, Steps), Error> {
+        self.first(self.run_run_lengths(coding, Slice::of(keys, Values::NONE))?)
     }
 
     /// [`Engine::reduce_by_key`](crate::Engine::reduce_by_key).
     pub(crate) fn reduce_by_key_host<B: GpuBits, V: Summand>(
         &self,
         reduction: Reduction,
+        coding: KeyCoding,
         keys: &[B],
         values: &[V],
     ) -> Result<(Vec<B>, Vec<V>, Steps), Error> {
-        let values = Values { bytes: cast_slice(values), each: size_of::<V>() };
-        let slices = [Slice::of(keys, values), Slice::room::<B>(keys.len(), size_of::<V>()), Slice::room::<u64>(1, 0)];
-        let make = |[at, out, count]: [Arrays; 3]| ReduceByKey { reduction, at, out, count: count.keys };
-        let ([_, out, count], timing) = self.run::<(B, V), _, 3>(slices, make)?;
-        self.first(&out, &count, timing)
+        let from = Slice::of(keys, Values { bytes: cast_slice(values), each: size_of::<V>() });
+        self.first(self.run_reduce_by_key(reduction, [coding, V::gpu_coding().into()], from)?)
     }
 
-    /// Downloads the first elements, in the number that `count` holds.
+    /// Downloads the first `count` elements.
     fn first<B: Pod, V: Pod>(
         &self,
-        out: &OnGpu,
-        count: &OnGpu,
-        timing: Steps,
+        (out, count, timing): (OnGpu, usize, Steps),
     ) -> Result<(Vec<B>, Vec<V>, Steps), Error> {
-        let ((keys, values), download) = timed(|| {
-            let count = count.first_keys::<u64>(self, 1)?[0] as usize;
-            Ok::<_, Error>((out.first_keys(self, count)?, out.first_values(self, count)?))
-        })?;
+        let ((keys, values), download) =
+            timed(|| Ok::<_, Error>((out.first_keys(self, count)?, out.first_values(self, count)?)))?;
         Ok((keys, values, Steps { download, ..timing }))
     }
 
     /// [`Engine::bounds`](crate::Engine::bounds).
     pub(crate) fn bounds_host<B: GpuBits, I: Index>(
         &self,
-        (bound, coding): (Bound, Coding<B>),
+        how: (Bound, KeyCoding),
         needles: &[B],
         keys: &[B],
         found: &mut [I],
     ) -> Result<Steps, Error> {
-        let lower = bound == Bound::Lower;
-        let make = |[needles, keys, bounds]: [Arrays; 3]| bounds::Bounds {
-            coding,
-            lower,
-            needles,
-            keys,
-            bounds: (bounds.keys, size_of::<I>()),
-        };
-        let slices =
-            [Slice::of(needles, Values::NONE), Slice::of(keys, Values::NONE), Slice::room::<I>(found.len(), 0)];
-        let ([_, _, bounds], mut timing) = self.run::<B, _, 3>(slices, make)?;
-        ((), timing.download) = timed(|| bounds.download(self, found, &mut []))?;
+        let [needles, keys] = [needles, keys].map(|keys| Slice::of(keys, Values::NONE));
+        let (bounds, mut timing) = self.run_bounds(how, [needles, keys, Slice::room::<I>(found.len(), 0)])?;
+        ((), timing.download) = timed(|| bounds.download(self, cast_slice_mut(found), &mut []))?;
         Ok(timing)
     }
 
     /// The first `k` of `keys`, or all if there are fewer, with their indices if it `indexes`. Stable.
     pub(super) fn top_k_host<B: GpuBits>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         keys: &[B],
         k: usize,
         indexes: bool,
     ) -> Result<(Vec<B>, Vec<u64>, Steps), Error> {
         let k = k.min(keys.len());
         let (value_bytes, indexed) = if indexes { (size_of::<u64>(), k) } else { (0, 0) };
-        // A source without values makes the operation write indices.
-        let make = |[from, out]: [Arrays; 2]| TopK { coding, from: Arrays { values: 0, ..from }, out };
         let slices = [Slice::of(keys, Values::NONE), Slice::room::<B>(k, value_bytes)];
-        let ([_, out], timing) = self.run::<B, _, 2>(slices, make)?;
+        let (out, timing) = self.run_top_k(coding, slices)?;
         let ((keys, indices), download) =
             timed(|| Ok::<_, Error>((out.first_keys(self, k)?, out.first_values(self, indexed)?)))?;
         Ok((keys, indices, Steps { download, ..timing }))

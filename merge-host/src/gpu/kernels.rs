@@ -1,8 +1,8 @@
 //! The compiled modules and their launches.
 
 use super::failure::OrFailure;
+use super::launch::Launch;
 use crate::{Cause, Error};
-use cuda_std::launch::Arguments;
 use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
 use cust::error::CudaError;
@@ -189,35 +189,28 @@ impl Kernels {
         self.kernel(kernel, key, 0).map(|_| ())
     }
 
-    /// Puts a launch of the kernel's instance `key` on the stream. Launches nothing if the shape has no blocks.
+    /// Puts a launch on the stream. Launches nothing if the shape has no blocks.
     ///
     /// # Errors
     /// [`Error::Device`] if the instance does not exist or takes other arguments, and where the driver fails.
     ///
     /// # Safety
     /// The arguments meet the requirements of the kernel's documentation until the launch has ended.
-    pub(crate) unsafe fn launch<A: Arguments>(
-        &self,
-        key: &str,
-        shape: Shape,
-        arguments: &A,
-        stream: &Stream,
-    ) -> Result<(), Error> {
-        let kernel = A::KERNEL.name;
-        if A::instance(key).is_none() {
-            return Err(missing(&format!("{kernel}_{key}")));
+    pub(crate) unsafe fn launch(&self, launch: &Launch<'_>, stream: &Stream) -> Result<(), Error> {
+        let Launch { kernel, suffix, exists, pointers, .. } = *launch;
+        if !exists {
+            return Err(missing(&format!("{kernel}_{suffix}")));
         }
-        let Shape { blocks, threads, shared_bytes } = shape;
+        let Shape { blocks, threads, shared_bytes } = launch.shape;
         if blocks == 0 {
             return Ok(());
         }
         let blocks = u32::try_from(blocks).map_err(|_| CudaError::INVALID_VALUE).or_failure("cuLaunchKernel")?;
-        let (function, pointers) = (self.kernel(kernel, key, shared_bytes)?, arguments.pointers());
-        // SAFETY: `A::instance(key)` has confirmed that the function takes these arguments, at which `pointers` point
-        // during the call. `# Safety` covers the memory that the arguments name. The module of the function stays
-        // loaded while the GPU's context is used.
-        unsafe { function.launch(blocks, threads, shared_bytes, stream, pointers.as_ref()) }
-            .or_failure("cuLaunchKernel")
+        let function = self.kernel(kernel, suffix, shared_bytes)?;
+        // SAFETY: the instance `exists`, so the function takes these arguments, at which `pointers` point while there
+        // is a `Launch`. `# Safety` covers the memory that the arguments name. The module of the function stays loaded
+        // while the GPU's context is used.
+        unsafe { function.launch(blocks, threads, shared_bytes, stream, pointers) }.or_failure("cuLaunchKernel")
     }
 }
 

@@ -46,6 +46,7 @@ pub use device::Gpu;
 pub use elements::{DeviceElements, DeviceElementsMut, GroupElements, GroupElementsMut};
 pub use group::GpuGroup;
 pub use kernels::kernel_modules;
+pub(crate) use operation::KeyCoding;
 pub use operations::Segments;
 pub use stream::{Event, Stream};
 
@@ -60,7 +61,7 @@ pub mod launches {
         Arrays, Entry, Queue, batch, bounds, emulated, exchange, groups, many_ragged, many_runs, merge, own, segments,
         sets, sort, top_k,
     };
-    pub use super::operation::Operation;
+    pub use super::operation::{KeyCoding, Operation};
     pub use crate::key_order::KeyOrder;
 }
 

@@ -6,20 +6,26 @@
 //!                          └─ Record   nothing is launched: the entry points are listed
 //! ```
 
-use super::kernels::Shape;
-use super::launch::{Arrays, Entry, Queue};
+use super::launch::batch::{Batch, Ragged};
+use super::launch::bounds::Bounds;
+use super::launch::groups::{ReduceByKey, RunLengths, SortUnique, Unique};
+use super::launch::many_ragged::MergeManyRagged;
+use super::launch::many_runs::MergeMany;
+use super::launch::merge::{Merge, MergeTree};
+use super::launch::segments::SortSegments;
+use super::launch::sets::Sets;
+use super::launch::sort::Sort;
+use super::launch::top_k::TopK;
+use super::launch::{Arrays, Entry, Launch, OnTwo, Queue};
 use super::{Address, launch};
 use crate::Error;
 use crate::key::sealed::GpuBits;
-use cuda_std::launch::Arguments;
+use kernels_gpu::key::Coding;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// An operation on keys with bits `B`, `u32` or `u64`, or on a tuple of types if it depends on several.
-///
-/// It has the coding of the keys if it depends on their order. So it is compiled for two widths, and not for each type
-/// of keys.
-pub trait Operation<B> {
+/// An operation. `T` is a tuple of the types that a user's own order depends on, and `()` for numbers.
+pub trait Operation<T = ()> {
     /// Bytes of workspace. They depend on lengths and options, and not on addresses.
     fn workspace_bytes(&self) -> usize {
         0
@@ -32,7 +38,71 @@ pub trait Operation<B> {
     /// begins at a multiple of 16 and has [`workspace_bytes`](Self::workspace_bytes) bytes. An array that is written
     /// overlaps no other array. Until the launches have ended, nothing else writes an array, and nothing else reads an
     /// array that is written.
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error>;
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error>;
+}
+
+/// The coding of keys of either width.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyCoding {
+    /// Of keys of 4 bytes.
+    U32(Coding<u32>),
+    /// Of keys of 8 bytes.
+    U64(Coding<u64>),
+}
+
+impl<B: GpuBits> From<Coding<B>> for KeyCoding {
+    fn from(coding: Coding<B>) -> Self {
+        B::key_coding(coding)
+    }
+}
+
+/// Evaluates an expression with `coding` as the coding of keys of their width.
+macro_rules! with_coding {
+    ($of:expr, $coding:ident => $work:expr) => {
+        match $of {
+            $crate::gpu::operation::KeyCoding::U32($coding) => $work,
+            $crate::gpu::operation::KeyCoding::U64($coding) => $work,
+        }
+    };
+}
+pub(super) use with_coding;
+
+/// An operation on numbers, written for keys with any bits.
+pub trait OnNumbers {
+    /// [`Operation::workspace_bytes`] for keys with bits `B`.
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
+        0
+    }
+
+    /// [`Operation::launch`] for keys with this coding.
+    ///
+    /// # Safety
+    /// The conditions of [`Operation::launch`] hold.
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error>;
+}
+
+/// Implements [`Operation`] for operations on numbers, which have the coding of their keys as a field. These functions
+/// are not generic. So both widths are compiled in this crate, and not again in each crate that uses it.
+macro_rules! operations {
+    ($($O:ty)*) => {$(
+        impl Operation for $O {
+            fn workspace_bytes(&self) -> usize {
+                match self.coding {
+                    KeyCoding::U32(_) => self.workspace_bytes_of::<u32>(),
+                    KeyCoding::U64(_) => self.workspace_bytes_of::<u64>(),
+                }
+            }
+
+            unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+                // SAFETY: this function and `queue` have the same conditions.
+                unsafe { with_coding!(self.coding, coding => self.queue(coding, queue, workspace)) }
+            }
+        }
+    )*};
+}
+operations! {
+    Batch Bounds Merge MergeMany MergeManyRagged MergeTree<'_> Ragged ReduceByKey RunLengths Sets Sort SortSegments
+    SortUnique TopK Unique
 }
 
 /// A queue that records the entry points of launches, and launches nothing.
@@ -56,14 +126,14 @@ impl Record {
     }
 
     /// Adds the entry points that an operation launches.
-    pub(super) fn add<B>(&self, operation: &impl Operation<B>) -> Result<(), Error> {
+    pub(super) fn add(&self, operation: &dyn Operation) -> Result<(), Error> {
         // SAFETY: a `Record` only notes entry points, so no array is accessed.
         unsafe { operation.launch(self, NOWHERE) }
     }
 
-    /// Adds the entry points of all operations on keys with bits `B`, for all lengths and widths of values.
-    pub(super) fn add_all<B: GpuBits>(&self) -> Result<(), Error> {
-        launch::all::record::<B>(self)
+    /// Adds the entry points of all operations on keys of the width of `coding`, for all lengths and widths of values.
+    pub(super) fn add_all(&self, coding: KeyCoding) -> Result<(), Error> {
+        launch::all::record(self, coding)
     }
 
     /// The recorded entry points.
@@ -77,10 +147,10 @@ impl Queue for Record {
         self.multiprocessors
     }
 
-    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, _: &A) -> Result<(), Error> {
-        debug_assert!(A::instance(suffix).is_some(), "{} {suffix}", A::KERNEL.name);
-        if shape.blocks > 0 {
-            self.entries.borrow_mut().insert((A::KERNEL.name, suffix.to_owned()));
+    unsafe fn add(&self, launch: Launch<'_>) -> Result<(), Error> {
+        debug_assert!(launch.exists, "{} {}", launch.kernel, launch.suffix);
+        if launch.shape.blocks > 0 {
+            self.entries.borrow_mut().insert((launch.kernel, launch.suffix.to_owned()));
         }
         Ok(())
     }
@@ -93,7 +163,7 @@ impl Queue for Record {
         Ok(())
     }
 
-    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+    fn join(&self, work: &OnTwo<'_>) -> Result<(), Error> {
         work(self, self)
     }
 }

@@ -66,7 +66,7 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let at = call.writes(KEYS, &elements)?;
         call.run(&Sort { kernel, coding, at, indexes: false }, workspace)
     }
@@ -85,7 +85,7 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let at = call.writes(INDEXED, &(keys, indices))?;
         check_index_range::<I>(at.len)?;
         call.run(&Sort { kernel, coding, at, indexes: true }, workspace)
@@ -120,7 +120,7 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let at = call.writes(KEYS, &elements)?;
         let bounds = call.segments(segments, at.len)?;
         call.run(&segments::SortSegments { coding, at, bounds, indexes: false }, workspace)
@@ -142,7 +142,7 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let at = call.writes(INDEXED, &(keys, indices))?;
         check_index_range::<I>(at.len)?;
         let bounds = call.segments(segments, at.len)?;
@@ -163,7 +163,7 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let (from, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
         check_k(from.len, out.len)?;
         call.run(&TopK { coding, from, out }, workspace)
@@ -182,7 +182,7 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let (from, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "indices"), &out)?);
         check_k(from.len, out.len)?;
         check_index_range::<I>(from.len)?;
@@ -211,7 +211,7 @@ impl Stream {
         check_sum(a, b, out)?;
         let takes_values = matches!(kernel, MergeKernel::Auto | MergeKernel::MergePath);
         check_kernel(takes_values || out.value_bytes == 0, kernel.name())?;
-        call.run(&Merge { kernel, coding: K::gpu_coding(), a, b, out }, workspace)
+        call.run(&Merge { kernel, coding: K::gpu_coding().into(), a, b, out }, workspace)
     }
 
     /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. `d`
@@ -235,7 +235,7 @@ impl Stream {
         let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
         let lengths = Lengths { problems: check_batch(a.len, b.len, out.len, d, a_len)?, d, a_len };
         check_kernel(kernel == BatchKernel::Auto || out.value_bytes == 0, kernel.name())?;
-        call.run_without_workspace(&Batch { kernel, coding: K::gpu_coding(), arrays: [a, b, out], lengths })
+        call.run_without_workspace(&Batch { kernel, coding: K::gpu_coding().into(), arrays: [a, b, out], lengths })
     }
 
     /// Solves many merge problems of any lengths. Each side is elements and their offsets. The runs of problem `p` are
@@ -260,7 +260,7 @@ impl Stream {
             [call.offsets(("offsets of a", "a"), of_a, a.len)?, call.offsets(("offsets of b", "b"), of_b, b.len)?];
         let (problems, out) = (check_offset_counts(of_a.len(), of_b.len())?, call.writes(OUT, &out)?);
         check_sum(a, b, out)?;
-        call.run(&Ragged { coding: K::gpu_coding(), a, b, offsets, problems, out }, workspace)
+        call.run(&Ragged { coding: K::gpu_coding().into(), a, b, offsets, problems, out }, workspace)
     }
 
     /// Merges the runs of `from` into `out`, which has the same number of keys. Run `i` is the keys
@@ -301,7 +301,7 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let from = call.reads(KEYS, &from)?;
         let offsets = (call.offsets(("offsets", "keys"), offsets, from.len)?, offsets.len() - 1);
         let out = call.writes(OUT, &out)?;
@@ -354,7 +354,7 @@ impl Stream {
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>();
+        let coding = order.coding::<K>().into();
         let (from, runs) = (call.reads(KEYS, &from)?, offsets.len() - 1);
         let longest = offsets.longest().saturating_mul(groups.longest()).min(from.len);
         let described = RunGroups {
@@ -408,7 +408,7 @@ impl Stream {
         let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
         check_capacity("out", operation.most_keys(a.len, b.len), out.len)?;
         let count = call.count(count)?;
-        call.run(&Sets { coding: K::gpu_coding(), operation, a, b, out, count }, workspace)
+        call.run(&Sets { coding: K::gpu_coding().into(), operation, a, b, out, count }, workspace)
     }
 
     /// Writes the first element of each group of equal neighbours of `from` to `out`, and the number of groups to
@@ -447,7 +447,7 @@ impl Stream {
         let (at, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
         check_capacity("out", at.len, out.len)?;
         let count = call.count(count)?;
-        call.run::<K::OnGpu>(&Unique { at, out, count }, workspace)
+        call.run(&Unique { coding: K::gpu_coding().into(), at, out, count }, workspace)
     }
 
     /// Writes the first key and the length of each group of equal neighbours to `out`, and the number of groups to
@@ -466,7 +466,7 @@ impl Stream {
         let (at, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "lengths"), &out)?);
         check_capacity("out", at.len, out.len)?;
         let count = call.count(count)?;
-        call.run::<K::OnGpu>(&RunLengths { at, out, count }, workspace)
+        call.run(&RunLengths { coding: K::gpu_coding().into(), at, out, count }, workspace)
     }
 
     /// Writes the first key of each group of equal neighbours and the reduction of its values to `out`, and the number
@@ -502,7 +502,8 @@ impl Stream {
         let (at, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
         check_capacity("out", at.len, out.len)?;
         let count = call.count(count)?;
-        call.run::<(K::OnGpu, V)>(&ReduceByKey { reduction, at, out, count }, workspace)
+        let (coding, summands) = (K::gpu_coding().into(), V::gpu_coding().into());
+        call.run(&ReduceByKey { reduction, coding, summands, at, out, count }, workspace)
     }
 
     /// Writes to `bounds`, for each needle, the number of `keys` that are less than it ([`Bound::Lower`]), or less than
@@ -543,7 +544,7 @@ impl Stream {
         // A bound is at most the number of keys, which has to fit the type.
         check_index_range::<I>(keys.len.saturating_add(1))?;
         let (lower, bounds) = (bound == Bound::Lower, (found.keys, size_of::<I>()));
-        call.run(&bounds::Bounds { coding: K::gpu_coding(), lower, needles, keys, bounds }, workspace)
+        call.run(&bounds::Bounds { coding: K::gpu_coding().into(), lower, needles, keys, bounds }, workspace)
     }
 }
 

@@ -21,7 +21,6 @@ use super::failure::OrFailure;
 use crate::Error;
 use crate::parallel::{self, Threads};
 use crate::pool::processors;
-use bytemuck::{Pod, cast_slice_mut};
 use cust::memory::{DeviceSlice, LockedBuffer};
 use cust::stream::Stream;
 use std::ops::Range;
@@ -202,8 +201,8 @@ impl Gpu {
     }
 
     /// Copies `from` to `to`, which has the same number of bytes.
-    pub(super) fn copy_from_gpu<T: Pod>(&self, from: &DeviceSlice, to: &mut [T]) -> Result<(), Error> {
-        let parts: Vec<_> = cast_slice_mut::<T, u8>(to).chunks_mut(BLOCK).map(Mutex::new).collect();
+    pub(super) fn copy_from_gpu(&self, from: &DeviceSlice, to: &mut [u8]) -> Result<(), Error> {
+        let parts: Vec<_> = to.chunks_mut(BLOCK).map(Mutex::new).collect();
         self.drain(from, Threads::OfPool(usize::MAX), |begin, part| {
             parts[begin / BLOCK].lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(part);
             Ok(())

@@ -27,7 +27,7 @@ fn check<K: TestKey, I: Word>((needles, keys): (usize, usize), of: Keys) {
         let found = device.uninit::<I>(needles.len());
         let bounds = (address(found), size_of::<I>());
         device.run(&Bounds {
-            coding: KeyOrder::ASCENDING.coding::<K>(),
+            coding: KeyOrder::ASCENDING.coding::<K>().into(),
             lower,
             needles: of_needles,
             keys: of_keys,

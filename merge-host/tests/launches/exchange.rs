@@ -5,7 +5,7 @@ use cuda_std::Word;
 use cuda_std::emulator::Buffer;
 use merge_host::Error;
 use merge_host::launches::KeyOrder;
-use merge_host::launches::emulated::{Device, Emulated, address};
+use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::exchange::{ExchangePlan, Member, Searches, Share, exchange_by_plans, search_words};
 use merge_host::launches::{Address, Queue};
 
@@ -15,13 +15,9 @@ use merge_host::launches::{Address, Queue};
 struct OnDevice<'a>(&'a Device, usize);
 
 impl Member for OnDevice<'_> {
-    type Queue<'a>
-        = Emulated<'a>
-    where
-        Self: 'a;
     type Event = ();
 
-    fn with_queue<T>(&self, work: impl FnOnce(&Emulated<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    fn with_queue(&self, work: impl FnOnce(&dyn Queue) -> Result<(), Error>) -> Result<(), Error> {
         work(&self.0.queue())
     }
 

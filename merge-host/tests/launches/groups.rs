@@ -6,7 +6,7 @@ use kernels_gpu::tuning::{ROW, Tile};
 use merge_host::launches::Operation;
 use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::groups::{ReduceByKey, RunLengths, Unique};
-use merge_host::launches::{Address, Arrays};
+use merge_host::launches::{Address, Arrays, KeyCoding, KeyOrder};
 use merge_host::{Key, Reduction, Summand};
 use rand::Rng;
 use std::collections::HashSet;
@@ -33,17 +33,19 @@ fn groups<K: TestKey>(keys: &[K]) -> Vec<Range<usize>> {
     begins.windows(2).map(|ends| ends[0]..ends[1]).collect()
 }
 
-/// The keys and values that an operation writes: `make` gets its input, its output and the address of their number.
-fn output<O: Operation<T>, T, K: TestKey, V: Word, W: Word>(
+/// The keys and values that an operation writes: `make` gets the coding of its keys, its input, its output and the
+/// address of their number.
+fn output<O: Operation, K: TestKey, V: Word, W: Word>(
     (keys, values): (&[K], &[V]),
     seed: u64,
-    make: impl FnOnce(Arrays, Arrays, Address) -> O,
+    make: impl FnOnce(KeyCoding, Arrays, Arrays, Address) -> O,
 ) -> (Vec<u64>, Vec<u64>) {
     let device = Device::new(seed);
     let (from, values) = (Pairs::<K, ()>::of(&device, keys, 0).arrays(), device.array(values));
     let at = Arrays { values: address(values), value_bytes: size_of::<V>(), ..from };
     let (out, count) = (Pairs::<K, W>::uninit(&device, keys.len()), device.array(&[u64::MAX]));
-    device.run(&make(at, out.arrays(), address(count)));
+    let coding = KeyOrder::ASCENDING.coding::<K>().into();
+    device.run(&make(coding, at, out.arrays(), address(count)));
     let count = device.read(count)[0] as usize;
     assert!(count <= keys.len(), "{count} keys are kept of {}, seed {seed}", keys.len());
     let values = if size_of::<W>() > 0 { device.elements(out.values, count) } else { vec![] };
@@ -81,8 +83,12 @@ fn the_first_of_equal_keys_is_kept_with_its_value() {
             let keys = in_groups::<K>(n, most, seed);
             let of = |i: usize| V::from_register(3 * i as u64);
             let values: Vec<V> = (0..if size_of::<V>() > 0 { n } else { 0 }).map(of).collect();
-            let found =
-                output::<_, K::OnGpu, K, V, V>((&keys, &values), seed, |at, out, count| Unique { at, out, count });
+            let found = output::<_, K, V, V>((&keys, &values), seed, |coding, at, out, count| Unique {
+                coding,
+                at,
+                out,
+                count,
+            });
             let of_first = |group: Range<usize>| (size_of::<V>() > 0).then(|| of(group.start).to_register());
             let what = (n, <K as Key>::NAME, most, size_of::<V>(), seed);
             assert!(found == expected(&keys, of_first), "(keys, of type, in groups of, value bytes, seed): {what:?}");
@@ -102,7 +108,7 @@ fn lengths_of_groups_are_counted_over_tiles() {
         let seed = fresh_seed();
         let keys = in_groups::<K>(n, most, seed);
         let found =
-            output::<_, K::OnGpu, K, (), u64>((&keys, &[]), seed, |at, out, count| RunLengths { at, out, count });
+            output::<_, K, (), u64>((&keys, &[]), seed, |coding, at, out, count| RunLengths { coding, at, out, count });
         let expected = expected(&keys, |group| Some(group.len() as u64));
         assert!(found == expected, "{n} {} keys in groups of up to {most}, seed {seed}", <K as Key>::NAME);
     }
@@ -120,8 +126,9 @@ fn reduce<K: TestKey, V: TestKey + Summand>(
     values: &[V],
     seed: u64,
 ) -> (Vec<u64>, Vec<u64>) {
-    let make = |at, out, count| ReduceByKey { reduction, at, out, count };
-    output::<_, (K::OnGpu, V), K, V, V>((keys, values), seed, make)
+    let summands = KeyOrder::ASCENDING.coding::<V>().into();
+    let make = |coding, at, out, count| ReduceByKey { reduction, coding, summands, at, out, count };
+    output::<_, K, V, V>((keys, values), seed, make)
 }
 
 /// Sums of integers below a thousand, so that sums of floats are exact, and extremes of any values.
@@ -158,7 +165,8 @@ fn values_of_equal_keys_are_reduced() {
 #[test]
 fn zeros_of_both_signs_and_nans_are_groups_of_their_own() {
     let keys = [-0.0f32, -0.0, 0.0, f32::NAN, f32::NAN, -f32::NAN];
-    let found = output::<_, u32, f32, (), u64>((&keys, &[]), 1, |at, out, count| RunLengths { at, out, count });
+    let found =
+        output::<_, f32, (), u64>((&keys, &[]), 1, |coding, at, out, count| RunLengths { coding, at, out, count });
     assert_eq!(found, (raw_bits(&[-0.0, 0.0, f32::NAN, -f32::NAN]), vec![2, 1, 2, 1]));
 }
 

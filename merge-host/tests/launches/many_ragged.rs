@@ -66,7 +66,7 @@ fn merge<K: TestKey, V: Word>(
     let device = Device::new(seed);
     let (from, groups) = (Pairs::<K, V>::of(&device, input, 0), shape.upload(&device, known));
     let out = Pairs::<K, V>::uninit(&device, input.len());
-    device.run(&MergeManyRagged { coding: order.coding::<K>(), from: from.arrays(), groups, out: out.arrays() });
+    device.run(&MergeManyRagged { coding: order.coding::<K>().into(), from: from.arrays(), groups, out: out.arrays() });
     for (at, lengths) in [(groups.offsets, &shape.lengths), (groups.groups, &shape.groups)] {
         let words = offsets_of(lengths).into_iter().flat_map(|offset| [offset as u32, 0]);
         assert!(device.words(at, 2 * (lengths.len() + 1)).into_iter().eq(words), "the offsets were written");
@@ -75,7 +75,7 @@ fn merge<K: TestKey, V: Word>(
     if groups.can_be_in_place::<K::OnGpu>(input.len(), size_of::<V>()) {
         let other = Device::new(seed);
         let (at, groups) = (Pairs::<K, V>::of(&other, input, 0), shape.upload(&other, known));
-        other.run(&MergeManyRagged { coding: order.coding::<K>(), from: at.arrays(), groups, out: at.arrays() });
+        other.run(&MergeManyRagged { coding: order.coding::<K>().into(), from: at.arrays(), groups, out: at.arrays() });
         assert!(raw_bits(&other.read(at.keys)) == raw_bits(&device.read(out.keys)), "keys in place, seed {seed}");
         assert!(raw_bits(&other.read(at.values)) == raw_bits(&device.read(out.values)), "values in place, seed {seed}");
     }

@@ -15,7 +15,12 @@ fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: KeyOrder, s
     let (from, out) = (Pairs::<K, V>::of(&device, input, 0), Pairs::uninit(&device, input.len()));
     let offsets = device.array(&offsets_of(lengths));
     let runs = (address(offsets), lengths.len());
-    device.run(&MergeMany { coding: order.coding::<K>(), from: from.arrays(), offsets: runs, out: out.arrays() });
+    device.run(&MergeMany {
+        coding: order.coding::<K>().into(),
+        from: from.arrays(),
+        offsets: runs,
+        out: out.arrays(),
+    });
     let all: Vec<usize> = (0..input.len()).collect();
     from.check(&device, input, &all, &|| format!("input of a merge of {} runs", lengths.len()));
     assert_eq!(device.read(offsets), offsets_of(lengths), "the offsets were written");

@@ -21,7 +21,7 @@ fn check_merge<K: TestKey, V: Word>(kernel: MergeKernel, keys: Keys, m: usize, t
     let out = Pairs::<K, V>::uninit(&device, total);
     device.run(&Merge {
         kernel,
-        coding: KeyOrder::ASCENDING.coding::<K>(),
+        coding: KeyOrder::ASCENDING.coding::<K>().into(),
         a: a.arrays(),
         b: b.arrays(),
         out: out.arrays(),
@@ -123,7 +123,7 @@ fn batches_are_merged_by_every_kernel_and_with_values() {
         let arrays = of.arrays::<V>(&device);
         device.run(&Batch {
             kernel,
-            coding: KeyOrder::ASCENDING.coding::<K>(),
+            coding: KeyOrder::ASCENDING.coding::<K>().into(),
             arrays: arrays.map(Pairs::arrays),
             lengths,
         });
@@ -156,7 +156,14 @@ fn pairs_of_runs_of_any_lengths_are_merged() {
         let [a, b, out] = of.arrays::<V>(&device);
         let offsets = [0, 1].map(|side| address(device.array(&of.offsets[side])));
         let (a, b, problems) = (a.arrays(), b.arrays(), lengths.len());
-        device.run(&Ragged { coding: KeyOrder::ASCENDING.coding::<K>(), a, b, offsets, problems, out: out.arrays() });
+        device.run(&Ragged {
+            coding: KeyOrder::ASCENDING.coding::<K>().into(),
+            a,
+            b,
+            offsets,
+            problems,
+            out: out.arrays(),
+        });
         out.check(&device, &of.input, &of.merged(), &|| format!("{keys:?}, {what}"));
     }
     fn all<K: TestKey>() {
@@ -191,12 +198,12 @@ fn runs_are_merged_two_by_two() {
         let device = Device::new(seed);
         let (from, to) = (Pairs::<K, V>::of(&device, &input, 0), Pairs::<K, V>::uninit(&device, input.len()));
         device.run(&MergeTree {
-            coding: KeyOrder::ASCENDING.coding::<K>(),
+            coding: KeyOrder::ASCENDING.coding::<K>().into(),
             lengths,
             from: from.arrays(),
             to: to.arrays(),
         });
-        let merged = if MergeTree::<K::OnGpu>::ends_in_to(lengths.len()) { to } else { from };
+        let merged = if MergeTree::ends_in_to(lengths.len()) { to } else { from };
         let expected = sorted_segments(&input, KeyOrder::ASCENDING, &[0, input.len()]);
         merged.check(&device, &input, &expected, &|| format!("{keys:?}, {} runs", lengths.len()));
     }

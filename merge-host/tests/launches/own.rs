@@ -138,7 +138,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for ByBits {
         by_bits::workspace_bytes::<C, V>(self.0.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace.
         unsafe { by_bits::sort::<C, V>(queue, self.0, workspace) }
     }

@@ -55,7 +55,7 @@ fn combined<K: TestKey, V: Word, G: GpuKey>(
     let [of_a, of_b] = [(a, 0), (b, a.len())].map(|(keys, first)| Pairs::<K, V>::of(&device, keys, first).arrays());
     let (out, count) = (Pairs::uninit(&device, operation.most_keys(a.len(), b.len())), device.array(&[u64::MAX]));
     device.run(&Sets {
-        coding: KeyOrder::ASCENDING.coding::<G>(),
+        coding: KeyOrder::ASCENDING.coding::<G>().into(),
         operation,
         a: of_a,
         b: of_b,

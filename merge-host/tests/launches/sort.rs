@@ -66,7 +66,7 @@ impl<K: GpuKey> Operation<K> for ByPlan {
         self.plan.workspace_bytes::<K::OnGpu>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let plan = self.plan.with_kernel(self.kernel);
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace.
         unsafe { sort_by_plan(queue, plan, self.order.coding::<K>(), self.at, workspace) }

@@ -21,7 +21,7 @@ fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (D
             With::Indices => (Arrays { values: 0, ..from }, out.of_indices()),
             With::Nothing | With::Values => (from, out),
         };
-        let workspace = device.run(&TopK { coding: order.coding::<K>(), from, out: out.arrays() });
+        let workspace = device.run(&TopK { coding: order.coding::<K>().into(), from, out: out.arrays() });
         // The numbers of `Progress`, counted from 0. Number 4 is the number of candidates, and number 6 the digit after
         // which they were collected.
         let progress = if k > 0 { device.words(workspace, 14) } else { vec![0; 14] };

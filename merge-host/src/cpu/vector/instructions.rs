@@ -5,15 +5,18 @@ use super::avx512::{U32x16, U64x8};
 use super::coding::Coding;
 use super::lanes::{Lanes, Word};
 use super::merge::{self, Problems};
-use super::{quicksort, short};
+use super::{parallel, quicksort, short};
 
-/// The operations of an instruction set on words of one size, on one thread.
+/// The operations of an instruction set on words of one size.
 pub(super) trait Instructions: Sync {
     type Word: Word;
 
     /// Sorts words in the order of their encoding by `coding`, and decodes them. A part that remains after `steps`
     /// divisions is sorted by the standard library.
     fn sort(&self, words: &mut [Self::Word], steps: u32, coding: Coding<Self::Word>);
+
+    /// [`sort`](Self::sort) on `threads` threads of the pool of the calling thread.
+    fn sort_on(&self, words: &mut [Self::Word], threads: usize, coding: Coding<Self::Word>);
 
     /// Encodes words by the flips `encode`, and moves the words less than `pivot` to the front. Returns their number.
     ///
@@ -68,6 +71,11 @@ macro_rules! instructions {
                 // SAFETY: `self` exists, so the caller of `new` has ensured that the processor has these target
                 // features.
                 unsafe { compiled(words, steps, coding) }
+            }
+
+            // Here, so that it is compiled in this crate, as the sort on one thread is.
+            fn sort_on(&self, words: &mut [Self::Word], threads: usize, coding: Coding<Self::Word>) {
+                parallel::sort(words, threads, coding, self)
             }
 
             fn divide(&self, words: &mut [Self::Word], pivot: Self::Word, encode: [Self::Word; 2]) -> usize {

@@ -309,7 +309,7 @@ unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], thr
     // SAFETY: the processor has the instructions of `level`, the only condition of the macro's `new`.
     unsafe {
         with_instructions!(level, K, set => {
-            parallel::sort(cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set)
+            set.sort_on(cast_slice_mut(keys), threads, coding::<K, _>(level, order))
         });
     }
 }

@@ -4,9 +4,9 @@
 use super::{GpuGroup, even_part};
 use crate::Error;
 use crate::cpu::{Run, RunMut};
+use crate::gpu::KeyCoding;
 use crate::key::sealed::GpuBits;
 use crate::timing::Steps;
-use kernels_gpu::key::Coding;
 use std::ops::Range;
 
 /// The callers have checked lengths and offsets.
@@ -14,7 +14,7 @@ impl GpuGroup {
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
     pub(crate) fn merge_batch_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         a: Run<'_, B, V>,
         b: Run<'_, B, V>,
         out: RunMut<'_, B, V>,
@@ -30,7 +30,7 @@ impl GpuGroup {
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
     pub(crate) fn merge_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         a: (Run<'_, B, V>, &[usize]),
         b: (Run<'_, B, V>, &[usize]),
         out: RunMut<'_, B, V>,
@@ -46,7 +46,7 @@ impl GpuGroup {
     /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
     pub(crate) fn merge_many_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         (from, offsets): (Run<'_, B, V>, &[usize]),
         groups: &[usize],
         out: RunMut<'_, B, V>,
@@ -61,7 +61,7 @@ impl GpuGroup {
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
     pub(crate) fn sort_segments_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         data: RunMut<'_, B, V>,
         offsets: &[usize],
     ) -> Result<Steps, Error> {

@@ -8,18 +8,18 @@ use super::GpuGroup;
 use super::batches::divided;
 use crate::cpu::split::part_ranges;
 use crate::cpu::{Run, RunMut};
-use crate::gpu::host::{OnGpu, Slice, SortHow, Values, address, gather, timed};
+use crate::gpu::host::{Ended, OnGpu, Slice, SortHow, Values, address, gather, timed};
 use crate::gpu::launch::exchange::{self, ExchangePlan, Member, Share};
 use crate::gpu::launch::sort::{Sort, SortPlan};
 use crate::gpu::launch::{Arrays, align};
 use crate::gpu::numbers::bytes_of_mut;
-use crate::gpu::operation::{Operation, Record};
+use crate::gpu::operation::{KeyCoding, Operation, Record, with_coding};
 use crate::gpu::{Address, Gpu, zeroed};
 use crate::key::sealed::GpuBits;
 use crate::parallel::{self, Threads};
 use crate::splits::{InMemory, ordered_splits};
 use crate::timing::Steps;
-use crate::{Error, Index, Key, MergeKernel};
+use crate::{Error, Index, Key, MergeKernel, SortKernel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use kernels_gpu::key::Coding;
@@ -29,8 +29,8 @@ use std::time::Duration;
 
 /// The sort of an array: its kernel and order, its length, and its values.
 #[derive(Clone, Copy)]
-struct Job<B> {
-    how: SortHow<B>,
+struct Job {
+    how: SortHow,
     len: usize,
     /// Bytes of a value, or 0.
     value_bytes: usize,
@@ -40,6 +40,7 @@ struct Job<B> {
 
 /// A member's memory during a sort.
 struct OnMember {
+    key_bytes: usize,
     run: OnGpu,
     /// First the workspace of the sort, and then the member's part of the result: keys, followed by values.
     memory: DeviceBuffer,
@@ -53,10 +54,11 @@ impl OnMember {
         group: &GpuGroup,
         i: usize,
         n: usize,
-        plan: &SortPlan,
+        (kernel, _): (SortKernel, Coding<B>),
         value_bytes: usize,
     ) -> Result<Self, Error> {
         let gpu = group.gpu(i);
+        let plan = SortPlan::of::<B>(n, value_bytes, false).with_kernel(kernel);
         let exchange = ExchangePlan::of::<B>(group.len(), n, value_bytes);
         let (keys, values) = (n.saturating_mul(size_of::<B>()), n.saturating_mul(value_bytes));
         let memory_bytes = plan.workspace_bytes::<B>(n).max(align(keys).saturating_add(values));
@@ -66,13 +68,13 @@ impl OnMember {
         let begin = address(&memory);
         let part = Arrays { keys: begin, values: begin + align(keys) as Address, len: n, value_bytes };
         let (run, workspace) = (OnGpu::new(gpu, Slice::room::<B>(n, value_bytes))?, gpu.buffer(workspace_bytes)?);
-        Ok(Self { run, memory, part, workspace })
+        Ok(Self { key_bytes: size_of::<B>(), run, memory, part, workspace })
     }
 
     /// The bytes of the part's keys in `memory`, and the bytes of its values.
-    fn ranges<B>(part: Arrays) -> [Range<usize>; 2] {
-        let keys = part.len * size_of::<B>();
-        [0..keys, align(keys)..align(keys) + part.len * part.value_bytes]
+    fn ranges(&self) -> [Range<usize>; 2] {
+        let keys = self.part.len * self.key_bytes;
+        [0..keys, align(keys)..align(keys) + self.part.len * self.part.value_bytes]
     }
 }
 
@@ -80,7 +82,7 @@ impl GpuGroup {
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
     pub(crate) fn sort_streamed<B: GpuBits, E: From<Error> + Send>(
         &self,
-        how: SortHow<B>,
+        how: SortHow,
         len: usize,
         threads: Threads,
         read: impl Fn(usize, &mut [B]) -> Result<(), E> + Sync,
@@ -91,16 +93,15 @@ impl GpuGroup {
         }
         let job = Job { how, len, value_bytes: 0, indexes: false };
         let first = |member| self.part(member, len).start;
-        let (sorted, mut timing) = self.sort_on_members::<B, E>(job, &|member, to| {
+        let (sorted, mut timing) = self.sort_on_members::<E>(job, &|member, to| {
             let read = |begin, part: &mut [u8]| read(first(member) + begin / size_of::<B>(), cast_slice_mut(part));
             self.gpu(member).fill(&to.keys, threads, read)
         })?;
         let (_, download) = timed(|| {
             self.map_members(|member| {
-                let OnMember { memory, part, .. } = &sorted[member];
-                let [keys, _] = OnMember::ranges::<B>(*part);
+                let [keys, _] = sorted[member].ranges();
                 let write = |begin, part: &[u8]| write(first(member) + begin / size_of::<B>(), cast_slice(part));
-                self.gpu(member).drain(&memory.index(keys), threads, write)
+                self.gpu(member).drain(&sorted[member].memory.index(keys), threads, write)
             })
         })?;
         timing.download = download;
@@ -110,7 +111,7 @@ impl GpuGroup {
     /// [`Engine::sort`](crate::Engine::sort). Lengths have been checked.
     pub(crate) fn sort_host<B: GpuBits, V: Copy + Send + Sync>(
         &self,
-        how: SortHow<B>,
+        how: SortHow,
         RunMut { keys, values }: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
         if let Some(gpu) = self.only() {
@@ -120,7 +121,7 @@ impl GpuGroup {
         let Some(numbers) = Values::of_numbers(values) else {
             let mut permutation = zeroed::<u64>(len)?;
             let (sorted, mut timing) = self.sort_indexed::<B, u64>(how, keys)?;
-            timing.download = self.download_sorted(&sorted, Some(keys), cast_slice_mut(&mut permutation))?;
+            timing.download = self.download_sorted(&sorted, cast_slice_mut(keys), cast_slice_mut(&mut permutation))?;
             gather(values, &permutation)?;
             return Ok(timing);
         };
@@ -129,15 +130,16 @@ impl GpuGroup {
             let part = self.part(member, len);
             to.fill(self.gpu(member), &keys[part.clone()], numbers.part(part))
         };
-        let (sorted, mut timing) = self.sort_on_members::<B, Error>(job, &upload)?;
-        timing.download = self.download_sorted(&sorted, Some(keys), bytes_of_mut(values).unwrap_or_default())?;
+        let (sorted, mut timing) = self.sort_on_members::<Error>(job, &upload)?;
+        timing.download =
+            self.download_sorted(&sorted, cast_slice_mut(keys), bytes_of_mut(values).unwrap_or_default())?;
         Ok(timing)
     }
 
     /// Sorts keys with their indices in the GPUs' memory.
-    fn sort_indexed<B: GpuBits, I: Index>(&self, how: SortHow<B>, keys: &[B]) -> Result<(Vec<OnMember>, Steps), Error> {
+    fn sort_indexed<B: GpuBits, I: Index>(&self, how: SortHow, keys: &[B]) -> Result<(Vec<OnMember>, Steps), Error> {
         let job = Job { how, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
-        self.sort_on_members::<B, Error>(job, &|member, to| {
+        self.sort_on_members::<Error>(job, &|member, to| {
             self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
         })
     }
@@ -145,7 +147,7 @@ impl GpuGroup {
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
     pub(crate) fn argsort_host<B: GpuBits, I: Index>(
         &self,
-        how: SortHow<B>,
+        how: SortHow,
         keys: &[B],
         indices: &mut [I],
     ) -> Result<Steps, Error> {
@@ -153,30 +155,45 @@ impl GpuGroup {
             return gpu.argsort_host(how, keys, indices);
         }
         let (sorted, mut timing) = self.sort_indexed::<B, I>(how, keys)?;
-        timing.download = self.download_sorted::<B>(&sorted, None, cast_slice_mut(indices))?;
+        timing.download = self.download_sorted(&sorted, &mut [], cast_slice_mut(indices))?;
         Ok(timing)
     }
 
     /// Sorts, in the GPUs' memory, the elements that `upload` puts into each member's memory.
-    fn sort_on_members<B: GpuBits, E: From<Error> + Send>(
+    fn sort_on_members<E: From<Error> + Send>(
         &self,
-        job: Job<B>,
+        job: Job,
         upload: &(dyn Fn(usize, &OnGpu) -> Result<(), E> + Sync),
     ) -> Result<(Vec<OnMember>, Steps), E> {
+        let failed = Mutex::new(None);
+        let sorted = self.sort_on_members_dyn(job, &|member, to| {
+            upload(member, to).map_err(|error| {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                Ended::Upload
+            })
+        });
+        sorted.map_err(|ended| ended.error(failed.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// [`sort_on_members`](Self::sort_on_members), compiled once. After [`Ended::Upload`] the caller has the error.
+    fn sort_on_members_dyn(
+        &self,
+        job: Job,
+        upload: &(dyn Fn(usize, &OnGpu) -> Result<(), Ended> + Sync),
+    ) -> Result<(Vec<OnMember>, Steps), Ended> {
         let Job { how: (kernel, coding), len, value_bytes, indexes } = job;
         let (members, uploading) = timed(|| {
             self.map_members(|i| {
                 let (gpu, n) = (self.gpu(i), self.part(i, len).len());
                 // Indices count through the whole array, so they are values for the sort of a part.
-                let plan = SortPlan::of::<B>(n, value_bytes, false).with_kernel(kernel);
-                let member = OnMember::new::<B>(self, i, n, &plan, value_bytes)?;
+                let member = with_coding!(coding, coding => OnMember::new(self, i, n, (kernel, coding), value_bytes))?;
                 let record = Record::new(gpu.shared.multiprocessors);
-                record.add::<B>(&Sort { kernel, coding, at: member.run.arrays(), indexes: false })?;
-                exchange::record::<B>(&record, value_bytes)?;
+                record.add(&Sort { kernel, coding, at: member.run.arrays(), indexes: false })?;
+                exchange::record(&record, coding, value_bytes)?;
                 let (uploaded, loaded) = parallel::join(|| upload(i, &member.run), || gpu.load(record.entries()));
                 loaded?;
                 uploaded?;
-                Ok::<_, E>(member)
+                Ok::<_, Ended>(member)
             })
         })?;
         let ((), compute) = timed(|| {
@@ -191,7 +208,7 @@ impl GpuGroup {
                         if indexes {
                             exchange::number(queue, at.values, at.len, value_bytes, first)?;
                         }
-                        Operation::<B>::launch(&sort, queue, address(&here.memory))
+                        sort.launch(queue, address(&here.memory))
                     }
                 })?;
                 first += at.len;
@@ -212,19 +229,18 @@ impl GpuGroup {
         Ok((members, Steps { upload: uploading, compute, exchange, ..Steps::default() }))
     }
 
-    /// Downloads the sorted keys, unless `keys` is `None`, and the bytes of their values.
-    fn download_sorted<B: GpuBits>(
+    /// Downloads the bytes of the sorted keys, unless `keys` is empty, and those of their values.
+    fn download_sorted(
         &self,
         sorted: &[OnMember],
-        keys: Option<&mut [B]>,
-        values: &mut [u8],
+        mut keys: &mut [u8],
+        mut values: &mut [u8],
     ) -> Result<Duration, Error> {
-        let (mut keys, mut values) = (keys.unwrap_or_default(), values);
         let mut parts = Vec::with_capacity(sorted.len());
-        for OnMember { memory, part, .. } in sorted {
-            let [key_bytes, value_bytes] = OnMember::ranges::<B>(*part);
+        for member in sorted {
+            let ([key_bytes, value_bytes], memory) = (member.ranges(), &member.memory);
             let (of_keys, of_values);
-            (of_keys, keys) = keys.split_at_mut(part.len.min(keys.len()));
+            (of_keys, keys) = keys.split_at_mut(key_bytes.len().min(keys.len()));
             (of_values, values) = values.split_at_mut(value_bytes.len());
             parts.push((memory.index(key_bytes), of_keys, memory.index(value_bytes), of_values));
         }
@@ -252,7 +268,7 @@ impl GpuGroup {
         Self::for_each_part(self.output_parts(out), |i, out| {
             let (of_a, of_b) = ranges[i].clone();
             self.gpu(i).merge_host(
-                (kernel, K::gpu_coding()),
+                (kernel, K::gpu_coding().into()),
                 a.part(of_a).on_gpu(),
                 b.part(of_b).on_gpu(),
                 out.on_gpu(),
@@ -271,7 +287,7 @@ impl GpuGroup {
         Self::for_each_part(self.output_parts(out), |i, out| {
             let ranges = splits[i].iter().zip(&splits[i + 1]);
             let runs: Vec<_> = runs.iter().zip(ranges).map(|(run, (&from, &to))| run.part(from..to).on_gpu()).collect();
-            self.gpu(i).merge_many_host(K::gpu_coding(), &runs, out.on_gpu())
+            self.gpu(i).merge_many_host(K::gpu_coding().into(), &runs, out.on_gpu())
         })
     }
 
@@ -325,7 +341,7 @@ impl GpuGroup {
     /// their indices in `keys` if it `indexes`. The first `k` keys of the result are the first `k` of `keys`.
     pub(crate) fn top_k_host<B: GpuBits>(
         &self,
-        coding: Coding<B>,
+        coding: KeyCoding,
         keys: &[B],
         k: usize,
         indexes: bool,

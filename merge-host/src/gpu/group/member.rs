@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::gpu::failure::OrFailure;
-use crate::gpu::launch::OnStream;
 use crate::gpu::launch::exchange::{Member, Searches, search_words};
+use crate::gpu::launch::{OnStream, Queue};
 use crate::gpu::{Address, Gpu, Stream};
 use cust::context::{Context, CurrentContext};
 use cust::error::CudaError;
@@ -72,10 +72,9 @@ impl GroupMember {
 }
 
 impl Member for GroupMember {
-    type Queue<'a> = OnStream<'a>;
     type Event = Event;
 
-    fn with_queue<T>(&self, work: impl FnOnce(&OnStream<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    fn with_queue(&self, work: impl FnOnce(&dyn Queue) -> Result<(), Error>) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         work(&OnStream::new(&self.stream))
     }

@@ -15,11 +15,10 @@ mod operations;
 pub(super) use operations::{group_merge, group_sort};
 
 use super::launch::exchange::{Share, bytes_beside_slots, exchange};
+use super::operation::{KeyCoding, with_coding};
 use super::{DeviceArray, Gpu, Stream};
-use crate::key::sealed::GpuBits;
 use crate::{Error, parallel};
 use bytemuck::Pod;
-use kernels_gpu::key::Coding;
 use member::GroupMember;
 use std::fmt;
 use std::ops::Range;
@@ -173,9 +172,9 @@ impl GpuGroup {
     ///
     /// # Safety
     /// The conditions of [`exchange`] hold, and the arrays live until the work on the members' streams has ended.
-    unsafe fn exchange<B: GpuBits>(&self, coding: Coding<B>, shares: &[Share]) -> Result<(), Error> {
+    unsafe fn exchange(&self, coding: KeyCoding, shares: &[Share]) -> Result<(), Error> {
         // SAFETY: this function requires the conditions of `exchange` for the same shares, one for each member.
-        let exchanged = unsafe { exchange(coding, &self.members, shares) };
+        let exchanged = unsafe { with_coding!(coding, coding => exchange(coding, &self.members, shares)) };
         if exchanged.is_err() {
             // Copies that are under way use arrays of other streams, which do not wait for these copies.
             for member in &*self.members {

@@ -2,6 +2,7 @@
 
 use super::GpuGroup;
 use crate::engine::check_length;
+use crate::gpu::KeyCoding;
 use crate::gpu::elements::sealed::Group;
 use crate::gpu::elements::{Call, GroupElements, GroupElementsMut, value_bytes, workspace_begin};
 use crate::gpu::launch::Arrays;
@@ -10,10 +11,8 @@ use crate::gpu::launch::sort::Sort;
 use crate::gpu::operation::Operation;
 use crate::gpu::{Address, DeviceArray};
 use crate::index::check_index_range;
-use crate::key::sealed::GpuBits;
 use crate::{Error, GpuKey, Index, SortKernel, SortOptions};
 use bytemuck::Pod;
-use kernels_gpu::key::Coding;
 
 /// # Sorts and merges
 ///
@@ -54,7 +53,7 @@ impl GpuGroup {
             self.shares(("keys", &elements), &out, workspace, |n, part| group_sort::<K, V>(self.len(), n, part))?;
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. All arrays are borrowed mutably, so
         // nothing else uses them, and they are freed after the work on their streams.
-        unsafe { self.sort_shares(options.into().order.coding::<K>(), &shares) }
+        unsafe { self.sort_shares(options.into().order.coding::<K>().into(), &shares) }
     }
 
     /// Sorts keys with their indices in the whole array, counted from 0 at the first key of the first member. The
@@ -84,7 +83,7 @@ impl GpuGroup {
             first += run.len;
         }
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps, and all arrays are borrowed mutably.
-        unsafe { self.sort_shares(options.into().order.coding::<K>(), &shares) }
+        unsafe { self.sort_shares(options.into().order.coding::<K>().into(), &shares) }
     }
 
     /// Merges the runs of the members, each ascending, to `out`. Of equal keys, keys of earlier members come first.
@@ -105,7 +104,7 @@ impl GpuGroup {
         let shares = self.shares(("runs", &runs), &out, workspace, |_, part| group_merge::<K, V>(self.len(), part))?;
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. `out` and `workspace` are borrowed
         // mutably. The runs are only read, and their streams wait until the other members have read them.
-        unsafe { self.exchange(K::gpu_coding(), &shares) }
+        unsafe { self.exchange(K::gpu_coding().into(), &shares) }
     }
 
     /// Sorts each member's run, and then exchanges the runs.
@@ -113,7 +112,7 @@ impl GpuGroup {
     /// # Safety
     /// The arrays of the shares belong to the members' streams, a workspace is enough for [`group_sort`], and nothing
     /// else uses the arrays.
-    unsafe fn sort_shares<B: GpuBits>(&self, coding: Coding<B>, shares: &[Share]) -> Result<(), Error> {
+    unsafe fn sort_shares(&self, coding: KeyCoding, shares: &[Share]) -> Result<(), Error> {
         for (member, share) in self.members.iter().zip(shares) {
             let sort = Sort { kernel: SortKernel::Auto, coding, at: share.run, indexes: false };
             // SAFETY: the arrays of `share` are on this member's stream and are freed after the work on it. Nothing

@@ -2,7 +2,8 @@
 
 use super::{Address, Arrays, Queue, bits, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::block::indexed_merge;
 use kernels_gpu::kernels::merge_batch::{self, MergeBatch};
@@ -58,16 +59,16 @@ pub(in crate::gpu) const fn ragged_workspace_bytes<B: Bits>(total: usize) -> usi
 
 /// The merges of pairs of runs of one length. The arrays are A, B and the output.
 #[derive(Clone, Copy)]
-pub struct Batch<B> {
+pub struct Batch {
     pub kernel: BatchKernel,
-    pub coding: Coding<B>,
+    pub coding: KeyCoding,
     pub arrays: [Arrays; 3],
     pub lengths: Lengths,
 }
 
-impl<B: Bits> Operation<B> for Batch<B> {
-    unsafe fn launch(&self, queue: &impl Queue, _: Address) -> Result<(), Error> {
-        let Self { kernel, coding, arrays, lengths } = *self;
+impl OnNumbers for Batch {
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, _: Address) -> Result<(), Error> {
+        let Self { kernel, arrays, lengths, .. } = *self;
         let Lengths { problems: pairs, d, a_len } = lengths;
         let value_bytes = arrays[2].value_bytes;
         if kernel == BatchKernel::Small && value_bytes == 0 {
@@ -93,8 +94,8 @@ impl<B: Bits> Operation<B> for Batch<B> {
 /// The merges of pairs of runs of any lengths. The `problems + 1` offsets of A and of B begin with 0, never decrease
 /// and end with the number of keys.
 #[derive(Clone, Copy)]
-pub struct Ragged<B> {
-    pub coding: Coding<B>,
+pub struct Ragged {
+    pub coding: KeyCoding,
     pub a: Arrays,
     pub b: Arrays,
     /// Addresses of numbers of 8 bytes.
@@ -103,13 +104,13 @@ pub struct Ragged<B> {
     pub out: Arrays,
 }
 
-impl<B: Bits> Operation<B> for Ragged<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for Ragged {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         ragged_workspace_bytes::<B>(self.out.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, a, b, offsets: [of_a, of_b], problems: pairs, out } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { a, b, offsets: [of_a, of_b], problems: pairs, out, .. } = *self;
         let shape = tuning::ragged(size_of::<B>());
         let (total, tile_keys, splits) = (out.len, shape.keys(), workspace as *mut usize);
         let tiles = total.div_ceil(tile_keys);

@@ -4,7 +4,8 @@ use super::merge::{Runs, path_shape, split_bytes};
 use super::{Address, Arrays, Queue, suffix, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use kernels_gpu::block::indexed_merge;
 use kernels_gpu::kernels::bounds::merge_bounds::MergeBounds;
 use kernels_gpu::kernels::bounds::search_bounds::{SEARCH_THREADS, SearchBounds};
@@ -24,21 +25,21 @@ pub(in crate::gpu) const fn workspace_bytes<B: Bits>(total: usize) -> usize {
 /// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`),
 /// or otherwise not greater. `bounds` is the address of the result, and the bytes of one bound, 4 or 8.
 #[derive(Clone, Copy)]
-pub struct Bounds<B> {
-    pub coding: Coding<B>,
+pub struct Bounds {
+    pub coding: KeyCoding,
     pub lower: bool,
     pub needles: Arrays,
     pub keys: Arrays,
     pub bounds: (Address, usize),
 }
 
-impl<B: Bits> Operation<B> for Bounds<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for Bounds {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.needles.len.saturating_add(self.keys.len))
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, lower, needles, keys, bounds: (bounds, index_bytes) } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { lower, needles, keys, bounds: (bounds, index_bytes), .. } = *self;
         let (suffix_of_bounds, is_lower) = (suffix::<B>(index_bytes), u32::from(lower));
         let at = |keys: Arrays| (keys.keys as *const B, keys.len);
         if needles.len == 0 {

@@ -130,6 +130,14 @@ pub fn address<T>(array: Buffer<T>) -> Address {
     array.as_mut_ptr() as Address
 }
 
+/// The work of a thread of the kernel's instance with this suffix, if it exists and takes these arguments.
+pub(super) fn thread<A: Arguments>(suffix: &str, arguments: A) -> Option<Box<dyn Fn()>> {
+    let instance = A::instance(suffix)?;
+    // SAFETY: `A::instance` has confirmed that the instance takes these arguments. The emulator reports accesses
+    // outside of arrays.
+    Some(Box::new(move || unsafe { instance.run(arguments.pointers().as_ref()) }))
+}
+
 /// Work of a queue: a launch, or words to clear.
 type Work = Box<dyn FnOnce(&mut Emulator) -> Result<(), Fault>>;
 
@@ -141,7 +149,8 @@ pub struct Emulated<'a> {
 }
 
 impl Emulated<'_> {
-    fn add(&self, work: Work) {
+    /// Does `work` now, or when the join runs it.
+    fn work(&self, work: Work) {
         match &self.added {
             Some(added) => added.borrow_mut().push_back(work),
             None => self.device.checked(work(&mut self.device.emulator.borrow_mut())),
@@ -155,28 +164,21 @@ impl Queue for Emulated<'_> {
         2
     }
 
-    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
-        let name = A::KERNEL.name;
-        let instance = A::instance(suffix).unwrap_or_else(|| panic!("no {name}_{suffix} takes these arguments"));
-        let Shape { blocks, threads, shared_bytes } = shape;
+    unsafe fn add(&self, launch: Launch<'_>) -> Result<(), Error> {
+        let Launch { kernel, suffix, shape: Shape { blocks, threads, shared_bytes }, thread, .. } = launch;
+        let thread = thread.unwrap_or_else(|| panic!("no {kernel}_{suffix} takes these arguments"));
         if blocks == 0 {
             return Ok(());
         }
-        self.device.launched.borrow_mut().push((name, suffix.to_owned()));
-        let arguments = *arguments;
-        self.add(Box::new(move |emulator| {
-            emulator.launch(name, u32::try_from(blocks).expect("a grid has few blocks"), threads, shared_bytes, || {
-                // SAFETY: `A::instance` has confirmed that the instance takes these arguments. The emulator reports
-                // accesses outside of arrays.
-                unsafe { instance.run(arguments.pointers().as_ref()) }
-            })
-        }));
+        self.device.launched.borrow_mut().push((kernel, suffix.to_owned()));
+        let blocks = u32::try_from(blocks).expect("a grid has few blocks");
+        self.work(Box::new(move |emulator| emulator.launch(kernel, blocks, threads, shared_bytes, thread)));
         Ok(())
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
         const THREADS: u32 = 32;
-        self.add(Box::new(move |emulator| {
+        self.work(Box::new(move |emulator| {
             emulator.launch("clear", 1, THREADS, 0, || {
                 // SAFETY: the emulator reports words that are in no array, and each thread writes words of its own.
                 let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
@@ -191,7 +193,7 @@ impl Queue for Emulated<'_> {
         const THREADS: u32 = 32;
         let words = bytes / size_of::<u32>();
         assert_eq!(bytes % size_of::<u32>(), 0, "keys and values have whole words");
-        self.add(Box::new(move |emulator| {
+        self.work(Box::new(move |emulator| {
             emulator.launch("copy", 1, THREADS, 0, || {
                 // SAFETY: the emulator reports words that are in no array, and each thread copies words of its own.
                 let (from, to) =
@@ -205,7 +207,7 @@ impl Queue for Emulated<'_> {
 
     /// Runs the launches of one queue before the launches of the other, or in between, as the seed decides: no order is
     /// promised.
-    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+    fn join(&self, work: &OnTwo<'_>) -> Result<(), Error> {
         let sides = [(), ()].map(|()| Emulated { device: self.device, added: Some(RefCell::default()) });
         work(&sides[0], &sides[1])?;
         let mut sides = sides.map(|side| side.added.expect("it is a side").into_inner());
@@ -214,7 +216,7 @@ impl Queue for Emulated<'_> {
         while sides.iter().any(|side| !side.is_empty()) {
             let side = if first < 2 { first } else { random.random_range(0..2) };
             let side = if sides[side].is_empty() { 1 - side } else { side };
-            sides[side].pop_front().into_iter().for_each(|work| self.add(work));
+            sides[side].pop_front().into_iter().for_each(|work| self.work(work));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@
 use super::merge::{Merge, bytes_of_workspace};
 use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::{Operation, Record};
+use crate::gpu::operation::{KeyCoding, OnNumbers, Record, with_coding};
 use crate::key::sealed::GpuBits;
 use crate::splits::{Search, SortedRuns, ordered_splits};
 use crate::{Error, MergeKernel};
@@ -51,15 +51,11 @@ const NUMBERING_THREADS: u32 = 256;
 
 /// A GPU of a group, with a queue of launches and a queue of copies to its memory.
 pub trait Member {
-    /// The queue of its launches.
-    type Queue<'a>: Queue
-    where
-        Self: 'a;
     /// A point in one of its queues.
     type Event;
 
     /// Calls `work` with the queue of launches.
-    fn with_queue<T>(&self, work: impl FnOnce(&Self::Queue<'_>) -> Result<T, Error>) -> Result<T, Error>;
+    fn with_queue(&self, work: impl FnOnce(&dyn Queue) -> Result<(), Error>) -> Result<(), Error>;
 
     /// Queues a copy of `bytes` bytes from `from`, in the memory of `other`, to `to`, in the memory of this member.
     ///
@@ -215,7 +211,7 @@ pub(in crate::gpu) const fn bytes_beside_slots(members: usize, bytes: u64) -> u6
 /// # Safety
 /// The values are in the GPU's memory, and nothing else uses them until the launch has ended.
 pub(in crate::gpu) unsafe fn number(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     to: Address,
     n: usize,
     value_bytes: usize,
@@ -236,7 +232,7 @@ pub(in crate::gpu) unsafe fn number(
 /// The run has `run.len` keys in the GPU's memory. The searches, [`SEARCH_WORDS`] words each, are in memory that the
 /// GPU uses. Their windows are inside the run. Nothing else uses the searches until the launch has ended.
 unsafe fn count_below<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     run: Arrays,
     searches: Address,
@@ -251,15 +247,15 @@ unsafe fn count_below<B: Bits>(
 }
 
 /// Adds the entry points of an exchange: searches, the numbering of values, and merges of all sizes.
-pub(in crate::gpu) fn record<B: Bits>(record: &Record, value_bytes: usize) -> Result<(), Error> {
+pub(in crate::gpu) fn record(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<(), Error> {
     let run = Record::arrays(1, value_bytes);
     for len in [10, 10_000, 100_000_000] {
         let (a, out) = (Record::arrays(len, value_bytes), Record::arrays(2 * len, value_bytes));
-        record.add::<B>(&Merge { kernel: MergeKernel::Auto, coding: Coding::NONE, a, b: a, out })?;
+        record.add(&Merge { kernel: MergeKernel::Auto, coding, a, b: a, out })?;
     }
     // SAFETY: a `Record` only notes entry points, so no array is accessed.
     unsafe {
-        count_below::<B>(record, Coding::NONE, run, run.keys, 1)?;
+        with_coding!(coding, coding => count_below(record, coding, run, run.keys, 1))?;
         if value_bytes > 0 { number(record, run.values, 1, value_bytes, 0) } else { Ok(()) }
     }
 }
@@ -376,7 +372,7 @@ pub unsafe fn exchange_by_plans<B: GpuBits, M: Member>(
 /// The arrays are in the GPU's memory and do not overlap, and nothing else uses them. `parts` and `out` have the same
 /// number of keys. The workspace is made for `plan`.
 unsafe fn merge_piece<B: GpuBits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     plan: ExchangePlan,
     workspace: Address,
@@ -387,10 +383,10 @@ unsafe fn merge_piece<B: GpuBits>(
         if out.len == 0 {
             return Ok(());
         }
-        let merge = Merge { kernel: MergeKernel::Auto, coding, a, b, out };
+        let merge = Merge { kernel: MergeKernel::Auto, coding: coding.into(), a, b, out };
         // SAFETY: `out` has `a.len + b.len` keys, does not overlap `a` or `b`, and has at most a piece. The splits at
         // the start of the plan's workspace are enough for a piece.
-        unsafe { merge.launch(queue, workspace) }
+        unsafe { merge.queue(coding, queue, workspace) }
     };
     let mut runs: Vec<Arrays> = parts.iter().copied().filter(|part| part.len > 0).collect();
     let mut level = 0;

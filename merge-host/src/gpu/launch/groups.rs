@@ -3,8 +3,9 @@
 use super::sort::Sort;
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
-use crate::{Error, Reduction, SortKernel, Summand};
+use crate::gpu::operation::{KeyCoding, OnNumbers, with_coding};
+use crate::key::sealed::GpuBits;
+use crate::{Error, Reduction, SortKernel};
 use kernels_gpu::elements::Output;
 use kernels_gpu::kernels::groups::reduce_groups::{self, ReduceGroups};
 use kernels_gpu::kernels::groups::run_lengths::{self, RunLengths as RunLengthsKernel};
@@ -31,7 +32,7 @@ pub(in crate::gpu) const fn workspace_bytes<B: Bits>(n: usize) -> usize {
 /// `count` has 8 bytes and `workspace` has [`workspace_bytes`], in the GPU's memory. Nothing else uses them until the
 /// work has ended.
 unsafe fn begin<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     n: usize,
     tile: Tile,
     shared_bytes: u32,
@@ -57,18 +58,20 @@ fn output<B: Bits, V>(out: Arrays, count: Address) -> Output<B, V> {
 /// `at`.
 #[derive(Clone, Copy)]
 pub struct Unique {
+    /// Only its width counts.
+    pub coding: KeyCoding,
     pub at: Arrays,
     pub out: Arrays,
     pub count: Address,
 }
 
-impl<B: Bits> Operation<B> for Unique {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for Unique {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { at, out, count } = *self;
+    unsafe fn queue<B: GpuBits>(&self, _: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { at, out, count, .. } = *self;
         let tile = ROW.unique.of(size_of::<B>(), at.value_bytes);
         let shared_bytes =
             unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>(), at.value_bytes > 0);
@@ -87,21 +90,21 @@ impl<B: Bits> Operation<B> for Unique {
 
 /// The sort of `at` that keeps only the first of equal keys, at the front. Their number goes to `count`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct SortUnique<B> {
+pub(in crate::gpu) struct SortUnique {
     pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) coding: Coding<B>,
+    pub(in crate::gpu) coding: KeyCoding,
     pub(in crate::gpu) at: Arrays,
     pub(in crate::gpu) count: Address,
 }
 
-impl<B: Bits> SortUnique<B> {
-    fn sort(&self) -> Sort<B> {
+impl SortUnique {
+    fn sort(&self) -> Sort {
         let Self { kernel, coding, at, .. } = *self;
         Sort { kernel, coding, at, indexes: false }
     }
 
     /// The unique elements, which are written to the workspace of the sort first, and the end of their range.
-    fn unique(&self, workspace: Address) -> (Arrays, Address) {
+    fn unique<B>(&self, workspace: Address) -> (Arrays, Address) {
         let Arrays { len, value_bytes, .. } = self.at;
         let values = workspace + align(len.saturating_mul(size_of::<B>())) as Address;
         let end = values.saturating_add(align(len.saturating_mul(value_bytes)) as Address);
@@ -109,20 +112,21 @@ impl<B: Bits> SortUnique<B> {
     }
 }
 
-impl<B: Bits> Operation<B> for SortUnique<B> {
-    fn workspace_bytes(&self) -> usize {
-        let (_, end) = self.unique(0);
-        Operation::<B>::workspace_bytes(&self.sort()).max(end as usize + workspace_bytes::<B>(self.at.len))
+impl OnNumbers for SortUnique {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
+        let (_, end) = self.unique::<B>(0);
+        self.sort().workspace_bytes_of::<B>().max(end as usize + workspace_bytes::<B>(self.at.len))
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let (at, (out, words)) = (self.at, self.unique(workspace));
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let (at, (out, words)) = (self.at, self.unique::<B>(workspace));
+        let unique = Unique { coding: self.coding, at, out, count: self.count };
         // SAFETY: the workspace is enough for the sort, and then for the unique elements and the words behind `end`.
         // Launches are in order, so the sort has ended when `unique` writes there. `out` and `at` have one length and
         // do not overlap.
         unsafe {
-            Operation::<B>::launch(&self.sort(), queue, workspace)?;
-            Operation::<B>::launch(&Unique { at, out, count: self.count }, queue, words)?;
+            self.sort().queue(coding, queue, workspace)?;
+            unique.queue(coding, queue, words)?;
             queue.copy(out.keys, at.keys, at.len * size_of::<B>())?;
             queue.copy(out.values, at.values, at.len * at.value_bytes)
         }
@@ -132,18 +136,20 @@ impl<B: Bits> Operation<B> for SortUnique<B> {
 /// The first key of each group of `at`, with the group's length as its value of 8 bytes, and the number of groups.
 #[derive(Clone, Copy)]
 pub struct RunLengths {
+    /// Only its width counts.
+    pub coding: KeyCoding,
     pub at: Arrays,
     pub out: Arrays,
     pub count: Address,
 }
 
-impl<B: Bits> Operation<B> for RunLengths {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for RunLengths {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { at, out, count } = *self;
+    unsafe fn queue<B: GpuBits>(&self, _: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { at, out, count, .. } = *self;
         let tile = ROW.run_lengths.of(size_of::<B>(), 0);
         let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>());
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart. `begin` clears the kernel's words
@@ -167,25 +173,45 @@ impl<B: Bits> Operation<B> for RunLengths {
 /// The first key of each group of `at`, with the reduction of the group's values, and the number of groups.
 #[derive(Clone, Copy)]
 pub struct ReduceByKey {
+    /// Only its width counts.
+    pub coding: KeyCoding,
     pub reduction: Reduction,
+    /// The coding of the values.
+    pub summands: KeyCoding,
     pub at: Arrays,
     pub out: Arrays,
     pub count: Address,
 }
 
-impl<B: Bits, V: Summand> Operation<(B, V)> for ReduceByKey {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for ReduceByKey {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { reduction, at, out, count } = *self;
+    unsafe fn queue<B: GpuBits>(&self, _: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: this function and `reduce` have the same conditions.
+        unsafe { with_coding!(self.summands, summands => self.reduce::<B, _>(summands, queue, workspace)) }
+    }
+}
+
+impl ReduceByKey {
+    /// [`queue`](OnNumbers::queue) for values with this coding.
+    ///
+    /// # Safety
+    /// The conditions of `queue` hold.
+    unsafe fn reduce<B: GpuBits, V: GpuBits>(
+        &self,
+        summands: Coding<V>,
+        queue: &dyn Queue,
+        workspace: Address,
+    ) -> Result<(), Error> {
+        let Self { reduction, at, out, count, .. } = *self;
         let (key, value) = (size_of::<B>(), size_of::<V>());
         let (of, coding) = match reduction {
-            Reduction::Sum if V::gpu_coding().is_of_floats() => ("float", Coding::NONE),
+            Reduction::Sum if summands.is_of_floats() => ("float", Coding::NONE),
             Reduction::Sum => ("sum", Coding::NONE),
-            Reduction::Min => ("greatest", V::gpu_coding().reversed()),
-            Reduction::Max => ("greatest", V::gpu_coding()),
+            Reduction::Min => ("greatest", summands.reversed()),
+            Reduction::Max => ("greatest", summands),
         };
         let tile = ROW.reduce.of(key, value);
         let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, key, value);
@@ -195,8 +221,8 @@ impl<B: Bits, V: Summand> Operation<(B, V)> for ReduceByKey {
         unsafe {
             let Some(shape) = begin::<B>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
             let arguments = ReduceGroups {
-                from: slice::<B, V::OnGpu>(at),
-                out: output::<B, V::OnGpu>(out, count),
+                from: slice::<B, V>(at),
+                out: output::<B, V>(out, count),
                 shared_words: workspace as *mut u64,
                 coding,
             };

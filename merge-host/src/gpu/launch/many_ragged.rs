@@ -19,7 +19,8 @@ use super::segments::{self, Bounds};
 use super::{Address, Arrays, Queue, bits};
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
 use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
@@ -94,7 +95,7 @@ impl RunGroups {
     pub fn can_be_in_place<B: Bits>(self, n: usize, value_bytes: usize) -> bool {
         match self.way::<B>(n, value_bytes) {
             Way::Copy | Way::Sort => true,
-            Way::One => MergeMany::<B>::can_be_in_place(self.runs),
+            Way::One => MergeMany::can_be_in_place(self.runs),
             Way::Merge(passes) => passes.len().is_multiple_of(2),
         }
     }
@@ -163,7 +164,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, groups: RunGroups, valu
 /// be](RunGroups::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
 /// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_ragged<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     groups: RunGroups,
@@ -216,7 +217,7 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<B: Bits>(
 ///
 /// # Safety
 /// The conditions of [`merge_many_ragged`] hold.
-unsafe fn copy<B: Bits>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
+unsafe fn copy<B: Bits>(queue: &dyn Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
     if from.keys == out.keys {
         return Ok(());
     }
@@ -230,20 +231,20 @@ unsafe fn copy<B: Bits>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result
 
 /// The merge of the runs of each group of `from` to the same indices of `out`.
 #[derive(Clone, Copy)]
-pub struct MergeManyRagged<B> {
-    pub coding: Coding<B>,
+pub struct MergeManyRagged {
+    pub coding: KeyCoding,
     pub from: Arrays,
     pub groups: RunGroups,
     pub out: Arrays,
 }
 
-impl<B: Bits> Operation<B> for MergeManyRagged<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for MergeManyRagged {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.from.len, self.groups, self.from.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, from, groups, out } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { from, groups, out, .. } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace. The offsets are as `RunGroups` documents.
         unsafe { merge_many_ragged::<B>(queue, coding, from, groups, out, workspace) }

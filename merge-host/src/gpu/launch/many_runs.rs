@@ -13,7 +13,8 @@ use super::merge::{Runs, split_bytes, two_phase};
 use super::{Address, Arrays, Queue, align, bits, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::{
     self, MergeManyRuns, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
 };
@@ -99,7 +100,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, count: usize, value_byt
 /// be](MergeMany::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
 /// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_runs<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     (offsets, count): (Address, usize),
@@ -128,7 +129,7 @@ pub(in crate::gpu) unsafe fn merge_many_runs<B: Bits>(
 /// The arrays meet the conditions of [`merge_many_runs`], with a workspace of [`Layout::end`] bytes. When a pass
 /// begins, its offsets are as [`OffsetRuns`] requires.
 pub(super) unsafe fn merge_passes<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     passes: &[OffsetRuns],
@@ -178,7 +179,7 @@ impl<B: Bits> Pass<B> {
     /// The arrays have the keys and the values of `runs`, and do not overlap. The splits have room for all tiles. When
     /// the pass begins, the offsets are as [`OffsetRuns`] requires. Until it has ended, nothing else uses `to` and the
     /// splits, and nothing writes the other arrays.
-    pub(super) unsafe fn queue(self, queue: &impl Queue) -> Result<(), Error> {
+    pub(super) unsafe fn queue(self, queue: &dyn Queue) -> Result<(), Error> {
         let Self { runs, from: Arrays { value_bytes, .. }, encode, decode, .. } = self;
         let (splits, found) = (self.splits as *mut u32, self.found as *mut u32);
         let (tiles, tile) = (runs.tile_count(), tile_shape(size_of::<B>(), value_bytes));
@@ -203,7 +204,7 @@ impl<B: Bits> Pass<B> {
 }
 
 /// The launch that finds the splits of `tiles` tiles, and the number of splits for each of its warps.
-pub(super) fn splits_shape(queue: &impl Queue, tiles: usize) -> (Shape, u32) {
+pub(super) fn splits_shape(queue: &dyn Queue, tiles: usize) -> (Shape, u32) {
     let per_warp = split_runs::boundaries_per_warp(tiles, queue.multiprocessors());
     let blocks = split_runs::split_blocks(tiles, per_warp);
     (Shape { blocks, threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }, per_warp)
@@ -211,14 +212,14 @@ pub(super) fn splits_shape(queue: &impl Queue, tiles: usize) -> (Shape, u32) {
 
 /// The merge of the runs of `from` to `out`. `offsets` is the address of numbers of 8 bytes, and the number of runs.
 #[derive(Clone, Copy)]
-pub struct MergeMany<B> {
-    pub coding: Coding<B>,
+pub struct MergeMany {
+    pub coding: KeyCoding,
     pub from: Arrays,
     pub offsets: (Address, usize),
     pub out: Arrays,
 }
 
-impl<B> MergeMany<B> {
+impl MergeMany {
     /// Whether `out` may be the arrays of `from` for this number of runs: the first of an even number of passes writes
     /// to the scratch arrays.
     pub(in crate::gpu) fn can_be_in_place(runs: usize) -> bool {
@@ -226,13 +227,13 @@ impl<B> MergeMany<B> {
     }
 }
 
-impl<B: Bits> Operation<B> for MergeMany<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for MergeMany {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.from.len, self.offsets.1, self.from.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, from, offsets, out } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { from, offsets, out, .. } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace.
         unsafe { merge_many_runs::<B>(queue, coding, from, offsets, out, workspace) }

@@ -2,7 +2,8 @@
 
 use super::{Address, Arrays, Queue, bits, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use crate::{Error, MergeKernel};
 use kernels_gpu::kernels::merge_fused::{self, MergeFused};
 use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig, TwoRuns};
@@ -103,7 +104,7 @@ impl Runs {
 /// The arrays are in the GPU's memory. `out` has the length of both runs together, and values if they have, and
 /// overlaps no other array. `workspace` has [`split_bytes`] its tiles.
 pub(super) unsafe fn two_phase<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     runs: Runs,
     out: Arrays,
@@ -126,7 +127,7 @@ pub(super) unsafe fn two_phase<B: Bits>(
 }
 
 /// The launch of the textbook's tiled and circular merges into `total` keys.
-fn textbook_shape(queue: &impl Queue, total: usize, shared_bytes: u32) -> Shape {
+fn textbook_shape(queue: &dyn Queue, total: usize, shared_bytes: u32) -> Shape {
     let blocks = total.div_ceil(TEXTBOOK_TILE as usize).min(8 * queue.multiprocessors());
     Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }
 }
@@ -134,21 +135,21 @@ fn textbook_shape(queue: &impl Queue, total: usize, shared_bytes: u32) -> Shape 
 /// The merge of `a` and `b`, with or without values, to `out`, which has the length of both together. Textbook kernels
 /// merge keys alone.
 #[derive(Clone, Copy)]
-pub struct Merge<B> {
+pub struct Merge {
     pub kernel: MergeKernel,
-    pub coding: Coding<B>,
+    pub coding: KeyCoding,
     pub a: Arrays,
     pub b: Arrays,
     pub out: Arrays,
 }
 
-impl<B: Bits> Operation<B> for Merge<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for Merge {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         bytes_of_workspace::<B>(self.kernel, self.out.len, self.out.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { kernel, coding, a, b, out } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { kernel, a, b, out, .. } = *self;
         let total = out.len;
         if total == 0 {
             return Ok(());
@@ -203,27 +204,27 @@ impl<B: Bits> Operation<B> for Merge<B> {
 /// The merge of consecutive runs of the given lengths at `from`, two runs at a time, in passes from one array to the
 /// other. It is for more keys than passes over many runs can count.
 #[derive(Clone, Copy)]
-pub struct MergeTree<'a, B> {
-    pub coding: Coding<B>,
+pub struct MergeTree<'a> {
+    pub coding: KeyCoding,
     pub lengths: &'a [usize],
     pub from: Arrays,
     pub to: Arrays,
 }
 
-impl<B> MergeTree<'_, B> {
+impl MergeTree<'_> {
     /// Whether this number of runs ends in `to`, after an odd number of passes.
     pub const fn ends_in_to(runs: usize) -> bool {
         runs.next_power_of_two().trailing_zeros() % 2 == 1
     }
 }
 
-impl<B: Bits> Operation<B> for MergeTree<'_, B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for MergeTree<'_> {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         bytes_of_workspace::<B>(MergeKernel::Auto, self.from.len, self.from.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, lengths, mut from, mut to } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { lengths, mut from, mut to, .. } = *self;
         let mut lengths = lengths.to_vec();
         while lengths.len() > 1 {
             let mut begin = 0;
@@ -231,10 +232,11 @@ impl<B: Bits> Operation<B> for MergeTree<'_, B> {
                 // A last run without a sibling is merged with an empty run, which copies it.
                 let (m, n) = (siblings[0], siblings.get(1).copied().unwrap_or(0));
                 let (a, b) = (from.part::<B>(begin, m), from.part::<B>(begin + m, n));
-                let merge = Merge { kernel: MergeKernel::Auto, coding, a, b, out: to.part::<B>(begin, m + n) };
+                let out = to.part::<B>(begin, m + n);
+                let merge = Merge { kernel: MergeKernel::Auto, coding: self.coding, a, b, out };
                 // SAFETY: `begin + m + n` is at most the sum of all lengths, so the parts lie inside the arrays, which
                 // do not overlap. A merge of fewer keys needs no more workspace than a merge of all keys.
-                unsafe { Operation::<B>::launch(&merge, queue, workspace)? };
+                unsafe { merge.queue(coding, queue, workspace)? };
                 begin += m + n;
             }
             lengths = lengths.chunks(2).map(|siblings| siblings.iter().sum()).collect();

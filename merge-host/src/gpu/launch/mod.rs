@@ -53,6 +53,7 @@ use cust::memory::DeviceSlice;
 use cust::stream::Stream as Handle;
 use kernels_gpu::elements::{Elements, Slice};
 use kernels_gpu::key::Bits;
+use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use thresholds::Thresholds;
 
@@ -62,16 +63,35 @@ const PERSISTENT_BLOCKS: usize = 8;
 /// A kernel's name and the suffix of one of its instances, which together name an entry point of a module.
 pub type Entry = (&'static str, String);
 
-/// A queue of launches.
+/// A launch of any kernel.
+pub struct Launch<'a> {
+    /// The kernel's name.
+    pub(super) kernel: &'static str,
+    /// The suffix of the kernel's instance.
+    pub(super) suffix: &'a str,
+    /// Whether the instance exists and takes the arguments.
+    pub(super) exists: bool,
+    pub(super) shape: Shape,
+    /// Pointers to the arguments, which stay where they are while there is a launch.
+    pub(super) pointers: &'a [*mut c_void],
+    /// The work of a thread in the emulator, if the instance exists.
+    #[cfg(feature = "emulator")]
+    thread: Option<Box<dyn Fn()>>,
+}
+
+/// Work on two queues.
+pub type OnTwo<'a> = dyn Fn(&dyn Queue, &dyn Queue) -> Result<(), Error> + 'a;
+
+/// A queue of launches. Operations take a `&dyn Queue`, so that their launches are compiled once for all queues.
 pub trait Queue {
     /// Multiprocessors of the GPU.
     fn multiprocessors(&self) -> usize;
 
-    /// Adds a launch of the kernel's instance with this suffix.
+    /// Adds a launch.
     ///
     /// # Safety
     /// The arguments meet the requirements of the kernel's documentation until the launch has ended.
-    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error>;
+    unsafe fn add(&self, launch: Launch<'_>) -> Result<(), Error>;
 
     /// Sets `count` words of 4 bytes at `at` to 0, in order with the launches.
     ///
@@ -88,7 +108,7 @@ pub trait Queue {
 
     /// Runs `work` with this queue and a second one. The two queues are in no order with each other. Later work waits
     /// for both.
-    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error>;
+    fn join(&self, work: &OnTwo<'_>) -> Result<(), Error>;
 
     /// An unpredictable number, another one at each call.
     fn random(&self) -> u64 {
@@ -98,6 +118,27 @@ pub trait Queue {
     /// The shape of a launch of persistent blocks, with `blocks` blocks on each multiprocessor.
     fn persistent(&self, blocks: usize, threads: u32, shared_bytes: u32) -> Shape {
         Shape { blocks: blocks * self.multiprocessors(), threads, shared_bytes }
+    }
+}
+
+impl dyn Queue + '_ {
+    /// Adds a launch of the kernel's instance with this suffix.
+    ///
+    /// # Safety
+    /// The arguments meet the requirements of the kernel's documentation until the launch has ended.
+    pub unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
+        let pointers = arguments.pointers();
+        let launch = Launch {
+            kernel: A::KERNEL.name,
+            suffix,
+            exists: A::instance(suffix).is_some(),
+            shape,
+            pointers: pointers.as_ref(),
+            #[cfg(feature = "emulator")]
+            thread: emulated::thread(suffix, *arguments),
+        };
+        // SAFETY: this function and `add` require the same of the arguments.
+        unsafe { self.add(launch) }
     }
 }
 
@@ -127,9 +168,9 @@ impl Queue for OnStream<'_> {
         self.stream.gpu().shared.multiprocessors
     }
 
-    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
+    unsafe fn add(&self, launch: Launch<'_>) -> Result<(), Error> {
         // SAFETY: this function and `Kernels::launch` require the same of the arguments, until the launch has ended.
-        unsafe { self.stream.gpu().shared.kernels.launch(suffix, shape, arguments, self.handle) }
+        unsafe { self.stream.gpu().shared.kernels.launch(&launch, self.handle) }
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
@@ -144,7 +185,7 @@ impl Queue for OnStream<'_> {
         unsafe { to.async_copy_from(from, self.handle) }.or_failure("cuMemcpyDtoDAsync")
     }
 
-    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+    fn join(&self, work: &OnTwo<'_>) -> Result<(), Error> {
         let side = OnStream { handle: self.stream.side()?, ..*self };
         side.wait_for(self)?;
         let both = work(self, &side);
@@ -217,7 +258,7 @@ macro_rules! with_numbers {
         }
     };
 }
-use with_numbers;
+pub(super) use with_numbers;
 
 /// Evaluates an expression with `V` as the type of values of this many bytes: `()`, `u32` or `u64`.
 macro_rules! with_values {
@@ -241,17 +282,17 @@ fn bits(bytes: usize) -> String {
 mod tests {
     use super::*;
     use crate::SortKernel;
-    use crate::gpu::operation::Record;
-    use crate::key::sealed::GpuBits;
+    use crate::gpu::operation::{KeyCoding, Record};
+    use kernels_gpu::key::Key;
     use kernels_gpu::modules::family;
     use std::collections::HashSet;
 
     #[test]
     fn the_sort_by_merge_path_launches_no_division_and_all_else() {
-        fn check<B: GpuBits>() {
+        fn check(coding: KeyCoding) {
             let [auto, merge_path] = SortKernel::ALL.map(|kernel| {
                 let record = Record::new(132);
-                [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts::<B>(&record, kernel, bytes)).unwrap();
+                [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts(&record, coding, kernel, bytes)).unwrap();
                 record.entries()
             });
             let divides = |(kernel, _): &Entry| {
@@ -261,20 +302,20 @@ mod tests {
             assert!(!divisions.is_empty());
             assert_eq!(merge_path, others);
         }
-        check::<u32>();
-        check::<u64>();
+        check(u32::coding().into());
+        check(u64::coding().into());
     }
 
     #[test]
     fn all_that_is_launched_is_in_a_module() {
-        fn check<B: GpuBits>() {
+        fn check(coding: KeyCoding) {
             let record = Record::new(132);
-            record.add_all::<B>().unwrap();
+            record.add_all(coding).unwrap();
             for (kernel, suffix) in record.entries() {
                 assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
             }
         }
-        check::<u32>();
-        check::<u64>();
+        check(u32::coding().into());
+        check(u64::coding().into());
     }
 }

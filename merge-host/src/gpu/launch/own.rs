@@ -67,7 +67,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sort {
         sort_workspace_bytes::<C, V>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace, and these bytes follow
         // from the same choice. If it `indexes`, the values are indices of 4 or 8 bytes.
         unsafe {
@@ -88,7 +88,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sort {
 /// # Safety
 /// The conditions of [`Sort::launch`] hold, with a workspace of [`by_merges_workspace_bytes`].
 unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     array: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
@@ -129,7 +129,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Merge {
         split_bytes::<C::Item, V>(self.groups)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let ([a, b], groups) = (self.runs.map(slice::<C, V>), self.groups);
         let tiles = groups.tiles(tile_items::<C::Item, V>());
         let split = SplitGroups::<C, V> { a, b, splits: workspace as *mut usize, groups };
@@ -149,7 +149,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Merge {
 ///
 /// # Safety
 /// The conditions of [`Sort::launch`] hold.
-unsafe fn set_indices(queue: &impl Queue, array: Arrays) -> Result<(), Error> {
+unsafe fn set_indices(queue: &dyn Queue, array: Arrays) -> Result<(), Error> {
     let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(16 * queue.multiprocessors());
     let shape = Shape { blocks, threads: SMALL_BLOCK, shared_bytes: 0 };
     let (n, first, order, merges) = (array.len, 0, std::ptr::null_mut(), 1);
@@ -175,7 +175,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Ragged {
         ragged_workspace_bytes::<C::Item, V>(self.out.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let tiles = self.out.len.div_ceil(tile_items::<C::Item, V>());
         let [(a, a_offsets), (b, b_offsets)] =
             self.runs.map(|(run, offsets)| (slice::<C, V>(run), offsets as *const usize));
@@ -207,7 +207,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sets {
         set_operation_workspace_bytes::<C::Item, V>(a.len.saturating_add(b.len))
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let [a, b] = self.of.map(slice::<C, V>);
         let tiles = (a.len + b.len).div_ceil(set_tile_items::<C::Item, V>());
         if tiles == 0 {

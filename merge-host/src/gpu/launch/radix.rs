@@ -71,7 +71,7 @@ impl RadixPlan {
     /// them until the sort has ended.
     pub(super) unsafe fn sort<B: Bits>(
         self,
-        queue: &impl Queue,
+        queue: &dyn Queue,
         coding: Coding<B>,
         at: Arrays,
         scratch: (Address, Address),

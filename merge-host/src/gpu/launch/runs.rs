@@ -52,7 +52,7 @@ impl DetectedRuns {
 /// The arrays, and the arrays of `detected`, are in the GPU's memory and have room for all elements. `detect_runs` has
 /// written the description. Nothing else uses the arrays until the merge has ended.
 pub(super) unsafe fn merge_long_runs<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     Arrays { keys, values, len: n, value_bytes }: Arrays,
     detected: DetectedRuns,

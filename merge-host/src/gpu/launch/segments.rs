@@ -12,7 +12,8 @@ use super::{
 };
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job};
 use kernels_gpu::kernels::sort::indices::SetIndices;
@@ -204,7 +205,7 @@ pub fn divided_at<B: Bits>(n: usize, value_bytes: usize) -> usize {
 /// memory and do not overlap. The offsets begin with 0, never decrease and end with the number of keys. Nothing else
 /// uses the arrays until the sort has ended.
 pub(in crate::gpu) unsafe fn sort_segments<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     bounds: Bounds,
@@ -214,7 +215,7 @@ pub(in crate::gpu) unsafe fn sort_segments<B: Bits>(
     if at.len == 0 {
         return Ok(());
     }
-    let sorting = Sorting::<_, B> { queue, coding, at, bounds, suffix: suffix::<B>(at.value_bytes) };
+    let sorting = Sorting::<B> { queue, coding, at, bounds, suffix: suffix::<B>(at.value_bytes) };
     let (has_one_length, has_short) = (bounds.segments.offsets.is_null(), has_short::<B>(at.value_bytes));
     // SAFETY: the arrays, the offsets and the workspace are as this function demands, which each step needs.
     unsafe {
@@ -294,15 +295,15 @@ impl Places {
 }
 
 /// The steps of [`sort_segments`]. Its conditions are the conditions of each step, which follows the steps before it.
-struct Sorting<'a, Q, B: Bits> {
-    queue: &'a Q,
+struct Sorting<'a, B: Bits> {
+    queue: &'a dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     bounds: Bounds,
     suffix: String,
 }
 
-impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
+impl<B: Bits> Sorting<'_, B> {
     /// Sets the values to the indices of the keys.
     unsafe fn set_indices(&self) -> Result<(), Error> {
         let Arrays { values, len: n, value_bytes, .. } = self.at;
@@ -437,20 +438,20 @@ impl<Q: Queue, B: Bits> Sorting<'_, Q, B> {
 
 /// The sort of each segment of `at`. Values become the keys' indices first if it `indexes`.
 #[derive(Clone, Copy)]
-pub struct SortSegments<B> {
-    pub coding: Coding<B>,
+pub struct SortSegments {
+    pub coding: KeyCoding,
     pub at: Arrays,
     pub bounds: Bounds,
     pub indexes: bool,
 }
 
-impl<B: Bits> Operation<B> for SortSegments<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for SortSegments {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.at.len, self.at.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, at, bounds, indexes } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { at, bounds, indexes, .. } = *self;
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace. The offsets are as `Bounds` documents.
         unsafe { sort_segments::<B>(queue, coding, at, bounds, indexes, workspace) }

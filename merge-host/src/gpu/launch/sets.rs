@@ -4,7 +4,8 @@ use super::merge::path_shape;
 use super::{Address, Arrays, Queue, align, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use crate::set_operation::{Kept, SetOperation};
 use kernels_gpu::elements::Output;
 use kernels_gpu::kernels::set_operation as kernel;
@@ -40,8 +41,8 @@ pub(super) const fn kept_steps(operation: SetOperation) -> u32 {
 
 /// A set operation on `a` and `b`. `out` has room for the most keys of the result. Their number goes to `count`.
 #[derive(Clone, Copy)]
-pub struct Sets<B> {
-    pub coding: Coding<B>,
+pub struct Sets {
+    pub coding: KeyCoding,
     pub operation: SetOperation,
     pub a: Arrays,
     pub b: Arrays,
@@ -49,13 +50,13 @@ pub struct Sets<B> {
     pub count: Address,
 }
 
-impl<B: Bits> Operation<B> for Sets<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for Sets {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.a.len.saturating_add(self.b.len))
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { coding, operation, a, b, out, count } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { operation, a, b, out, count, .. } = *self;
         let tile = ROW.sets.of(size_of::<B>(), out.value_bytes);
         let tiles = tiles::<B>(a.len + b.len, out.value_bytes);
         if tiles == 0 {

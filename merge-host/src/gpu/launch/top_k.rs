@@ -3,7 +3,8 @@
 use super::sort::{SortPlan, sort};
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::top_k::choose_digit::{self, ChooseDigit};
 use kernels_gpu::kernels::top_k::collect::{self, Collect};
@@ -98,7 +99,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, k: usize, value_bytes: 
 /// The arrays are in the GPU's memory. `out` is no longer than `from` and overlaps no other array, and `workspace` has
 /// [`workspace_bytes`]. Until the selection has ended, nothing writes `from`, and nothing else uses the other arrays.
 pub(in crate::gpu) unsafe fn top_k<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     out: Arrays,
@@ -110,7 +111,7 @@ pub(in crate::gpu) unsafe fn top_k<B: Bits>(
     }
     let layout = Layout::of::<B>(n, k, out.value_bytes);
     let sort_workspace = workspace + layout.sort as Address;
-    let selection = Selection::<_, B> { queue, coding, from, out, workspace, layout };
+    let selection = Selection::<B> { queue, coding, from, out, workspace, layout };
     // SAFETY: the arrays and the workspace are as this function demands. The launches are in order: digits are counted
     // and chosen one after the other, and `out` is complete before its sort.
     unsafe {
@@ -121,8 +122,8 @@ pub(in crate::gpu) unsafe fn top_k<B: Bits>(
 }
 
 /// The steps of [`top_k`]. Its conditions are the conditions of each step.
-struct Selection<'a, Q, B: Bits> {
-    queue: &'a Q,
+struct Selection<'a, B: Bits> {
+    queue: &'a dyn Queue,
     coding: Coding<B>,
     from: Arrays,
     out: Arrays,
@@ -130,7 +131,7 @@ struct Selection<'a, Q, B: Bits> {
     layout: Layout,
 }
 
-impl<Q: Queue, B: Bits> Selection<'_, Q, B> {
+impl<B: Bits> Selection<'_, B> {
     fn at(&self, offset: usize) -> Address {
         self.workspace + offset as Address
     }
@@ -244,20 +245,20 @@ impl<Q: Queue, B: Bits> Selection<'_, Q, B> {
 /// The first `out.len` elements of `from`, sorted. If `from.values` is 0 and `out` has values, they become the indices
 /// of the keys.
 #[derive(Clone, Copy)]
-pub struct TopK<B> {
-    pub coding: Coding<B>,
+pub struct TopK {
+    pub coding: KeyCoding,
     pub from: Arrays,
     pub out: Arrays,
 }
 
-impl<B: Bits> Operation<B> for TopK<B> {
-    fn workspace_bytes(&self) -> usize {
+impl OnNumbers for TopK {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         workspace_bytes::<B>(self.from.len, self.out.len, self.out.value_bytes)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         // SAFETY: `Operation::launch` requires valid arrays, with written ones apart, and `workspace_bytes` of
         // workspace.
-        unsafe { top_k::<B>(queue, self.coding, self.from, self.out, workspace) }
+        unsafe { top_k::<B>(queue, coding, self.from, self.out, workspace) }
     }
 }

@@ -159,8 +159,9 @@ fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u
     let shared_bytes = sort_middle_by_bins::shared_bytes(4, 0);
     let shape = Shape { blocks: 3, threads: BINS_THREADS as u32, shared_bytes };
     let sort = SortMiddleByBins { at, which, coding };
+    let queue: &dyn Queue = &device.queue();
     // SAFETY: the arrays have the lengths that the kernel is told, and the emulator checks accesses.
-    unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
+    unsafe { queue.launch("u32", shape, &sort) }.expect("the emulator launches all");
     let left = device.read(counts);
     for class in 0..CLASSES {
         let threads = threads(class_keys(class));
@@ -169,7 +170,7 @@ fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u
         let which = WhichSegments { length: 0, list: class as u32, ..which };
         let sort = SortMiddleSegments { at, which, coding, minus_one: MINUS_ONE };
         // SAFETY: the arrays have the lengths that the kernel is told, and the emulator checks accesses.
-        unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
+        unsafe { queue.launch("u32", shape, &sort) }.expect("the emulator launches all");
     }
     let mut expected = input.to_vec();
     for segment in expected.chunks_mut(length) {

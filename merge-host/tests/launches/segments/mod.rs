@@ -79,7 +79,8 @@ fn check_on<K: TestKey, V: Word>(
         By::Offsets => Bounds::of_offsets(address(device.array(&offsets)), lengths.len(), n),
         By::Length(length) => Bounds::of_length(length, n),
     };
-    let sort = SortSegments { coding: order.coding::<K>(), at: pairs.arrays(), bounds, indexes: with == With::Indices };
+    let sort =
+        SortSegments { coding: order.coding::<K>().into(), at: pairs.arrays(), bounds, indexes: with == With::Indices };
     let workspace = match workspace {
         Some(workspace) => {
             device.run_in(&sort, workspace);

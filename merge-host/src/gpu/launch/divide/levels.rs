@@ -103,7 +103,7 @@ impl<B: Bits> Division<B> {
     /// # Safety
     /// All arrays are in the GPU's memory and have the plan's number of keys. Nothing else uses them until this work
     /// has ended.
-    pub(in crate::gpu::launch) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
+    pub(in crate::gpu::launch) unsafe fn decide(&self, queue: &dyn Queue) -> Result<(), Error> {
         // SAFETY: the `cleared` words behind the heads are part of the lists (`Layout::cleared`). `choose` and `place`
         // require the conditions of this function.
         unsafe {
@@ -121,7 +121,7 @@ impl<B: Bits> Division<B> {
     /// # Safety
     /// The conditions of [`decide`](Self::decide) hold, which has been called before. If keys are not divided,
     /// something else may use the arrays, and the words of the lists except for their heads.
-    pub(in crate::gpu::launch) unsafe fn begin(&self, queue: &impl Queue) -> Result<(), Error> {
+    pub(in crate::gpu::launch) unsafe fn begin(&self, queue: &dyn Queue) -> Result<(), Error> {
         // SAFETY: `decide` has queued the choice of digits, which `place` and `divide` need. They require the
         // conditions of this function.
         unsafe {
@@ -136,7 +136,7 @@ impl<B: Bits> Division<B> {
     ///
     /// # Safety
     /// The conditions of [`begin`](Self::begin) hold, which has been called before, until the sort has ended.
-    pub(in crate::gpu::launch) unsafe fn finish(&self, queue: &impl Queue) -> Result<(), Error> {
+    pub(in crate::gpu::launch) unsafe fn finish(&self, queue: &dyn Queue) -> Result<(), Error> {
         // SAFETY: `begin` has queued level 0, which lists the segments of level 1.
         unsafe { self.divide_from(queue, 1) }
     }
@@ -147,7 +147,7 @@ impl<B: Bits> Division<B> {
     /// # Safety
     /// All arrays are in the GPU's memory and have the plan's number of keys. Launches before have listed the segments.
     /// Nothing else uses the segments, on either side, until the sort has ended.
-    pub(in crate::gpu::launch) unsafe fn divide_segments(&self, queue: &impl Queue) -> Result<(), Error> {
+    pub(in crate::gpu::launch) unsafe fn divide_segments(&self, queue: &dyn Queue) -> Result<(), Error> {
         // SAFETY: the first level is the listed segments, which launches before have listed.
         unsafe { self.divide_from(queue, 0) }
     }
@@ -157,7 +157,7 @@ impl<B: Bits> Division<B> {
     /// # Safety
     /// The conditions of [`finish`](Self::finish) or of [`divide_segments`](Self::divide_segments) hold, and launches
     /// before have listed the segments of level `first`.
-    unsafe fn divide_from(&self, queue: &impl Queue, first: u32) -> Result<(), Error> {
+    unsafe fn divide_from(&self, queue: &dyn Queue, first: u32) -> Result<(), Error> {
         // SAFETY: each level is chosen, placed and divided in this order, and then the buckets are complete.
         unsafe {
             for level in first..self.how.plan.levels {
@@ -186,7 +186,7 @@ impl<B: Bits> Division<B> {
     }
 
     /// Blocks for the segments of a level.
-    fn segment_blocks(&self, queue: &impl Queue, level: u32) -> usize {
+    fn segment_blocks(&self, queue: &dyn Queue, level: u32) -> usize {
         let most = SEGMENT_BLOCKS * queue.multiprocessors();
         if level == 0 { self.segments.min(most) } else { most }
     }
@@ -195,7 +195,7 @@ impl<B: Bits> Division<B> {
     ///
     /// # Safety
     /// The conditions of [`decide`](Self::decide) hold.
-    unsafe fn choose(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
+    unsafe fn choose(&self, queue: &dyn Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { most_digits, .. }, job, cleared, random, .. } = self;
         let (keys, coding) = (self.keys_at(level), self.coding_at(level));
         let shape = Shape {
@@ -214,7 +214,7 @@ impl<B: Bits> Division<B> {
     ///
     /// # Safety
     /// The conditions of [`decide`](Self::decide) hold.
-    unsafe fn place(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
+    unsafe fn place(&self, queue: &dyn Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, .. }, job, .. } = self;
         let (suffix, decodes) = (bits(size_of::<B>()), u32::from(self.coding != Coding::NONE));
         let (keys, coding) = (self.keys_at(level), self.coding_at(level));
@@ -260,7 +260,7 @@ impl<B: Bits> Division<B> {
     ///
     /// # Safety
     /// The conditions of [`finish`](Self::finish) hold.
-    unsafe fn divide(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
+    unsafe fn divide(&self, queue: &dyn Queue, level: u32) -> Result<(), Error> {
         let &Self { how, job, .. } = self;
         let DividePlan { plan, value_bytes, indexes, .. } = how;
         let ((from, to), coding, indexes) = (self.sides_at(level), self.coding_at(level), u32::from(indexes));
@@ -287,7 +287,7 @@ impl<B: Bits> Division<B> {
     ///
     /// # Safety
     /// The conditions of [`finish`](Self::finish) hold.
-    unsafe fn sort_buckets(&self, queue: &impl Queue) -> Result<(), Error> {
+    unsafe fn sort_buckets(&self, queue: &dyn Queue) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, bucket, .. }, job, coding, sides, .. } = self;
         let suffix = suffix::<B>(value_bytes);
         let bytes =

@@ -21,7 +21,7 @@ impl DividePlan {
     /// uses them until the sort has ended. `words.order` is not 0, and the plan [`is_once`](Self::is_once).
     pub(in crate::gpu::launch) unsafe fn divide_once<B: Bits>(
         self,
-        queue: &impl Queue,
+        queue: &dyn Queue,
         coding: Coding<B>,
         [keys, scratch]: [Address; 2],
         words: Words,
@@ -63,7 +63,7 @@ impl DividePlan {
     /// The conditions of [`divide_once`](Self::divide_once) hold, which has been called before.
     pub(in crate::gpu::launch) unsafe fn sort_once<B: Bits>(
         self,
-        queue: &impl Queue,
+        queue: &dyn Queue,
         coding: Coding<B>,
         [keys, scratch]: [Address; 2],
         tiles_to: Option<(Address, Coding<B>)>,

@@ -60,7 +60,7 @@ pub fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
 /// The conditions of `Sort::launch` hold, with a workspace of [`workspace_bytes`] and at most
 /// `MOST_ITEMS`.
 pub unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     array: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {

@@ -49,7 +49,7 @@ pub(super) fn lists<B: Bits>(n: usize, value_bytes: usize, counts: Address, list
 /// The arrays are in the GPU's memory, and nothing else uses them until the sort has ended. The launches before have
 /// made the lists.
 unsafe fn sort<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     (which, longest): (WhichSegments, usize),
@@ -73,7 +73,7 @@ unsafe fn sort<B: Bits>(
 /// The keys, the values, and the lists if [there are any](has_lists), are in the GPU's memory. Nothing else uses them
 /// until the sort has ended.
 pub(super) unsafe fn sort_of_length<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     (bounds, middle): (Bounds, MiddleSegments),
@@ -98,7 +98,7 @@ pub(super) unsafe fn sort_of_length<B: Bits>(
 /// # Safety
 /// The conditions of [`sort_listed`] hold. The lists of classes are sorted later.
 unsafe fn sort_by_bins<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     (middle, length): (MiddleSegments, u32),
@@ -124,7 +124,7 @@ unsafe fn sort_by_bins<B: Bits>(
 /// # Safety
 /// The conditions of [`sort_of_length`] hold. The launches before have made the lists.
 pub(super) unsafe fn sort_listed<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     middle: MiddleSegments,
@@ -143,7 +143,7 @@ pub(super) unsafe fn sort_listed<B: Bits>(
 /// # Safety
 /// The conditions of [`sort_listed`] hold.
 unsafe fn sort_classes<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     middle: MiddleSegments,

@@ -23,7 +23,7 @@ const FALLBACK_BLOCKS: usize = 24;
 /// # Safety
 /// The conditions of [`sort`](super::sort()) hold.
 pub(super) unsafe fn merge_sort<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     plan: SortPlan,
     coding: Coding<B>,
     at: Arrays,
@@ -38,7 +38,7 @@ pub(super) unsafe fn merge_sort<B: Bits>(
     if !passes.left().is_multiple_of(2) {
         (from, to) = (to, from);
     }
-    let steps = Steps::<_, B> { queue, plan, coding, at, workspace, random };
+    let steps = Steps::<B> { queue, plan, coding, at, workspace, random };
     // SAFETY: `use_order` and the steps require the conditions of this function, for the same plan, arrays and
     // workspace. `from` and `to` are the arrays and their scratch.
     unsafe {
@@ -61,8 +61,8 @@ pub(super) unsafe fn merge_sort<B: Bits>(
 }
 
 /// The steps of [`merge_sort`]. Its conditions are the conditions of each step.
-struct Steps<'a, Q, B: Bits> {
-    queue: &'a Q,
+struct Steps<'a, B: Bits> {
+    queue: &'a dyn Queue,
     plan: SortPlan,
     coding: Coding<B>,
     at: Arrays,
@@ -70,7 +70,7 @@ struct Steps<'a, Q, B: Bits> {
     random: u64,
 }
 
-impl<Q: Queue, B: Bits> Steps<'_, Q, B> {
+impl<B: Bits> Steps<'_, B> {
     /// Sorts the tiles of the arrays to `to`, by a single division if there is one.
     unsafe fn sort_tiles(&self, to: (Address, Address), decode: Coding<B>) -> Result<(), Error> {
         let Self { queue, plan, coding, at: Arrays { keys, values, len: n, value_bytes }, random, .. } = *self;
@@ -132,8 +132,7 @@ mod tests {
     use super::super::sort;
     use super::*;
     use crate::SortKernel;
-    use crate::gpu::kernels::Shape;
-    use cuda_std::launch::Arguments;
+    use crate::gpu::launch::{Launch, OnTwo};
     use kernels_gpu::kernels::sort::merge_pass::merge_runs::MERGE_RUNS;
     use std::cell::Cell;
 
@@ -147,9 +146,9 @@ mod tests {
             4
         }
 
-        unsafe fn launch<A: Arguments>(&self, _: &str, shape: Shape, _: &A) -> Result<(), Error> {
-            if A::KERNEL.name == MERGE_RUNS.name {
-                self.merging.set(shape.blocks);
+        unsafe fn add(&self, launch: Launch<'_>) -> Result<(), Error> {
+            if launch.kernel == MERGE_RUNS.name {
+                self.merging.set(launch.shape.blocks);
             }
             Ok(())
         }
@@ -162,7 +161,7 @@ mod tests {
             Ok(())
         }
 
-        fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+        fn join(&self, work: &OnTwo<'_>) -> Result<(), Error> {
             work(self, self)
         }
     }

@@ -22,7 +22,8 @@ pub use plan::SortPlan;
 use super::divide::Words;
 use super::radix::RadixPlan;
 use super::{Address, Arrays, Queue};
-use crate::gpu::operation::Operation;
+use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::key::{Bits, Coding};
@@ -35,7 +36,7 @@ use order::{detect_runs, use_order};
 /// The arrays and `workspace`, which has [`SortPlan::workspace_bytes`], are in the GPU's memory. Nothing else uses them
 /// until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
 pub(in crate::gpu) unsafe fn sort<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     (kernel, coding): (SortKernel, Coding<B>),
     at: Arrays,
     indexes: bool,
@@ -52,7 +53,7 @@ pub(in crate::gpu) unsafe fn sort<B: Bits>(
 /// # Safety
 /// The conditions of `sort` hold, for the workspace of this plan.
 pub unsafe fn sort_by_plan<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     plan: SortPlan,
     coding: Coding<B>,
     at: Arrays,
@@ -108,7 +109,7 @@ pub unsafe fn sort_by_plan<B: Bits>(
                 division.decide(queue)?;
                 // The host takes longer to queue either than the GPU takes to find that there is nothing to do.
                 // Launches that may have something to do therefore come first.
-                queue.join(|queue, side| {
+                queue.join(&|queue, side| {
                     division.begin(queue)?;
                     detect_runs::<B>(side, coding, at, parts.detected)?;
                     let Some(radix) = radix else {
@@ -126,21 +127,21 @@ pub unsafe fn sort_by_plan<B: Bits>(
 
 /// The sort of `at`. Values begin as the keys' indices if it `indexes`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Sort<B> {
+pub(in crate::gpu) struct Sort {
     pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) coding: Coding<B>,
+    pub(in crate::gpu) coding: KeyCoding,
     pub(in crate::gpu) at: Arrays,
     pub(in crate::gpu) indexes: bool,
 }
 
-impl<B: Bits> Operation<B> for Sort<B> {
+impl OnNumbers for Sort {
     /// Enough for any kernel.
-    fn workspace_bytes(&self) -> usize {
+    fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
         SortPlan::of::<B>(self.at.len, self.at.value_bytes, self.indexes).workspace_bytes::<B>(self.at.len)
     }
 
-    unsafe fn launch(&self, queue: &impl Queue, workspace: Address) -> Result<(), Error> {
-        let Self { kernel, coding, at, indexes } = *self;
+    unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        let Self { kernel, at, indexes, .. } = *self;
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. There are at most
         // `MAX_KEYS` keys, because more need `usize::MAX` bytes, which no workspace has.
         unsafe { sort::<B>(queue, (kernel, coding), at, indexes, workspace) }

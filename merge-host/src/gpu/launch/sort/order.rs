@@ -17,7 +17,7 @@ use kernels_gpu::key::{Bits, Coding};
 /// # Safety
 /// The conditions of [`sort`](super::sort()) hold.
 pub(super) unsafe fn use_order<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     plan: SortPlan,
     coding: Coding<B>,
     at: Arrays,
@@ -56,7 +56,7 @@ fn merges_runs(n: usize) -> bool {
 /// The conditions of [`sort`](super::sort()) hold. [`RUNS_BYTES`](super::super::runs::RUNS_BYTES) at `words` begin with
 /// words that are 0, or that `choose_digits` has set.
 pub(super) unsafe fn detect_runs<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     words: Address,
@@ -80,7 +80,7 @@ pub(super) unsafe fn detect_runs<B: Bits>(
 /// # Safety
 /// The conditions of [`detect_runs()`] hold, which has been called before.
 unsafe fn use_runs<B: Bits>(
-    queue: &impl Queue,
+    queue: &dyn Queue,
     coding: Coding<B>,
     at: Arrays,
     detected: DetectedRuns,
