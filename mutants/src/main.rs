@@ -69,13 +69,10 @@ fn main() -> io::Result<()> {
     let results = Results::open(&work.join("results.tsv"))?;
     let seed = options.seed.unwrap_or_else(|| rand::rng().random());
     println!("seed {seed}");
-    let (tree, mutants, programs) = compile(&options, seed, &results, &work)?;
-    let mut all_tests: Vec<Test> = Vec::new();
-    for program in &programs {
-        all_tests.extend(tests(program, &work.join("reached"))?);
-    }
-    all_tests.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let (tree, mut mutants, programs) = compile(&options, seed, &results, &work)?;
+    let all_tests = measured(&programs, options.threads.max(1), &work)?;
     let first = tree.first_numbers();
+    mutants.shuffle(&mut StdRng::seed_from_u64(seed));
     let seconds: f64 = all_tests.iter().map(|test| test.seconds).sum();
     let reached: BTreeSet<u32> = all_tests.iter().flat_map(|test| test.reached.iter().copied()).collect();
     let is_reached = |mutant: &Mutant| reached.contains(&first[mutant.number as usize]);
@@ -86,6 +83,31 @@ fn main() -> io::Result<()> {
         all_tests.len()
     );
     try_all(&options, &mutants, &first, &all_tests, &results)
+}
+
+/// The tests of all programs, from the shortest to the longest.
+fn measured(programs: &[(PathBuf, PathBuf)], threads: usize, work: &Path) -> io::Result<Vec<Test>> {
+    let mut all = Vec::new();
+    for program in programs {
+        all.extend(tests(program)?);
+    }
+    let waiting = Mutex::new(all.iter_mut());
+    let worker = |number: usize| -> io::Result<()> {
+        let scratch = work.join(format!("reached{number}"));
+        loop {
+            let test = waiting.lock().expect("no thread panics while it takes a test").next();
+            let Some(test) = test else { return Ok(()) };
+            test.measure(&scratch)?;
+        }
+    };
+    let worker = &worker;
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || worker(number))).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+    })?;
+    drop(waiting);
+    all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    Ok(all)
 }
 
 /// Chooses errors, and compiles until all that are left compile.

@@ -61,33 +61,35 @@ pub fn build(tree: &Tree, arguments: &[String]) -> io::Result<Result<Vec<(PathBu
     if wrong.is_empty() { Err(io::Error::other("cargo failed")) } else { Ok(Err(wrong)) }
 }
 
-/// The tests of a program, each run once. Fails if one does not pass.
-pub fn tests((program, folder): &(PathBuf, PathBuf), scratch: &Path) -> io::Result<Vec<Test>> {
+/// The tests of a program, which have not run.
+pub fn tests((program, folder): &(PathBuf, PathBuf)) -> io::Result<Vec<Test>> {
     let listed = Command::new(program).args(["--list", "--format=terse"]).current_dir(folder).output()?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
-    let tests = names.map(|name| {
-        let mut test = Test {
-            program: program.clone(),
-            folder: folder.clone(),
-            name: name.to_owned(),
-            seconds: 0.0,
-            reached: BTreeSet::new(),
-        };
-        let _ = fs::remove_file(scratch);
-        let begun = Instant::now();
-        if test.run("MUTANTS_REACHED", &scratch.display().to_string(), Duration::from_secs(3600))? != Ended::Passed {
-            return Err(io::Error::other(format!("{name} fails without an error")));
-        }
-        test.seconds = begun.elapsed().as_secs_f64();
-        let reached = fs::read_to_string(scratch).unwrap_or_default();
-        test.reached = reached.lines().filter_map(|line| line.parse().ok()).collect();
-        Ok(test)
-    });
-    tests.collect()
+    let test = |name: &str| Test {
+        program: program.clone(),
+        folder: folder.clone(),
+        name: name.to_owned(),
+        seconds: 0.0,
+        reached: BTreeSet::new(),
+    };
+    Ok(names.map(test).collect())
 }
 
 impl Test {
+    /// Runs the test without an error, and records its time and what it reaches. Fails if it does not pass.
+    pub fn measure(&mut self, scratch: &Path) -> io::Result<()> {
+        let _ = fs::remove_file(scratch);
+        let begun = Instant::now();
+        if self.run("MUTANTS_REACHED", &scratch.display().to_string(), Duration::from_secs(3600))? != Ended::Passed {
+            return Err(io::Error::other(format!("{} fails without an error", self.name)));
+        }
+        self.seconds = begun.elapsed().as_secs_f64();
+        let reached = fs::read_to_string(scratch).unwrap_or_default();
+        self.reached = reached.lines().filter_map(|line| line.parse().ok()).collect();
+        Ok(())
+    }
+
     /// Runs the test with an environment variable.
     pub fn run(&self, variable: &str, value: &str, limit: Duration) -> io::Result<Ended> {
         let mut command = Command::new(&self.program);
