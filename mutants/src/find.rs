@@ -213,6 +213,7 @@ impl<'a> Visit<'a> for Finder<'_> {
         if let Stmt::Expr(expression, Some(_)) = statement {
             let is_dropped = match expression {
                 Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_) => true,
+                Expr::Unsafe(block) => matches!(&*block.block.stmts, [Stmt::Expr(Expr::Call(_), _)]),
                 Expr::Binary(binary) => !others(&binary.op).is_empty() && self.text(&binary.op).ends_with('='),
                 _ => false,
             };

@@ -10,10 +10,12 @@
 //! shortest to the longest, until one fails. A test that takes much longer than without the error has failed, too.
 //!
 //! Results are appended to `target/mutants/results.tsv`. Errors that are in it are not tried again, so that a run can be
-//! stopped at any time. `--only FILE:LINE` tries those of one line again.
+//! stopped at any time. `--line FILE:LINE` tries those of one line again.
 
 mod find;
 mod programs;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod weave;
 
@@ -36,20 +38,27 @@ use weave::Mutant;
 #[derive(Parser)]
 struct Options {
     /// A folder with the sources of a library, relative to the root of the repository; may be given several times.
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "packed")]
     sources: Vec<String>,
     /// Files below which errors are tried: all of the sources by default.
     #[arg(long)]
     below: Vec<String>,
-    /// Tries this many errors, chosen at random. Compiling takes the longer the more there are.
-    #[arg(long, default_value_t = 300)]
-    sample: usize,
+    /// Tries this many errors, chosen at random, 300 by default. Compiling takes the longer the more there are.
+    #[arg(long)]
+    sample: Option<usize>,
     /// The seed of the choice. A new one by default.
     #[arg(long)]
     seed: Option<u64>,
-    /// Tries the errors of this line, also if they are in the results: `FILE:LINE`.
+    /// Tries the errors of this line, also if they are in the results, and no sample unless `--sample` is given:
+    /// `FILE:LINE`.
     #[arg(long)]
-    only: Vec<String>,
+    line: Vec<String>,
+    /// Compiles, and puts the test programs and the list of errors into this folder, for a machine without Rust.
+    #[arg(long)]
+    pack: Option<PathBuf>,
+    /// Tries the errors in a folder that `--pack` has made. Results are added to its `results.tsv`.
+    #[arg(long)]
+    packed: Option<PathBuf>,
     /// Stops after this many seconds of trying.
     #[arg(long)]
     seconds: Option<u64>,
@@ -63,26 +72,61 @@ struct Options {
 
 fn main() -> io::Result<()> {
     let options = Options::parse();
-    let work = Path::new("target/mutants");
-    fs::create_dir_all(work)?;
-    let work = fs::canonicalize(work)?;
-    let results = Results::open(&work.join("results.tsv"))?;
     let seed = options.seed.unwrap_or_else(|| rand::rng().random());
     println!("seed {seed}");
-    let (tree, mut mutants, programs) = compile(&options, seed, &results, &work)?;
-    let all_tests = measured(&programs, options.threads.max(1), &work)?;
-    let first = tree.first_numbers();
-    mutants.shuffle(&mut StdRng::seed_from_u64(seed));
-    let seconds: f64 = all_tests.iter().map(|test| test.seconds).sum();
-    let reached: BTreeSet<u32> = all_tests.iter().flat_map(|test| test.reached.iter().copied()).collect();
-    let is_reached = |mutant: &Mutant| reached.contains(&first[mutant.number as usize]);
-    println!(
-        "{} errors, {} reached; {} tests, {seconds:.0} s",
-        mutants.len(),
-        mutants.iter().filter(|mutant| is_reached(mutant)).count(),
-        all_tests.len()
-    );
-    try_all(&options, &mutants, &first, &all_tests, &results)
+    let (work, mut plan) = match &options.packed {
+        Some(folder) => (fs::canonicalize(folder)?, Plan::unpack(folder)?),
+        None => {
+            let work = Path::new("target/mutants");
+            fs::create_dir_all(work)?;
+            let work = fs::canonicalize(work)?;
+            let plan = compile(&options, seed, &Results::open(&work.join("results.tsv"))?, &work)?;
+            (work, plan)
+        }
+    };
+    if let Some(folder) = &options.pack {
+        return plan.pack(folder);
+    }
+    let tests = measured(&plan.programs, options.threads.max(1), &work)?;
+    plan.mutants.shuffle(&mut StdRng::seed_from_u64(seed));
+    let seconds: f64 = tests.iter().map(|test| test.seconds).sum();
+    let reached: BTreeSet<u32> = tests.iter().flat_map(|test| test.reached.iter().copied()).collect();
+    let count = plan.mutants.iter().filter(|mutant| reached.contains(&mutant.place)).count();
+    println!("{} errors, {count} reached; {} tests, {seconds:.0} s", plan.mutants.len(), tests.len());
+    try_all(&options, &plan.mutants, &tests, &Results::open(&work.join("results.tsv"))?)
+}
+
+/// The errors to try, and the test programs that have them, each with the folder where it runs.
+struct Plan {
+    mutants: Vec<Mutant>,
+    programs: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Plan {
+    fn pack(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for (program, _) in &self.programs {
+            fs::copy(program, folder.join(program.file_name().expect("a program is a file")))?;
+        }
+        let line =
+            |m: &Mutant| format!("{}\t{}\t{}\t{}\t{}\t{}\n", m.number, m.place, m.file, m.line, m.column, m.what);
+        fs::write(folder.join("errors.tsv"), self.mutants.iter().map(line).collect::<String>())
+    }
+
+    fn unpack(folder: &Path) -> io::Result<Self> {
+        let parse = |line: &str| {
+            let mut fields = line.splitn(6, '\t');
+            let mut next = || fields.next();
+            let (number, place) = (next()?.parse().ok()?, next()?.parse().ok()?);
+            let (file, line, column) = (next()?.to_owned(), next()?.parse().ok()?, next()?.parse().ok()?);
+            Some(Mutant { number, place, file, line, column, what: next()?.to_owned() })
+        };
+        let mutants = fs::read_to_string(folder.join("errors.tsv"))?.lines().filter_map(parse).collect();
+        let folder = fs::canonicalize(folder)?;
+        let files = fs::read_dir(&folder)?.map(|file| Ok(file?.path())).collect::<io::Result<Vec<_>>>()?;
+        let programs = files.into_iter().filter(|file| file.extension().is_none() && file.is_file());
+        Ok(Self { mutants, programs: programs.map(|program| (program, folder.clone())).collect() })
+    }
 }
 
 /// The tests of all programs, from the shortest to the longest.
@@ -111,12 +155,7 @@ fn measured(programs: &[(PathBuf, PathBuf)], threads: usize, work: &Path) -> io:
 }
 
 /// Chooses errors, and compiles until all that are left compile.
-fn compile(
-    options: &Options,
-    seed: u64,
-    results: &Results,
-    work: &Path,
-) -> io::Result<(Tree, Vec<Mutant>, Vec<(PathBuf, PathBuf)>)> {
+fn compile(options: &Options, seed: u64, results: &Results, work: &Path) -> io::Result<Plan> {
     let kept = work.join("excluded.tsv");
     let mut excluded: Excluded = fs::read_to_string(&kept).unwrap_or_default().lines().filter_map(parse).collect();
     loop {
@@ -125,7 +164,7 @@ fn compile(
         let mutants = sources.mutants();
         let tree = Tree::make(sources, &work.join("tree"))?;
         match build(&tree, &options.cargo)? {
-            Ok(programs) => return Ok((tree, mutants, programs)),
+            Ok(programs) => return Ok(Plan { mutants, programs }),
             Err(wrong) => {
                 println!("{} places do not compile with an error", wrong.len());
                 excluded.extend(wrong);
@@ -143,15 +182,16 @@ fn parse(line: &str) -> Option<(String, usize, usize)> {
 
 /// The numbers of the errors to try.
 fn choose(options: &Options, seed: u64, mut mutants: Vec<Mutant>, results: &Results) -> BTreeSet<u32> {
+    let is_named = |mutant: &&Mutant| options.line.contains(&format!("{}:{}", mutant.file, mutant.line));
+    let mut numbers: BTreeSet<u32> = mutants.iter().filter(is_named).map(|mutant| mutant.number).collect();
     mutants.retain(|mutant| {
-        if !options.only.is_empty() {
-            return options.only.contains(&format!("{}:{}", mutant.file, mutant.line));
-        }
         let is_below = options.below.is_empty() || options.below.iter().any(|path| mutant.file.starts_with(path));
         is_below && !results.known.contains(&key(mutant))
     });
     mutants.shuffle(&mut StdRng::seed_from_u64(seed));
-    mutants.iter().take(options.sample).map(|mutant| mutant.number).collect()
+    let sample = options.sample.unwrap_or(if options.line.is_empty() { 300 } else { 0 });
+    numbers.extend(mutants.iter().take(sample).map(|mutant| mutant.number));
+    numbers
 }
 
 fn key(mutant: &Mutant) -> String {
@@ -179,7 +219,7 @@ impl Results {
 }
 
 /// Tries the errors and prints those that survive.
-fn try_all(options: &Options, chosen: &[Mutant], first: &[u32], tests: &[Test], results: &Results) -> io::Result<()> {
+fn try_all(options: &Options, chosen: &[Mutant], tests: &[Test], results: &Results) -> io::Result<()> {
     let (next, begun) = (AtomicUsize::new(0), Instant::now());
     let counts = [const { AtomicUsize::new(0) }; 3];
     let worker = || -> io::Result<()> {
@@ -187,8 +227,7 @@ fn try_all(options: &Options, chosen: &[Mutant], first: &[u32], tests: &[Test], 
             if options.seconds.is_some_and(|seconds| begun.elapsed() > Duration::from_secs(seconds)) {
                 return Ok(());
             }
-            let place = first[mutant.number as usize];
-            let reaching: Vec<&Test> = tests.iter().filter(|test| test.reached.contains(&place)).collect();
+            let reaching: Vec<&Test> = tests.iter().filter(|test| test.reached.contains(&mutant.place)).collect();
             let outcome = outcome(mutant, &reaching)?;
             let kind = match outcome.as_str() {
                 "not reached" => 2,

@@ -1,6 +1,6 @@
 //! The copy of the repository that has the planted errors.
 
-use crate::find::{Place, places};
+use crate::find::{Place, Planted, places};
 use crate::weave::{CHOICE, Mutant, Woven, weave};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -43,11 +43,16 @@ impl Sources {
         let mut mutants = Vec::new();
         for (file, (_, places)) in &self.found {
             for place in places {
-                for error in &place.errors {
-                    let number = mutants.len() as u32;
-                    let what = error.what.clone();
-                    mutants.push(Mutant { number, file: file.clone(), line: place.line, column: place.column, what });
-                }
+                let (first, line, column) = (mutants.len() as u32, place.line, place.column);
+                let mutant = |(number, error): (u32, &Planted)| Mutant {
+                    number,
+                    place: first,
+                    file: file.clone(),
+                    line,
+                    column,
+                    what: error.what.clone(),
+                };
+                mutants.extend((first..).zip(&place.errors).map(mutant));
             }
         }
         mutants
@@ -105,15 +110,6 @@ impl Tree {
         let found = woven.place_at(at).map_or_else(|| woven.places_in_line(at), |place| vec![place]);
         let range = |place: usize| &places[place].range;
         found.into_iter().map(|place| (file.to_owned(), range(place).start, range(place).end)).collect()
-    }
-
-    /// For each error, the number of the first error at its place.
-    pub fn first_numbers(&self) -> Vec<u32> {
-        let mut first = Vec::new();
-        for place in self.files.values().flat_map(|(places, _)| places) {
-            first.extend(std::iter::repeat_n(first.len() as u32, place.errors.len()));
-        }
-        first
     }
 }
 

@@ -7,6 +7,8 @@ use std::fmt::Write;
 #[derive(Clone)]
 pub struct Mutant {
     pub number: u32,
+    /// The number of the first error at the same place.
+    pub place: u32,
     /// The file, relative to the root of the repository.
     pub file: String,
     pub line: usize,
@@ -54,8 +56,11 @@ pub mod __mutants {
     /// The place's chosen error, counted from 0, or `count`.
     #[inline(never)]
     pub fn at(first: u32, count: u32) -> u32 {
-        let chosen = CHOSEN.load(Relaxed);
-        if chosen >= RECORD { slow(chosen, first) }
+        let mut chosen = CHOSEN.load(Relaxed);
+        if chosen >= RECORD {
+            slow(chosen, first);
+            chosen = CHOSEN.load(Relaxed);
+        }
         chosen.wrapping_sub(first).min(count)
     }
 
