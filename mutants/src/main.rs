@@ -5,12 +5,13 @@
 //! ```
 //!
 //! The chosen errors are compiled at once, into a copy of the repository below `target/mutants`: each place chooses
-//! between its text and the wrong ones by a number that a test program gets in an environment variable. So an error costs
-//! only the tests that reach it. Each test first runs alone, to record what it reaches. For each error, its tests run from the
-//! shortest to the longest, until one fails. A test that takes much longer than without the error has failed, too.
+//! between its text and the wrong ones by a number that a test program gets in an environment variable. So an error
+//! costs only the tests that reach it. Each test first runs alone, to record what it reaches. For each error, its tests
+//! run from the shortest to the longest, until one fails. A test that takes much longer than without the error has
+//! failed, too.
 //!
-//! Results are appended to `target/mutants/results.tsv`. Errors that are in it are not tried again, so that a run can be
-//! stopped at any time. `--line FILE:LINE` tries those of one line again.
+//! Results are appended to `target/mutants/results.tsv`. Errors that are in it are not tried again, so that a run can
+//! be stopped at any time. `--line FILE:LINE` tries those of one line again.
 
 mod find;
 mod programs;

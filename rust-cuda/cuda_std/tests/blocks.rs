@@ -147,8 +147,8 @@ fn a_stale_histogram() {
             }
         }
     };
-    let (load, get): (fn(Words, usize) -> u32, fn(Words, usize) -> u32) =
-        (|words, i| words.flags.load(i), |words, i| words.flags.get(i));
+    let load: fn(Words, usize) -> u32 = |words, i| words.flags.load(i);
+    let get: fn(Words, usize) -> u32 = |words, i| words.flags.get(i);
     passes((4, 32), histogram(barrier_and_fence, fence_and_barrier, load));
     passes((4, 32), histogram(barrier_and_fence, fence_and_barrier, get));
     // Plain reads are reported, whatever they return. Loads return old counts at times.

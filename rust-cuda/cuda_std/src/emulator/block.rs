@@ -238,8 +238,8 @@ impl Block {
         }
     }
 
-    /// The waiting thread with the lowest index, the barrier where it waits and its location. `index` returns a thread's
-    /// index in its block.
+    /// The waiting thread with the lowest index, the barrier where it waits and its location. `index` returns a
+    /// thread's index in its block.
     pub(super) fn stuck(
         &self,
         index: impl Fn(usize) -> Index3,

@@ -22,18 +22,19 @@
 //! # Ok::<(), cuda_std::emulator::Fault>(())
 //! ```
 //!
-//! Several blocks of a grid run at the same time, and others start as these end, in any order. One thread runs at a time,
-//! until it waits, uses a word that blocks communicate with, or ends. The seed determines the order: another seed gives
-//! another interleaving. A kernel's mistake ends the launch with a [`Fault`], which names the access, the thread and the
-//! source line; see [`FaultKind`] for the checks. Two racing accesses are detected at any distance in time: the condition
-//! is that nothing orders them.
+//! Several blocks of a grid run at the same time, and others start as these end, in any order. One thread runs at a
+//! time, until it waits, uses a word that blocks communicate with, or ends. The seed determines the order: another seed
+//! gives another interleaving. A kernel's mistake ends the launch with a [`Fault`], which names the access, the thread
+//! and the source line; see [`FaultKind`] for the checks. Two racing accesses are detected at any distance in time: the
+//! condition is that nothing orders them.
 //!
 //! - A barrier of a block orders all accesses of the block before it and after it.
 //!   [`sync_warp`](crate::warp::sync_warp) orders the accesses of the lanes in its mask. Shuffles and ballots
 //!   synchronize lanes but order no memory, as on a GPU. Launches are always ordered.
 //! - Blocks of one launch are ordered by a word and two fences: one thread executes
-//!   [`device_fence`](crate::thread::device_fence) and then stores or updates the word, and another one loads that value
-//!   and then executes a fence. What is ordered before the first fence is ordered before what comes after the second.
+//!   [`device_fence`](crate::thread::device_fence) and then stores or updates the word, and another one loads that
+//!   value and then executes a fence. What is ordered before the first fence is ordered before what comes after the
+//!   second.
 //! - Without such an order, a [`load`](crate::GlobalMut::load) may return an older value than the last one that another
 //!   block has stored, and two loads may see two stores in the opposite order.
 //! - Blocks that run go on. A thread that waits for a value which only a block that has not started could store is

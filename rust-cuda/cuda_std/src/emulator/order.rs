@@ -7,9 +7,10 @@ use std::vec::Vec;
 pub(super) enum Order {
     /// A random block, after one in `stay` steps on average.
     Random { stay: usize },
-    /// The block with the highest priority that has a thread that is ready. At a few random steps, after one in `stay` on
-    /// average, the running block gets the lowest priority. This finds errors that need one block to be late at one place.
-    /// The source is "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt and others, 2010).
+    /// The block with the highest priority that has a thread that is ready. At a few random steps, after one in `stay`
+    /// on average, the running block gets the lowest priority. This finds errors that need one block to be late at one
+    /// place. The source is "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt and
+    /// others, 2010).
     Priorities { stay: usize, of: Vec<u64>, lowest: u64 },
 }
 

@@ -271,8 +271,8 @@ impl Run {
         self.blocks.len() > 1 && self.random.below(4) == 0
     }
 
-    /// The value that a load of the word at `address` returns, if `last` is its last value. The second result is whether
-    /// the thread polls: it has just loaded that value.
+    /// The value that a load of the word at `address` returns, if `last` is its last value. The second result is
+    /// whether the thread polls: it has just loaded that value.
     pub(super) fn load_word(&mut self, (address, size): (usize, usize), last: u64) -> (u64, bool) {
         let Self { blocks, current, now, phases, words, random, idle, .. } = self;
         let block = &mut blocks[*current];
@@ -300,8 +300,8 @@ impl Run {
         (bits, polls)
     }
 
-    /// Records that the word at `address` is stored or updated, and had the first of `values` before. Returns whether the
-    /// thread polls: its update adds 0, as the one before did.
+    /// Records that the word at `address` is stored or updated, and had the first of `values` before. Returns whether
+    /// the thread polls: its update adds 0, as the one before did.
     pub(super) fn store_word(&mut self, (address, size): (usize, usize), values: [u64; 2], is_update: bool) -> bool {
         let Self { blocks, current, now, phases, words, idle, .. } = self;
         let block = &mut blocks[*current];
@@ -477,8 +477,8 @@ impl Run {
         self.fail(FaultKind::Panic(message.to_string()), location.unwrap_or(self.launched_at).into());
     }
 
-    /// Fails the launch because every thread of a block waits or has returned. Reports the waiting thread with the lowest
-    /// index.
+    /// Fails the launch because every thread of a block waits or has returned. Reports the waiting thread with the
+    /// lowest index.
     #[cold]
     fn fail_stuck(&mut self, place: usize) {
         let stuck = self.blocks[place].stuck(|thread| self.block.index(thread as u32));

@@ -1,8 +1,8 @@
 //! The values of words that the blocks of a launch use to communicate.
 //!
 //! A load of such a word may return an older value than the last one: another block's store may be on its way, or the
-//! load may be executed before an earlier load of the thread. A word therefore keeps its last values. A load returns any
-//! of them, except values before
+//! load may be executed before an earlier load of the thread. A word therefore keeps its last values. A load returns
+//! any of them, except values before
 //!
 //! - the last value that is ordered before the load (by a fence and a flag, or as a store of the same block), and
 //! - the value that the block has loaded last.
