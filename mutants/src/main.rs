@@ -150,7 +150,6 @@ fn measured(programs: &[(PathBuf, PathBuf)], threads: usize, work: &Path) -> io:
         let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || worker(number))).collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
     })?;
-    drop(waiting);
     all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     Ok(all)
 }
