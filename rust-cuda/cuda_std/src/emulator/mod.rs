@@ -311,8 +311,7 @@ mod tests {
             let mut threads = Threads::new(&|| (), 1, 1);
             threads.run();
             drop(threads);
-            let ended = run::leave().finish().2.is_ok();
-            ended
+            run::leave().finish().2.is_ok()
         };
         assert!(run(u32::MAX - 3));
         assert!(!run(u32::MAX - 2));
