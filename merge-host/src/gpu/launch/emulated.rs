@@ -164,6 +164,16 @@ impl Queue for Emulated<'_> {
         2
     }
 
+    /// At times one or two, so that blocks take more than one part of the work also where there are few parts.
+    fn blocks(&self, each: usize) -> usize {
+        let all = each * self.multiprocessors();
+        match self.device.random.borrow_mut().random_range(0..4) {
+            0 => all.min(1),
+            1 => all.min(2),
+            _ => all,
+        }
+    }
+
     unsafe fn add(&self, launch: Launch<'_>) -> Result<(), Error> {
         let Launch { kernel, suffix, shape: Shape { blocks, threads, shared_bytes }, thread, .. } = launch;
         let thread = thread.unwrap_or_else(|| panic!("no {kernel}_{suffix} takes these arguments"));

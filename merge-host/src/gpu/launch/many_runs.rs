@@ -191,7 +191,7 @@ impl<B: Bits> Pass<B> {
         unsafe { queue.launch(&bits(size_of::<B>()), splits_shape, &split)? };
         // Where a block takes several tiles, few blocks start if there may be nothing to do.
         let is_persistent = !found.is_null() && takes_several(size_of::<B>(), value_bytes);
-        let blocks = if is_persistent { MIN_BLOCKS_PER_SM * queue.multiprocessors() } else { tiles };
+        let blocks = if is_persistent { queue.blocks(MIN_BLOCKS_PER_SM) } else { tiles };
         let shape = Shape { blocks, threads: tile.threads as u32, shared_bytes };
         with_values!(value_bytes, V => {
             let (from, to) = (slice::<B, V>(self.from).at, slice::<B, V>(self.to).at);

@@ -128,7 +128,7 @@ pub(super) unsafe fn two_phase<B: Bits>(
 
 /// The launch of the textbook's tiled and circular merges into `total` keys.
 fn textbook_shape(queue: &dyn Queue, total: usize, shared_bytes: u32) -> Shape {
-    let blocks = total.div_ceil(TEXTBOOK_TILE as usize).min(8 * queue.multiprocessors());
+    let blocks = total.div_ceil(TEXTBOOK_TILE as usize).min(queue.blocks(8));
     Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }
 }
 
@@ -168,7 +168,7 @@ impl OnNumbers for Merge {
             match (kernel, AutoMerge::of::<B>(total)) {
                 (MergeKernel::Basic, _) => {
                     // Enough threads to fill the GPU. With more keys, each thread merges more.
-                    let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(32 * queue.multiprocessors());
+                    let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(queue.blocks(32));
                     let shape = Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes: 0 };
                     queue.launch(&suffix, shape, &MergeBasic { a, m, b, n, c, coding })
                 }
@@ -189,7 +189,7 @@ impl OnNumbers for Merge {
                 (MergeKernel::Auto, AutoMerge::Fused) => {
                     let tile = tuning::fused(size_of::<B>());
                     let shape = Shape {
-                        blocks: total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors()),
+                        blocks: total.div_ceil(tile.keys()).min(queue.blocks(tuning::ROW.fused_blocks)),
                         threads: merge_fused::block_threads(tile.threads),
                         shared_bytes: merge_fused::shared_bytes::<B>(tile.keys()),
                     };

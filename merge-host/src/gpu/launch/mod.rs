@@ -115,9 +115,14 @@ pub trait Queue {
         RandomState::new().build_hasher().finish()
     }
 
+    /// A number of blocks that take their work in turns: `each` on each multiprocessor. Any other number is right, too.
+    fn blocks(&self, each: usize) -> usize {
+        each * self.multiprocessors()
+    }
+
     /// The shape of a launch of persistent blocks, with `blocks` blocks on each multiprocessor.
     fn persistent(&self, blocks: usize, threads: u32, shared_bytes: u32) -> Shape {
-        Shape { blocks: blocks * self.multiprocessors(), threads, shared_bytes }
+        Shape { blocks: self.blocks(blocks), threads, shared_bytes }
     }
 }
 

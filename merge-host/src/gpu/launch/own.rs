@@ -150,7 +150,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Merge {
 /// # Safety
 /// The conditions of [`Sort::launch`] hold.
 unsafe fn set_indices(queue: &dyn Queue, array: Arrays) -> Result<(), Error> {
-    let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(16 * queue.multiprocessors());
+    let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(queue.blocks(16));
     let shape = Shape { blocks, threads: SMALL_BLOCK, shared_bytes: 0 };
     let (n, first, order, merges) = (array.len, 0, std::ptr::null_mut(), 1);
     with_numbers!(array.value_bytes, I => {

@@ -409,7 +409,7 @@ impl<B: Bits> Sorting<'_, B> {
             let (segments, coding) = (self.bounds.segments, self.coding);
             let sort_tiles = SortTiles { segments, keys, scratch, n, lists, coding };
             if !middle::has_lists::<B>(n, self.at.value_bytes) {
-                let most = if lists.longer.is_null() { tiles } else { RUN_BLOCKS * queue.multiprocessors() };
+                let most = if lists.longer.is_null() { tiles } else { queue.blocks(RUN_BLOCKS) };
                 let blocks = tiles.min(most);
                 // SAFETY: both arrays have `n` elements with values of type `V`, and `FindSegments` has written
                 // the lists. The shape has the kernel's threads and shared bytes.
@@ -418,7 +418,7 @@ impl<B: Bits> Sorting<'_, B> {
                     return Ok(());
                 }
             }
-            let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
+            let blocks = |each: usize| most_units(tiles).min(queue.blocks(each));
             let no_tiles = SegmentLists { firsts: ptr::null_mut(), longer: ptr::null_mut(), ..lists };
             let runs = SortTiles { lists: no_tiles, ..sort_tiles };
             // SAFETY: `FindSegments` has written the units, which are inside both arrays. The shape has the kernel's
