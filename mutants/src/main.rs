@@ -41,8 +41,8 @@ struct Options {
     /// A folder with the sources of a library, relative to the root of the repository; may be given several times.
     #[arg(long, required_unless_present = "packed")]
     sources: Vec<String>,
-    /// Files below which errors are tried: all of the sources by default.
-    #[arg(long)]
+    /// Samples errors in files whose paths begin so: in all of the sources by default.
+    #[arg(long, conflicts_with = "line")]
     below: Vec<String>,
     /// Tries this many errors, chosen at random, 300 by default. Compiling takes the longer the more there are.
     #[arg(long)]
@@ -55,10 +55,10 @@ struct Options {
     #[arg(long)]
     line: Vec<String>,
     /// Compiles, and puts the test programs and the list of errors into this folder, for a machine without Rust.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["seconds", "threads"])]
     pack: Option<PathBuf>,
     /// Tries the errors in a folder that `--pack` has made. Results are added to its `results.tsv`.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["sources", "below", "sample", "line", "pack", "cargo"])]
     packed: Option<PathBuf>,
     /// Stops after this many seconds of trying.
     #[arg(long)]

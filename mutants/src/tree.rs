@@ -115,13 +115,10 @@ impl Tree {
 
 /// The file's contents in the copy. There the library takes the compiled kernels as they are, as packages do.
 fn as_package(file: &str, bytes: Vec<u8>) -> Vec<u8> {
-    match String::from_utf8(bytes) {
-        Ok(text) if file == "merge-host/build.rs" => {
-            text.replace(".is_dir().then_some(root)", ".is_file().then_some(root)").into_bytes()
-        }
-        Ok(text) => text.into_bytes(),
-        Err(error) => error.into_bytes(),
+    if file != "merge-host/build.rs" {
+        return bytes;
     }
+    String::from_utf8_lossy(&bytes).replace(".is_dir().then_some(root)", ".is_file().then_some(root)").into_bytes()
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use crate::find::{Kind, Place};
 use std::fmt::Write;
+use std::ops::Range;
 
 /// A planted error.
 #[derive(Clone)]
@@ -19,23 +20,22 @@ pub struct Mutant {
 /// A source file with all of its errors.
 pub struct Woven {
     pub text: String,
-    /// For each place, its bytes in `text` and its line in the source.
-    places: Vec<(std::ops::Range<usize>, usize)>,
+    /// The bytes of each place in `text`.
+    places: Vec<Range<usize>>,
 }
 
 impl Woven {
     /// The index of the innermost place with byte `at`.
     pub fn place_at(&self, at: usize) -> Option<usize> {
-        let holds = |(range, _): &&(std::ops::Range<usize>, usize)| range.contains(&at);
-        let innermost = self.places.iter().filter(holds).min_by_key(|(range, _)| range.len())?;
-        self.places.iter().position(|place| std::ptr::eq(place, innermost))
+        let places = 0..self.places.len();
+        places.filter(|&place| self.places[place].contains(&at)).min_by_key(|&place| self.places[place].len())
     }
 
     /// The indices of the places that begin in the line of byte `at`.
     pub fn places_in_line(&self, at: usize) -> Vec<usize> {
         let start = self.text[..at].rfind('\n').map_or(0, |before| before + 1);
         let end = self.text[at..].find('\n').map_or(self.text.len(), |after| at + after);
-        (0..self.places.len()).filter(|&place| (start..end).contains(&self.places[place].0.start)).collect()
+        (0..self.places.len()).filter(|&place| (start..end).contains(&self.places[place].start)).collect()
     }
 }
 
@@ -88,7 +88,7 @@ pub fn weave(source: &str, places: &[Place], first: u32) -> Woven {
         places,
         next: 0,
         number: first,
-        woven: Woven { text: String::new(), places: vec![(0..0, 0); places.len()] },
+        woven: Woven { text: String::new(), places: vec![0..0; places.len()] },
     };
     weaver.write(0..source.len());
     weaver.woven
@@ -106,7 +106,7 @@ struct Weaver<'s> {
 
 impl Weaver<'_> {
     /// Writes the bytes in `range` of the source, with the errors of the places in it.
-    fn write(&mut self, range: std::ops::Range<usize>) {
+    fn write(&mut self, range: Range<usize>) {
         let mut at = range.start;
         while let Some(place) = self.places.get(self.next).filter(|place| place.range.end <= range.end) {
             let (index, begin) = (self.next, place.range.start);
@@ -114,7 +114,7 @@ impl Weaver<'_> {
             let start = self.woven.text.len();
             self.next += 1;
             self.write_place(place);
-            self.woven.places[index] = (start..self.woven.text.len(), place.line);
+            self.woven.places[index] = start..self.woven.text.len();
             at = place.range.end;
         }
         self.woven.text.push_str(&self.source[at..range.end]);

@@ -229,7 +229,7 @@ impl GpuGroup {
         Ok((members, Steps { upload: uploading, compute, exchange, ..Steps::default() }))
     }
 
-    /// Downloads the bytes of the sorted keys, unless `keys` is empty, and those of their values.
+    /// Downloads the bytes of the sorted keys to `keys`, unless that is empty, and the bytes of the values to `values`.
     fn download_sorted(
         &self,
         sorted: &[OnMember],

@@ -333,11 +333,12 @@ pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
     check_global(Access::Update, p.addr(), size_of::<u32>());
     // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it. Emulated
     // threads take turns, so that the addition is atomic.
-    let before = unsafe { p.read() };
-    let after = before.wrapping_add(value);
-    // SAFETY: as above.
-    unsafe { p.write(after) };
-    store_word(p, before, after, true);
+    let before = unsafe {
+        let before = p.read();
+        p.write(before.wrapping_add(value));
+        before
+    };
+    store_word(p, before, before.wrapping_add(value), true);
     before
 }
 

@@ -1,7 +1,7 @@
 //! A block that is running: its threads, its barriers and its shared memory.
 
 use super::{
-    clock::Clocks,
+    clock::{Clocks, SharedClock, joined},
     fault::{Barrier, FaultKind, Index3, Missing},
     random::Random,
     shadow::{Now, Shadow, WARP},
@@ -114,7 +114,7 @@ pub(super) struct Block {
     at_barrier: usize,
     returned: usize,
     /// Whether a thread has a clock.
-    pub has_clocks: bool,
+    has_clocks: bool,
     pub shared: SharedMemory,
 }
 
@@ -167,6 +167,15 @@ impl Block {
         self.resume(thread, now);
         self.threads[thread].clocks.fence(number, now);
         self.has_clocks = true;
+    }
+
+    /// Adds to what `thread` has acquired what a word that it has loaded has `published`.
+    pub(super) fn acquire(&mut self, thread: usize, published: &SharedClock) {
+        if published.is_some() {
+            let clocks = &mut self.threads[thread].clocks;
+            clocks.acquired = joined(&clocks.acquired, published);
+            self.has_clocks = true;
+        }
     }
 
     /// Records that `thread` has yielded or returned, and makes the threads ready that waited for it alone.

@@ -135,8 +135,8 @@ pub enum FaultKind {
     },
     /// Two conflicting accesses to one byte, in one of three ways:
     ///
-    /// - Two threads access it, and neither a barrier nor, between blocks, a word and two fences order the accesses.
-    ///   One access is a write, or exactly one is an atomic update.
+    /// - Two threads access it, and nothing orders the accesses: a barrier does within a block, and a word with two
+    ///   fences between blocks. One access is a write, or exactly one is an atomic update.
     /// - A launch reads it as constant (through `Global`) and writes it, by any threads.
     /// - An asynchronous copy writes it, and any thread accesses it before the copying thread has waited.
     Race {

@@ -3,12 +3,12 @@
 use super::{
     Dim3,
     block::{AsyncCopy, Block, Progress, State, Thread},
-    clock::{Phases, joined},
+    clock::Phases,
     fault::{Access, Conflict, Fault, FaultKind, Index3, Location, Space},
     memory::{Memory, MemoryTrouble},
     order::Order,
     random::Random,
-    shadow::{At, Era, Now, Others, Past, Trouble, WARP},
+    shadow::{At, Era, Now, Past, Trouble, WARP},
     words::Words,
 };
 use core::{cell::RefCell, panic::Location as Caller};
@@ -271,55 +271,41 @@ impl Run {
         self.blocks.len() > 1 && self.random.below(4) == 0
     }
 
-    /// The value that a load of the word at `address` returns, if `last` is its last value. The second result is
-    /// whether the thread polls: it has just loaded that value.
-    pub(super) fn load_word(&mut self, (address, size): (usize, usize), last: u64) -> (u64, bool) {
-        let Self { blocks, current, now, phases, words, random, idle, .. } = self;
-        let block = &mut blocks[*current];
-        let thread = &mut block.threads[usize::from(now.thread)];
+    /// The value that a load of the word at `place` returns, if `last` is its last value. A place is an address and a
+    /// size. The second result is whether the thread polls: it has just loaded that value.
+    pub(super) fn load_word(&mut self, place: (usize, usize), last: u64) -> (u64, bool) {
+        let Self { blocks, current, now, phases, words, random, idle, is_of_many, .. } = self;
+        let (block, thread) = (&mut blocks[*current], usize::from(now.thread));
         let mut bits = last;
-        if let Some(number) = block.number
-            && self.is_of_many
-        {
-            let era = Era { start: now.launch_start, first_write: 0 };
-            let others = Some(Others { phases, clock: thread.clocks.current.as_deref() });
-            let at = At { now, era, others };
+        if *is_of_many {
             // While all threads wait, the last value arrives.
             let random = (*idle == 0).then_some(random);
+            let at = At::in_global(now, phases, &block.threads[thread].clocks);
             let published;
-            (bits, published) = words.load((address, size), last, &at, number, random);
-            if published.is_some() {
-                thread.clocks.acquired = joined(&thread.clocks.acquired, &published);
-                block.has_clocks = true;
-            }
+            (bits, published) = words.load(place, last, &at, random);
+            block.acquire(thread, &published);
         }
-        let polls = thread.note_loaded(address, bits);
+        let polls = block.threads[thread].note_loaded(place.0, bits);
         if !polls {
             *idle = 0;
         }
         (bits, polls)
     }
 
-    /// Records that the word at `address` is stored or updated, and had the first of `values` before. Returns whether
+    /// Records that the word at `place` is stored or updated, and had the first of `values` before. Returns whether
     /// the thread polls: its update adds 0, as the one before did.
-    pub(super) fn store_word(&mut self, (address, size): (usize, usize), values: [u64; 2], is_update: bool) -> bool {
-        let Self { blocks, current, now, phases, words, idle, .. } = self;
-        let block = &mut blocks[*current];
-        let thread = &mut block.threads[usize::from(now.thread)];
-        let polls = is_update && values[0] == values[1] && thread.note_loaded(address, values[1]);
+    pub(super) fn store_word(&mut self, place: (usize, usize), values: [u64; 2], is_update: bool) -> bool {
+        let Self { blocks, current, now, phases, words, idle, is_of_many, .. } = self;
+        let (block, thread) = (&mut blocks[*current], usize::from(now.thread));
+        let polls = is_update && values[0] == values[1] && block.threads[thread].note_loaded(place.0, values[1]);
         if !polls {
             *idle = 0;
         }
-        if !self.is_of_many {
-            return polls;
-        }
-        let era = Era { start: now.launch_start, first_write: 0 };
-        let others = Some(Others { phases, clock: thread.clocks.current.as_deref() });
-        let at = At { now, era, others };
-        let published = words.store((address, size), values, &at, &thread.clocks.released, is_update);
-        if is_update && published.is_some() {
-            thread.clocks.acquired = joined(&thread.clocks.acquired, &published);
-            block.has_clocks = true;
+        if *is_of_many {
+            let clocks = &block.threads[thread].clocks;
+            let at = At::in_global(now, phases, clocks);
+            let published = words.store(place, values, &at, &clocks.released, is_update);
+            block.acquire(thread, &published);
         }
         polls
     }
@@ -333,9 +319,10 @@ impl Run {
         location: &'static Caller<'static>,
     ) -> Result<(), ()> {
         let Self { blocks, current, now, phases, memory, words, idle, .. } = self;
-        let clock = || blocks[*current].threads[usize::from(now.thread)].clocks.current.as_deref();
-        let others = (self.is_of_many).then(|| Others { phases, clock: clock() });
-        let at = At { now, era: Era { start: now.launch_start, first_write: 0 }, others };
+        let mut at = At::in_global(now, phases, &blocks[*current].threads[usize::from(now.thread)].clocks);
+        if !self.is_of_many {
+            at.others = None;
+        }
         let Err(trouble) = memory.access(access, address, size, &at, location) else {
             if access == Access::Write {
                 *idle = 0;

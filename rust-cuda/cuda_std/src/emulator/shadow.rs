@@ -29,7 +29,7 @@
 //! it is an error.
 
 use super::{
-    clock::{Clock, Phases},
+    clock::{Clock, Clocks, Phases},
     fault::Access,
 };
 use core::panic::Location;
@@ -106,11 +106,23 @@ pub(super) struct Others<'a> {
     pub clock: Option<&'a Clock>,
 }
 
-impl At<'_> {
+impl<'a> At<'a> {
+    /// An access of the thread `now`, with these clocks, to global memory. Memory that the host has not written needs a
+    /// later era.
+    pub(super) fn in_global(now: &'a Now, phases: &'a Phases, clocks: &'a Clocks) -> Self {
+        let era = Era { start: now.launch_start, first_write: 0 };
+        Self { now, era, others: Some(Others { phases, clock: clocks.current.as_deref() }) }
+    }
+
+    /// The running thread's block, as its linear index.
+    pub(super) fn own_block(&self) -> Option<u32> {
+        self.others?.phases.block(self.now.phase)
+    }
+
     /// Whether `phase`, of this launch, is of the running thread's block.
     pub(super) fn is_own_block(&self, phase: u32) -> bool {
         let Some(Others { phases, .. }) = self.others else { return true };
-        phase == self.now.phase || phases.block(phase) == phases.block(self.now.phase)
+        phase == self.now.phase || phases.block(phase) == self.own_block()
     }
 
     /// Whether an access of thread `thread` of a block is ordered before the running thread's, by phases or fences.
@@ -118,8 +130,8 @@ impl At<'_> {
         self.unordered(phase, (thread as usize / WARP) as u8, (1 << (thread as usize % WARP), stamp)) == 0
     }
 
-    /// The lanes in `lanes` of `warp` whose accesses in `phase`, which is not the current one, are not ordered before
-    /// the running thread's.
+    /// The lanes in `lanes` of `warp` that no order puts before the running thread. They made accesses at `stamp` in
+    /// `phase`, which is not the current one.
     fn unordered(&self, phase: u32, warp: u8, (lanes, stamp): (u32, u32)) -> u32 {
         let Some(Others { phases, clock }) = self.others.filter(|_| phase >= self.era.start) else { return 0 };
         if self.is_own_block(phase) {

@@ -37,19 +37,19 @@ struct Word {
     /// The number of values before the first of `values`.
     dropped: usize,
     /// The number of the value that a block has loaded last, for each block that has.
-    loaded: Vec<(u32, usize)>,
+    loaded: Vec<(Option<u32>, usize)>,
 }
 
 impl Word {
     /// The number of the oldest value that a load may return.
-    fn oldest(&self, at: &At<'_>, block: u32) -> usize {
+    fn oldest(&self, at: &At<'_>) -> usize {
         let is_before = |value: &Value| {
             value
                 .author
                 .is_none_or(|(phase, thread, stamp)| at.is_own_block(phase) || at.is_ordered(phase, thread, stamp))
         };
         let ordered = self.values.iter().rposition(is_before).unwrap_or(0) + self.dropped;
-        let loaded = self.loaded.iter().find(|(of, _)| *of == block).map_or(0, |(_, at)| *at);
+        let loaded = self.loaded.iter().find(|(of, _)| *of == at.own_block()).map_or(0, |(_, at)| *at);
         ordered.max(loaded)
     }
 
@@ -57,7 +57,7 @@ impl Word {
         self.dropped + self.values.len() - 1
     }
 
-    fn note_loaded(&mut self, block: u32, number: usize) {
+    fn note_loaded(&mut self, block: Option<u32>, number: usize) {
         match self.loaded.iter_mut().find(|(of, _)| *of == block) {
             Some((_, loaded)) => *loaded = number,
             None => self.loaded.push((block, number)),
@@ -77,7 +77,6 @@ impl Words {
         (address, size): (usize, usize),
         last: u64,
         at: &At<'_>,
-        block: u32,
         random: Option<&mut Random>,
     ) -> (u64, SharedClock) {
         let Some(word) = self.0.get_mut(&address).filter(|word| word.size == size) else { return (last, None) };
@@ -85,16 +84,16 @@ impl Words {
         if let Some(random) = random
             && random.below(4) == 0
         {
-            let oldest = word.oldest(at, block);
+            let oldest = word.oldest(at);
             number = oldest + random.below(number - oldest + 1);
         }
-        word.note_loaded(block, number);
+        word.note_loaded(at.own_block(), number);
         let value = &word.values[number - word.dropped];
         (value.bits, value.clock.clone())
     }
 
-    /// A store of `bits` by the thread `at`, which publishes `clock`. An update continues what the last store has
-    /// published. Returns that.
+    /// A store of `bits` by the thread `at`, which publishes `clock`. An update loads the last value, and continues
+    /// what its store has published. Returns that.
     pub(super) fn store(
         &mut self,
         (address, size): (usize, usize),
@@ -110,7 +109,8 @@ impl Words {
             *word = new();
         }
         let published = word.values.back().and_then(|value| value.clock.clone());
-        let clock = if is_update { joined(&published, clock) } else { clock.clone() };
+        let published = published.filter(|_| is_update);
+        let clock = joined(&published, clock);
         word.values.push_back(Value { bits, author: Some((at.now.phase, at.now.thread, at.now.stamp)), clock });
         if word.values.len() > KEPT {
             word.values.pop_front();
