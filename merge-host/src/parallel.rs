@@ -17,7 +17,7 @@
 
 use crate::Error;
 use crate::cpu::memory;
-use crate::pool::{OwnPool, processors, run_in_each};
+use crate::pool::{OwnPool, processors, run_in_each, spawn};
 use rayon::ThreadPoolBuilder;
 use std::error::Error as _;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -340,7 +340,7 @@ pub(crate) fn threads() -> usize {
 fn threads_of_pool() -> usize {
     /// Whether the global pool runs. Rayon panics if it has to use a pool that it cannot start.
     static GLOBAL_POOL_RUNS: LazyLock<bool> = LazyLock::new(|| {
-        let error = ThreadPoolBuilder::new().build_global().err();
+        let error = ThreadPoolBuilder::new().spawn_handler(|thread| spawn(thread).map(drop)).build_global().err();
         // An error without a source means that the pool has been started before.
         error.is_none_or(|error| error.source().is_none())
     });

@@ -97,7 +97,7 @@ pub(crate) fn start_thread<T>(spawn: impl FnOnce(Starting) -> io::Result<T>) -> 
     const STACK: usize = 2 << 20;
     let stack = env::var("RUST_MIN_STACK").ok().and_then(|stack| stack.parse().ok()).unwrap_or(STACK);
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    try_allocate(HEADROOM.saturating_add(stack)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    try_map(HEADROOM.saturating_add(stack)).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let (sender, started) = mpsc::channel();
     let thread = spawn(Starting { _ends: sender })?;
     // Nothing is sent: the thread closes the channel.
@@ -112,6 +112,25 @@ fn try_allocate(bytes: usize) -> Result<(), Error> {
     // Without this the compiler removes the allocation, because nothing uses it.
     black_box(&mut memory);
     Ok(())
+}
+
+/// Maps `bytes` bytes, and unmaps them. The stacks of a thread are mapped. An allocator may serve an allocation from
+/// address space that it has reserved, although the system would refuse a mapping.
+#[cfg(target_os = "linux")]
+fn try_map(bytes: usize) -> Result<(), Error> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the system chooses the address, so no other mapping changes. Nothing uses the memory before it is
+    // unmapped.
+    unsafe {
+        let memory = mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE);
+        memory.and_then(|memory| munmap(memory, bytes)).map_err(|_| out_of_memory::<u8>(bytes))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn try_map(bytes: usize) -> Result<(), Error> {
+    try_allocate(bytes)
 }
 
 /// Initialised values as elements of the type that [`uninit`] returns.

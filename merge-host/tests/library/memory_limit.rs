@@ -3,7 +3,7 @@
 
 use crate::external::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::{self, Options};
-use merge_host::permutation::{permute, permute_in_place, permuted};
+use merge_host::permutation::{self, permute, permute_in_place, permuted};
 use merge_host::records::{self, Field, RecordKey};
 use merge_host::{Engine, Error, Reduction, SetOperation, SortOrder, TopK, release_memory};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -371,6 +371,34 @@ fn check_external(engine: &dyn Fn() -> Engine) {
     }
 }
 
+/// Runs the test `name` again in a new process, which sees `value` in the variable [`CHILD`], and expects success.
+fn pass_in_a_process(name: &str, value: &str, variables: &[(&str, &str)]) {
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", &format!("memory_limit::{name}"), "--nocapture"]);
+    let output = child.envs(variables.iter().copied()).env(CHILD, value).output().unwrap();
+    let [text, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(output.status.success() && text.contains("1 passed"), "{value}, {variables:?}: {text}{errors}");
+}
+
+#[test]
+fn the_threads_of_loops_start_with_any_memory_or_not_at_all() {
+    const NAME: &str = "the_threads_of_loops_start_with_any_memory_or_not_at_all";
+    let fill = |indices: &mut [u32]| {
+        permutation::fill_identity(indices);
+        assert!(indices.iter().copied().eq(0..indices.len() as u32));
+    };
+    if let Ok(room) = env::var(CHILD) {
+        let mut indices = vec![0u32; 1 << 16];
+        within(room.parse().unwrap(), || fill(&mut indices));
+        return;
+    }
+    // Enough for small allocations, and up to more than the stacks of two threads. Each run has other limits.
+    let first = u64::from(std::process::id()) % 8 * 4096;
+    for room in (first + (256 << 10)..7 << 20).step_by(32 << 10) {
+        pass_in_a_process(NAME, &room.to_string(), &[]);
+    }
+}
+
 #[test]
 fn too_little_memory_is_an_error_and_loses_nothing() {
     if env::var(CHILD).is_err() {
@@ -382,12 +410,7 @@ fn too_little_memory_is_an_error_and_loses_nothing() {
             ("MALLOC_TRIM_THRESHOLD_", "0"),
         ];
         for thresholds in [&strict[..], &[]] {
-            let mut child = Command::new(env::current_exe().unwrap());
-            child.args(["--exact", "memory_limit::too_little_memory_is_an_error_and_loses_nothing", "--nocapture"]);
-            let output = child.envs(thresholds.iter().copied()).env(CHILD, "1").output().unwrap();
-            let [text, errors] =
-                [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-            assert!(output.status.success() && text.contains("1 passed"), "{thresholds:?}: {text}{errors}");
+            pass_in_a_process("too_little_memory_is_an_error_and_loses_nothing", "1", thresholds);
         }
         return;
     }
