@@ -22,6 +22,9 @@ pub struct Sources {
 impl Sources {
     /// Reads the sources below `folders` of the repository. Leaves out the places in `excluded`.
     pub fn read(repository: &Path, folders: &[String], excluded: &Excluded) -> io::Result<Self> {
+        if let Some(folder) = folders.iter().find(|folder| !repository.join(folder).join("lib.rs").is_file()) {
+            return Err(io::Error::other(format!("{folder} has no lib.rs: --below names a part of a library")));
+        }
         let mut git = Command::new("git");
         let listed = git.arg("-C").arg(repository).args(["ls-files", "-co", "--exclude-standard"]).output()?;
         let listed = String::from_utf8(listed.stdout).map_err(io::Error::other)?;

@@ -64,8 +64,10 @@ fn each(temporaries: &[Temporary], each: impl Fn(&Temporary) -> io::Result<()>) 
 
 fn replace_or_undo(temporaries: &mut [Temporary]) -> Result<()> {
     let _delay = signals::delay();
-    // Names that turn out to be unnecessary are removed again.
-    for temporary in temporaries.iter_mut().filter(|temporary| temporary.has_target()) {
+    let is_group = temporaries.len() > 1;
+    // A kill between the names of a group leaves each output with one name or the other. Names that turn out to be
+    // unnecessary are removed again.
+    for temporary in temporaries.iter_mut().filter(|temporary| is_group || temporary.has_target()) {
         temporary.give_name().map_err(|error| Failure::io(&temporary.replacement.path, &error))?;
     }
     let mut left = temporaries.len();
@@ -87,11 +89,19 @@ fn replace_or_undo(temporaries: &mut [Temporary]) -> Result<()> {
 /// An error unless every output is at its target. Another program, or a run without the lock, may have replaced an
 /// output.
 fn check_group(temporaries: &[Temporary]) -> Result<()> {
-    let is_lost = |temporary: &&Temporary| !temporary.is_target().unwrap_or(false);
-    let Some(lost) = temporaries.iter().find(is_lost) else { return Ok(()) };
-    let message = "was replaced by another program at the same time, so that keys and values may not belong together: \
-                   run again";
-    Err(Failure::file(&lost.replacement.path, message))
+    temporaries.iter().try_for_each(|temporary| {
+        let message = match temporary.is_target() {
+            Ok(true) => return Ok(()),
+            Ok(false) => "was replaced by another program at the same time, so that keys and values may not belong \
+                          together: run again"
+                .to_owned(),
+            Err(error) => format!(
+                "is complete and in its place, but whether another program has replaced it is not known: {}",
+                os_message(&error)
+            ),
+        };
+        Err(Failure::file(&temporary.replacement.path, message))
+    })
 }
 
 /// The folder of an output.

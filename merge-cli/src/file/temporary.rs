@@ -106,8 +106,11 @@ impl Temporary {
 
     /// Whether the target is this file.
     pub(super) fn is_target(&self) -> io::Result<bool> {
-        let target = fs::symlink_metadata(&self.replacement.file)?;
-        Ok(Identity::of(&target) == Identity::of(&self.file.metadata()?))
+        match fs::symlink_metadata(&self.replacement.file) {
+            Ok(target) => Ok(Identity::of(&target) == Identity::of(&self.file.metadata()?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives an unnamed file a temporary name.

@@ -12,6 +12,8 @@ mod documents;
 mod durable;
 mod engine;
 mod external;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod faults;
 mod flag_pairs;
 mod formats;
 mod generate;
