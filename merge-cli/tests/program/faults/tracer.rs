@@ -78,12 +78,13 @@ struct Tracer<'a> {
     calls: usize,
 }
 
-/// Runs `command` in `folder`, with nothing on standard input and its standard output in the file `out.stdout` beside
+/// Runs `command` in `folder`, with nothing on standard input, and standard output and standard error in files beside
 /// the folder.
 pub fn run(command: &mut Command, folder: &Path, watch: &mut dyn Watch) -> Ended {
     let beside = |name: &str| folder.with_extension(name);
     let [out, errors] = ["stdout", "stderr"].map(beside);
     command.stdin(Stdio::null()).stdout(File::create(&out).unwrap()).stderr(File::create(&errors).unwrap());
+    #[expect(clippy::zombie_processes, reason = "`until_end` waits for it as a tracer does")]
     // SAFETY: between fork(2) and execve(2) the child calls only ptrace(2), which is safe there.
     let child = unsafe { command.pre_exec(|| Ok(ptrace::traceme()?)) }.spawn().unwrap();
     let mut tracer = Tracer { program: Pid::from_raw(child.id() as i32), folder, inside: HashMap::new(), calls: 0 };
