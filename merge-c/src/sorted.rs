@@ -246,7 +246,6 @@ pub unsafe extern "C" fn gmerge_bounds(
         let bound = bound(is_upper);
         // SAFETY: the arrays are null or have their lengths, by `# Safety`.
         let mut memory = unsafe { Memory::new() };
-        // SAFETY: `bounds` is null or has `needles.count` elements, by `# Safety`.
         let bounds = match index_size {
             4 => Indices::Of4(memory.write("bounds", bounds, needles.count)?),
             8 => Indices::Of8(memory.write("bounds", bounds, needles.count)?),

@@ -1,0 +1,162 @@
+//! Calls of the library with any keys, offsets and lengths, against the standard library. A wrong argument is an error,
+//! and the keys stay as they are.
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use merge_host::{Engine, Key, SetOperation, SortOrder};
+use std::fmt::Debug;
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Call {
+    Sort,
+    Segments,
+    MergeRagged,
+    MergeManyRagged,
+    Set(u8),
+    TopK(u8),
+    RunLengths,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    call: Call,
+    is_wide: bool,
+    /// How many times the keys are repeated: vectors and threads have least numbers of keys.
+    times: u8,
+    keys: Vec<u16>,
+    offsets: Vec<u16>,
+    others: Vec<u16>,
+}
+
+fuzz_target!(|input: Input| {
+    if input.is_wide { check(&input, |key| i64::from(key as i16) << 40) } else { check(&input, u32::from) }
+});
+
+fn check<K: Key + Ord + Debug>(input: &Input, key_of: impl Fn(u16) -> K) {
+    let engine = Engine::cpu_with_threads(1 + usize::from(input.times % 2)).unwrap();
+    let keys: Vec<K> = input.keys.iter().map(|&key| key_of(key)).collect::<Vec<K>>().repeat(input.times.into());
+    let [offsets, others] = [&input.offsets, &input.others].map(|numbers| numbers.iter().map(|&i| usize::from(i)));
+    let (offsets, others): (Vec<usize>, Vec<usize>) = (offsets.collect(), others.collect());
+    let descending = input.times.is_multiple_of(2);
+    let order = if descending { SortOrder::Descending } else { SortOrder::Ascending };
+    let sorted = |keys: &[K]| {
+        let mut keys = keys.to_vec();
+        keys.sort();
+        keys
+    };
+    let in_order = |keys: &[K]| {
+        let mut keys = sorted(keys);
+        if descending {
+            keys.reverse();
+        }
+        keys
+    };
+    match input.call {
+        Call::Sort => {
+            let values: Vec<u32> = (0..keys.len() as u32).collect();
+            let (mut found, mut moved) = (keys.clone(), values.clone());
+            engine.sort_with(order, (&mut found, &mut moved)).unwrap();
+            let mut expected: Vec<(K, u32)> = keys.into_iter().zip(values).collect();
+            expected.sort_by(|a, b| if descending { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
+            assert!(found.into_iter().zip(moved).eq(expected));
+        }
+        Call::Segments => {
+            let mut found = keys.clone();
+            let result = engine.sort_segments(order, &mut found, &offsets);
+            if !are_offsets(&offsets, keys.len()) {
+                assert!(result.is_err() || keys.is_empty());
+                assert_eq!(found, keys);
+                return;
+            }
+            result.unwrap();
+            let mut expected = keys.clone();
+            for ends in offsets.windows(2) {
+                expected[ends[0]..ends[1]].copy_from_slice(&in_order(&keys[ends[0]..ends[1]]));
+            }
+            assert_eq!(found, expected);
+        }
+        Call::MergeRagged => {
+            let (mut a, mut b) = (keys.clone(), keys[keys.len() / 2..].to_vec());
+            let is_right = are_offsets(&offsets, a.len()) && are_offsets(&others, b.len());
+            let is_right = is_right && offsets.len() == others.len();
+            let mut out = vec![key_of(0); a.len() + b.len()];
+            if is_right {
+                offsets.windows(2).for_each(|ends| a[ends[0]..ends[1]].sort());
+                others.windows(2).for_each(|ends| b[ends[0]..ends[1]].sort());
+            }
+            let result = engine.merge_ragged((&a, &offsets), (&b, &others), &mut out);
+            if !is_right {
+                assert!(result.is_err() || a.is_empty() && b.is_empty());
+                return;
+            }
+            result.unwrap();
+            let pairs = offsets.windows(2).zip(others.windows(2));
+            let expected = pairs.flat_map(|(x, y)| sorted(&[&a[x[0]..x[1]], &b[y[0]..y[1]]].concat()));
+            assert!(expected.eq(out.into_iter()));
+        }
+        Call::MergeManyRagged => {
+            let mut runs = keys.clone();
+            let is_right = are_offsets(&offsets, keys.len()) && are_offsets(&others, offsets.len() - 1);
+            if is_right {
+                offsets.windows(2).for_each(|ends| runs[ends[0]..ends[1]].sort());
+            }
+            let mut out = vec![key_of(0); keys.len()];
+            let result = engine.merge_many_ragged(&runs, (&offsets, &others), &mut out);
+            if !is_right {
+                assert!(result.is_err() || keys.is_empty());
+                return;
+            }
+            result.unwrap();
+            let groups = others.windows(2).map(|ends| offsets[ends[0]]..offsets[ends[1]]);
+            assert!(groups.flat_map(|group| sorted(&runs[group])).eq(out));
+        }
+        Call::Set(operation) => {
+            let (a, b) = keys.split_at(input.offsets.first().map_or(0, |&at| usize::from(at)).min(keys.len()));
+            let (a, b) = (sorted(a), sorted(b));
+            let operation = [
+                SetOperation::Union,
+                SetOperation::Intersection,
+                SetOperation::Difference,
+                SetOperation::SymmetricDifference,
+            ][usize::from(operation % 4)];
+            let mut out = Vec::new();
+            engine.set_operation(operation, &a, &b, &mut out).unwrap();
+            let mut all = sorted(&keys);
+            all.dedup();
+            let expected = all.into_iter().flat_map(|key| {
+                let [of_a, of_b] = [&a, &b].map(|keys| keys.iter().filter(|&other| *other == key).count());
+                let count = match operation {
+                    SetOperation::Union => of_a.max(of_b),
+                    SetOperation::Intersection => of_a.min(of_b),
+                    SetOperation::Difference => of_a.saturating_sub(of_b),
+                    _ => of_a.abs_diff(of_b),
+                };
+                std::iter::repeat_n(key, count)
+            });
+            assert!(expected.eq(out));
+        }
+        Call::TopK(k) => {
+            let mut out = vec![key_of(0); k.into()];
+            let result = engine.top_k(order, &keys, &mut out);
+            if usize::from(k) > keys.len() {
+                assert!(result.is_err());
+                return;
+            }
+            result.unwrap();
+            assert_eq!(out, in_order(&keys)[..k.into()]);
+        }
+        Call::RunLengths => {
+            let keys = sorted(&keys);
+            let (mut found, mut lengths) = (Vec::new(), Vec::new());
+            engine.run_lengths(&keys, (&mut found, &mut lengths)).unwrap();
+            let runs = keys.chunk_by(|a, b| a == b);
+            assert!(runs.map(|run| (run[0], run.len() as u64)).eq(found.into_iter().zip(lengths)));
+        }
+    }
+}
+
+/// Whether these offsets begin with 0, never fall, and end with `length`.
+fn are_offsets(offsets: &[usize], length: usize) -> bool {
+    offsets.first() == Some(&0) && offsets.last() == Some(&length) && offsets.is_sorted()
+}
