@@ -82,7 +82,8 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 /// Starts to handle signals. A signal that was ignored when the program started, as with nohup(1), stays ignored. A
-/// handler that is already installed, such as a profiler's, stays in place.
+/// handler that is already installed, such as a profiler's, stays in place. So the second call of a process starts no
+/// thread.
 ///
 /// # Errors
 /// If the system refuses to install a handler or to start the thread that waits for signals.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 pub const GMERGE: &str = env!("CARGO_BIN_EXE_gmerge");
 
 /// How long a run may take before it is killed.
-const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Sizes that often reveal mistakes.
 pub const SIZES: [usize; 4] = [0, 1, 1000, 100_003];
@@ -189,8 +189,8 @@ fn handle_ignored_signals() {
 
 /// A run that ended.
 pub struct Run {
-    what: String,
-    output: Output,
+    pub what: String,
+    pub output: Output,
 }
 
 impl Run {

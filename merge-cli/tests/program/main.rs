@@ -12,8 +12,6 @@ mod documents;
 mod durable;
 mod engine;
 mod external;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod faults;
 mod flag_pairs;
 mod formats;
 mod generate;
@@ -37,6 +35,8 @@ mod sort_values;
 mod stats;
 mod streams;
 mod top;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod traced;
 mod usage;
 mod value_formats;
 mod values;

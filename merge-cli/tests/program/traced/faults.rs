@@ -1,24 +1,20 @@
 //! Failures of the system at every call on a file, kills at any moment, and power cuts.
 //!
-//! After each of them, every output is the old file or the new one, keys and values belong together, no input has
-//! changed, and nothing else is left in the folder. An error is one line.
+//! After each fault, every output is the old file or the new one. Keys and values belong together. The inputs are
+//! unchanged, and the folder has no other file. An error is one line.
 //!
-//! By default a random part of all faults is tried for some seconds. With `GMERGE_FAULTS=all` all of them are tried,
+//! By default, each test tries random faults for some seconds. The variable `GMERGE_FAULTS=all` makes it try all faults,
 //! and 10,000 kills: `GMERGE_FAULTS=all cargo test -p merge-cli --test program -- faults --nocapture`.
 
-mod calls;
-mod disk;
-mod tracer;
-
-use crate::common::{Folder, GMERGE, Random};
-use disk::Disk;
+use super::disk::Disk;
+use super::tracer::{self, Call, Fault, Watch};
+use crate::common::{Folder, GMERGE, Random, Run};
 use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tracer::{Call, Ended, Fault, Watch};
 
 /// How long a test tries random faults.
 const TIME: Duration = Duration::from_secs(6);
@@ -69,14 +65,13 @@ enum State {
 }
 
 impl Output {
-    fn state(&self, found: Option<&[u8]>) -> Option<State> {
+    /// The state of the output if its file has this content, or if there is none.
+    fn state(&self, what: &str, found: Option<&[u8]>) -> State {
         if found == Some(&self.new) {
-            Some(State::New)
-        } else if found == self.old.as_deref() {
-            Some(State::Old)
-        } else {
-            None
+            return State::New;
         }
+        assert!(found == self.old.as_deref(), "{what}: {} is neither old nor new", self.name);
+        State::Old
     }
 }
 
@@ -103,8 +98,7 @@ impl Case {
         let read = |name: String| (name.clone(), fs::read(folder.path(&name)).unwrap());
         let inputs = folder.files().into_iter().map(read).collect();
         let mut case = Case { arguments, folder, inputs, outputs: Vec::new() };
-        let ended = case.run(&mut ());
-        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{arguments}");
+        case.run(&mut ()).succeeds();
         let old = |name: &str| old.then(|| format!("the old {name}").into_bytes());
         let output = |&name| Output { name, old: old(name), new: fs::read(case.path(name)).unwrap() };
         case.outputs = outputs.iter().map(output).collect();
@@ -124,17 +118,32 @@ impl Case {
         command
     }
 
-    fn run(&self, watch: &mut dyn Watch) -> Ended {
-        tracer::run(&mut self.command(), &self.path("").canonicalize().unwrap(), watch)
+    fn root(&self) -> PathBuf {
+        self.path("").canonicalize().unwrap()
     }
 
-    /// Puts the old outputs in place, and removes everything that is neither an input nor an output.
+    /// Runs with the old outputs in place.
+    fn run(&self, watch: &mut dyn Watch) -> Run {
+        self.restore();
+        tracer::run(&mut self.command(), &self.root(), watch)
+    }
+
+    /// Runs with one fault. Returns the call that had it, too.
+    fn run_with(&self, at: At) -> (Run, String) {
+        let mut once = Once { at, call: None };
+        let run = self.run(&mut once);
+        (run, once.call.unwrap_or_else(|| "no call".to_owned()))
+    }
+
+    /// The files that are not inputs.
+    fn made(&self) -> impl Iterator<Item = String> {
+        let is_input = |name: &String| self.inputs.iter().any(|(input, _)| input == name);
+        self.folder.files().into_iter().filter(move |name| !is_input(name))
+    }
+
+    /// Puts the old outputs in place, and removes all other files that are not inputs.
     fn restore(&self) {
-        for name in self.folder.files() {
-            if !self.inputs.iter().any(|(input, _)| *input == name) {
-                fs::remove_file(self.path(&name)).unwrap();
-            }
-        }
+        self.made().for_each(|name| fs::remove_file(self.path(&name)).unwrap());
         for Output { name, old, .. } in &self.outputs {
             old.iter().for_each(|old| fs::write(self.path(name), old).unwrap());
         }
@@ -142,9 +151,8 @@ impl Case {
 
     /// The faults of a run, which must succeed.
     fn faults(&self) -> Faults {
-        self.restore();
         let mut faults = Faults::default();
-        assert_eq!(self.run(&mut faults).code, Some(0), "{}", self.arguments);
+        self.run(&mut faults).succeeds();
         faults
     }
 
@@ -154,40 +162,32 @@ impl Case {
         for (name, bytes) in &self.inputs {
             assert!(fs::read(self.path(name)).is_ok_and(|found| found == *bytes), "{what}: {name} has changed");
         }
-        let state = |output: &Output| {
-            let found = fs::read(self.path(output.name)).ok();
-            output.state(found.as_deref()).unwrap_or_else(|| panic!("{what}: {} is neither old nor new", output.name))
-        };
+        let state = |output: &Output| output.state(what, fs::read(self.path(output.name)).ok().as_deref());
         self.outputs.iter().map(state).collect()
     }
 
     /// The files that are neither inputs nor outputs.
     fn others(&self) -> Vec<String> {
-        let is_known = |name: &String| {
-            self.inputs.iter().any(|(input, _)| input == name) || self.outputs.iter().any(|it| it.name == name)
-        };
-        self.folder.files().into_iter().filter(|name| !is_known(name)).collect()
+        self.made().filter(|name| self.outputs.iter().all(|output| output.name != name)).collect()
     }
 
     /// Checks what a run has left after an error of a call.
-    fn check_error(&self, call: &str, fault: Fault, ended: &Ended) {
-        let Ended { code, stderr, .. } = ended;
-        let what = format!("{}: {call}: {fault:?}: exit code {code:?}: {stderr}", self.arguments);
-        assert!(!ended.is_late, "{what}: takes too long");
+    fn check_error(&self, call: &str, fault: Fault, mut run: Run) {
+        run.what = format!("{}: {call}: {fault:?}", self.arguments);
+        let what = format!("{}: exit code {:?}: {}", run.what, run.code(), run.stderr());
         let states = self.states(&what);
         let is_removal = call.starts_with("unlink");
         assert!(is_removal || self.others().is_empty(), "{what}: left behind: {:?}", self.others());
-        let expected = match code {
-            Some(0) => State::New,
+        let expected = if run.code() == Some(0) {
+            assert!(run.stderr().lines().all(|line| line.starts_with("gmerge: ")), "{what}");
+            assert!(!run.stderr().contains("internal error") && !run.stderr().contains("os error"), "{what}");
+            State::New
+        } else {
+            run.fails(2, &[]);
             // An error after the outputs are in their places says so.
-            Some(2) if stderr.contains("in its place") || stderr.contains("is complete") => State::New,
-            Some(2) => State::Old,
-            _ => panic!("{what}"),
+            if run.stderr().contains("is complete") { State::New } else { State::Old }
         };
         assert!(states.iter().all(|&state| state == expected), "{what}: {states:?}");
-        assert!(stderr.lines().all(|line| line.starts_with("gmerge: ")), "{what}");
-        assert!(*code == Some(0) || stderr.lines().count() == 1, "{what}");
-        assert!(!stderr.contains("internal error") && !stderr.contains("os error"), "{what}");
     }
 
     /// Checks what a run has left that was killed.
@@ -228,21 +228,15 @@ struct At {
 /// Applies one fault, and remembers the call.
 struct Once {
     at: At,
-    call: String,
-}
-
-impl Once {
-    fn new(at: At) -> Self {
-        Once { at, call: "no call".to_owned() }
-    }
+    call: Option<String>,
 }
 
 impl Watch for Once {
     fn begins(&mut self, number: usize, call: &Call) -> Option<Fault> {
-        if number < self.at.number || call.kind.name != self.at.kind || self.call != "no call" {
+        if number < self.at.number || call.kind.name != self.at.kind || self.call.is_some() {
             return None;
         }
-        self.call = format!("{} of {}, call {number}", call.kind.name, call.path.display());
+        self.call = Some(format!("{} of {}, call {number}", call.kind.name, call.path.display()));
         Some(self.at.fault)
     }
 }
@@ -266,24 +260,30 @@ impl Watch for Faults {
 }
 
 /// Makes every read and write a short one.
-struct AllShort(Fault);
+struct AllShort;
 
 impl Watch for AllShort {
     fn begins(&mut self, _number: usize, call: &Call) -> Option<Fault> {
-        call.kind.count.map(|_| self.0)
+        call.kind.count.map(|_| Fault::Half)
     }
 }
 
 fn tries_all() -> bool {
-    env::var("GMERGE_FAULTS").is_ok_and(|value| value == "all")
+    match env::var("GMERGE_FAULTS") {
+        Ok(value) => {
+            assert_eq!(value, "all", "GMERGE_FAULTS");
+            true
+        }
+        Err(_) => false,
+    }
 }
 
-/// Calls `each` with all items, or with random ones for [`TIME`]. Returns the number of calls. If some of them panic,
-/// the others are called before this function panics, too.
+/// Calls `each` with all items, or with random ones for [`TIME`]. Returns the number of calls. A call that panics does
+/// not end the others. This function panics after them.
 fn each<T>(mut items: Vec<T>, mut each: impl FnMut(T)) -> usize {
     let (begin, mut random) = (Instant::now(), Random::new());
-    let (mut calls, mut failed) = (0, 0);
-    while !items.is_empty() && (tries_all() || begin.elapsed() < TIME) {
+    let (tries_all, mut calls, mut failed) = (tries_all(), 0, 0);
+    while !items.is_empty() && (tries_all || begin.elapsed() < TIME) {
         let item = items.swap_remove(random.below(items.len()));
         failed += usize::from(catch_unwind(AssertUnwindSafe(|| each(item))).is_err());
         calls += 1;
@@ -298,15 +298,13 @@ fn every_call_on_a_file_may_fail_or_be_short() {
         let cases = Case::all(old);
         let mut items = Vec::new();
         for case in &cases {
-            case.restore();
             items.extend(case.faults().errors.into_iter().map(|at| (case, at)));
         }
         let all = items.len();
         let tried = each(items, |(case, at)| {
-            case.restore();
-            let mut once = Once::new(at);
-            let ended = case.run(&mut once);
-            case.check_error(&once.call, once.at.fault, &ended);
+            let fault = at.fault;
+            let (run, call) = case.run_with(at);
+            case.check_error(&call, fault, run);
         });
         println!("old outputs: {old}: {tried} of {all} faults");
     }
@@ -316,12 +314,10 @@ fn every_call_on_a_file_may_fail_or_be_short() {
 fn every_read_and_write_may_be_short() {
     let cases = Case::all(true);
     let is_small = |case: &&Case| !case.arguments.contains("-S");
-    let items: Vec<_> = cases.iter().filter(is_small).map(|case| (case, Fault::Half)).collect();
-    each(items, |(case, fault)| {
-        case.restore();
-        let ended = case.run(&mut AllShort(fault));
-        assert_eq!(ended.code, Some(0), "{}: {}", case.arguments, ended.stderr);
-        case.check_error("all reads and writes", fault, &ended);
+    each(cases.iter().filter(is_small).collect(), |case| {
+        let run = case.run(&mut AllShort);
+        assert_eq!(run.code(), Some(0), "{}: {}", case.arguments, run.stderr());
+        case.check_error("all reads and writes", Fault::Half, run);
     });
 }
 
@@ -334,12 +330,10 @@ fn a_kill_before_any_call_leaves_the_old_files_or_the_new_ones() {
     }
     let all = items.len();
     let tried = each(items, |(case, at)| {
-        case.restore();
-        let mut once = Once::new(at);
-        let ended = case.run(&mut once);
+        let (run, call) = case.run_with(at);
         // The order of the calls of several threads varies, and so can their number.
-        assert!(matches!(ended.code, None | Some(0)), "{}: {:?}", case.arguments, ended.code);
-        case.check_killed(&format!("{}: killed before {}", case.arguments, once.call));
+        assert!(matches!(run.code(), None | Some(0)), "{}: {:?}", case.arguments, run.code());
+        case.check_killed(&format!("{}: killed before {call}", case.arguments));
     });
     println!("{tried} of {all} kills");
 }
@@ -380,18 +374,14 @@ fn a_power_cut_leaves_the_old_files_or_the_new_ones() {
         let cases = Case::all(old).into_iter().filter(|case| old || case.arguments.contains("--sync"));
         for case in cases {
             case.restore();
-            let mut disk = Disk::new(&case.path("").canonicalize().unwrap());
-            assert_eq!(case.run(&mut disk).code, Some(0));
+            let mut disk = Disk::new(&case.root());
+            tracer::run(&mut case.command(), &case.root(), &mut disk).succeeds();
             let cuts = disk.after_power_cuts(|what, files| {
                 let what = format!("{}: {what}", case.arguments);
                 let state = |output: &Output| {
-                    let found = files.get(output.name).map(Option::as_deref);
-                    let state = match found {
-                        None => output.state(None),
-                        Some(None) => None,
-                        Some(found) => output.state(found),
-                    };
-                    state.unwrap_or_else(|| panic!("{what}: {} is neither old nor new", output.name))
+                    let found = files.get(output.name);
+                    assert!(found != Some(&None), "{what}: the content of {} is not certain", output.name);
+                    output.state(&what, found.and_then(Option::as_deref))
                 };
                 let states: Vec<State> = case.outputs.iter().map(state).collect();
                 case.check_together(&what, &states, || files.values().flatten().cloned().collect());

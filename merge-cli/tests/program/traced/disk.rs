@@ -58,9 +58,8 @@ impl Disk {
     /// run and all names since the last sync. Returns the number of calls.
     pub fn after_power_cuts(&self, check: impl Fn(&str, &Files)) -> usize {
         let mut cuts = 0;
-        for moment in &self.moments {
-            let now = self.moments.iter().position(|other| std::ptr::eq(other, moment)).unwrap();
-            for names in self.moments[moment.synced..=now].iter() {
+        for (now, moment) in self.moments.iter().enumerate() {
+            for names in &self.moments[moment.synced..=now] {
                 let content = |inode| moment.certain.get(inode).map(|content| content.to_vec());
                 let files = names.names.iter().map(|(name, inode)| (name.clone(), content(inode))).collect();
                 let what = format!("power cut after {}, with the names after {}", moment.after, names.after);

@@ -1,8 +1,8 @@
 //! Runs a program under ptrace(2), and shows its system calls on files of one folder to a test, which may let one fail.
-//!
-//! No call of the program or of its libraries bypasses this: it is the border between the program and the system.
+//! The calls of libraries are seen, too.
 
 use super::calls::{self, Kind};
+use crate::common::{LIMIT, Run};
 use nix::errno::Errno;
 use nix::libc::{self, user_regs_struct};
 use nix::sys::ptrace::{self, Options};
@@ -12,13 +12,10 @@ use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long a run may take before it is killed.
-const LIMIT: Duration = Duration::from_secs(60);
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::Instant;
 
 /// What happens to a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +51,6 @@ pub trait Watch {
     fn succeeds(&mut self, _call: &Call) {}
 }
 
-/// How a program ended.
-pub struct Ended {
-    /// The exit code. None if a signal ended the program.
-    pub code: Option<i32>,
-    /// The text on standard error.
-    pub stderr: String,
-    /// Whether it ran longer than [`LIMIT`].
-    pub is_late: bool,
-}
-
 /// A thread of the program between the begin and the end of a system call.
 struct Inside {
     call: Option<Call>,
@@ -78,25 +65,30 @@ struct Tracer<'a> {
     calls: usize,
 }
 
-/// Runs `command` in `folder`, with nothing on standard input, and standard output and standard error in files beside
-/// the folder.
-pub fn run(command: &mut Command, folder: &Path, watch: &mut dyn Watch) -> Ended {
-    let beside = |name: &str| folder.with_extension(name);
-    let [out, errors] = ["stdout", "stderr"].map(beside);
-    command.stdin(Stdio::null()).stdout(File::create(&out).unwrap()).stderr(File::create(&errors).unwrap());
+/// Runs `command` in `folder`, with nothing on standard input. Its standard output and standard error are files beside
+/// the folder. Fails and kills it after [`LIMIT`].
+pub fn run(command: &mut Command, folder: &Path, watch: &mut dyn Watch) -> Run {
+    let what = format!("{command:?}");
+    let paths = ["stdout", "stderr"].map(|name| folder.with_extension(name));
+    let [out, errors] = paths.each_ref().map(|path| File::create(path).unwrap());
+    command.stdin(Stdio::null()).stdout(out).stderr(errors);
     #[expect(clippy::zombie_processes, reason = "`until_end` waits for it as a tracer does")]
     // SAFETY: between fork(2) and execve(2) the child calls only ptrace(2), which is safe there.
     let child = unsafe { command.pre_exec(|| Ok(ptrace::traceme()?)) }.spawn().unwrap();
     let mut tracer = Tracer { program: Pid::from_raw(child.id() as i32), folder, inside: HashMap::new(), calls: 0 };
-    let (code, is_late) = tracer.until_end(watch);
-    let stderr = fs::read_to_string(&errors).unwrap();
-    [out, errors].iter().for_each(|path| fs::remove_file(path).unwrap());
-    Ended { code, stderr, is_late }
+    let status = tracer.until_end(watch);
+    let [stdout, stderr] = paths.map(|path| {
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        bytes
+    });
+    let status = status.unwrap_or_else(|| panic!("{what}: killed after {LIMIT:?}"));
+    Run { what, output: Output { status, stdout, stderr } }
 }
 
 impl Tracer<'_> {
-    /// Follows the program until it has ended. Returns its exit code, and whether it took too long.
-    fn until_end(&mut self, watch: &mut dyn Watch) -> (Option<i32>, bool) {
+    /// Follows the program until it has ended. Returns how it ended, or `None` if it took too long.
+    fn until_end(&mut self, watch: &mut dyn Watch) -> Option<ExitStatus> {
         let begin = Instant::now();
         // Other tests of this process have children of their own.
         let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
@@ -105,10 +97,11 @@ impl Tracer<'_> {
         ptrace::setoptions(self.program, options).unwrap();
         go_on(self.program, None);
         let mut is_late = false;
-        loop {
+        // The status of a process as wait(2) has it.
+        let status = loop {
             match waitpid(None, Some(flags)).unwrap() {
-                WaitStatus::Exited(ended, code) if ended == self.program => return (Some(code), is_late),
-                WaitStatus::Signaled(ended, ..) if ended == self.program => return (None, is_late),
+                WaitStatus::Exited(ended, code) if ended == self.program => break code << 8,
+                WaitStatus::Signaled(ended, signal, _) if ended == self.program => break signal as i32,
                 WaitStatus::PtraceSyscall(thread) => {
                     self.stops_at_call(thread, watch);
                     go_on(thread, None);
@@ -124,7 +117,8 @@ impl Tracer<'_> {
                 is_late = true;
                 self.kill();
             }
-        }
+        };
+        (!is_late).then(|| ExitStatus::from_raw(status))
     }
 
     fn kill(&self) {
