@@ -43,13 +43,16 @@ pub fn build(tree: &Tree, arguments: &[String]) -> io::Result<Result<Vec<(PathBu
             programs.push((PathBuf::from(program), folder.to_owned()));
         }
         if message["message"]["level"] == "error" {
-            let spans = message["message"]["spans"].as_array().into_iter().flatten();
-            let place = |span: &Value| {
-                let (file, at) = (span["file_name"].as_str()?, span["byte_start"].as_u64()? as usize);
-                Some(tree.places(file, at))
-            };
-            let found: Excluded = spans.filter_map(place).flatten().collect();
-            if found.is_empty() && !message["message"]["spans"].as_array().is_none_or(Vec::is_empty) {
+            let spans: Vec<_> =
+                message["message"]["spans"].as_array().into_iter().flatten().filter_map(start).collect();
+            let mut found: Excluded = spans.iter().flat_map(|(file, at)| tree.places(file, *at)).collect();
+            let bytes = spans.iter().map(|(_, at)| *at);
+            if found.is_empty()
+                && let (Some((file, _)), Some(first), Some(last)) = (spans.first(), bytes.clone().min(), bytes.max())
+            {
+                found = tree.places_in(file, first..last + 1);
+            }
+            if found.is_empty() && !spans.is_empty() {
                 return Err(io::Error::other(message["message"]["rendered"].to_string()));
             }
             wrong.extend(found);
@@ -59,6 +62,11 @@ pub fn build(tree: &Tree, arguments: &[String]) -> io::Result<Result<Vec<(PathBu
         return Ok(Ok(programs));
     }
     if wrong.is_empty() { Err(io::Error::other("cargo failed")) } else { Ok(Err(wrong)) }
+}
+
+/// The file of a part of a compiler's message, and its first byte there.
+fn start(span: &Value) -> Option<(&str, usize)> {
+    Some((span["file_name"].as_str()?, span["byte_start"].as_u64()? as usize))
 }
 
 /// The tests of a program, which have not run.

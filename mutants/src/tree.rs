@@ -3,6 +3,7 @@
 use crate::find::{Place, Planted, places};
 use crate::weave::{CHOICE, Mutant, Woven, weave};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -109,10 +110,21 @@ impl Tree {
     /// The innermost place in the sources that has byte `at` of the woven file. If none has, the places that begin in
     /// the same line.
     pub fn places(&self, file: &str, at: usize) -> Excluded {
+        let found = |woven: &Woven| woven.place_at(at).map_or_else(|| woven.places_in_line(at), |place| vec![place]);
+        self.named(file, found)
+    }
+
+    /// The places in a range of the woven file, or the first one behind it. The borrow checker may report uses around a
+    /// statement that was left out.
+    pub fn places_in(&self, file: &str, range: Range<usize>) -> Excluded {
+        self.named(file, |woven| woven.places_in(range))
+    }
+
+    /// The places that `find` returns for a woven file.
+    fn named(&self, file: &str, find: impl FnOnce(&Woven) -> Vec<usize>) -> Excluded {
         let Some((places, woven)) = self.files.get(file) else { return Excluded::new() };
-        let found = woven.place_at(at).map_or_else(|| woven.places_in_line(at), |place| vec![place]);
         let range = |place: usize| &places[place].range;
-        found.into_iter().map(|place| (file.to_owned(), range(place).start, range(place).end)).collect()
+        find(woven).into_iter().map(|place| (file.to_owned(), range(place).start, range(place).end)).collect()
     }
 }
 

@@ -31,6 +31,16 @@ impl Woven {
         places.filter(|&place| self.places[place].contains(&at)).min_by_key(|&place| self.places[place].len())
     }
 
+    /// The indices of the places that begin in `range`. If none does, the first place behind it.
+    pub fn places_in(&self, range: Range<usize>) -> Vec<usize> {
+        let start = |place: &usize| self.places[*place].start;
+        let found: Vec<usize> = (0..self.places.len()).filter(|place| range.contains(&start(place))).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        (0..self.places.len()).filter(|place| start(place) >= range.end).min_by_key(start).into_iter().collect()
+    }
+
     /// The indices of the places that begin in the line of byte `at`.
     pub fn places_in_line(&self, at: usize) -> Vec<usize> {
         let start = self.text[..at].rfind('\n').map_or(0, |before| before + 1);
