@@ -18,6 +18,15 @@ pub(super) struct GroupMember {
     searches: Mutex<LockedBuffer<u64>>,
 }
 
+impl Drop for GroupMember {
+    fn drop(&mut self) {
+        // The driver frees page-locked memory only while its context exists and is current.
+        if let (Ok(_entered), Ok(none)) = (self.gpu().enter(), LockedBuffer::zeroed(0)) {
+            self.searches = Mutex::new(none);
+        }
+    }
+}
+
 impl GroupMember {
     /// A member of a group of `members`.
     pub(super) fn new(gpu: Gpu, members: usize) -> Result<Self, Error> {
