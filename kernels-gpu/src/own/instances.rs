@@ -121,9 +121,11 @@ macro_rules! arguments {
                 instances: &[cuda_std::launch::Instance::new(
                     C::SUFFIX,
                     || core::any::TypeId::of::<Self>(),
-                    // SAFETY: the caller passes a pointer to the value, which meets the kernel's `# Safety` section.
-                    cuda_std::__emulated!(|pointers: *const *mut core::ffi::c_void| unsafe {
-                        (*pointers).cast::<Self>().read().run();
+                    cuda_std::__emulated!(|pointers: *const *mut core::ffi::c_void| {
+                        // SAFETY: the caller passes a pointer to the value.
+                        let arguments = unsafe { (*pointers).cast::<Self>().read() };
+                        // SAFETY: the value meets the kernel's `# Safety` section whenever this is called.
+                        move || unsafe { arguments.run() }
                     }),
                 )],
             };

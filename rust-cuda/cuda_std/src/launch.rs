@@ -23,6 +23,8 @@
 
 use core::any::TypeId;
 use core::ffi::c_void;
+#[cfg(feature = "emulator")]
+use std::boxed::Box;
 
 /// A kernel, for its host.
 #[derive(Clone, Copy, Debug)]
@@ -47,17 +49,21 @@ pub struct Instance {
     pub suffix: &'static str,
     arguments: fn() -> TypeId,
     #[cfg_attr(not(feature = "emulator"), allow(dead_code))]
-    run: Option<Run>,
+    threads: Option<Threads>,
 }
 
-/// Runs the kernel in the emulator, with the arguments at these pointers.
-type Run = unsafe fn(*const *mut c_void);
+/// Reads the arguments at these pointers, and returns the work of a thread that has them.
+#[cfg(feature = "emulator")]
+type Threads = unsafe fn(*const *mut c_void) -> Box<dyn Fn() + Send + Sync>;
+/// Not a value: without the emulator, the kernel is not compiled.
+#[cfg(not(feature = "emulator"))]
+type Threads = core::convert::Infallible;
 
 impl Instance {
     /// Called by the expansion of `#[kernel]`.
     #[doc(hidden)]
-    pub const fn new(suffix: &'static str, arguments: fn() -> TypeId, run: Option<Run>) -> Self {
-        Self { suffix, arguments, run }
+    pub const fn new(suffix: &'static str, arguments: fn() -> TypeId, threads: Option<Threads>) -> Self {
+        Self { suffix, arguments, threads }
     }
 
     /// Whether it is launched with the struct `A`.
@@ -65,17 +71,19 @@ impl Instance {
         (self.arguments)() == TypeId::of::<A>()
     }
 
-    /// Runs the instance as a thread of a launch of the [emulator](crate::emulator).
+    /// The work of each thread of a launch of the [emulator](crate::emulator), with the arguments at these pointers,
+    /// which are read now.
     ///
     /// # Safety
-    /// `pointers` is the result of [`Arguments::pointers`] for arguments of the type that this instance
-    /// [takes](Self::takes). The arguments meet the kernel's `# Safety` section.
-    #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
-    pub unsafe fn run(&self, pointers: &[*mut c_void]) {
-        let run = self.run.expect("this crate is compiled with its emulator");
+    /// `pointers` has a pointer to each argument, in the kernel's order and with the types that this instance takes, as
+    /// [`Arguments::pointers`] returns them. The arguments meet the kernel's `# Safety` section whenever the result is
+    /// called.
+    #[cfg(feature = "emulator")]
+    pub unsafe fn threads(&self, pointers: *const *mut c_void) -> Box<dyn Fn() + Send + Sync> {
+        let threads = self.threads.expect("this crate is compiled with its emulator");
         // SAFETY: the caller passes one pointer to each argument, with the types that this instance takes. The
         // arguments meet the kernel's `# Safety` section.
-        unsafe { run(pointers.as_ptr()) }
+        unsafe { threads(pointers) }
     }
 }
 
@@ -95,13 +103,30 @@ pub trait Arguments: Copy + 'static {
     }
 }
 
-/// A function that runs a kernel, if this crate is compiled with its emulator.
+/// All kernels of the program, of any crate.
+#[cfg(feature = "emulator")]
+#[linkme::distributed_slice]
+pub static KERNELS: [Kernel];
+
+/// The instance that a module has under this name, if a kernel of the program has it: `merge_basic_u32` is the instance
+/// `u32` of the kernel `merge_basic`. Returns the kernel's name, too.
+#[cfg(feature = "emulator")]
+pub fn entry_point(name: &str) -> Option<(&'static str, &'static Instance)> {
+    KERNELS.iter().find_map(|kernel| {
+        let rest = name.strip_prefix(kernel.name)?;
+        let suffix = if rest.is_empty() { rest } else { rest.strip_prefix('_')? };
+        Some((kernel.name, kernel.instance(suffix)?))
+    })
+}
+
+/// What runs a kernel, if this crate is compiled with its emulator: a function that reads the arguments and returns the
+/// work of a thread.
 #[cfg(feature = "emulator")]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __emulated {
-    ($run:expr) => {
-        ::core::option::Option::Some($run)
+    ($threads:expr) => {
+        ::core::option::Option::Some(|pointers| $crate::launch::boxed($threads(pointers)))
     };
 }
 
@@ -110,7 +135,49 @@ macro_rules! __emulated {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __emulated {
-    ($run:expr) => {
+    ($threads:expr) => {
         ::core::option::Option::None
     };
 }
+
+#[cfg(feature = "emulator")]
+#[doc(hidden)]
+pub fn boxed(thread: impl Fn() + 'static) -> Box<dyn Fn() + Send + Sync> {
+    /// A thread's work, with the arguments that it has copied.
+    struct Sent<F>(F);
+    // SAFETY: the arguments of a kernel are numbers and device pointers, which any thread of the host may pass on.
+    unsafe impl<F> Send for Sent<F> {}
+    // SAFETY: a kernel's thread only reads its arguments.
+    unsafe impl<F> Sync for Sent<F> {}
+    let thread = Sent(thread);
+    Box::new(move || {
+        let Sent(thread) = &thread;
+        thread();
+    })
+}
+
+/// Adds a kernel to [`KERNELS`](crate::launch::KERNELS), if this crate is compiled with its emulator.
+#[cfg(feature = "emulator")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __registered {
+    ($kernel:expr) => {
+        const _: () = {
+            #[$crate::launch::__linkme::distributed_slice($crate::launch::KERNELS)]
+            #[linkme(crate = $crate::launch::__linkme)]
+            static KERNEL: $crate::launch::Kernel = $kernel;
+        };
+    };
+}
+
+/// Without the emulator, there is no list of kernels.
+#[cfg(not(feature = "emulator"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __registered {
+    ($kernel:expr) => {};
+}
+
+#[cfg(feature = "emulator")]
+#[doc(hidden)]
+pub use linkme as __linkme;

@@ -4,6 +4,7 @@ mod common;
 
 use common::{assert_at, fault, global, global_mut, shared, tid};
 use cuda_std::{
+    GlobalMut,
     emulator::{Emulator, FaultKind, Space},
     thread,
 };
@@ -141,4 +142,49 @@ fn read_by_the_host() {
         emulator.launch("last", 1, 1, 0, || global_mut(x.as_mut_ptr(), len).set(last, -3)).unwrap();
         assert_eq!(emulator.read(x).unwrap(), vec![-3; len]);
     }
+}
+
+#[test]
+fn host_copies_keep_what_is_unwritten() {
+    let mut emulator = Emulator::new(1);
+    let (from, to) = (emulator.allocate(20), emulator.allocate(16));
+    emulator.upload(from + 3, &[1, 2, 3, 4, 5, 6, 7]).unwrap();
+    emulator.copy(from + 2, to + 4, 9).unwrap();
+    let mut bytes = [0; 7];
+    emulator.download(to + 5, &mut bytes).unwrap();
+    assert_eq!(bytes, [1, 2, 3, 4, 5, 6, 7]);
+    for at in [to + 4, to + 6, to] {
+        let fault = emulator.download(at, &mut bytes).unwrap_err();
+        assert!(matches!(fault.kind, FaultKind::Uninitialised { .. }), "{fault}");
+    }
+    emulator.fill(to, 9, 16).unwrap();
+    emulator.download(to + 9, &mut bytes).unwrap();
+    assert_eq!(bytes, [9; 7]);
+    let fault = emulator.upload(to + 10, &bytes).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::OutOfBounds { .. }), "{fault}");
+    assert!(emulator.free(to) && !emulator.free(to) && !emulator.free(from + 4));
+    assert!(emulator.download(to, &mut bytes).is_err());
+}
+
+#[test]
+fn a_kernel_sees_what_the_host_has_written() {
+    let mut emulator = Emulator::new(1);
+    let at = emulator.allocate(16);
+    // SAFETY: the buffer has 4 elements, and the emulator outlives the launches that use the view.
+    let words = || unsafe { GlobalMut::<u32>::new(at as *mut u32, 4) };
+    emulator.upload(at + 4, &7u32.to_le_bytes()).unwrap();
+    emulator.launch("read", 1, 1, 0, || words().set(2, words().get(1))).unwrap();
+    let mut bytes = [0; 8];
+    emulator.download(at + 4, &mut bytes).unwrap();
+    assert_eq!(bytes, [7, 0, 0, 0, 7, 0, 0, 0]);
+    let fault = emulator.launch("unwritten", 1, 1, 0, || _ = words().get(3)).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 12, .. }), "{fault}");
+    let shared = emulator.allocate_shared(8).cast::<u32>();
+    // SAFETY: the buffer has 2 elements, and no launch runs beside the accesses of this function.
+    unsafe { shared.write(5) };
+    // SAFETY: the buffer has 2 elements, and the emulator outlives the launches that use the view.
+    let view = || unsafe { GlobalMut::<u32>::new(shared.as_ptr(), 2) };
+    emulator.launch("add", 1, 1, 0, || view().set(1, view().get(0) + 1)).unwrap();
+    // SAFETY: the buffer has 2 elements, and no launch runs beside the accesses of this function.
+    assert_eq!(unsafe { shared.add(1).read() }, 6);
 }

@@ -238,6 +238,8 @@ fn launcher(instances: &Instances, function: &ItemFn, parameters: &[&Ident]) -> 
         #[cfg(not(target_arch = "nvptx64"))]
         #visibility const #constant: ::cuda_std::launch::Kernel =
             ::cuda_std::launch::Kernel { name: #name, instances: &[#(#tables),*] };
+        #[cfg(not(target_arch = "nvptx64"))]
+        ::cuda_std::__registered!(#constant);
     })
 }
 
@@ -275,11 +277,11 @@ impl Launched<'_> {
             ::cuda_std::launch::Instance::new(
                 #suffix,
                 || ::core::any::TypeId::of::<#structure #of_struct>(),
-                // SAFETY: the caller passes pointers to all arguments, in this order and with their types. The
-                // arguments meet the kernel's `# Safety` section.
-                ::cuda_std::__emulated!(|pointers: *const *mut ::core::ffi::c_void| unsafe {
-                    #(let #fields = (*pointers.add(#index)).cast::<#concrete>().read();)*
-                    #kernel #of_kernel (#(#call),*)
+                ::cuda_std::__emulated!(|pointers: *const *mut ::core::ffi::c_void| {
+                    // SAFETY: the caller passes pointers to all arguments, in this order and with their types.
+                    #(let #fields = unsafe { (*pointers.add(#index)).cast::<#concrete>().read() };)*
+                    // SAFETY: the arguments meet the kernel's `# Safety` section whenever this is called.
+                    move || unsafe { #kernel #of_kernel (#(#call),*) }
                 })
             )
         }

@@ -4,8 +4,8 @@ pub mod own;
 
 use super::*;
 use crate::gpu::operation::Operation;
+use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
-use cuda_std::{GlobalMut, Word, thread};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cell::RefCell;
@@ -41,9 +41,9 @@ impl Device {
         self.emulator.borrow_mut().uninit(len)
     }
 
-    /// An uninitialised workspace of `bytes` bytes. Its parts are of several types; most accesses are to whole words.
+    /// An uninitialised workspace of `bytes` bytes.
     pub fn workspace(&self, bytes: usize) -> Address {
-        address(self.uninit::<u32>(bytes.div_ceil(size_of::<u32>())))
+        self.emulator.borrow_mut().allocate(bytes) as Address
     }
 
     /// The elements of an array. All of its elements have to be initialised.
@@ -53,26 +53,25 @@ impl Device {
 
     /// `count` words from `at` on. All words have to be initialised.
     pub fn words(&self, at: Address, count: usize) -> Vec<u32> {
-        let read = RefCell::new(Vec::new());
-        let ended = self.emulator.borrow_mut().launch("words", 1, 1, 0, || {
-            // SAFETY: the emulator reports words that are in no array.
-            let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
-            read.borrow_mut().extend((0..count).map(|i| words.get(i)));
-        });
-        self.checked(ended);
-        read.into_inner()
+        self.values(at, count)
     }
 
     /// The bits of the first `count` elements of an array. These elements have to be initialised.
     pub fn elements<T: Word>(&self, array: Buffer<T>, count: usize) -> Vec<u64> {
-        let read = RefCell::new(Vec::new());
-        let ended = self.emulator.borrow_mut().launch("elements", 1, 1, 0, || {
-            // SAFETY: the emulator reports elements that are in no array.
-            let elements = unsafe { GlobalMut::<T>::new(array.as_mut_ptr(), count) };
-            read.borrow_mut().extend((0..count).map(|i| elements.get(i).to_register()));
-        });
-        self.checked(ended);
-        read.into_inner()
+        match size_of::<T>() {
+            0 => vec![0; count],
+            1 => self.values::<u8>(address(array), count).into_iter().map(u64::from).collect(),
+            4 => self.values::<u32>(address(array), count).into_iter().map(u64::from).collect(),
+            _ => self.values(address(array), count),
+        }
+    }
+
+    /// `count` values from `at` on. All of them have to be initialised.
+    fn values<T: bytemuck::Pod>(&self, at: Address, count: usize) -> Vec<T> {
+        let mut values = vec![T::zeroed(); count];
+        let read = self.emulator.borrow_mut().download(at as usize, bytemuck::cast_slice_mut(&mut values));
+        self.checked(read);
+        values
     }
 
     /// The result of a launch or a read. A fault fails the test with the fault's message.
@@ -81,13 +80,9 @@ impl Device {
     }
 
     /// Writes the first elements of an array.
-    pub fn write<T: Word>(&self, array: Buffer<T>, first: &[T]) {
-        let ended = self.emulator.borrow_mut().launch("write", 1, 1, 0, || {
-            // SAFETY: the emulator reports elements that are not in the array.
-            let to = unsafe { GlobalMut::<T>::new(array.as_mut_ptr(), first.len()) };
-            first.iter().enumerate().for_each(|(i, &element)| to.set(i, element));
-        });
-        self.checked(ended);
+    pub fn write<T: Word + bytemuck::NoUninit>(&self, array: Buffer<T>, first: &[T]) {
+        let written = self.emulator.borrow_mut().upload(address(array) as usize, bytemuck::cast_slice(first));
+        self.checked(written);
     }
 
     /// Runs an operation on arrays of the device. Returns its workspace.
@@ -131,11 +126,11 @@ pub fn address<T>(array: Buffer<T>) -> Address {
 }
 
 /// The work of a thread of the kernel's instance with this suffix, if it exists and takes these arguments.
-pub(super) fn thread<A: Arguments>(suffix: &str, arguments: A) -> Option<Box<dyn Fn()>> {
+pub(super) fn thread<A: Arguments>(suffix: &str, arguments: A) -> Option<Box<dyn Fn() + Send + Sync>> {
     let instance = A::instance(suffix)?;
     // SAFETY: `A::instance` has confirmed that the instance takes these arguments. The emulator reports accesses
     // outside of arrays.
-    Some(Box::new(move || unsafe { instance.run(arguments.pointers().as_ref()) }))
+    Some(unsafe { instance.threads(arguments.pointers().as_ref().as_ptr()) })
 }
 
 /// Work of a queue: a launch, or words to clear.
@@ -187,31 +182,12 @@ impl Queue for Emulated<'_> {
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
-        const THREADS: u32 = 32;
-        self.work(Box::new(move |emulator| {
-            emulator.launch("clear", 1, THREADS, 0, || {
-                // SAFETY: the emulator reports words that are in no array, and each thread writes words of its own.
-                let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
-                let first = thread::thread_idx_x() as usize;
-                (first..count).step_by(THREADS as usize).for_each(|word| words.set(word, 0));
-            })
-        }));
+        self.work(Box::new(move |emulator| emulator.fill(at as usize, 0, count * size_of::<u32>())));
         Ok(())
     }
 
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
-        const THREADS: u32 = 32;
-        let words = bytes / size_of::<u32>();
-        assert_eq!(bytes % size_of::<u32>(), 0, "keys and values have whole words");
-        self.work(Box::new(move |emulator| {
-            emulator.launch("copy", 1, THREADS, 0, || {
-                // SAFETY: the emulator reports words that are in no array, and each thread copies words of its own.
-                let (from, to) =
-                    unsafe { (GlobalMut::<u32>::new(from as _, words), GlobalMut::<u32>::new(to as _, words)) };
-                let first = thread::thread_idx_x() as usize;
-                (first..words).step_by(THREADS as usize).for_each(|word| to.set(word, from.get(word)));
-            })
-        }));
+        self.work(Box::new(move |emulator| emulator.copy(from as usize, to as usize, bytes)));
         Ok(())
     }
 

@@ -76,7 +76,7 @@ pub struct Launch<'a> {
     pub(super) pointers: &'a [*mut c_void],
     /// The work of a thread in the emulator, if the instance exists.
     #[cfg(feature = "emulator")]
-    thread: Option<Box<dyn Fn()>>,
+    thread: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Work on two queues.

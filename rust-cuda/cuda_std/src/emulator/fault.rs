@@ -1,5 +1,6 @@
 //! The mistakes of kernels, with their locations.
 
+use super::host::HOST;
 use core::fmt::{self, Display, Formatter};
 use std::{boxed::Box, string::String, vec::Vec};
 
@@ -30,11 +31,11 @@ pub type Index3 = (u32, u32, u32);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The name of the launch, or `Emulator::read` for a read by the host.
+    /// The name of the launch, or `Emulator::read` and the like for the host's calls.
     pub kernel: &'static str,
     /// The kind of mistake.
     pub kind: FaultKind,
-    /// The block, or zeros if no thread is at fault ([`FaultKind::Launch`], and faults of `Emulator::read`).
+    /// The block, or zeros if no thread is at fault ([`FaultKind::Launch`], and faults of the host's calls).
     pub block: Index3,
     /// The thread in its block, or zeros if no thread is at fault.
     pub thread: Index3,
@@ -234,15 +235,12 @@ pub struct Missing {
     pub waits_at: Option<Location>,
 }
 
-/// The kernel's name in faults of `Emulator::read`.
-pub(super) const HOST_READ: &str = "Emulator::read";
-
 impl std::error::Error for Fault {}
 
 impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.kernel)?;
-        if self.kernel != HOST_READ && !matches!(self.kind, FaultKind::Launch(_)) {
+        if !self.kernel.starts_with(HOST) && !matches!(self.kind, FaultKind::Launch(_)) {
             write!(f, "block {}, thread {}, ", Short(self.block), Short(self.thread))?;
         }
         write!(f, "{}: {}", self.location, self.kind)

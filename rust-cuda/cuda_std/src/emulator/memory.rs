@@ -9,10 +9,12 @@ use core::{
     fmt::{self, Debug, Formatter},
     panic::Location,
     ptr::NonNull,
+    slice,
 };
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
     boxed::Box,
+    vec,
     vec::Vec,
 };
 
@@ -93,11 +95,16 @@ impl Memory {
     fn allocate<T: Word>(&mut self, len: usize, initialised: bool) -> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).expect("a buffer's bytes are counted in a usize");
         // An element may be `()`, of 0 bytes.
-        let allocation = Allocation::new(bytes, size_of::<T>().max(1), initialised);
-        let start = allocation.block.data().cast();
+        let start = self.insert(Allocation::new(bytes, size_of::<T>().max(1), initialised)).cast();
+        Buffer { start, len }
+    }
+
+    /// Adds an allocation, and returns its first byte.
+    fn insert(&mut self, allocation: Allocation) -> NonNull<u8> {
+        let start = allocation.block.data();
         let at = self.allocations.partition_point(|other| other.start < allocation.start);
         self.allocations.insert(at, allocation);
-        Buffer { start, len }
+        start
     }
 
     /// Checks and records an access of a kernel.
@@ -126,26 +133,65 @@ impl Memory {
         })
     }
 
-    /// Reads the elements of a buffer on the host.
-    pub(super) fn read<T: Word>(&mut self, buffer: Buffer<T>) -> Result<Vec<T>, Box<FaultKind>> {
-        let (address, bytes) = (buffer.start.addr().get(), buffer.len * size_of::<T>());
-        let at = self.find(Access::Read, address, bytes)?;
+    /// A buffer of `bytes` bytes, which are mostly accessed in words of 4 bytes. Returns its address.
+    pub(super) fn bytes(&mut self, bytes: usize, initialised: bool) -> NonNull<u8> {
+        self.insert(Allocation::new(bytes, size_of::<u32>(), initialised))
+    }
+
+    /// Frees the buffer that begins at `address`. Returns whether there is one.
+    pub(super) fn free(&mut self, address: usize) -> bool {
+        let found = self.allocations.binary_search_by_key(&address, |allocation| allocation.start);
+        found.is_ok_and(|at| {
+            self.allocations.remove(at);
+            true
+        })
+    }
+
+    /// The host's view of `size` written bytes at `address`, which are elements of `element` bytes.
+    pub(super) fn written(&mut self, address: usize, size: usize, element: usize) -> Result<&[u8], Box<FaultKind>> {
+        let at = self.find(Access::Read, address, size)?;
         let allocation = &self.allocations[at];
-        if !allocation.initialised
-            && let Some(unwritten) = allocation.shadow.first_unwritten(bytes)
-        {
-            let size = size_of::<T>();
-            let (space, byte) = (Space::Global, unwritten - unwritten % size);
-            return Err(Box::new(FaultKind::Uninitialised { space, byte, size, len: allocation.len }));
+        let (begin, len) = (address - allocation.start, allocation.len);
+        let unwritten = allocation.shadow.first_unwritten(begin..begin + size).filter(|_| !allocation.initialised);
+        if let Some(byte) = unwritten {
+            let byte = byte - (byte - begin) % element;
+            return Err(Box::new(FaultKind::Uninitialised { space: Space::Global, byte, size: element, len }));
         }
-        let mut values: Vec<T> = Vec::with_capacity(buffer.len);
-        // SAFETY: `find` has checked that an allocation contains the buffer's `len` elements. All its bytes have values
-        // since its creation, and any bytes are a valid `T`. `values` has capacity for `len` elements.
-        unsafe {
-            values.as_mut_ptr().copy_from_nonoverlapping(buffer.start.as_ptr(), buffer.len);
-            values.set_len(buffer.len);
+        // SAFETY: `find` has checked that the allocation contains the bytes. All of them have values since its
+        // creation, and `&mut self` excludes launches, which alone write them.
+        Ok(unsafe { slice::from_raw_parts(allocation.block.data().as_ptr().add(begin), size) })
+    }
+
+    /// Copies `size` bytes. Bytes that were never written remain so in the copy.
+    pub(super) fn copy_bytes(&mut self, from: usize, to: usize, size: usize) -> Result<(), Box<FaultKind>> {
+        let at = self.find(Access::Read, from, size)?;
+        let source = &self.allocations[at];
+        let begin = from - source.start;
+        let ranges = match source.initialised {
+            true => vec![(begin..begin + size, true)],
+            false => source.shadow.written_ranges(begin..begin + size),
+        };
+        // SAFETY: `find` has checked that the allocation contains the bytes. All of them have values since its creation,
+        // and `&mut self` excludes launches, which alone write them.
+        let copied = unsafe { slice::from_raw_parts(source.block.data().as_ptr().add(begin), size) }.to_vec();
+        self.for_writing(to, size)?.copy_from_slice(&copied);
+        let target = &mut self.allocations[self.recent];
+        let moved = |byte: usize| byte - begin + (to - target.start);
+        for (range, is_written) in ranges {
+            target.shadow.host_has_written(moved(range.start)..moved(range.end), is_written);
         }
-        Ok(values)
+        Ok(())
+    }
+
+    /// The host's view of `size` bytes at `address`, which it writes.
+    pub(super) fn for_writing(&mut self, address: usize, size: usize) -> Result<&mut [u8], Box<FaultKind>> {
+        let at = self.find(Access::Write, address, size)?;
+        let allocation = &mut self.allocations[at];
+        let begin = address - allocation.start;
+        allocation.shadow.host_has_written(begin..begin + size, true);
+        // SAFETY: `find` has checked that the allocation contains the bytes. All of them have values since its
+        // creation, and `&mut self` excludes launches and other views of them.
+        Ok(unsafe { slice::from_raw_parts_mut(allocation.block.data().as_ptr().add(begin), size) })
     }
 
     /// The allocation with the `size` bytes at `address`.
@@ -212,6 +258,9 @@ impl Allocation {
         byte <= self.len && size <= self.len - byte
     }
 }
+
+// SAFETY: a block owns its bytes, like a `Box<[u8]>`, and only functions that take `&mut self` access them.
+unsafe impl Send for Block {}
 
 /// Memory between two guard areas, so that an access slightly out of bounds does not hit another buffer.
 struct Block {

@@ -48,6 +48,7 @@
 mod block;
 mod clock;
 mod fault;
+mod host;
 mod memory;
 mod order;
 mod random;
@@ -74,7 +75,7 @@ use random::Random;
 use run::{Run, Size};
 use schedule::Threads;
 use shadow::HOST_PHASE;
-use std::{boxed::Box, format, string::String, vec::Vec};
+use std::{boxed::Box, format, string::String};
 
 /// Maximum number of threads of a block.
 pub const MAX_BLOCK_THREADS: u32 = 1024;
@@ -180,23 +181,6 @@ impl Emulator {
     /// If the buffer is larger than the address space.
     pub fn uninit<T: Word>(&mut self, len: usize) -> Buffer<T> {
         self.memory.uninit(len)
-    }
-
-    /// The elements of `buffer`.
-    ///
-    /// # Errors
-    /// [`FaultKind::Uninitialised`] if an element was never written, and [`FaultKind::OutOfBounds`] if the buffer
-    /// belongs to another emulator.
-    #[track_caller]
-    pub fn read<T: Word>(&mut self, buffer: Buffer<T>) -> Result<Vec<T>, Fault> {
-        let location = Caller::caller();
-        self.memory.read(buffer).map_err(|kind| Fault {
-            kernel: fault::HOST_READ,
-            kind: *kind,
-            block: (0, 0, 0),
-            thread: (0, 0, 0),
-            location: location.into(),
-        })
     }
 
     /// Runs `kernel` once for each thread of each block of a grid, and waits for its end. Faults contain `name`.

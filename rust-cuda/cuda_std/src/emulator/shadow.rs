@@ -32,7 +32,7 @@ use super::{
     clock::{Clock, Clocks, Phases},
     fault::Access,
 };
-use core::panic::Location;
+use core::{ops::Range, panic::Location};
 use std::{boxed::Box, vec, vec::Vec};
 
 pub(super) const WARP: usize = crate::warp::WARP_SIZE as usize;
@@ -425,6 +425,18 @@ impl Shadow {
         Ok(())
     }
 
+    /// Gives a word one record per byte, if it has not got them.
+    fn split(&mut self, word: usize) {
+        if self.split.is_empty() {
+            self.split = vec![false; self.words.len()];
+            self.bytes = blank(self.words.len() * self.word);
+        }
+        if !self.split[word] {
+            self.bytes[word * self.word..][..self.word].fill(self.words[word]);
+            self.split[word] = true;
+        }
+    }
+
     /// Accesses a part of a word: the word's record becomes one record per byte.
     #[cold]
     fn access_bytes(
@@ -434,15 +446,7 @@ impl Shadow {
         at: &At<'_>,
         location: Caller,
     ) -> Result<(), Trouble> {
-        if self.split.is_empty() {
-            self.split = vec![false; self.words.len()];
-            self.bytes = blank(self.words.len() * self.word);
-        }
-        let word = offset / self.word;
-        if !self.split[word] {
-            self.bytes[word * self.word..][..self.word].fill(self.words[word]);
-            self.split[word] = true;
-        }
+        self.split(offset / self.word);
         for byte in offset..offset + size {
             self.bytes[byte].access(access, at, location).map_err(|t| t.at(byte))?;
         }
@@ -473,16 +477,48 @@ impl Shadow {
         }
     }
 
-    /// The first byte of `bytes` bytes that was never written.
-    pub(super) fn first_unwritten(&self, bytes: usize) -> Option<usize> {
-        let unwritten = |cell: &Cell| cell.write.phase == 0;
-        (0..bytes.div_ceil(self.word)).find_map(|at| {
-            let first = at * self.word;
-            if self.split.is_empty() || !self.split[at] {
-                return unwritten(&self.words[at]).then_some(first);
+    /// The first of these bytes that was never written.
+    pub(super) fn first_unwritten(&self, mut bytes: Range<usize>) -> Option<usize> {
+        bytes.find(|&byte| !self.is_written(byte))
+    }
+
+    fn is_written(&self, byte: usize) -> bool {
+        let word = byte / self.word;
+        let is_split = !self.split.is_empty() && self.split[word];
+        let cell = if is_split { &self.bytes[byte] } else { &self.words[word] };
+        cell.write.phase != 0
+    }
+
+    /// These bytes in ranges, each with whether its bytes are written.
+    pub(super) fn written_ranges(&self, bytes: Range<usize>) -> Vec<(Range<usize>, bool)> {
+        let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
+        for byte in bytes {
+            let written = self.is_written(byte);
+            match ranges.last_mut() {
+                Some((range, of)) if *of == written => range.end = byte + 1,
+                _ => ranges.push((byte..byte + 1, written)),
             }
-            (first..bytes.min(first + self.word)).find(|&byte| unwritten(&self.bytes[byte]))
-        })
+        }
+        ranges
+    }
+
+    /// The host has written these bytes after all launches so far, with values that are written or not.
+    pub(super) fn host_has_written(&mut self, bytes: Range<usize>, is_written: bool) {
+        let phase = if is_written { HOST_PHASE } else { 0 };
+        let written = Cell { write: Lanes { phase, ..NOTHING.write }, ..NOTHING };
+        let whole = bytes.start.next_multiple_of(self.word)..bytes.end / self.word * self.word;
+        let [first, last] =
+            if whole.is_empty() { [bytes.clone(), 0..0] } else { [bytes.start..whole.start, whole.end..bytes.end] };
+        for byte in first.chain(last) {
+            self.split(byte / self.word);
+            self.bytes[byte] = written;
+        }
+        for word in whole.start / self.word..whole.end / self.word {
+            self.words[word] = written;
+            if !self.split.is_empty() {
+                self.split[word] = false;
+            }
+        }
     }
 
     /// Forgets the order of accesses, but not which locations were written, so that phases can start again.
