@@ -250,7 +250,7 @@ const KINDS: [Kind; 3] = [
     // Every bit pattern. For floats, it includes NaNs of both signs with many payloads.
     ("uniform", |word| word),
     // 16 values. For floats, they are zeros, NaNs and infinities of both signs.
-    ("dups16", |word| ((word & 3) * 0x7ff0_0000_7f80_0000) ^ ((word & 12) << 60) ^ ((word >> 2 & 3) << 30)),
+    ("dups16", |word| (word & 3).wrapping_mul(0x7ff0_0000_7f80_0000) ^ ((word & 12) << 60) ^ ((word >> 2 & 3) << 30)),
     ("equal", |_| 0x8000_0000_8000_0000),
 ];
 

@@ -1,0 +1,7 @@
+//! `gmerge`, for tests of this package.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    merge_cli::main()
+}
