@@ -25,7 +25,7 @@ use kernels_gpu::tuning::{ROW, Tile};
 
 /// The number of adjacent keys of `bytes` bytes, 4 or 8, that fill all banks once. It is also the number of lanes that
 /// read at once.
-pub const fn keys_across(bytes: usize) -> usize {
+const fn keys_across(bytes: usize) -> usize {
     128 / bytes
 }
 
@@ -103,7 +103,7 @@ fn shares(count: usize, left: &[usize]) -> Vec<usize> {
 
 /// The slots at which pairs of segments of these lengths begin in a tile, and the end of the last pair. A pair takes a
 /// multiple of `values` slots.
-pub fn pairs(lengths: &[usize], values: usize) -> Vec<usize> {
+fn pairs(lengths: &[usize], values: usize) -> Vec<usize> {
     let slots = lengths.chunks(2).map(|pair| pair.iter().sum::<usize>().next_multiple_of(values));
     std::iter::once(0)
         .chain(slots.scan(0, |end, slots| {

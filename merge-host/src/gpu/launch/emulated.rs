@@ -99,6 +99,16 @@ impl Device {
         queued.unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// Begins a profile of the next launches, or ends it.
+    pub fn set_profiled(&self, on: bool) {
+        self.emulator.borrow_mut().set_profiled(on);
+    }
+
+    /// The bank conflicts and the sectors of the launches since [`set_profiled`](Self::set_profiled).
+    pub fn profile(&self) -> cuda_std::emulator::Profile {
+        self.emulator.borrow().profile()
+    }
+
     /// The seed that the device was made with.
     pub fn seed(&self) -> u64 {
         self.seed

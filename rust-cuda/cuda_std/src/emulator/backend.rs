@@ -2,7 +2,8 @@
 
 use super::{
     block::State,
-    fault::{Access, FaultKind},
+    fault::{Access, FaultKind, Space},
+    profile::{Code, Site},
     run::{Run, SHARED_BASE, stop, with_run},
     warp::{Operation, WarpCall},
 };
@@ -166,23 +167,24 @@ pub fn reduce_max(mask: u32, value: u32) -> u32 {
 }
 
 /// The value arrives when the thread waits for it.
+#[inline(always)]
 #[track_caller]
 pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
     // SAFETY: the caller passes a `from` that is readable and constant during the launch.
-    begin_copy(to, unsafe { load_global_const(from) });
+    begin_copy(to, unsafe { load_global_const(from) }, Code::here());
 }
 
 /// Like [`copy_async`], from memory that the launch may write.
+#[inline(always)]
 #[track_caller]
 pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
     // SAFETY: the caller passes a `from` that is readable.
-    begin_copy(to, unsafe { load_global(from) });
+    begin_copy(to, unsafe { load_global(from) }, Code::here());
 }
 
 #[track_caller]
-fn begin_copy<T: Word>(to: u32, value: T) {
-    let location = Location::caller();
-    let begun = in_kernel(|run| run.begin_copy(to, size_of::<T>(), value.to_register(), location));
+fn begin_copy<T: Word>(to: u32, value: T, code: Code) {
+    let begun = in_kernel(|run| run.begin_copy(to, size_of::<T>(), value.to_register(), code));
     begun.unwrap_or_else(|()| stop());
 }
 
@@ -202,41 +204,58 @@ pub fn wait_for_copies() {
     in_kernel(Run::finish_copies);
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn load_shared<T: Word>(address: u32) -> T {
-    T::from_register(load_shared_bits(address, size_of::<T>()))
+    T::from_register(load_shared_bits(address, size_of::<T>(), Code::here()))
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
-    store_shared_bits(address, size_of::<T>(), value.to_register());
+    store_shared_bits(address, size_of::<T>(), value.to_register(), Code::here());
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn load_next_shared_if<T: Word>(is_next: bool, address: u32, word: T) -> (u32, T) {
+    let code = Code::here();
     if !is_next {
+        execute_without_access(Access::Read, size_of::<T>(), code);
         return (address, word);
     }
     let address = address + size_of::<T>() as u32;
-    // SAFETY: `is_next` is true, and the caller then passes the address of an element that another one follows. The
-    // emulator checks the access.
-    (address, unsafe { load_shared(address) })
+    (address, T::from_register(load_shared_bits(address, size_of::<T>(), code)))
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn store_shared_if<T: Word>(bits: u32, mask: u32, address: u32, value: T) -> u32 {
+    let code = Code::here();
     if bits & mask == 0 {
+        execute_without_access(Access::Write, size_of::<T>(), code);
         return address;
     }
-    store_shared_bits(address, size_of::<T>(), value.to_register());
+    store_shared_bits(address, size_of::<T>(), value.to_register(), code);
     address + size_of::<T>() as u32
 }
 
+/// Counts an access to shared memory whose condition is false: the lanes of a warp execute it together.
+#[track_caller]
+fn execute_without_access(access: Access, size: usize, code: Code) {
+    in_kernel(|run| run.profile(Site { code, space: Space::Shared, access, size }, None));
+}
+
+#[inline(always)]
 #[track_caller]
 pub unsafe fn add_shared(address: u32, value: u32) -> u32 {
-    let location = Location::caller();
+    add_shared_word(address, value, Code::here())
+}
+
+#[track_caller]
+fn add_shared_word(address: u32, value: u32, code: Code) -> u32 {
     let before = in_kernel(|run| {
-        run.shared(Access::Update, address, size_of::<u32>(), location).map(|bytes| {
+        run.shared(Access::Update, address, size_of::<u32>(), code).map(|bytes| {
             let word: &mut [u8; 4] = bytes.try_into().expect("a word has four bytes");
             let before = u32::from_le_bytes(*word);
             *word = before.wrapping_add(value).to_le_bytes();
@@ -247,10 +266,9 @@ pub unsafe fn add_shared(address: u32, value: u32) -> u32 {
 }
 
 #[track_caller]
-fn load_shared_bits(address: u32, size: usize) -> u64 {
-    let location = Location::caller();
+fn load_shared_bits(address: u32, size: usize, code: Code) -> u64 {
     let bits = in_kernel(|run| {
-        run.shared(Access::Read, address, size, location).map(|bytes| {
+        run.shared(Access::Read, address, size, code).map(|bytes| {
             let mut register = [0; 8];
             register[..bytes.len()].copy_from_slice(bytes);
             u64::from_le_bytes(register)
@@ -260,10 +278,9 @@ fn load_shared_bits(address: u32, size: usize) -> u64 {
 }
 
 #[track_caller]
-fn store_shared_bits(address: u32, size: usize, bits: u64) {
-    let location = Location::caller();
+fn store_shared_bits(address: u32, size: usize, bits: u64, code: Code) {
     let stored = in_kernel(|run| {
-        run.shared(Access::Write, address, size, location).map(|bytes| {
+        run.shared(Access::Write, address, size, code).map(|bytes| {
             let size = bytes.len();
             bytes.copy_from_slice(&bits.to_le_bytes()[..size]);
         })
@@ -272,10 +289,8 @@ fn store_shared_bits(address: u32, size: usize, bits: u64) {
 }
 
 /// Checks an access to global memory. Outside of a launch, the host is responsible.
-#[track_caller]
-fn check_global(access: Access, address: usize, size: usize) {
-    let location = Location::caller();
-    if let Some(Err(())) = with_run(|run| run.check_global(access, address, size, location)) {
+fn check_global(access: Access, address: usize, size: usize, code: Code) {
+    if let Some(Err(())) = with_run(|run| run.check_global(access, address, size, code)) {
         stop();
     }
 }
@@ -284,53 +299,60 @@ pub fn recomputed<T: Word>(value: T) -> T {
     value
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
-    check_global(Access::ReadConstant, p.addr(), size_of::<T>());
+    check_global(Access::ReadConstant, p.addr(), size_of::<T>(), Code::here());
     // SAFETY: the caller passes a readable and aligned `p`; in a launch, `check_global` has checked it.
     unsafe { p.read() }
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn load_global<T: Word>(p: *const T) -> T {
-    check_global(Access::Read, p.addr(), size_of::<T>());
+    check_global(Access::Read, p.addr(), size_of::<T>(), Code::here());
     // SAFETY: the caller passes a readable and aligned `p`; in a launch, `check_global` has checked it.
     unsafe { p.read() }
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
-    check_global(Access::Write, p.addr(), size_of::<T>());
+    check_global(Access::Write, p.addr(), size_of::<T>(), Code::here());
     // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it.
     unsafe { p.write(value) }
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
-    check_global(Access::Update, p.addr(), size_of::<T>());
+    check_global(Access::Update, p.addr(), size_of::<T>(), Code::here());
     // SAFETY: the caller passes a readable and aligned `p`; in a launch, `check_global` has checked it. Emulated
     // threads take turns.
     load_word(p, unsafe { p.read() })
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
-    check_global(Access::Update, p.addr(), size_of::<T>());
+    check_global(Access::Update, p.addr(), size_of::<T>(), Code::here());
     // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it. Emulated
     // threads take turns.
     let before = unsafe { p.replace(value) };
     store_word(p, before, value, false);
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn raise_global(p: *mut u32) {
     // SAFETY: the caller passes a writable and aligned `p`.
     unsafe { store_relaxed(p, 1) }
 }
 
+#[inline(always)]
 #[track_caller]
 pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
-    check_global(Access::Update, p.addr(), size_of::<u32>());
+    check_global(Access::Update, p.addr(), size_of::<u32>(), Code::here());
     // SAFETY: the caller passes a writable and aligned `p`; in a launch, `check_global` has checked it. Emulated
     // threads take turns, so that the addition is atomic.
     let before = unsafe {

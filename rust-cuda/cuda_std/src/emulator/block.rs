@@ -236,6 +236,7 @@ impl Block {
         lanes().for_each(|lane| calls[lane] = call_of(&self.threads, lane));
         let results = self.warps[warp].carry_out(&calls, random);
         self.at_warp_call[warp] &= !named;
+        self.warps[warp].alignments += u32::from(named.count_ones() as usize == present);
         for lane in lanes() {
             let thread = &mut self.threads[first + lane];
             thread.state = State::Ready;

@@ -177,7 +177,7 @@ pub enum FaultKind {
 }
 
 /// A kind of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// The memory of the device.
     Global,
@@ -186,7 +186,7 @@ pub enum Space {
 }
 
 /// A kind of access to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Access {
     /// A read.

@@ -42,6 +42,7 @@
 //! - All threads of a block must arrive at each barrier, and all lanes in a warp operation's mask at that operation,
 //!   even without further work. Lanes beyond the end of a partial last warp are not waited for; a value shuffled from
 //!   one is arbitrary.
+//! - [`Emulator::profile`] counts bank conflicts and uncoalesced accesses, for each source line.
 //! - Accesses of a kernel through plain references and pointers are not observed. A [`Buffer`] that is written in this
 //!   way must be made with [`Emulator::buffer`] for [`Emulator::read`] to accept it.
 
@@ -51,6 +52,7 @@ mod fault;
 mod host;
 mod memory;
 mod order;
+mod profile;
 mod random;
 mod run;
 mod schedule;
@@ -63,6 +65,7 @@ pub(crate) mod backend;
 
 pub use fault::{Access, Barrier, Conflict, Fault, FaultKind, Index3, Location, Missing, Space};
 pub use memory::Buffer;
+pub use profile::{Profile, Row};
 
 use crate::Word;
 use core::{
@@ -71,6 +74,7 @@ use core::{
     panic::Location as Caller,
 };
 use memory::Memory;
+use profile::Profiler;
 use random::Random;
 use run::{Run, Size};
 use schedule::Threads;
@@ -141,6 +145,8 @@ pub struct Emulator {
     phase: u32,
     /// Maximum number of blocks that run at the same time, if it is not random.
     resident: Option<usize>,
+    /// `None` if accesses are not counted.
+    profiler: Option<Box<Profiler>>,
 }
 
 /// Maximum number of threads of a launch that run at the same time, if the number of blocks is random.
@@ -149,13 +155,25 @@ const RESIDENT_THREADS: usize = 2048;
 impl Emulator {
     /// A device without buffers. `seed` determines the interleaving of threads.
     pub fn new(seed: u64) -> Self {
-        Self { memory: Memory::default(), random: Random::new(seed), phase: HOST_PHASE, resident: None }
+        let (memory, random) = (Memory::default(), Random::new(seed));
+        Self { memory, random, phase: HOST_PHASE, resident: None, profiler: None }
     }
 
     /// Lets at most `count` blocks of a launch, and at least one, run at the same time, up to 8192 threads. By default
     /// each launch chooses a random number from 1 to 4.
     pub fn set_resident_blocks(&mut self, count: usize) {
         self.resident = Some(count);
+    }
+
+    /// Begins a [profile](Self::profile) of the next launches, or ends counting. By default, accesses are not counted.
+    pub fn set_profiled(&mut self, on: bool) {
+        self.profiler = on.then(Box::default);
+    }
+
+    /// The bank conflicts and the sectors of all launches since [`set_profiled`](Self::set_profiled), for each source
+    /// line. Empty if accesses are not counted.
+    pub fn profile(&self) -> Profile {
+        self.profiler.as_ref().map_or_else(Profile::default, |profiler| profiler.profile())
     }
 
     /// The number of blocks of `threads` threads that run at the same time in the next launch.
@@ -222,10 +240,11 @@ impl Emulator {
         let resident = self.resident(threads).min(grid.count() as usize);
         let size = Size { grid, block, shared_bytes: dynamic_shared_bytes, resident };
         let (state, random) = ((take(&mut self.memory), self.phase), Random::new(self.random.next()));
-        let run = Run::new(name, size, state, random, launched_at);
+        let mut run = Run::new(name, size, state, random, launched_at);
+        run.profiler = self.profiler.take();
         schedule::note_panics();
         if let Err(run) = run::enter(Box::new(run)) {
-            (self.memory, self.phase, _) = run.finish();
+            (self.memory, self.phase, _, self.profiler) = run.finish();
             return Err(refused("a kernel cannot launch another".into()));
         }
         let mut threads = Threads::new(&kernel, resident, threads);
@@ -234,7 +253,7 @@ impl Emulator {
         // launch.
         drop(threads);
         let ended;
-        (self.memory, self.phase, ended) = run::leave().finish();
+        (self.memory, self.phase, ended, self.profiler) = run::leave().finish();
         ended
     }
 }

@@ -7,6 +7,7 @@ use super::{
     fault::{Access, Conflict, Fault, FaultKind, Index3, Location, Space},
     memory::{Memory, MemoryTrouble},
     order::Order,
+    profile::{Code, Lane, Profiler, Site},
     random::Random,
     shadow::{At, Era, Now, Past, Trouble, WARP},
     words::Words,
@@ -107,6 +108,8 @@ pub(super) struct Run {
     pub(super) in_kernel: bool,
     fault: Option<Fault>,
     launched_at: &'static Caller<'static>,
+    /// `None` if accesses are not counted.
+    pub(super) profiler: Option<Box<Profiler>>,
 }
 
 impl Run {
@@ -141,12 +144,14 @@ impl Run {
             in_kernel: false,
             fault: None,
             launched_at,
+            profiler: None,
         }
     }
 
-    /// The memory, the last phase, and the result of the launch.
-    pub(super) fn finish(self) -> (Memory, u32, Result<(), Fault>) {
-        (self.memory, self.phases.last(), self.fault.map_or(Ok(()), Err))
+    /// The memory, the last phase, the result of the launch, and the counts of its accesses.
+    pub(super) fn finish(mut self) -> (Memory, u32, Result<(), Fault>, Option<Box<Profiler>>) {
+        self.profiler.as_mut().into_iter().for_each(|profiler| profiler.finish());
+        (self.memory, self.phases.last(), self.fault.map_or(Ok(()), Err), self.profiler)
     }
 
     fn block(&mut self) -> &mut Block {
@@ -311,54 +316,37 @@ impl Run {
     }
 
     /// Checks and records an access to global memory. On an error, the launch has failed.
-    pub(super) fn check_global(
-        &mut self,
-        access: Access,
-        address: usize,
-        size: usize,
-        location: &'static Caller<'static>,
-    ) -> Result<(), ()> {
+    pub(super) fn check_global(&mut self, access: Access, address: usize, size: usize, code: Code) -> Result<(), ()> {
         let Self { blocks, current, now, phases, memory, words, idle, .. } = self;
         let mut at = At::in_global(now, phases, &blocks[*current].threads[usize::from(now.thread)].clocks);
         if !self.is_of_many {
             at.others = None;
         }
-        let Err(trouble) = memory.access(access, address, size, &at, location) else {
+        let Err(trouble) = memory.access(access, address, size, &at, code.location) else {
             if access == Access::Write {
                 *idle = 0;
                 words.forget(address);
             }
+            self.profile(Site { code, space: Space::Global, access, size }, Some(address));
             return Ok(());
         };
         let kind = match trouble {
             MemoryTrouble::Race { byte, with } => self.race(Space::Global, byte, access, &with),
             MemoryTrouble::Other(kind) => *kind,
         };
-        self.fail(kind, location.into());
+        self.fail(kind, code.location.into());
         Err(())
     }
 
     /// Checks and records an access to shared memory, and returns its bytes. On an error, the launch has failed.
-    pub(super) fn shared(
-        &mut self,
-        access: Access,
-        address: u32,
-        size: usize,
-        location: &'static Caller<'static>,
-    ) -> Result<&mut [u8], ()> {
-        let start = self.check_shared(access, address, size, location)?;
+    pub(super) fn shared(&mut self, access: Access, address: u32, size: usize, code: Code) -> Result<&mut [u8], ()> {
+        let start = self.check_shared(access, address, size, code)?;
         Ok(&mut self.block().shared.bytes[start..start + size])
     }
 
     /// Checks and records the start of an asynchronous copy to shared memory. On an error, the launch has failed.
-    pub(super) fn begin_copy(
-        &mut self,
-        address: u32,
-        size: usize,
-        bits: u64,
-        location: &'static Caller<'static>,
-    ) -> Result<(), ()> {
-        let start = self.check_shared(Access::Copy, address, size, location)?;
+    pub(super) fn begin_copy(&mut self, address: u32, size: usize, bits: u64, code: Code) -> Result<(), ()> {
+        let start = self.check_shared(Access::Copy, address, size, code)?;
         self.thread().copies.push(AsyncCopy { place: (start, size), bits });
         Ok(())
     }
@@ -394,14 +382,28 @@ impl Run {
     }
 
     /// Checks and records an access to shared memory, and returns its first byte. On an error, the launch has failed.
-    fn check_shared(
-        &mut self,
-        access: Access,
-        address: u32,
-        size: usize,
-        location: &'static Caller<'static>,
-    ) -> Result<usize, ()> {
-        self.find_shared(access, address, size, location).map_err(|kind| self.fail(*kind, location.into()))
+    fn check_shared(&mut self, access: Access, address: u32, size: usize, code: Code) -> Result<usize, ()> {
+        let start = self.find_shared(access, address, size, code.location);
+        let start = start.map_err(|kind| self.fail(*kind, code.location.into()))?;
+        self.profile(Site { code, space: Space::Shared, access, size }, Some(start));
+        Ok(start)
+    }
+
+    /// Counts an access of the running thread, to `address` unless its condition is false.
+    #[inline(always)]
+    pub(super) fn profile(&mut self, site: Site, address: Option<usize>) {
+        if self.profiler.is_some() {
+            self.note(site, address);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, site: Site, address: Option<usize>) {
+        let Self { profiler, blocks, current, now, .. } = self;
+        let thread = usize::from(now.thread);
+        let interval = (now.phase, blocks[*current].warps[thread / WARP].alignments);
+        let lane = Lane { place: (*current, thread), interval };
+        profiler.as_mut().into_iter().for_each(|profiler| profiler.note(lane, site, address));
     }
 
     fn find_shared(

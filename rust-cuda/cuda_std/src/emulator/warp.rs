@@ -63,11 +63,13 @@ pub(super) struct Warp {
     known: Box<[[u32; WARP]; WARP]>,
     /// For each lane, the number of its own latest `sync_warp`.
     latest: [u32; WARP],
+    /// Operations of all lanes of the warp.
+    pub alignments: u32,
 }
 
 impl Warp {
     pub(super) fn new() -> Self {
-        Self { syncs: 0, known: Box::new([[0; WARP]; WARP]), latest: [0; WARP] }
+        Self { syncs: 0, known: Box::new([[0; WARP]; WARP]), latest: [0; WARP], alignments: 0 }
     }
 
     pub(super) fn stamp(&self) -> u32 {

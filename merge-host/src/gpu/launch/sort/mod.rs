@@ -127,11 +127,11 @@ pub unsafe fn sort_by_plan<B: Bits>(
 
 /// The sort of `at`. Values begin as the keys' indices if it `indexes`.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Sort {
-    pub(in crate::gpu) kernel: SortKernel,
-    pub(in crate::gpu) coding: KeyCoding,
-    pub(in crate::gpu) at: Arrays,
-    pub(in crate::gpu) indexes: bool,
+pub struct Sort {
+    pub kernel: SortKernel,
+    pub coding: KeyCoding,
+    pub at: Arrays,
+    pub indexes: bool,
 }
 
 impl OnNumbers for Sort {
