@@ -65,10 +65,7 @@ fn profile<K: GpuKey + Word>(operation: &str, n: usize) -> Option<Profile> {
         }
         _ => return None,
     };
-    let mut profile = device.profile();
-    // The emulator clears and copies by launches of its own.
-    profile.rows.retain(|row| row.location.file().contains("kernels-gpu"));
-    Some(profile)
+    Some(device.profile())
 }
 
 fn main() -> ExitCode {

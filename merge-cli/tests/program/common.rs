@@ -29,15 +29,24 @@ pub fn sizes(engine: &str) -> &'static [usize] {
     if engine == "cpu" { &SIZES } else { &[0, 100_003] }
 }
 
-/// The engines of this machine, as values of `--engine`.
-pub fn engines() -> &'static [&'static str] {
-    static ENGINES: OnceLock<Vec<&'static str>> = OnceLock::new();
-    ENGINES.get_or_init(|| {
+/// The GPUs of this machine, as `gmerge info` shows them.
+fn devices() -> &'static str {
+    static DEVICES: OnceLock<String> = OnceLock::new();
+    DEVICES.get_or_init(|| {
         let run = Folder::new().run("info");
         let info = std::str::from_utf8(run.stdout()).unwrap();
-        let devices = info.lines().find(|line| line.starts_with("devices")).unwrap();
-        if devices.split_whitespace().nth(1) == Some("none") { vec!["cpu"] } else { vec!["cpu", "gpu"] }
+        info.lines().find(|line| line.starts_with("devices")).unwrap().to_owned()
     })
+}
+
+/// The engines of this machine, as values of `--engine`.
+pub fn engines() -> &'static [&'static str] {
+    if devices().split_whitespace().nth(1) == Some("none") { &["cpu"] } else { &["cpu", "gpu"] }
+}
+
+/// Whether the GPUs are emulated, and take seconds for a million keys.
+pub fn gpus_are_emulated() -> bool {
+    devices().contains("Emulated GPU")
 }
 
 /// The engine for keys of type `K`: `engine`, or `auto` in place of the GPU if no GPU supports the type.

@@ -142,6 +142,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
     const NOT_WITH_CHECK: [&str; 10] =
         ["output", "format", "values", "values-out", "argsort", "top", "segments", "segment-len", "merge", "check"];
     const NOT_ON_GPU: [&str; 6] = ["c", "C", "merge", "top", "segments", "segment-len"];
+    const TYPES_ON_GPU: [&str; 6] = ["u32", "i32", "f32", "u64", "i64", "f64"];
     let given = |id: &&&str| request.has(id);
     for (first, others) in EXCLUSIVE {
         if let Some(other) = others.iter().find(given).filter(|_| request.has(first)) {
@@ -185,6 +186,10 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
     }
     if ["basic", "tiled", "circular"].iter().any(|kernel| request.is("kernel", kernel)) && request.has("values") {
         return Some(["kernel", "values"]);
+    }
+    let is_on_gpu = request.is_records() || TYPES_ON_GPU.contains(&request.key_type());
+    if request.is("engine", "gpu") && !is_on_gpu && !request.has_any(&["c", "C"]) {
+        return Some(["engine"; 2]);
     }
     if request.is("type", "u128") && !request.is_records() {
         if request.is(OPERANDS, "npy") {
