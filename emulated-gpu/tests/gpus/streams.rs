@@ -4,7 +4,7 @@ use super::in_process;
 use merge_host::{Error, Event, Gpu, MergeKernel, SortOrder, workspace};
 use std::thread;
 
-#[path = "../../examples/gpu_test/cuda.rs"]
+#[path = "../../../tests/examples/gpu_test/cuda.rs"]
 #[expect(dead_code, reason = "the functions of a capture are used here")]
 mod cuda;
 

@@ -28,7 +28,7 @@ static DRIVER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
 /// An example of this package, which `cargo test` builds beside the tests.
 fn example(name: &str) -> PathBuf {
     let path = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join(name);
-    assert!(path.exists(), "{} is missing: build it with cargo build -p tests --examples", path.display());
+    assert!(path.exists(), "{} is missing: build it with cargo build -p emulated-gpu --examples", path.display());
     path
 }
 

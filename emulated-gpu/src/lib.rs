@@ -2,7 +2,7 @@
 //!
 //! A shared library with this crate and with kernels is a driver: under the name `libcuda.so.1`, in a folder of
 //! `LD_LIBRARY_PATH`, it is the one that a program opens. It runs launches in the emulator of `cuda_std`, with all checks
-//! of kernels, and can fail at any call. `tests/examples/driver.rs` is that library for the kernels of this repository.
+//! of kernels, and can fail at any call. The example `driver` is that library for the kernels of this repository.
 //!
 //! It has the functions that `cust` calls, and capture of streams. It differs from NVIDIA's driver in what it checks and
 //! in when work is done:
