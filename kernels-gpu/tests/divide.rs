@@ -478,6 +478,47 @@ fn full_bins_are_made_finer_and_merged_in_the_end() {
     assert!((0..300).any(|from| check_half(from, 2) > 0), "seed {seed}");
 }
 
+/// Tiles of a rest are merged in pairs, and the pairs once more: each pass reads what other threads have written in the
+/// pass before.
+#[test]
+fn rests_of_several_tiles_are_merged_in_several_passes() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    // One key in four is so close to the others of its kind that the last level does not tell them apart.
+    let close = |i: u32, random: &mut StdRng| {
+        if i.is_multiple_of(4) { (1 << 31) + random.random_range(0..1000) } else { random.random() }
+    };
+    let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
+    assert!(keys.len() / 4 > 3 * BUCKET);
+    let what = "one in four close together";
+    let [rests, _] = check_with_values::<u32, u32>(&keys, false, seed, 2, 8, what).expect("keys are divided");
+    assert!(rests > 0, "seed {seed}");
+}
+
+/// All blocks find that a digit has too many keys, and move none.
+#[test]
+fn a_single_division_is_given_up_if_a_digit_has_too_many_keys() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    let draw = |i: u32| if i.is_multiple_of(10) { (1 << 31) + i } else { random.random() };
+    let keys: Vec<u32> = (0..3000).map(draw).collect();
+    assert!(keys.len() / 10 > BUCKET);
+    assert_eq!(check(&keys, seed, 1, 8, "one in ten close together"), None, "seed {seed}");
+}
+
+/// No bin has more keys than a window, so that windows are sorted at once. But each bin lies across two windows, and
+/// sorting them once is not enough for half of the bins.
+#[test]
+fn bins_are_made_finer_after_windows_have_been_sorted() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    // The first bin and the last one have two keys less.
+    let mut key = |i: u32| (i + 2) / VT as u32 * (1 << 27) + random.random_range(0..1 << 18);
+    let mut keys: Vec<u32> = (0..28 * VT as u32 + 3).map(&mut key).collect();
+    rand::seq::SliceRandom::shuffle(&mut keys[..], &mut random);
+    assert_eq!(check(&keys, seed, 1, 8, "full bins"), Some([0, 0]), "seed {seed}");
+}
+
 #[test]
 fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     let seed = fresh_seed();

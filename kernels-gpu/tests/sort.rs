@@ -16,11 +16,14 @@ use kernels_gpu::kernels::sort::payload::beside::Beside;
 use kernels_gpu::kernels::sort::payload::nothing::Nothing;
 use kernels_gpu::kernels::sort::payload::packed::Packed;
 use kernels_gpu::kernels::sort::runs::{MAX_RUNS, OffsetRuns, Runs, Shuffle};
+use kernels_gpu::kernels::sort::segments::SegmentLists;
+use kernels_gpu::kernels::sort::segments::merge_segments::{self, merge_segments};
 use kernels_gpu::key::Coding;
 use kernels_gpu::thread::network::sort_registers;
-use kernels_gpu::tuning::Tile;
+use kernels_gpu::tuning::{ROW, Tile};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::ops::Range;
 
 /// The launch of a pass.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +141,97 @@ fn a_pass_merges_runs_with_values_however_it_is_launched() {
     check_passes::<i32, u64, Packed, 64, 3>();
     check_passes::<u64, u32, Packed, 64, 5>();
     check_passes::<f64, u64, Packed, 64, 3>();
+}
+
+/// Keys of 8 bytes are packed without their lower bits. A single pair of a tile is alike but for these, wherever the
+/// pair is among the keys of a thread.
+#[test]
+fn one_pair_that_is_packed_alike_is_put_in_order() {
+    const VT: usize = 5;
+    let (seed, run) = (fresh_seed(), 64 * VT);
+    for first in 10 * VT..11 * VT {
+        // The runs have every other key. Of the pair, the key of the first run is greater.
+        let key = |rank: usize| match rank {
+            _ if rank == first || rank == first + 1 => (first as u64) << 54 | u64::from(rank.is_multiple_of(2)),
+            _ => (rank as u64) << 54,
+        };
+        let keys: Vec<u64> = [0, 1].into_iter().flat_map(|of_run| (of_run..2 * run).step_by(2).map(key)).collect();
+        let launch = Launch {
+            k: 2,
+            rank_tolerance: 0,
+            blocks: None,
+            split_by_warp: None,
+            shuffle: Shuffle::NONE,
+            descending: false,
+        };
+        let (found, _) = pass::<u64, u32, Packed, 64, VT>(seed, &keys, launch)
+            .unwrap_or_else(|fault| panic!("ranks {first} and {}, seed {seed}: {fault}", first + 1));
+        assert_eq!(found, common::sorted(keys), "ranks {first} and {}, seed {seed}", first + 1);
+    }
+}
+
+/// The passes over the runs of three long segments, by few blocks: one pass for two of them, and two for the other. The
+/// host merges segments of keys alone, or of 4-byte keys with 4-byte values, only if there are too many keys to be
+/// divided.
+fn check_segments<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, const VT: usize>() {
+    let (run, most) = (NT * VT, MAX_RUNS as usize);
+    let tolerance = if P::KEEPS_ORDER { 0 } else { ROW.small_rank_tolerance };
+    let tile = merge_pass::tile_keys(run, VT, 8, tolerance) as usize;
+    let offsets = [0, 3 * run + 7, (most + 5) * run, (most + 9) * run - 1];
+    for blocks in [1, 2] {
+        let seed = fresh_seed();
+        let (descending, n) = (seed.is_multiple_of(2), offsets[3]);
+        let at = || format!("{} in tiles of {NT} x {VT}, {blocks} blocks, seed {seed}", K::NAME);
+        let coding = Coding::of::<K>(descending);
+        let keys: Vec<K> = Keys::Any.random(n, seed);
+        let mut runs: Vec<K::Bits> = keys.into_iter().map(|key| coding.encode(key.to_raw())).collect();
+        let segments: Vec<_> = offsets.windows(2).map(|ends| ends[0]..ends[1]).collect();
+        segments.iter().for_each(|segment| runs[segment.clone()].chunks_mut(run).for_each(<[_]>::sort));
+        // A few more units than a pass has tiles. A block takes units of different segments in turn.
+        let count = |keys: &Range<usize>| keys.len().div_ceil(tile) + 4;
+        let units: Vec<usize> = (0..segments.iter().map(count).max().unwrap())
+            .flat_map(|unit| segments.iter().filter(move |segment| unit < count(segment)).map(move |s| (unit, s)))
+            .flat_map(|(unit, segment)| [segment.start, segment.end, unit])
+            .collect();
+        let (found, moved) = emulated(seed, |emulator| {
+            let values: Vec<V> = (0..n as u64).map(V::from_register).collect();
+            // Segments begin on either side, by their number of passes.
+            let sides = [(); 2].map(|()| (emulator.buffer(&runs), emulator.buffer(&values)));
+            let [at, scratch] = sides.map(|(keys, values)| elements_from(keys, values, 0));
+            let (count, units) = (emulator.buffer(&[units.len() as u32 / 3]), emulator.buffer(&units));
+            let lists = SegmentLists {
+                firsts: std::ptr::null_mut(),
+                longer: std::ptr::null_mut(),
+                units: units.as_mut_ptr(),
+                unit_count: count.as_mut_ptr(),
+            };
+            let shared_bytes = merge_segments::shared_bytes(size_of::<K>(), size_of::<V>(), run);
+            for pass in 0..2 {
+                // SAFETY: both sides have `n` elements, and the units are of segments inside of them, with sorted runs.
+                // The launch has blocks of `NT` threads, with the shared memory of a tile.
+                emulator.launch("merge_segments", blocks, NT as u32, shared_bytes, || unsafe {
+                    merge_segments::<_, V, P, NT, VT>(at, scratch, lists, pass, run, coding)
+                })?;
+            }
+            let moved: Vec<u64> = emulator.read(sides[0].1)?.into_iter().map(V::to_register).collect();
+            Ok((store::<K>(emulator, sides[0].0)?, moved))
+        });
+        let mut expected: Vec<usize> = (0..n).collect();
+        segments.into_iter().for_each(|segment| expected[segment].sort_by_key(|&i| runs[i]));
+        let keys: Vec<K> = expected.iter().map(|&i| K::from_raw(coding.decode(runs[i]))).collect();
+        assert!(bits(&found) == bits(&keys), "keys: {}", at());
+        if size_of::<V>() > 0 {
+            assert!(moved.into_iter().eq(expected.into_iter().map(|i| i as u64)), "values: {}", at());
+        }
+    }
+}
+
+#[test]
+fn a_block_merges_tiles_of_several_segments() {
+    check_segments::<f32, (), Nothing, 64, 5>();
+    check_segments::<i64, (), Nothing, 64, 5>();
+    check_segments::<u32, u32, Beside, 64, 5>();
+    check_segments::<i32, u64, Packed, 64, 3>();
 }
 
 /// A warp that finds the splits of several tiles begins each search at the result of the last one.
