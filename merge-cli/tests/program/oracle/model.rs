@@ -184,12 +184,13 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
             return Some(["kernel", other]);
         }
     }
+    let is_on_gpu = request.is_records() || TYPES_ON_GPU.contains(&request.key_type());
+    let asks = [("engine", request.is("engine", "gpu")), ("kernel", has_kernel && request.command == "sort")];
+    if let Some((id, _)) = asks.into_iter().find(|(_, asks)| *asks && !is_on_gpu && !request.has_any(&["c", "C"])) {
+        return Some([id; 2]);
+    }
     if ["basic", "tiled", "circular"].iter().any(|kernel| request.is("kernel", kernel)) && request.has("values") {
         return Some(["kernel", "values"]);
-    }
-    let is_on_gpu = request.is_records() || TYPES_ON_GPU.contains(&request.key_type());
-    if request.is("engine", "gpu") && !is_on_gpu && !request.has_any(&["c", "C"]) {
-        return Some(["engine"; 2]);
     }
     if request.is("type", "u128") && !request.is_records() {
         if request.is(OPERANDS, "npy") {
