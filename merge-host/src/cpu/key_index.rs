@@ -196,6 +196,9 @@ mod tests {
             // If indices take the last bits of a number, these keys differ only in bits that are left out.
             all("last bits", &|word| word & 7 | 1 << 60);
             all("last bits of few", &|word| word & 0xff_ffff | (word >> 62) << 62);
+            // Of these keys' differing bits, the last one alone is left out.
+            let first = (u64::BITS - index_bits(len)).min(u64::BITS - 1);
+            all("first and last bit", &|word| word & 1 | word >> 63 << first);
         }
     }
 }

@@ -186,3 +186,27 @@ fn argsort_runs<K: Key, I: Index>(
     // SAFETY: the merge writes only copies of the indices, which are initialised.
     runs.merge(RunMut::new((&mut bits, unsafe { memory::as_uninit_mut(indices) })), threads)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NanOrder, SortOrder};
+
+    /// The digits of the keys themselves have another order than keys whose order moves NaNs.
+    #[test]
+    fn indices_of_keys_that_digits_do_not_order() {
+        // More keys than one thread sorts by digits, and fewer than vectors sort on several threads.
+        let keys: Vec<f32> = (0..100_000u32).map(|i| f32::from_bits(i.wrapping_mul(2_654_435_761))).collect();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        for direction in [SortOrder::Ascending, SortOrder::Descending] {
+            for nans in NanOrder::ALL {
+                let order = KeyOrder { direction, nans };
+                let mut expected: Vec<u32> = (0..100_000).collect();
+                expected.sort_by_key(|i| order.encode(keys[*i as usize]));
+                let mut indices = vec![u32::MAX; keys.len()];
+                pool.install(|| argsort(order, &keys, &mut indices, 2)).unwrap();
+                assert!(indices == expected, "{order:?}");
+            }
+        }
+    }
+}

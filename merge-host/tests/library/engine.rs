@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A number of keys that is worth two threads.
-const KEYS_OF_TWO_THREADS: usize = 1 << 17;
+const KEYS_OF_TWO_THREADS: usize = 1 << 19;
 
 #[test]
 fn a_callback_may_hold_a_lock_while_it_uses_the_engine() {

@@ -25,7 +25,7 @@ fn ends(work: impl FnOnce() + Send + 'static) {
 }
 
 /// A number of keys that is worth two threads to sort.
-const LARGE: usize = 1 << 17;
+const LARGE: usize = 1 << 19;
 
 fn large() -> Vec<u32> {
     (0..LARGE as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect()
@@ -271,6 +271,18 @@ fn no_more_threads_work_than_there_are_processors() {
         }
         pool.install(|| check(&Engine::cpu().on_current_pool()));
         pool.install(|| check(&Engine::cpu()));
+    });
+}
+
+#[test]
+fn an_engine_of_the_current_pool_uses_no_other_threads() {
+    ends(|| {
+        let pool = ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "current".to_owned()).build().unwrap();
+        let compare = |a: &u32, b: &u32| {
+            assert_eq!(thread::current().name(), Some("current"));
+            a.cmp(b)
+        };
+        pool.install(|| Engine::cpu_with_threads(2).unwrap().on_current_pool().sort_by(&mut large(), compare).unwrap());
     });
 }
 

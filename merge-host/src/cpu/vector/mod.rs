@@ -331,7 +331,7 @@ mod tests {
         let mut expected = keys.to_vec();
         expected.sort_by_key(|key| key.to_ordered());
         for level in levels() {
-            for steps in [quicksort::steps(keys.len()), 1] {
+            for steps in [quicksort::steps(keys.len()), 1, 0] {
                 let mut sorted = keys.to_vec();
                 // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
                 unsafe { sort_at((level, steps), SortOrder::Ascending, &mut sorted) };

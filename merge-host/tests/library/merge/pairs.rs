@@ -182,6 +182,22 @@ fn merges_big_batches_on_several_threads() {
     }
 }
 
+/// Vectors merge short runs of keys alone. A value of one byte is not nothing.
+#[test]
+fn merges_short_runs_with_values_of_one_byte() {
+    let (a, b) = ([1u32, 3].repeat(64), [2u32, 4].repeat(64));
+    let values: Vec<u8> = (0..=255).collect();
+    let (a_values, b_values) = values.split_at(128);
+    let want: Vec<u8> = (0..128).step_by(2).flat_map(|i| [i, i + 128, i + 1, i + 129]).collect();
+    let offsets: Vec<usize> = (0..=128).step_by(2).collect();
+    let (mut out, mut of_batch, mut of_ragged) = (vec![0; 256], vec![0; 256], vec![0; 256]);
+    let engine = Engine::cpu();
+    engine.merge_batch((&a, a_values), (&b, b_values), (&mut out, &mut of_batch), 4, 2).unwrap();
+    let (of_a, of_b) = (((&a, a_values), &offsets[..]), ((&b, b_values), &offsets[..]));
+    engine.merge_ragged(of_a, of_b, (&mut out, &mut of_ragged)).unwrap();
+    assert_eq!((&out, &of_batch, &of_ragged), (&[1, 2, 3, 4].repeat(64), &want, &want));
+}
+
 #[test]
 fn merges_nothing_at_all() {
     let engine = Engine::cpu();

@@ -78,18 +78,19 @@ fn sorts_segments_of_any_length() {
 fn sorts_segments_of_all_shapes_on_several_threads() {
     let seed = seed();
     let mut rng = rng(seed);
-    let short: Vec<usize> = (0..10_000).map(|_| rng.random_range(0..40)).collect();
+    let short: Vec<usize> = (0..20_000).map(|_| rng.random_range(0..40)).collect();
     let long = (1 << 18) + 1;
     let shapes = [
         ("no segments", vec![]),
-        ("one segment", vec![400_000]),
+        ("one segment", vec![600_000]),
         ("empty ones only", vec![0; 100_000]),
         ("short ones", short.clone()),
         ("a long one first", [vec![long], short.clone()].concat()),
         ("a long one last", [short.clone(), vec![long]].concat()),
+        ("a long one and a short one", vec![2 * long, 3]),
         ("long ones side by side", [&short[..3000], &[long, 0, long, 1], &short[..3000]].concat()),
-        ("just not long", [&short[..3000], &[long - 1], &short[..3000]].concat()),
-        ("a few of some length", vec![40_000; 9]),
+        ("just not long", [&short[..6000], &[long - 1], &short[..6000]].concat()),
+        ("a few of some length", vec![60_000; 9]),
     ];
     for (number, engine) in cpu_engines().into_iter().enumerate() {
         for (name, lengths) in &shapes {
