@@ -488,11 +488,15 @@ fn rests_of_several_tiles_are_merged_in_several_passes() {
     let close = |i: u32, random: &mut StdRng| {
         if i.is_multiple_of(4) { (1 << 31) + random.random_range(0..1000) } else { random.random() }
     };
-    let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
-    assert!(keys.len() / 4 > 3 * BUCKET);
-    let what = "one in four close together";
-    let [rests, _] = check_with_values::<u32, u32>(&keys, false, seed, 2, 8, what).expect("keys are divided");
-    assert!(rests > 0, "seed {seed}");
+    // At times the sample has so many of these keys that the digits tell them apart.
+    let mut has_rests = || {
+        let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
+        assert!(keys.len() / 4 > 3 * BUCKET);
+        let what = "one in four close together";
+        let [rests, _] = check_with_values::<u32, u32>(&keys, false, seed, 2, 8, what).expect("keys are divided");
+        rests > 0
+    };
+    assert!((0..20).any(|_| has_rests()), "seed {seed}");
 }
 
 /// All blocks find that a digit has too many keys, and move none.
