@@ -57,7 +57,8 @@ struct Options {
     /// Compiles, and puts the test programs and the list of errors into this folder, for a machine without Rust.
     #[arg(long, conflicts_with_all = ["seconds", "threads"])]
     pack: Option<PathBuf>,
-    /// Tries the errors in a folder that `--pack` has made. Results are added to its `results.tsv`.
+    /// Tries the errors in a folder that `--pack` has made. Results are added to its `results.tsv`, and errors in it are
+    /// not tried again.
     #[arg(long, conflicts_with_all = ["sources", "below", "sample", "line", "pack", "cargo"])]
     packed: Option<PathBuf>,
     /// Stops after this many seconds of trying.
@@ -75,16 +76,19 @@ fn main() -> io::Result<()> {
     let options = Options::parse();
     let seed = options.seed.unwrap_or_else(|| rand::rng().random());
     println!("seed {seed}");
-    let (work, mut plan) = match &options.packed {
-        Some(folder) => (fs::canonicalize(folder)?, Plan::unpack(folder)?),
-        None => {
-            let work = Path::new("target/mutants");
-            fs::create_dir_all(work)?;
-            let work = fs::canonicalize(work)?;
-            let plan = compile(&options, seed, &Results::open(&work.join("results.tsv"))?, &work)?;
-            (work, plan)
-        }
+    let work = options.packed.as_deref().unwrap_or(Path::new("target/mutants"));
+    if options.packed.is_none() {
+        fs::create_dir_all(work)?;
+    }
+    let work = fs::canonicalize(work)?;
+    let results = Results::open(&work.join("results.tsv"))?;
+    let mut plan = match &options.packed {
+        Some(folder) => Plan::unpack(folder)?,
+        None => compile(&options, seed, &results, &work)?,
     };
+    if options.packed.is_some() {
+        plan.mutants.retain(|mutant| !results.known.contains(&key(mutant)));
+    }
     if let Some(folder) = &options.pack {
         return plan.pack(folder);
     }
@@ -94,7 +98,7 @@ fn main() -> io::Result<()> {
     let reached: BTreeSet<u32> = tests.iter().flat_map(|test| test.reached.iter().copied()).collect();
     let count = plan.mutants.iter().filter(|mutant| reached.contains(&mutant.place)).count();
     println!("{} errors, {count} reached; {} tests, {seconds:.0} s", plan.mutants.len(), tests.len());
-    try_all(&options, &plan.mutants, &tests, &Results::open(&work.join("results.tsv"))?)
+    try_all(&options, &plan.mutants, &tests, &results)
 }
 
 /// The errors to try, and the test programs that have them, each with the folder where it runs.

@@ -153,6 +153,16 @@ fn floats_are_combined_in_total_order() {
     check_as::<f32, u64, f32>(&a, &b, f32::total_cmp, "special", seed);
 }
 
+/// The greatest key is the sentinel behind the runs of a tile.
+#[test]
+fn greatest_keys_are_paired_with_each_other_alone() {
+    let (seed, mut random) = (fresh_seed(), fresh_random());
+    for (m, n) in [(2000, 30), (30, 2000), (2000, 0), (1500, 1500)] {
+        let (a, b) = (multiset(&[7, u32::MAX], m, &mut random), multiset(&[7, u32::MAX], n, &mut random));
+        check_as::<u32, u32, u32>(&a, &b, u32::compare, "the greatest and another", seed);
+    }
+}
+
 #[test]
 fn descending_arrays_are_combined() {
     let (seed, mut random) = (fresh_seed(), fresh_random());
