@@ -1,15 +1,15 @@
 //! The functions of the CUDA driver on emulated GPUs, for tests of programs on machines without a GPU.
 //!
 //! A shared library with this crate and with kernels is a driver: under the name `libcuda.so.1`, in a folder of
-//! `LD_LIBRARY_PATH`, it is the one that a program opens. It runs launches in the emulator of `cuda_std`, with all checks
-//! of kernels, and can fail at any call. The example `driver` is that library for the kernels of this repository.
+//! `LD_LIBRARY_PATH`, a program opens it in place of NVIDIA's. It runs launches in the emulator of `cuda_std`, with all
+//! checks of kernels, and can fail at any call. The example `driver` is that library for the kernels of this repository.
 //!
-//! It has the functions that `cust` calls, and capture of streams. It differs from NVIDIA's driver in what it checks and
-//! in when work is done:
+//! It has the functions that `cust` calls, and those that capture a stream. It differs from NVIDIA's driver in what it
+//! checks, and in when work is done:
 //!
-//! - Work of a stream is done late, up to the call that waits for it, and in a random order with the work of other
-//!   streams that no event orders. Copies from and to the host, too.
-//! - An address that is freed, or memory of the host that is freed before its copy is done, is a fault.
+//! - Work of a stream, copies included, is done late: at the latest by the call that waits for it. Streams that no event
+//!   orders take turns at random.
+//! - Memory that is freed while work uses it is a fault.
 //! - A module is PTX whose entry points are kernels of the library. Machine code is refused.
 //! - A kernel's fault is an error of all later calls, as on a GPU, and its text is in the log.
 //!

@@ -362,8 +362,8 @@ fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
     }
 }
 
-/// Input made for many bank conflicts, with long searches for where threads begin. `kernels-gpu/tests/bank_conflicts.rs`
-/// counts the conflicts.
+/// Input made for many bank conflicts, with long searches for where threads begin. The test `bank_conflicts` of
+/// `kernels-gpu` counts the conflicts.
 #[test]
 fn keys_with_many_bank_conflicts_are_merged() {
     fn check<K: TestKey>(thresholds: &Thresholds, n: usize, block: tuning::Tile, runs: tuning::Tile) {

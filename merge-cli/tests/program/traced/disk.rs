@@ -1,8 +1,8 @@
 //! What a disk can have after a power cut.
 //!
 //! The names of a folder may be those at any moment since the folder was last synced. Names change in the order of the
-//! calls, as in the file systems with a journal. The content of a file is certain only if the file has been synced since
-//! it was last written.
+//! calls, as in the file systems with a journal. The content of a file is certain only if the file has been synced
+//! since it was last written.
 
 use super::tracer::{Call, Watch};
 use std::collections::{BTreeMap, HashMap};

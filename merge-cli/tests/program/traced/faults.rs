@@ -3,8 +3,8 @@
 //! After each fault, every output is the old file or the new one. Keys and values belong together. The inputs are
 //! unchanged, and the folder has no other file. An error is one line.
 //!
-//! By default, each test tries random faults for some seconds. The variable `GMERGE_FAULTS=all` makes it try all faults,
-//! and 10,000 kills: `GMERGE_FAULTS=all cargo test -p merge-cli --test program -- faults --nocapture`.
+//! By default, each test tries random faults for some seconds. The variable `GMERGE_FAULTS=all` makes it try all
+//! faults, and 10,000 kills: `GMERGE_FAULTS=all cargo test -p merge-cli --test program -- faults --nocapture`.
 
 use super::disk::Disk;
 use super::tracer::{self, Call, Fault, Watch};

@@ -171,8 +171,8 @@ impl Memory {
             true => vec![(begin..begin + size, true)],
             false => source.shadow.written_ranges(begin..begin + size),
         };
-        // SAFETY: `find` has checked that the allocation contains the bytes. All of them have values since its creation,
-        // and `&mut self` excludes launches, which alone write them.
+        // SAFETY: `find` has checked that the allocation contains the bytes. All of them have values since its
+        // creation, and `&mut self` excludes launches, which alone write them.
         let copied = unsafe { slice::from_raw_parts(source.block.data().as_ptr().add(begin), size) }.to_vec();
         self.for_writing(to, size)?.copy_from_slice(&copied);
         let target = &mut self.allocations[self.recent];
