@@ -118,15 +118,16 @@ macro_rules! check {
 
 #[test]
 fn conflicts_of_many_keys() {
-    check!(u32, block_sort, merge_runs, [4.0, 3.0]);
-    check!(u64, block_sort, merge_runs, [2.3, 1.8]);
+    check!(u32, block_sort, merge_runs, [4.4, 3.2]);
+    check!(u64, block_sort, merge_runs, [2.5, 1.9]);
 }
 
-/// With few keys per thread, lanes begin at two or four banks instead of one; with five keys they hardly conflict.
+/// With few keys per thread, lanes begin at two or four banks instead of one; with five keys they
+/// conflict no more than random keys do.
 #[test]
 fn conflicts_of_few_keys() {
-    check!(u32, block_sort_small, merge_runs_small, [1.15, 0.8]);
-    check!(u64, block_sort_small, merge_runs_small, [1.4, 1.3]);
+    check!(u32, block_sort_small, merge_runs_small, [1.2, 0.9]);
+    check!(u64, block_sort_small, merge_runs_small, [1.5, 1.35]);
 }
 
 #[test]

@@ -488,7 +488,7 @@ fn rests_of_several_tiles_are_merged_in_several_passes() {
     let close = |i: u32, random: &mut StdRng| {
         if i.is_multiple_of(4) { (1 << 31) + random.random_range(0..1000) } else { random.random() }
     };
-    // At times the sample has so many of these keys that the digits tell them apart.
+    // Now and then the sample has enough of the close keys to divide them.
     let mut has_rests = || {
         let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
         assert!(keys.len() / 4 > 3 * BUCKET);
