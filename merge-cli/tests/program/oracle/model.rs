@@ -185,7 +185,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
         }
     }
     let is_on_gpu = request.is_records() || TYPES_ON_GPU.contains(&request.key_type());
-    let asks = [("engine", request.is("engine", "gpu")), ("kernel", has_kernel && request.command == "sort")];
+    let asks = [("kernel", has_kernel && request.command == "sort"), ("engine", request.is("engine", "gpu"))];
     if let Some((id, _)) = asks.into_iter().find(|(_, asks)| *asks && !is_on_gpu && !request.has_any(&["c", "C"])) {
         return Some([id; 2]);
     }
