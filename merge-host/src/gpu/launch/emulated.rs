@@ -53,25 +53,15 @@ impl Device {
 
     /// `count` words from `at` on. All words have to be initialised.
     pub fn words(&self, at: Address, count: usize) -> Vec<u32> {
-        self.values(at, count)
+        let mut words = vec![0; count];
+        let read = self.emulator.borrow_mut().download(at as usize, bytemuck::cast_slice_mut(&mut words));
+        self.checked(read);
+        words
     }
 
     /// The bits of the first `count` elements of an array. These elements have to be initialised.
     pub fn elements<T: Word>(&self, array: Buffer<T>, count: usize) -> Vec<u64> {
-        match size_of::<T>() {
-            0 => vec![0; count],
-            1 => self.values::<u8>(address(array), count).into_iter().map(u64::from).collect(),
-            4 => self.values::<u32>(address(array), count).into_iter().map(u64::from).collect(),
-            _ => self.values(address(array), count),
-        }
-    }
-
-    /// `count` values from `at` on. All of them have to be initialised.
-    fn values<T: bytemuck::Pod>(&self, at: Address, count: usize) -> Vec<T> {
-        let mut values = vec![T::zeroed(); count];
-        let read = self.emulator.borrow_mut().download(at as usize, bytemuck::cast_slice_mut(&mut values));
-        self.checked(read);
-        values
+        self.read(array.first(count)).into_iter().map(Word::to_register).collect()
     }
 
     /// The result of a launch or a read. A fault fails the test with the fault's message.

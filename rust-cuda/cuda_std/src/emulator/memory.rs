@@ -43,6 +43,15 @@ impl<T> Buffer<T> {
         self.len
     }
 
+    /// The first `count` elements, as a buffer of their own in the same memory.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn first(self, count: usize) -> Self {
+        assert!(count <= self.len, "{count} elements of {}", self.len);
+        Self { len: count, ..self }
+    }
+
     /// Whether the length is 0.
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -152,8 +161,9 @@ impl Memory {
         let at = self.find(Access::Read, address, size)?;
         let allocation = &self.allocations[at];
         let (begin, len) = (address - allocation.start, allocation.len);
-        let unwritten = allocation.shadow.first_unwritten(begin..begin + size).filter(|_| !allocation.initialised);
-        if let Some(byte) = unwritten {
+        if !allocation.initialised
+            && let Some(byte) = allocation.shadow.first_unwritten(begin..begin + size)
+        {
             let byte = byte - (byte - begin) % element;
             return Err(Box::new(FaultKind::Uninitialised { space: Space::Global, byte, size: element, len }));
         }
@@ -175,7 +185,8 @@ impl Memory {
         // creation, and `&mut self` excludes launches, which alone write them.
         let copied = unsafe { slice::from_raw_parts(source.block.data().as_ptr().add(begin), size) }.to_vec();
         self.for_writing(to, size)?.copy_from_slice(&copied);
-        let target = &mut self.allocations[self.recent];
+        let at = self.find(Access::Write, to, size)?;
+        let target = &mut self.allocations[at];
         let moved = |byte: usize| byte - begin + (to - target.start);
         for (range, is_written) in ranges {
             target.shadow.host_has_written(moved(range.start)..moved(range.end), is_written);
