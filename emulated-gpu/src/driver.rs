@@ -69,7 +69,7 @@ pub struct Device {
 }
 
 impl Device {
-    pub fn used(&self) -> usize {
+    fn used(&self) -> usize {
         self.allocations.values().sum()
     }
 }
@@ -209,10 +209,8 @@ impl Driver {
             return Ok(());
         }
         let context = device + 1;
-        for stream in (1..self.streams.len()).filter(|&at| self.streams[at].context == context).collect::<Vec<_>>() {
-            self.drain(stream)?;
-            self.streams[stream].exists = false;
-        }
+        self.drain_context(context)?;
+        self.streams.iter_mut().filter(|stream| stream.context == context).for_each(|stream| stream.exists = false);
         let mut left: Vec<usize> = std::mem::take(&mut self.devices[device].allocations).into_keys().collect();
         let of_context = self.locked.iter().filter(|(_, (_, of))| *of == context);
         left.extend(of_context.map(|(address, _)| *address));
@@ -228,14 +226,18 @@ impl Driver {
         Ok(())
     }
 
+    /// Free bytes of the current context's GPU.
+    pub fn free_memory(&mut self) -> Result<usize> {
+        Ok(self.settings.memory - self.current_device()?.used())
+    }
+
     pub fn allocate(&mut self, bytes: usize) -> Result<usize> {
         self.check_no_capture()?;
-        let memory = self.settings.memory;
-        let used = self.current_device()?.used();
+        let free = self.free_memory()?;
         if bytes == 0 {
             return Err(Status::INVALID_VALUE);
         }
-        if bytes > memory - used {
+        if bytes > free {
             return Err(Status::OUT_OF_MEMORY);
         }
         let address = self.emulator.allocate(bytes);

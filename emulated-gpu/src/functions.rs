@@ -4,7 +4,7 @@
 #![allow(clippy::too_many_arguments, reason = "the arguments of the driver's functions")]
 
 use crate::driver::{Status, call, current_or_none, set_current};
-use crate::queue::{Event, Host, Launch, Stream, Work};
+use crate::queue::{Event, Host, Launch, Work};
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::sync::Arc;
 use std::time::Instant;
@@ -121,13 +121,7 @@ functions! {
     }
 
     fn cuModuleLoadData(driver, module: *mut Handle, image: *const c_void) {
-        // SAFETY: an image is a text that ends with a zero byte, or begins with the four bytes of an ELF file, none of
-        // which is zero.
-        let is_elf = unsafe { CStr::from_ptr(image.cast()) }.to_bytes().starts_with(b"\x7fELF");
-        if is_elf {
-            return Err(Status::INVALID_IMAGE);
-        }
-        // SAFETY: the image is a text that ends with a zero byte.
+        // SAFETY: PTX ends with a zero byte. An ELF file, which is refused, has one behind its first seven bytes.
         let text = unsafe { CStr::from_ptr(image.cast()) };
         put(module, driver.load(text.to_bytes())? + 1)
     }
@@ -178,10 +172,8 @@ functions! {
     }
 
     fn cuMemGetInfo_v2(driver, free: *mut usize, total: *mut usize) {
-        let memory = driver.settings.memory;
-        let used = driver.current_device()?.used();
-        put(free, memory - used)?;
-        put(total, memory)
+        put(free, driver.free_memory()?)?;
+        put(total, driver.settings.memory)
     }
 
     fn cuMemAlloc_v2(driver, address: *mut u64, bytes: usize) { put(address, driver.allocate(bytes)? as u64) }
@@ -341,15 +333,6 @@ functions! {
 
     fn cuGraphLaunch(driver, executable: Handle, stream: Handle) {
         driver.launch_graph(executable.wrapping_sub(1), stream)
-    }
-}
-
-impl crate::driver::Driver {
-    /// A new stream of the current context.
-    fn new_stream(&mut self, priority: c_int) -> Result<usize, Status> {
-        let context = self.current()?;
-        self.streams.push(Stream { context, priority, exists: true, queue: Default::default(), capture: None });
-        Ok(self.streams.len() - 1)
     }
 }
 

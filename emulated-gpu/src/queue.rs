@@ -119,10 +119,7 @@ impl Driver {
     /// after all work of its context.
     pub fn add(&mut self, stream: usize, work: Work) -> Result<()> {
         if stream == 0 {
-            let context = self.current()?;
-            let streams: Vec<usize> =
-                (1..self.streams.len()).filter(|&at| self.streams[at].context == context).collect();
-            streams.into_iter().try_for_each(|at| self.drain(at))?;
+            self.drain_context(self.current()?)?;
             return self.run(&work);
         }
         let current = self.current()?;
@@ -135,6 +132,20 @@ impl Driver {
             None => of.queue.push_back(work),
         }
         Ok(())
+    }
+
+    /// A new stream of the current context.
+    pub fn new_stream(&mut self, priority: i32) -> Result<usize> {
+        let context = self.current()?;
+        self.streams.push(Stream { context, priority, exists: true, queue: VecDeque::new(), capture: None });
+        Ok(self.streams.len() - 1)
+    }
+
+    /// Does all work of a context's streams.
+    pub fn drain_context(&mut self, context: usize) -> Result<()> {
+        let of_context = |at: &usize| self.streams[*at].context == context;
+        let streams: Vec<usize> = (0..self.streams.len()).filter(of_context).collect();
+        streams.into_iter().try_for_each(|stream| self.drain(stream))
     }
 
     /// Does all work of a stream, and some of others.

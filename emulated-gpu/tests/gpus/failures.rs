@@ -5,12 +5,13 @@
 //!
 //! `GMERGE_FAULTS=all` tries every call of every command line. Otherwise random ones are tried for some seconds.
 
-use super::{LIMIT, Random, example, faults, on_emulated_gpus, piped};
+use super::{ended, example, faults, on_emulated_gpus, random};
+use rand::Rng;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 /// Command lines, with the number of GPUs that they use. The output is `out`, and with values also `out.values`.
 const COMMANDS: [(&str, usize); 12] = [
@@ -86,20 +87,22 @@ fn run(inputs: &Inputs, log: &Path, arguments: &str, engine: &str, settings: &st
     command.args(arguments.split(' ')).args(["--engine", engine, "--progress", "never"]);
     command.current_dir(inputs.0.path()).env("MERGE_HOST_COSTS", GPU_COSTS_NOTHING);
     on_emulated_gpus(&mut command, settings, log);
-    let child = piped(&mut command).spawn().unwrap();
-    let (id, begin) = (child.id(), Instant::now());
-    let waiting = thread::spawn(move || child.wait_with_output().unwrap());
-    while !waiting.is_finished() {
-        assert!(begin.elapsed() < LIMIT, "process {id} does not end: {arguments} --engine {engine} with {settings}");
-        thread::sleep(Duration::from_millis(1));
-    }
     let what = format!("{arguments} --engine {engine}, with {settings}");
-    Ended { what, output: waiting.join().unwrap(), files: inputs.files(), log: log.to_owned() }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = ended(&what, command.spawn().unwrap());
+    Ended { what, output, files: inputs.files(), log: log.to_owned() }
 }
 
 impl Ended {
     fn stderr(&self) -> String {
         String::from_utf8(self.output.stderr.clone()).unwrap()
+    }
+
+    /// The run's calls of the driver, with a launch among them.
+    fn launches(&self) -> String {
+        let calls = fs::read_to_string(&self.log).unwrap();
+        assert!(calls.contains("cuLaunchKernel"), "{}: {}", self.what, self.stderr());
+        calls
     }
 
     /// Checks that the run has ended as it must: with the expected files, or with an error and the inputs alone.
@@ -148,11 +151,13 @@ fn whatever_call_fails_the_cpu_goes_on_or_there_is_one_error() {
     for (command, (arguments, devices)) in COMMANDS.into_iter().enumerate() {
         let settings = format!("devices={devices},seed=1");
         let on_gpu = run(&inputs, &log, arguments, "gpu", &settings);
-        let calls = fs::read_to_string(&log).unwrap();
-        assert!(calls.contains("cuLaunchKernel"), "{}: {}", on_gpu.what, on_gpu.stderr());
+        let calls = on_gpu.launches();
         let on_cpu = run(&inputs, &log, &arguments.replace(" --device all", ""), "cpu", &settings);
         assert_eq!(on_cpu.output.status.code(), Some(0), "{}: {}", on_cpu.what, on_cpu.stderr());
         on_gpu.check(false, &before, &on_cpu.files);
+        let chosen = run(&inputs, &log, arguments, "auto", &settings);
+        chosen.launches();
+        chosen.check(false, &before, &on_cpu.files);
         expected.push(on_cpu.files);
         let mut counts = HashMap::<&str, usize>::new();
         for function in calls.lines() {
@@ -163,9 +168,9 @@ fn whatever_call_fails_the_cpu_goes_on_or_there_is_one_error() {
     }
     let (all, mut tried, mut stopped, begin) = (failures.len(), 0, 0, Instant::now());
     let tries_all = env::var("GMERGE_FAULTS").is_ok_and(|tries| tries == "all");
-    let mut random = Random::new();
+    let mut random = random();
     while !failures.is_empty() && (tries_all || begin.elapsed() < Duration::from_secs(10)) {
-        let Failure { command, function, call, status } = failures.swap_remove(random.below(failures.len()));
+        let Failure { command, function, call, status } = failures.swap_remove(random.random_range(0..failures.len()));
         let (arguments, devices) = COMMANDS[command];
         let settings = format!("devices={devices},fail={function}:{call}:{status}");
         for (engine, may_fail) in [("gpu", true), ("auto", false)] {

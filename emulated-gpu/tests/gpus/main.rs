@@ -5,17 +5,19 @@ mod failures;
 mod operations;
 mod streams;
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Output};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 /// The driver's settings, which are also the sign that a process is a child of a test.
 const SETTINGS: &str = "EMULATED_GPU";
 
-/// How long a process may take. One that hangs fails its test.
+/// How long a process may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A folder in which the library of the emulated driver has the name of NVIDIA's.
@@ -47,24 +49,23 @@ fn in_process(test: &str, settings: &str, work: impl FnOnce()) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]);
     on_emulated_gpus(&mut command, settings, &log);
-    let status = ends(&mut command.spawn().unwrap());
-    assert_eq!(faults(&log), "", "{test} on emulated GPUs with {settings}");
-    assert!(status.success(), "{test} on emulated GPUs with {settings}: {status}");
+    let what = format!("{test} on emulated GPUs with {settings}");
+    let status = ended(&what, command.spawn().unwrap()).status;
+    assert_eq!(faults(&log), "", "{what}");
+    assert!(status.success(), "{what}: {status}");
 }
 
-/// Waits until a process has ended.
-fn ends(child: &mut Child) -> ExitStatus {
+/// Waits until a process has ended. One that hangs is killed, and fails its test.
+fn ended(what: &str, mut child: Child) -> Output {
     let begin = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
+    while child.try_wait().unwrap().is_none() {
         if begin.elapsed() > LIMIT {
             child.kill().unwrap();
-            panic!("a process has not ended after {LIMIT:?}");
+            panic!("{what} has not ended after {LIMIT:?}");
         }
-        thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(1));
     }
+    child.wait_with_output().unwrap()
 }
 
 /// The lines of the driver's log that report mistakes of the driver's user.
@@ -73,37 +74,9 @@ fn faults(log: &Path) -> String {
     log.lines().filter(|line| line.starts_with("fault")).collect::<Vec<_>>().join("\n")
 }
 
-/// Standard output and standard error, which a test reads.
-fn piped(command: &mut Command) -> &mut Command {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014), with a seed that it prints.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Self {
-        let seed = env::var("GMERGE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = seed.unwrap_or_else(|| UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 % 1_000_000);
-        println!("GMERGE_TEST_SEED={seed}");
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        tests::distribution::mix(self.0)
-    }
-
-    /// A number below `end`.
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// Offsets of runs of random lengths, some of them empty, which end with `len`.
-    fn offsets(&mut self, runs: usize, len: usize) -> Vec<usize> {
-        let mut offsets: Vec<usize> = (1..runs).map(|_| self.below(len + 1)).collect();
-        offsets.extend([0, len]);
-        offsets.sort();
-        offsets
-    }
+/// Random numbers by a seed that is printed.
+fn random() -> StdRng {
+    let seed = env::var("GMERGE_TEST_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
+    println!("GMERGE_TEST_SEED={seed}");
+    StdRng::seed_from_u64(seed)
 }

@@ -1,10 +1,15 @@
 //! Operations on slices in host memory, on one GPU and on three, against the CPU engine.
 
-use super::{Random, in_process};
+use super::{in_process, random};
 use bytemuck::{cast_slice, zeroed_vec};
 use merge_host::{Bound, Engine, GpuKey, MergeKernel, Reduction, SetOperation, SortKernel, SortOptions, SortOrder};
+use rand::Rng;
+use rand::rngs::StdRng;
 use std::time::{Duration, Instant};
 use tests::distribution::key;
+
+/// The values of keys alone.
+const NO_VALUES: [u32; 0] = [];
 
 /// What an operation has written, as bytes.
 type Outputs = Vec<(String, Vec<u8>)>;
@@ -24,31 +29,39 @@ struct Input<K> {
     order: SortOrder,
 }
 
+/// Offsets from 0 to `len` of runs of random lengths. Some runs are empty.
+fn random_offsets(random: &mut StdRng, runs: usize, len: usize) -> Vec<usize> {
+    let mut offsets: Vec<usize> = (1..runs).map(|_| random.random_range(0..=len)).collect();
+    offsets.extend([0, len]);
+    offsets.sort();
+    offsets
+}
+
 impl<K: GpuKey> Input<K> {
-    fn new(random: &mut Random) -> Self {
-        let len = match random.below(4) {
-            0 => random.below(40),
-            1 => [1023, 1024, 1025, 2047, 2048, 2049, 4095, 4097][random.below(8)],
-            _ => random.below(5000),
+    fn new(random: &mut StdRng) -> Self {
+        let len = match random.random_range(0..4) {
+            0 => random.random_range(0..40),
+            1 => [1023, 1024, 1025, 2047, 2048, 2049, 4095, 4097][random.random_range(0..8)],
+            _ => random.random_range(0..5000),
         };
-        let different = [u64::MAX, 7, 300][random.below(3)];
-        let keys: Vec<K> = (0..len).map(|_| key(tests::distribution::mix(random.next() % different))).collect();
+        let different = [u64::MAX, 7, 300][random.random_range(0..3)];
+        let keys: Vec<K> = (0..len).map(|_| key(tests::distribution::mix(random.random_range(0..different)))).collect();
         let sorted = |keys: &[K]| {
             let mut keys = keys.to_vec();
             Engine::cpu().sort(&mut keys).unwrap();
             keys
         };
-        let (a, b) = keys.split_at(random.below(len + 1));
-        let run_count = 1 + random.below(40);
-        let offsets = random.offsets(run_count, len);
+        let (a, b) = keys.split_at(random.random_range(0..=len));
+        let run_count = 1 + random.random_range(0..40);
+        let offsets = random_offsets(random, run_count, len);
         let runs = offsets.windows(2).flat_map(|ends| sorted(&keys[ends[0]..ends[1]])).collect();
-        let group_count = 1 + random.below(5);
+        let group_count = 1 + random.random_range(0..5);
         Self {
             sorted: [sorted(a), sorted(b)],
             values: (0..len as u32).collect(),
             wide_values: (0..len as u64).map(|i| i << 33 | i).collect(),
-            groups: random.offsets(group_count, run_count),
-            order: [SortOrder::Ascending, SortOrder::Descending][random.below(2)],
+            groups: random_offsets(random, group_count, run_count),
+            order: [SortOrder::Ascending, SortOrder::Descending][random.random_range(0..2)],
             keys,
             offsets,
             runs,
@@ -63,7 +76,7 @@ impl<K: GpuKey> Input<K> {
             let options = SortOptions::from(*order).kernel(kernel);
             let (mut sorted, mut moved, mut indices) = (keys.clone(), values.clone(), values.clone());
             engine.sort_with(options, &mut sorted).unwrap();
-            add(&mut outputs, &format!("sort by {kernel}"), &sorted, &[0u32; 0]);
+            add(&mut outputs, &format!("sort by {kernel}"), &sorted, &NO_VALUES);
             sorted.copy_from_slice(keys);
             engine.sort_with(options, (&mut sorted, &mut moved)).unwrap();
             add(&mut outputs, &format!("sort of pairs by {kernel}"), &sorted, &moved);
@@ -72,7 +85,7 @@ impl<K: GpuKey> Input<K> {
         }
         let (mut sorted, mut moved) = (keys.clone(), wide_values.clone());
         engine.sort_segments(*order, &mut sorted, offsets).unwrap();
-        add(&mut outputs, "segments", &sorted, &[0u32; 0]);
+        add(&mut outputs, "segments", &sorted, &NO_VALUES);
         sorted.copy_from_slice(keys);
         engine.sort_segments(*order, (&mut sorted, &mut moved), offsets).unwrap();
         add(&mut outputs, "segments of pairs", &sorted, &moved);
@@ -82,7 +95,7 @@ impl<K: GpuKey> Input<K> {
         for k in [0, 1, keys.len() / 7, keys.len()].into_iter().filter(|k| *k <= keys.len()) {
             let (mut first, mut moved): (Vec<K>, Vec<u64>) = (zeroed_vec(k), vec![0; k]);
             engine.top_k(*order, keys, &mut first).unwrap();
-            add(&mut outputs, &format!("top {k}"), &first, &[0u32; 0]);
+            add(&mut outputs, &format!("top {k}"), &first, &NO_VALUES);
             engine.top_k(*order, (keys, wide_values), (&mut first, &mut moved)).unwrap();
             add(&mut outputs, &format!("top {k} with values"), &first, &moved);
         }
@@ -96,13 +109,13 @@ impl<K: GpuKey> Input<K> {
         let (of_a, of_b) = values.split_at(a.len());
         for kernel in MergeKernel::ALL {
             engine.merge_with(kernel, a, b, &mut out).unwrap();
-            add(&mut outputs, &format!("merge by {kernel}"), &out, &[0u32; 0]);
+            add(&mut outputs, &format!("merge by {kernel}"), &out, &NO_VALUES);
         }
         engine.merge((a, of_a), (b, of_b), (&mut out, &mut moved)).unwrap();
         add(&mut outputs, "merge of pairs", &out, &moved);
         let each: Vec<&[K]> = offsets.windows(2).map(|ends| &runs[ends[0]..ends[1]]).collect();
         engine.merge_many(&each, &mut out).unwrap();
-        add(&mut outputs, "merge of runs", &out, &[0u32; 0]);
+        add(&mut outputs, "merge of runs", &out, &NO_VALUES);
         let pairs: Vec<_> =
             offsets.windows(2).map(|ends| (&runs[ends[0]..ends[1]], &values[ends[0]..ends[1]])).collect();
         engine.merge_many(&pairs, (&mut out, &mut moved)).unwrap();
@@ -112,7 +125,7 @@ impl<K: GpuKey> Input<K> {
 
         let (mut out, mut moved): (Vec<K>, Vec<u32>) = (zeroed_vec(2 * keys.len()), vec![0; 2 * keys.len()]);
         engine.merge_ragged((runs, offsets), (runs, offsets), &mut out).unwrap();
-        add(&mut outputs, "ragged batch", &out, &[0u32; 0]);
+        add(&mut outputs, "ragged batch", &out, &NO_VALUES);
         let side = || ((runs, values), &offsets[..]);
         engine.merge_ragged(side(), side(), (&mut out, &mut moved)).unwrap();
         add(&mut outputs, "ragged batch of pairs", &out, &moved);
@@ -129,7 +142,7 @@ impl<K: GpuKey> Input<K> {
             let part = &a[..a.len() / (d / 2) * (d / 2)];
             let mut out: Vec<K> = zeroed_vec(2 * part.len());
             engine.merge_batch(part, part, &mut out, d, d / 2).unwrap();
-            add(&mut outputs, &format!("batch of {d}"), &out, &[0u32; 0]);
+            add(&mut outputs, &format!("batch of {d}"), &out, &NO_VALUES);
         }
         outputs
     }
@@ -146,10 +159,10 @@ impl<K: GpuKey> Input<K> {
         ];
         for operation in all {
             engine.set_operation(operation, a, b, &mut out).unwrap();
-            add(&mut outputs, &format!("{operation}"), &out, &[0u32; 0]);
+            add(&mut outputs, &format!("{operation}"), &out, &NO_VALUES);
         }
         engine.unique(a, &mut out).unwrap();
-        add(&mut outputs, "unique", &out, &[0u32; 0]);
+        add(&mut outputs, "unique", &out, &NO_VALUES);
         let mut numbers = Vec::new();
         engine.run_lengths(a, (&mut out, &mut numbers)).unwrap();
         add(&mut outputs, "run lengths", &out, &numbers);
@@ -176,7 +189,7 @@ fn add<K: GpuKey, V: bytemuck::Pod>(outputs: &mut Outputs, what: &str, keys: &[K
 }
 
 /// Compares all operations on one random input.
-fn check<K: GpuKey>(random: &mut Random, gpus: &[Engine]) {
+fn check<K: GpuKey>(random: &mut StdRng, gpus: &[Engine]) {
     let input = Input::<K>::new(random);
     let expected = input.outputs(&Engine::cpu());
     for gpu in gpus {
@@ -191,7 +204,7 @@ fn check<K: GpuKey>(random: &mut Random, gpus: &[Engine]) {
 fn operations_write_what_the_cpu_writes() {
     in_process("operations::operations_write_what_the_cpu_writes", "devices=3", || {
         let gpus = [Engine::gpu(1).unwrap(), Engine::all_gpus().unwrap()];
-        let (mut random, begin) = (Random::new(), Instant::now());
+        let (mut random, begin) = (random(), Instant::now());
         let mut rounds = 0;
         while begin.elapsed() < Duration::from_secs(8) || rounds == 0 {
             check::<u32>(&mut random, &gpus);
