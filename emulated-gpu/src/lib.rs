@@ -1,14 +1,14 @@
 //! The functions of the CUDA driver on emulated GPUs, for tests of programs on machines without a GPU.
 //!
 //! A shared library with this crate and with kernels is a driver: under the name `libcuda.so.1`, in a folder of
-//! `LD_LIBRARY_PATH`, a program opens it in place of NVIDIA's. It runs launches in the emulator of `cuda_std`, with all
-//! checks of kernels, and can fail at any call. The example `driver` is that library for the kernels of this repository.
+//! `LD_LIBRARY_PATH`, a program opens it in place of NVIDIA's. It runs launches in the emulator of `cuda_std`, with
+//! all checks of kernels, and can fail at any call. The example `driver` is that library for this repository's kernels.
 //!
 //! It has the functions that `cust` calls, and those that capture a stream. It differs from NVIDIA's driver in what it
 //! checks, and in when work is done:
 //!
-//! - Work of a stream, copies included, is done late: at the latest by the call that waits for it. Streams that no event
-//!   orders take turns at random.
+//! - Work of a stream, copies included, is done late: at the latest by the call that waits for it. Streams that no
+//!   event orders take turns at random.
 //! - Memory that is freed while work uses it is a fault.
 //! - A module is PTX whose entry points are kernels of the library. Machine code is refused.
 //! - A kernel's fault is an error of all later calls, as on a GPU, and its text is in the log.

@@ -57,8 +57,8 @@ struct Options {
     /// Compiles, and puts the test programs and the list of errors into this folder, for a machine without Rust.
     #[arg(long, conflicts_with_all = ["seconds", "threads"])]
     pack: Option<PathBuf>,
-    /// Tries the errors in a folder that `--pack` has made, except those in its `results.tsv`. Results are added to this
-    /// file.
+    /// Tries the errors in a folder that `--pack` has made, except those in its `results.tsv`. Results are added to
+    /// this file.
     #[arg(long, conflicts_with_all = ["sources", "below", "sample", "line", "pack", "cargo"])]
     packed: Option<PathBuf>,
     /// Stops after this many seconds of trying.

@@ -23,8 +23,8 @@ impl Emulator {
         let (bytes, element) = (buffer.len() * size_of::<T>(), size_of::<T>().max(1));
         let written = self.memory.written(buffer.as_ptr().addr(), bytes, element).or_fault("Emulator::read")?;
         let mut values: Vec<T> = Vec::with_capacity(buffer.len());
-        // SAFETY: `values` has capacity for `buffer.len()` elements, and `written` has their bytes. Any bytes are a valid
-        // `T`.
+        // SAFETY: `values` has capacity for `buffer.len()` elements, and `written` has their bytes. Any bytes are a
+        // valid `T`.
         unsafe {
             values.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(written.as_ptr(), bytes);
             values.set_len(buffer.len());
