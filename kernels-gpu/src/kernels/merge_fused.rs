@@ -65,7 +65,8 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     // SAFETY: `NT * VT` keys, and behind them two splits, are the `shared_bytes` of the launch. The `NT` merging
     // threads write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A
-    // barrier follows each of the four steps of a tile. So no slot and no split is written in the step that reads it.
+    // barrier follows each of the first three steps of a tile. The last step reads the slots that the same thread
+    // writes in the first step of the next tile. So no slot and no split is written while another thread reads it.
     let Memory { keys, splits } = unsafe { Memory::<B>::at_start(NT * VT) };
     let (total, tile_keys) = (m + n, NT * VT);
     // The block's part of C: tiles are distributed as evenly as possible.
@@ -131,7 +132,6 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
         if merges {
             tile::shared_to_global::<B, NT, VT>(keys, c.slice(k, k_next - k));
         }
-        thread::sync_threads();
         (a_curr, a_next) = (a_next, split);
         (k, k_next) = (k_next, k_after);
     }

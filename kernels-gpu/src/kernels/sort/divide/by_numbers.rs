@@ -264,7 +264,6 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
         if all_inversions != inversions {
             return false;
         }
-        thread::sync_threads();
     }
     while alike != 0 {
         let i = alike.trailing_zeros() / ALIKE_BITS;

@@ -156,14 +156,13 @@ pub unsafe fn choose_digits<B: Bits>(
             detection.begin();
         }
         // SAFETY: this kernel requires `cleared` writable words before the job's. Thread `t` of the only block writes
-        // words `t + i * CHOOSE_THREADS`, below `cleared`.
+        // words `t + i * CHOOSE_THREADS`, below `cleared`, which nothing reads in this launch.
         let before = unsafe { GlobalMut::new(job.words.wrapping_sub(cleared as usize), cleared as usize) };
         let mut word = thread;
         while word < cleared {
             before.set(word as usize, 0);
             word += CHOOSE_THREADS;
         }
-        thread::sync_threads();
     }
     let segments = if is_array { 1 } else { workspace.segments(level) };
     let parts = if is_array { plan.parts(plan.n) } else { workspace.parts(level) };

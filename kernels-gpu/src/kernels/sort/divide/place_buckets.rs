@@ -99,8 +99,8 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
 /// block.
 ///
 /// # Safety
-/// All `NT` threads of the block make this call. Nothing else uses `memory`. `OWN` is [`own_digits_capacity`] of `NT`.
-/// Ends with a barrier.
+/// All `NT` threads of the block make this call. Nothing else uses `memory` before it, and nothing after it without a
+/// barrier in between. `OWN` is [`own_digits_capacity`] of `NT`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
@@ -131,10 +131,9 @@ pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
     }
     thread::sync_threads();
     if job.plan.levels == 1 {
-        // SAFETY: `job.plan` is the same for all threads, so that all of them make the call. Barriers come before and
-        // after this use of `scan`.
+        // SAFETY: `job.plan` is the same for all threads, so that all of them make the call. A barrier comes before this
+        // use of `scan`, and one of `mark_heads` before the next.
         let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
-        thread::sync_threads();
         if all > 0 {
             return false;
         }
@@ -152,7 +151,6 @@ pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
         add_bucket(job, workspace, segment, level, digit, (begin, end), decodes, &skip);
         bucket += NT as u32;
     }
-    thread::sync_threads();
     true
 }
 

@@ -138,9 +138,9 @@ impl Plan {
         thread::sync_threads();
         if thread < WARP_SIZE {
             let end = self.first_slots.get(lane);
-            // SAFETY: this is the first warp, so that its 32 lanes make the calls.
+            // SAFETY: this is the first warp, so that its 32 lanes make the calls. Each lane writes next the slot that
+            // it has read.
             unsafe {
-                warp::sync_warp(FULL_MASK);
                 let length = if D::MAY_DESCEND { clamp_lengths(split, end) } else { end - split };
                 self.lay_out(begin + split as usize, length, items_per_thread);
             }

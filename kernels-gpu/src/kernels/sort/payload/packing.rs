@@ -286,8 +286,6 @@ impl<B: Bits> PackedTile<B> {
         if self.greatest_of_block::<NT>((same as u32, 0)).0 == 0 {
             return true;
         }
-        // After this barrier, all threads have read the maximum.
-        thread::sync_threads();
         if self.settle::<NT>(count) {
             return true;
         }
@@ -296,7 +294,7 @@ impl<B: Bits> PackedTile<B> {
     }
 
     /// Swaps neighbours with the same upper bits that are not in the order of their low bits, for up to
-    /// [`SETTLING_ROUNDS`] rounds. Whether none are left. Begins and ends with barriers.
+    /// [`SETTLING_ROUNDS`] rounds. Whether none are left. Begins with a barrier.
     #[inline(always)]
     #[track_caller]
     fn settle<const NT: usize>(self, count: usize) -> bool {
@@ -318,7 +316,6 @@ impl<B: Bits> PackedTile<B> {
                 thread::sync_threads();
             }
             let (swapped, _) = self.greatest_of_block::<NT>((swapped as u32, 0));
-            thread::sync_threads();
             if swapped == 0 {
                 return true;
             }

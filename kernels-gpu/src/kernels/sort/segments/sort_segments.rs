@@ -87,9 +87,9 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
             let heads = Heads { bounds, first, last };
             // SAFETY: the part is the same for all threads, so that all `NT` threads of the block make the call. The
             // launch has `shared_bytes`. The arrays have 1 to `NT * VT` elements: short segments of a tile end within
-            // the overhang, and a run is cut to `NT * VT`. A barrier comes before the next item.
+            // the overhang, and a run is cut to `NT * VT`. The call ends by reading the shared memory that the same
+            // thread writes first for the next item.
             unsafe { sort_segments_of_tile::<B, V, T, NT, VT>(heads, base, [from, to], [coding, decode]) };
-            thread::sync_threads();
         }
         item += thread::grid_dim_x() as usize;
     }
