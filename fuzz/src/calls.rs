@@ -33,126 +33,162 @@ fuzz_target!(|input: Input| {
     if input.is_wide { check(&input, |key| i64::from(key as i16) << 40) } else { check(&input, u32::from) }
 });
 
+/// A call's engine and arguments.
+struct Check<K> {
+    engine: Engine,
+    order: SortOrder,
+    keys: Vec<K>,
+    offsets: Vec<usize>,
+    others: Vec<usize>,
+}
+
 fn check<K: Key + Ord + Debug>(input: &Input, key_of: impl Fn(u16) -> K) {
-    let engine = Engine::cpu_with_threads(1 + usize::from(input.times % 2)).unwrap();
-    let keys: Vec<K> = input.keys.iter().map(|&key| key_of(key)).collect::<Vec<K>>().repeat(input.times.into());
-    let [offsets, others] = [&input.offsets, &input.others].map(|numbers| numbers.iter().map(|&i| usize::from(i)));
-    let (offsets, others): (Vec<usize>, Vec<usize>) = (offsets.collect(), others.collect());
-    let descending = input.times.is_multiple_of(2);
-    let order = if descending { SortOrder::Descending } else { SortOrder::Ascending };
-    let sorted = |keys: &[K]| {
-        let mut keys = keys.to_vec();
-        keys.sort();
-        keys
-    };
-    let in_order = |keys: &[K]| {
-        let mut keys = sorted(keys);
-        if descending {
-            keys.reverse();
-        }
-        keys
+    let numbers = |numbers: &[u16]| numbers.iter().map(|&i| usize::from(i)).collect();
+    let keys: Vec<K> = input.keys.iter().map(|&key| key_of(key)).collect();
+    let check = Check {
+        engine: Engine::cpu_with_threads(1 + usize::from(input.times % 2)).unwrap(),
+        order: if input.times.is_multiple_of(2) { SortOrder::Descending } else { SortOrder::Ascending },
+        keys: keys.repeat(input.times.into()),
+        offsets: numbers(&input.offsets),
+        others: numbers(&input.others),
     };
     match input.call {
-        Call::Sort => {
-            let values: Vec<u32> = (0..keys.len() as u32).collect();
-            let (mut found, mut moved) = (keys.clone(), values.clone());
-            engine.sort_with(order, (&mut found, &mut moved)).unwrap();
-            let mut expected: Vec<(K, u32)> = keys.into_iter().zip(values).collect();
-            expected.sort_by(|a, b| if descending { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
-            assert!(found.into_iter().zip(moved).eq(expected));
-        }
-        Call::Segments => {
-            let mut found = keys.clone();
-            let result = engine.sort_segments(order, &mut found, &offsets);
-            if !are_offsets(&offsets, keys.len()) {
-                assert!(result.is_err() || keys.is_empty());
-                assert_eq!(found, keys);
-                return;
-            }
-            result.unwrap();
-            let mut expected = keys.clone();
-            for ends in offsets.windows(2) {
-                expected[ends[0]..ends[1]].copy_from_slice(&in_order(&keys[ends[0]..ends[1]]));
-            }
-            assert_eq!(found, expected);
-        }
-        Call::MergeRagged => {
-            let (mut a, mut b) = (keys.clone(), keys[keys.len() / 2..].to_vec());
-            let is_right = are_offsets(&offsets, a.len()) && are_offsets(&others, b.len());
-            let is_right = is_right && offsets.len() == others.len();
-            let mut out = vec![key_of(0); a.len() + b.len()];
-            if is_right {
-                offsets.windows(2).for_each(|ends| a[ends[0]..ends[1]].sort());
-                others.windows(2).for_each(|ends| b[ends[0]..ends[1]].sort());
-            }
-            let result = engine.merge_ragged((&a, &offsets), (&b, &others), &mut out);
-            if !is_right {
-                assert!(result.is_err() || a.is_empty() && b.is_empty());
-                return;
-            }
-            result.unwrap();
-            let pairs = offsets.windows(2).zip(others.windows(2));
-            let expected = pairs.flat_map(|(x, y)| sorted(&[&a[x[0]..x[1]], &b[y[0]..y[1]]].concat()));
-            assert!(expected.eq(out.into_iter()));
-        }
-        Call::MergeManyRagged => {
-            let mut runs = keys.clone();
-            let is_right = are_offsets(&offsets, keys.len()) && are_offsets(&others, offsets.len() - 1);
-            if is_right {
-                offsets.windows(2).for_each(|ends| runs[ends[0]..ends[1]].sort());
-            }
-            let mut out = vec![key_of(0); keys.len()];
-            let result = engine.merge_many_ragged(&runs, (&offsets, &others), &mut out);
-            if !is_right {
-                assert!(result.is_err() || keys.is_empty());
-                return;
-            }
-            result.unwrap();
-            let groups = others.windows(2).map(|ends| offsets[ends[0]]..offsets[ends[1]]);
-            assert!(groups.flat_map(|group| sorted(&runs[group])).eq(out));
-        }
-        Call::Set(operation) => {
-            let (a, b) = keys.split_at(input.offsets.first().map_or(0, |&at| usize::from(at)).min(keys.len()));
-            let (a, b) = (sorted(a), sorted(b));
-            let operation = [
+        Call::Sort => check.sort(),
+        Call::Segments => check.segments(),
+        Call::MergeRagged => check.merge_ragged(),
+        Call::MergeManyRagged => check.merge_many_ragged(),
+        Call::Set(operation) => check.set(
+            [
                 SetOperation::Union,
                 SetOperation::Intersection,
                 SetOperation::Difference,
                 SetOperation::SymmetricDifference,
-            ][usize::from(operation % 4)];
-            let mut out = Vec::new();
-            engine.set_operation(operation, &a, &b, &mut out).unwrap();
-            let mut all = sorted(&keys);
-            all.dedup();
-            let expected = all.into_iter().flat_map(|key| {
-                let [of_a, of_b] = [&a, &b].map(|keys| keys.iter().filter(|&other| *other == key).count());
-                let count = match operation {
-                    SetOperation::Union => of_a.max(of_b),
-                    SetOperation::Intersection => of_a.min(of_b),
-                    SetOperation::Difference => of_a.saturating_sub(of_b),
-                    _ => of_a.abs_diff(of_b),
-                };
-                std::iter::repeat_n(key, count)
-            });
-            assert!(expected.eq(out));
+            ][usize::from(operation % 4)],
+        ),
+        Call::TopK(k) => check.top_k(k.into()),
+        Call::RunLengths => check.run_lengths(),
+    }
+}
+
+fn sorted<K: Key + Ord>(keys: &[K]) -> Vec<K> {
+    let mut keys = keys.to_vec();
+    keys.sort();
+    keys
+}
+
+impl<K: Key + Ord + Debug> Check<K> {
+    fn in_order(&self, keys: &[K]) -> Vec<K> {
+        let mut keys = sorted(keys);
+        if self.order == SortOrder::Descending {
+            keys.reverse();
         }
-        Call::TopK(k) => {
-            let mut out = vec![key_of(0); k.into()];
-            let result = engine.top_k(order, &keys, &mut out);
-            if usize::from(k) > keys.len() {
-                assert!(result.is_err());
-                return;
-            }
-            result.unwrap();
-            assert_eq!(out, in_order(&keys)[..k.into()]);
+        keys
+    }
+
+    fn sort(&self) {
+        let values: Vec<u32> = (0..self.keys.len() as u32).collect();
+        let (mut found, mut moved) = (self.keys.clone(), values.clone());
+        self.engine.sort_with(self.order, (&mut found, &mut moved)).unwrap();
+        let mut expected: Vec<(K, u32)> = self.keys.iter().copied().zip(values).collect();
+        let descends = self.order == SortOrder::Descending;
+        expected.sort_by(|a, b| if descends { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
+        assert!(found.into_iter().zip(moved).eq(expected));
+    }
+
+    fn segments(&self) {
+        let Self { keys, offsets, .. } = self;
+        let mut found = keys.clone();
+        let result = self.engine.sort_segments(self.order, &mut found, offsets);
+        if !are_offsets(offsets, keys.len()) {
+            assert!(result.is_err() || keys.is_empty());
+            assert_eq!(&found, keys);
+            return;
         }
-        Call::RunLengths => {
-            let keys = sorted(&keys);
-            let (mut found, mut lengths) = (Vec::new(), Vec::new());
-            engine.run_lengths(&keys, (&mut found, &mut lengths)).unwrap();
-            let runs = keys.chunk_by(|a, b| a == b);
-            assert!(runs.map(|run| (run[0], run.len() as u64)).eq(found.into_iter().zip(lengths)));
+        result.unwrap();
+        let mut expected = keys.clone();
+        for ends in offsets.windows(2) {
+            expected[ends[0]..ends[1]].copy_from_slice(&self.in_order(&keys[ends[0]..ends[1]]));
         }
+        assert_eq!(found, expected);
+    }
+
+    fn merge_ragged(&self) {
+        let Self { keys, offsets, others, .. } = self;
+        let (mut a, mut b) = (keys.clone(), keys[keys.len() / 2..].to_vec());
+        let is_right = are_offsets(offsets, a.len()) && are_offsets(others, b.len()) && offsets.len() == others.len();
+        let mut out = [a.clone(), b.clone()].concat();
+        if is_right {
+            offsets.windows(2).for_each(|ends| a[ends[0]..ends[1]].sort());
+            others.windows(2).for_each(|ends| b[ends[0]..ends[1]].sort());
+        }
+        let result = self.engine.merge_ragged((&a, offsets), (&b, others), &mut out);
+        if !is_right {
+            assert!(result.is_err() || a.is_empty() && b.is_empty());
+            return;
+        }
+        result.unwrap();
+        let pairs = offsets.windows(2).zip(others.windows(2));
+        let expected = pairs.flat_map(|(x, y)| sorted(&[&a[x[0]..x[1]], &b[y[0]..y[1]]].concat()));
+        assert!(expected.eq(out));
+    }
+
+    fn merge_many_ragged(&self) {
+        let Self { keys, offsets, others, .. } = self;
+        let mut runs = keys.clone();
+        let is_right = are_offsets(offsets, keys.len()) && are_offsets(others, offsets.len() - 1);
+        if is_right {
+            offsets.windows(2).for_each(|ends| runs[ends[0]..ends[1]].sort());
+        }
+        let mut out = keys.clone();
+        let result = self.engine.merge_many_ragged(&runs, (offsets, others), &mut out);
+        if !is_right {
+            assert!(result.is_err() || keys.is_empty());
+            return;
+        }
+        result.unwrap();
+        let groups = others.windows(2).map(|ends| offsets[ends[0]]..offsets[ends[1]]);
+        assert!(groups.flat_map(|group| sorted(&runs[group])).eq(out));
+    }
+
+    fn set(&self, operation: SetOperation) {
+        let (a, b) = self.keys.split_at(self.offsets.first().map_or(0, |&at| at).min(self.keys.len()));
+        let (a, b) = (sorted(a), sorted(b));
+        let mut out = Vec::new();
+        self.engine.set_operation(operation, &a, &b, &mut out).unwrap();
+        let mut all = sorted(&self.keys);
+        all.dedup();
+        let expected = all.into_iter().flat_map(|key| {
+            let [of_a, of_b] = [&a, &b].map(|keys| keys.iter().filter(|&other| *other == key).count());
+            let count = match operation {
+                SetOperation::Union => of_a.max(of_b),
+                SetOperation::Intersection => of_a.min(of_b),
+                SetOperation::Difference => of_a.saturating_sub(of_b),
+                _ => of_a.abs_diff(of_b),
+            };
+            std::iter::repeat_n(key, count)
+        });
+        assert!(expected.eq(out));
+    }
+
+    fn top_k(&self, k: usize) {
+        // More keys than the array has are an error.
+        let Some(first) = self.keys.first() else { return };
+        let mut out = vec![*first; k];
+        let result = self.engine.top_k(self.order, &self.keys, &mut out);
+        if k > self.keys.len() {
+            assert!(result.is_err());
+            return;
+        }
+        result.unwrap();
+        assert_eq!(out, self.in_order(&self.keys)[..k]);
+    }
+
+    fn run_lengths(&self) {
+        let keys = sorted(&self.keys);
+        let (mut found, mut lengths) = (Vec::new(), Vec::new());
+        self.engine.run_lengths(&keys, (&mut found, &mut lengths)).unwrap();
+        let runs = keys.chunk_by(|a, b| a == b);
+        assert!(runs.map(|run| (run[0], run.len() as u64)).eq(found.into_iter().zip(lengths)));
     }
 }
 
