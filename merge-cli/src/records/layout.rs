@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn keys_have_the_types_and_orders_of_the_fields() {
         let record: Vec<u8> = (0xf0..=0xff).collect();
-        let whole = |fields: &[&str], reverse| layout(16, fields, Endian::Little).unwrap().key(reverse).whole(&record);
+        let whole =
+            |fields: &[&str], reverse| layout(16, fields, Endian::Little).unwrap().key(reverse).part(0, &record);
         assert_eq!(whole(&["1:bytes10"], false), 0xf1f2f3f4f5f6f7f8f9fa);
         assert_eq!(whole(&["1:bytes3"], true), 0x0e0d0c);
         assert_eq!(whole(&["1:bytes3:desc"], true), 0xf1f2f3);

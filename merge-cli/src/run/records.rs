@@ -1,10 +1,10 @@
-//! A sort of records: in memory by the first words of their keys, or in chunks with the records as the payload of whole
-//! keys.
+//! A sort of records: in memory by the first words of their keys, or in chunks with the records as the payload of the
+//! first 16 bytes of their keys.
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
 use super::finish;
-use super::spilled::{self, KeySource, PayloadOutput, PayloadSource, add_records};
+use super::spilled::{self, KeySource, PayloadSource, add_records};
 use super::verify::{Expected, verify_items};
 use crate::coding::Word;
 use crate::file::blocks::Blocks;
@@ -13,17 +13,16 @@ use crate::job::{Resources, SortRecords};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
 use crate::records::{Key, Layout};
-use crate::say::error::{Failure, Result, name};
+use crate::say::error::{Result, name};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::KeyType;
-use merge_host::external::{Engines, Shape};
+use merge_host::external::{Engines, Shape, Ties};
 use merge_host::records::{Sorter, gather};
 use merge_host::{Index, Work, parallel, permutation};
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes of records that a thread reads at once, few enough to stay in its cache.
 const BLOCK: usize = 1 << 20;
-/// Bytes of the longest key that records are sorted by in chunks.
-const LONGEST_KEY: usize = 16;
 
 /// Sorts records.
 pub fn sort(job: SortRecords) -> Result<()> {
@@ -74,48 +73,37 @@ impl Sorting {
         let files = if count.is_some() { 0 } else { destination.in_memory() };
         let budget = memory::budget(self.resources.memory, files)?;
         let fits = |count: u64| in_memory(word, size, count) + u128::from(destination.in_memory()) <= budget.into();
-        let can_be_spilled = self.key.size() <= LONGEST_KEY;
-        match count {
-            Some(count) if fits(count) => {}
-            Some(_) if !can_be_spilled => return Err(self.long_key(&input)),
-            None if !can_be_spilled => {}
-            _ => return self.spilled(input, count, output, stats),
-        }
+        let Some(length) = length.filter(|length| fits(length / size as u64)) else {
+            return self.spilled(input, count, output, stats);
+        };
         // The words of records, with their indices.
         let work = work_of(count, |words| Work::sort::<u64>(words).with_values(size_of::<u64>()));
         let mut engine =
             ChosenEngine::start_sort(self.resources.processors.clone(), self.resources.sort_kernel, key_type, work)?;
         output.expect(count);
         let written = if is_short {
-            self.in_memory::<u32>(&mut input, &mut engine, output, budget, stats)?
+            self.in_memory::<u32>(&mut input, length, &mut engine, output, stats)?
         } else {
-            self.in_memory::<u64>(&mut input, &mut engine, output, budget, stats)?
+            self.in_memory::<u64>(&mut input, length, &mut engine, output, stats)?
         };
         stats.engine = engine.name()?;
         Ok(written)
     }
 
-    /// Sorts records that fit in memory by words of type `W`. Returns the output and the number of records.
+    /// Sorts records of `length` bytes, which fit in memory, by words of type `W`. Returns the output and the number of
+    /// records.
     fn in_memory<W: Word>(
         &self,
         input: &mut Concatenation,
+        length: u64,
         engine: &mut ChosenEngine,
-        mut output: Output,
-        budget: u64,
+        output: Output,
         stats: &mut Stats,
     ) -> Result<(Writer, u64)> {
-        let (mut writer, blocks, records, mut words);
-        if let Some(length) = input.length() {
-            // Pages of a file in memory are requested while records are read.
-            writer = output.begin()?;
-            blocks = writer.blocks(length)?;
-            (records, words) = stats.time(Phase::Read, || self.read::<W>(input, Some(length), budget))?;
-        } else {
-            (records, words) = stats.time(Phase::Read, || self.read::<W>(input, None, budget))?;
-            output.expect(words.len() as u64);
-            writer = output.begin()?;
-            blocks = writer.blocks(records.len() as u64)?;
-        }
+        // Pages of a file in memory are requested while records are read.
+        let mut writer = output.begin()?;
+        let blocks = writer.blocks(length)?;
+        let (records, mut words) = stats.time(Phase::Read, || self.read::<W>(input, length))?;
         stats.keys = words.len() as u64;
         if let Some(checksum) = &self.checksum {
             add_records(checksum, &records, self.layout.size);
@@ -130,21 +118,18 @@ impl Sorting {
     }
 
     /// All records, and the first words of their keys.
-    fn read<W: Word>(&self, input: &mut Concatenation, length: Option<u64>, budget: u64) -> Result<(Vec<u8>, Vec<W>)> {
+    fn read<W: Word>(&self, input: &mut Concatenation, length: u64) -> Result<(Vec<u8>, Vec<W>)> {
         let (size, block) = (self.layout.size, (BLOCK / self.layout.size).max(1));
         let first_words = |records: &[u8], words: &mut [W]| Sorter::first_words(&self.key, size, records, words);
         // A pipe is read in order, even if a header gives its length.
-        let Some(length) = length.filter(|_| input.takes_any_order()) else {
+        if !input.takes_any_order() {
             let records = input.read_all::<u8>()?;
             let count = self.layout.count(input.path(), records.len() as u64)?;
-            if in_memory(W::SIZE, size, count) > budget.into() {
-                return Err(self.long_key(input));
-            }
             let mut words = memory::zeroed::<W>(count, "the records' keys")?;
             let blocks = records.chunks(block * size).zip(words.chunks_mut(block));
             parallel::for_each(blocks, |(records, words)| first_words(records, words));
             return Ok((records, words));
-        };
+        }
         let mut records = memory::zeroed::<u8>(length, &name(input.path()))?;
         let mut words = memory::zeroed::<W>(length / size as u64, "the records' keys")?;
         memory::prefer_large_pages(&mut records);
@@ -171,7 +156,7 @@ impl Sorting {
         stats.time(Phase::Write, || blocks.write(|begin, block| gather(records, size, &order, begin, block)))
     }
 
-    /// Sorts records in chunks. The whole key of a record is encoded as one number.
+    /// Sorts records in chunks. Up to 16 bytes of the key of a record are encoded as one number.
     fn spilled(
         &self,
         input: Concatenation,
@@ -204,16 +189,25 @@ impl Sorting {
         let plan = SortPlan::new(shape, count, destination, &self.resources, &mut device, input.path())?;
         let records = PayloadSource::Records(self.layout.clone(), self.key.clone());
         let source = KeySource::new(input, records, count, self.checksum.clone());
+        let options = plan.options(width, false, &self.resources);
+        // The sort opens the output, and its target writes to it.
+        let opened = Mutex::new(None);
+        let lock = || opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let write =
+            |records: &mut [u8]| lock().as_mut().map_or(Ok(()), |writer: &mut Writer| writer.write::<u8>(records));
+        let target = Ties::new(&self.key, &options, write, spilled::failure);
+        let options = target.sort_options();
         let begin = |count| {
             output.expect(count);
-            Ok(PayloadOutput { writer: output.begin()?, index_size: None })
+            *lock() = Some(output.begin()?);
+            Ok(target)
         };
-        let options = plan.options(width, false, &self.resources);
-        let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, stats)?;
-        let (PayloadOutput { writer, index_size: _ }, summary) = sorted;
+        let (target, summary) = spilled::sort::<W, _>(&options, source, begin, &mut engine, stats)?;
+        stats.time(Phase::Write, || target.finish())?;
         stats.keys = summary.keys_read;
         stats.engine = engine.name()?;
-        Ok((writer, summary.keys_written))
+        let writer = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((writer.expect("the sort has opened the output"), summary.keys_written))
     }
 
     /// An error unless `count` records were written in order, with the checksum `expected`.
@@ -224,16 +218,6 @@ impl Sorting {
         let show = |_: &Input, _, _: [&[u8]; 2]| ": its key is less than the one before it".to_owned();
         let add = |checksum: &Checksum, records: &[u8], _: &[u8], _| add_records(checksum, records, size);
         verify_items(size, writer, None, expected, first, show, add)
-    }
-
-    /// The error of records that have to be sorted in chunks, but have too long keys.
-    fn long_key(&self, input: &Concatenation) -> Failure {
-        let found = self.key.size();
-        let message = format!(
-            "does not fit in the memory that --memory allows or that is available: for that, expected a --key of at \
-             most {LONGEST_KEY} bytes, found {found}"
-        );
-        Failure::file(input.path(), message)
     }
 }
 

@@ -9,7 +9,7 @@
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, failure, work_of};
 use super::finish;
-use super::spilled::{self, BufferedSource, KeySource, PayloadOutput, PayloadSource, Written, write_indices};
+use super::spilled::{self, BufferedSource, IndexOutput, KeySource, PayloadSource, Written, write_indices};
 use super::verify::{Expected, verify};
 use crate::coding::Word;
 use crate::file::values::{self, known_width};
@@ -145,7 +145,7 @@ impl Sorting {
             let source = KeySource::new(keys, PayloadSource::Indices(limit), known, None);
             let begin = |count| {
                 output.expect(count);
-                Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) })
+                Ok(IndexOutput { writer: output.begin()?, size })
             };
             let (target, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
             (target.writer, summary.keys_written)

@@ -74,7 +74,7 @@ pub fn merge<W: Word, T: Target<W, Error = Failure>>(
 }
 
 /// The failure of an external sort or merge.
-fn failure(error: external::Error<Failure>) -> Failure {
+pub fn failure(error: external::Error<Failure>) -> Failure {
     match error {
         external::Error::Engine(error) => error.into(),
         external::Error::Other(failure) => failure,
@@ -171,7 +171,7 @@ impl Files {
         let records = payload[..bytes].chunks(block * size);
         parallel::for_each(keys[..count].chunks_mut(block).zip(records), |(keys, records)| {
             let records = records.chunks_exact(size);
-            keys.iter_mut().zip(records).for_each(|(to, record)| *to = W::truncate(key.whole(record)));
+            keys.iter_mut().zip(records).for_each(|(to, record)| *to = W::truncate(key.part(0, record)));
         });
         Ok(count)
     }
@@ -374,24 +374,21 @@ impl<W: Word> Target<W> for Written {
     }
 }
 
-/// The output of only the payload: indices or records.
+/// The output of only the payload, which is indices.
 #[derive(Debug)]
-pub struct PayloadOutput {
+pub struct IndexOutput {
     pub writer: Writer,
-    /// Bytes of an index to write: 4 or 8. `None` if the payload is written unchanged.
-    pub index_size: Option<usize>,
+    /// Bytes of an index to write: 4 or 8.
+    pub size: usize,
 }
 
-impl<W: Word> Target<W> for PayloadOutput {
+impl<W: Word> Target<W> for IndexOutput {
     type Error = Failure;
 
     fn write(&mut self, _keys: &mut [W], payload: &mut [u8]) -> Result<()> {
-        match self.index_size {
-            None => self.writer.write::<u8>(payload),
-            Some(size) => payload.chunks(INDICES * size_of::<u64>()).try_for_each(|payload| {
-                write_indices(&mut self.writer, size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload))
-            }),
-        }
+        payload.chunks(INDICES * size_of::<u64>()).try_for_each(|payload| {
+            write_indices(&mut self.writer, self.size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload))
+        })
     }
 }
 

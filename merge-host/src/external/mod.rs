@@ -121,6 +121,7 @@ mod sorter;
 mod source;
 mod spill;
 mod threads;
+mod ties;
 pub mod window;
 
 pub use engines::Engines;
@@ -128,6 +129,7 @@ pub use error::{Error, RunError, ScratchError, TooLittleMemory};
 pub use observer::{Observer, Phase};
 pub use shape::Shape;
 pub use source::{Source, Target};
+pub use ties::Ties;
 
 use crate::cpu::memory::collected;
 use crate::{Engine, SortKernel, Word};

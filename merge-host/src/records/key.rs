@@ -18,6 +18,8 @@ use std::cmp::Ordering;
 const BLOCK: usize = 1 << 20;
 /// Bytes of a word.
 const WORD: usize = 8;
+/// Words of a part.
+const WORDS_OF_PART: usize = size_of::<u128>() / WORD;
 /// The greatest number of bytes of a key.
 const MOST_BYTES: usize = 16 << 20;
 /// The sizes of floating-point numbers, in bytes.
@@ -119,14 +121,30 @@ impl RecordKey {
         self.size
     }
 
-    /// The key of a record as one number, in the order of the records, if it has at most 16 bytes. For longer keys, the
-    /// last 16 bytes.
+    /// The number of parts of 16 bytes; the last one may be shorter.
+    pub(crate) fn parts(&self) -> usize {
+        self.words.len().div_ceil(WORDS_OF_PART)
+    }
+
+    /// Part `number` of the key of a record: 16 bytes, or those that are left, as one number. The numbers of records
+    /// whose earlier parts are equal have the order of the records, unless later parts decide.
+    ///
+    /// ```
+    /// use merge_host::records::{Field, RecordKey};
+    ///
+    /// let key = RecordKey::new(&[Field::bytes(0, 18)]);
+    /// let record = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17];
+    /// assert_eq!(key.part(0, &record), 0x00010203_04050607_08090a0b_0c0d0e0f);
+    /// assert_eq!(key.part(1, &record), 0x1011);
+    /// assert_eq!(key.part(2, &record), 0);
+    /// ```
     ///
     /// # Panics
     /// Panics if [`compare`](Self::compare) does.
     #[inline]
-    pub fn whole(&self, record: &[u8]) -> u128 {
-        self.words.iter().fold(0, |key, word| key << (8 * word.size()) | u128::from(word.of(record)))
+    pub fn part(&self, number: usize, record: &[u8]) -> u128 {
+        let words = self.words.iter().skip(number.saturating_mul(WORDS_OF_PART)).take(WORDS_OF_PART);
+        words.fold(0, |key, word| key << (8 * word.size()) | u128::from(word.of(record)))
     }
 
     /// The order of two records with equal words before word `from`.

@@ -9,3 +9,4 @@ mod merging;
 pub mod slices;
 mod sorting;
 mod threads;
+mod ties;

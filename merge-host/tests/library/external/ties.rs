@@ -1,0 +1,71 @@
+//! Sorts of records with long keys, against the standard library's stable sort.
+
+use super::slices::{FromSlice, Pairs};
+use crate::common::{rng, seed};
+use merge_host::Engine;
+use merge_host::external::{Error, Options, Ties, sort};
+use merge_host::records::{Field, RecordKey};
+use rand::Rng;
+
+/// Bytes of a record, and of its key at the front.
+const SIZE: usize = 48;
+const KEY: usize = 44;
+
+fn failure(error: Error<String>) -> String {
+    error.to_string()
+}
+
+/// The records, sorted by an external sort in `memory` bytes, or its error. Writing fails once `most` bytes are there.
+fn sorted(records: &[u8], memory: u64, most: usize) -> Result<Vec<u8>, String> {
+    let key = RecordKey::new(&[Field::bytes(0, KEY)]);
+    let options = Options { width: SIZE, ..Options::new(memory) };
+    let parts = records.chunks(SIZE).map(|record| key.part(0, record)).collect();
+    let source = FromSlice::new(Pairs { keys: parts, payload: records.to_vec() }, SIZE);
+    let mut out = Vec::new();
+    let write = |records: &mut [u8]| {
+        assert!(!records.is_empty() && records.len().is_multiple_of(SIZE));
+        out.extend_from_slice(records);
+        if out.len() > most { Err("full".to_owned()) } else { Ok(()) }
+    };
+    let target = Ties::new(&key, &options, write, failure);
+    let of_sort = target.sort_options();
+    let engine = Engine::cpu_with_threads(2).unwrap();
+    let (target, summary) = sort(&of_sort, source, || Ok(target), &mut &engine, &mut ()).map_err(failure)?;
+    target.finish()?;
+    assert_eq!(summary.keys_read as usize, records.len() / SIZE);
+    Ok(out)
+}
+
+#[test]
+fn groups_of_equal_first_bytes_of_any_size() {
+    let seed = seed();
+    let mut random = rng(seed);
+    for count in [0, 1, 2, 1000, 30_000] {
+        // How many of the 11 words of 4 bytes are equal in all records, and how many values the others have.
+        for (alike, values) in [(0, 2), (0, 1 << 30), (3, 4), (4, 300), (8, 3), (10, 1 << 30), (11, 1)] {
+            let mut records = Vec::new();
+            for i in 0..count as u32 {
+                let words = (0..11).map(|word| if word < alike { 7 } else { random.random_range(0..values) });
+                records.extend(words.flat_map(u32::to_be_bytes).chain(i.to_le_bytes()));
+            }
+            let mut expected: Vec<&[u8]> = records.chunks(SIZE).collect();
+            expected.sort_by_key(|record| &record[..KEY]);
+            for memory in [256 << 10, 4 << 20, 64 << 20] {
+                let what =
+                    format!("{count} records, {alike} words alike, {values} values, {memory} bytes, seed {seed}");
+                let found = sorted(&records, memory, usize::MAX).unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(found == expected.concat(), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn errors_of_writing_and_of_too_little_memory_are_passed_on() {
+    let records = vec![5; 20_000 * SIZE];
+    for most in [0, 100 * SIZE, 19_999 * SIZE] {
+        assert_eq!(sorted(&records, 1 << 20, most), Err("full".to_owned()));
+    }
+    let error = sorted(&records, 1000, usize::MAX).unwrap_err();
+    assert!(error.contains("are too few"), "{error}");
+}
