@@ -146,6 +146,22 @@ fn keys_that_fill_the_buffer_again_and_again() {
 }
 
 #[test]
+fn keys_of_late_tiles_just_below_the_bound() {
+    // The first tile's keys are the bound. The second tile lowers it no further.
+    let seed = fresh_seed();
+    let tile = items_per_thread(4) * MAX_THREADS;
+    let mut keys = [vec![10u32; tile], vec![20; tile], vec![10; tile]].concat();
+    for i in [0, 77, tile - 1] {
+        keys[2 * tile + i] = 9;
+    }
+    let order = KeyOrder { direction: SortOrder::Ascending, nans: NanOrder::Total };
+    for k in [2, 3, 64, 600] {
+        let (lengths, by) = ([keys.len()], By::Offsets);
+        check_case::<u32, u64>(&keys, Case { lengths: &lengths, by, k, with: With::Indices, order }, seed);
+    }
+}
+
+#[test]
 fn keys_with_one_far_from_the_others() {
     // All others are in one bin of the range.
     let seed = fresh_seed();
