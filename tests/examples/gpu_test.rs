@@ -18,7 +18,8 @@
 //! matrices of `f32`: a row's name has k, the number of rows of the matrix, and their length. `--keys` compares keys of
 //! one type, so that a process for each type takes less time than one process for all types. `--sorts` and `--keys`
 //! exclude `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It
-//! adds sorts of segments, operations on sorted keys and the first k keys, also with `--segments`, `--sets` and `--top`.
+//! adds sorts of segments, operations on sorted keys and the first k keys, also with `--segments`, `--sets` and
+//! `--top`.
 //!
 //! Ends with 0 if everything agrees. A machine without a GPU is a failure, because nothing can be tested there.
 

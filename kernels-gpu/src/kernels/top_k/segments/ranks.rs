@@ -96,7 +96,8 @@ impl<B: Bits> Candidates<B> {
             counts.fetch_add(digit.of(held[j], held_indices[j]), 1);
         });
         thread::sync_threads();
-        // SAFETY: all threads of the block, which are whole warps, make this call. `scan` is not used since the barrier.
+        // SAFETY: all threads of the block, which are whole warps, make this call. Nothing has used `scan` since the
+        // barrier.
         let has_large = unsafe { self.begin_bins() };
         if has_large {
             return None;
