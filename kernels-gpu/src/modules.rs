@@ -38,8 +38,14 @@ use crate::kernels::sort::segments::{
     sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
-    choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT, gather::GATHER,
-    pack::PACK, take_sample::TAKE_SAMPLE,
+    choose_digit::CHOOSE_DIGIT,
+    collect::COLLECT,
+    count_chunks::COUNT_CHUNKS,
+    count_digit::COUNT_DIGIT,
+    gather::GATHER,
+    pack::PACK,
+    segments::{copy_firsts::COPY_FIRSTS, select_segments::SELECT_SEGMENTS},
+    take_sample::TAKE_SAMPLE,
 };
 use crate::textbook::co_rank::CO_RANK_SPLITS;
 use crate::textbook::merge_basic::MERGE_BASIC;
@@ -56,7 +62,7 @@ use cuda_std::launch::Kernel;
 pub const COMPILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ptx");
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 14] = [
+pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -83,6 +89,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ),
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[TAKE_SAMPLE, GATHER, PACK, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
+    ("top_k_segments", &[SELECT_SEGMENTS, COPY_FIRSTS]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
     ("middle_segments", &[SORT_MIDDLE_BY_BINS, SORT_MIDDLE_SEGMENTS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS]),

@@ -2,8 +2,8 @@
 //! arrays cannot be misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--top]] [--keys TYPE] [--large]
-//!          [--no-check] [--no-time] [--lg-n L]
+//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--top] [--top-segments]]
+//!          [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
 //! `--seed` determines the keys of comparisons. By default, the seed is the time. The keys of the table are always the
@@ -11,13 +11,15 @@
 //! programs print. The distributions are sorted with 2^L keys, by default 2^28.
 //!
 //! `--sorts` compares only sorts that may divide keys, and sorts with values. `--groups` compares only operations of
-//! groups of GPUs. Four options select operations to compare and time. `--many-runs` selects merges of the runs of an
+//! groups of GPUs. Five options select operations to compare and time. `--many-runs` selects merges of the runs of an
 //! array and of groups of runs, and `--segments` sorts of segments. `--sets` selects operations on sorted keys, and
 //! `--top` the first k keys. They have 2^L keys of type `u32`, and 2^L / 2 of type `u64`. `benches/peers/run
-//! operations` prints the same rows for peers in C++. `--keys` compares keys of one type, so that a process for each
-//! type takes less time than one process for all types. `--sorts` and `--keys` exclude `--no-check`. `--large` adds
-//! operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It adds sorts of segments, operations on
-//! sorted keys and the first k keys, also with `--segments`, `--sets` and `--top`.
+//! operations` prints the same rows for peers in C++. `--top-segments` selects the first k keys of segments, and times
+//! matrices of `f32`: a row's name has k, the number of rows of the matrix, and their length. `--keys` compares keys of
+//! one type, so that a process for each type takes less time than one process for all types. `--sorts` and `--keys`
+//! exclude `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It
+//! adds sorts of segments, operations on sorted keys and the first k keys, also with `--segments`, `--sets` and
+//! `--top`.
 //!
 //! Ends with 0 if everything agrees. A machine without a GPU is a failure, because nothing can be tested there.
 
@@ -54,6 +56,8 @@ mod streams;
 mod table;
 #[path = "gpu_test/top_k.rs"]
 mod top_k;
+#[path = "gpu_test/top_k_segments.rs"]
+mod top_k_segments;
 
 /// Calls a generic method for each type of keys of the GPU.
 macro_rules! of_all_types {
@@ -79,7 +83,7 @@ struct Part {
     time: fn(&Test, usize) -> Result<(), Error>,
 }
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     Part {
         option: "--many-runs",
         check: |test| {
@@ -123,6 +127,16 @@ const PARTS: [Part; 4] = [
         check_large: Test::check_large_top_k,
         time: |test, n| test.time_top_k::<u32>(n).and_then(|()| test.time_top_k::<u64>(n / 2)),
     },
+    Part {
+        option: "--top-segments",
+        check: |test| {
+            of_all_types!(test.check_top_k_segments, "the first k keys of segments");
+            of_all_types!(test.check_top_k_segments_graph, "graphs of the first k keys of segments": u32 f64);
+        },
+        check_large: |_| (),
+        // The numbers of keys belong to the shapes.
+        time: |test, _| test.time_top_k_segments::<f32>(),
+    },
 ];
 
 fn main() -> ExitCode {
@@ -140,7 +154,8 @@ fn main() -> ExitCode {
     let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
     if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
         eprintln!(
-            "gpu_test: --many-runs, --segments, --sets and --top go with each other, and not with --sorts or --groups"
+            "gpu_test: --many-runs, --segments, --sets, --top and --top-segments go with each other, and not with \
+             --sorts or --groups"
         );
         return ExitCode::FAILURE;
     }

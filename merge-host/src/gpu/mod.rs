@@ -59,7 +59,7 @@ pub mod launches {
     pub use super::launch::thresholds::Thresholds;
     pub use super::launch::{
         Arrays, Entry, Queue, batch, bounds, emulated, exchange, groups, many_ragged, many_runs, merge, own, segments,
-        sets, sort, top_k,
+        sets, sort, top_k, top_k_segments,
     };
     pub use super::operation::{KeyCoding, Operation};
     pub use crate::key_order::KeyOrder;

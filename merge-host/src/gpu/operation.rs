@@ -16,6 +16,7 @@ use super::launch::segments::SortSegments;
 use super::launch::sets::Sets;
 use super::launch::sort::Sort;
 use super::launch::top_k::TopK;
+use super::launch::top_k_segments::TopKSegments;
 use super::launch::{Arrays, Entry, Launch, OnTwo, Queue};
 use super::{Address, launch};
 use crate::Error;
@@ -102,7 +103,7 @@ macro_rules! operations {
 }
 operations! {
     Batch Bounds Merge MergeMany MergeManyRagged MergeTree<'_> Ragged ReduceByKey RunLengths Sets Sort SortSegments
-    SortUnique TopK Unique
+    SortUnique TopK TopKSegments Unique
 }
 
 /// A queue that records the entry points of launches, and launches nothing.

@@ -10,6 +10,7 @@ use super::launch::merge::Merge;
 use super::launch::sets::Sets;
 use super::launch::sort::Sort;
 use super::launch::top_k::TopK;
+use super::launch::top_k_segments::TopKSegments;
 use super::launch::{bounds, segments};
 use super::{DeviceArray, DeviceOffsets, Stream};
 use crate::engine::{check_batch, check_capacity, check_k, check_kernel, check_length, check_offset_counts};
@@ -187,6 +188,75 @@ impl Stream {
         check_k(from.len, out.len)?;
         check_index_range::<I>(from.len)?;
         call.run(&TopK { coding, from, out }, workspace)
+    }
+
+    /// Sets the elements of `out` from element `q * k` on to the first `k` elements of segment `q` of `from` in the
+    /// order of `options`, sorted. Stable: of equal keys the first ones are taken, and they stay in their order.
+    ///
+    /// `out` has `k` elements for each segment. A segment of fewer elements sets as many elements of its part of `out`
+    /// as it has, and the others keep their contents. The rows of a matrix are segments of one length.
+    ///
+    /// # Complexity
+    /// O(n + s k log² k) for s segments and `k` up to 2048, with one reading of the keys. For greater `k`, a copy of the
+    /// segments is sorted in the workspace.
+    ///
+    /// ```no_run
+    /// use merge_host::{Gpu, Segments, SortOrder, workspace};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let rows = stream.upload(&[0.5f32, 0.1, 0.9, 0.7, /**/ 0.2, 0.8, 0.8, 0.1])?;
+    /// let (mut out, mut indices) = (stream.zeroed(4)?, stream.zeroed::<u32>(4)?);
+    /// let (segments, k) = (Segments::Length(4), 2);
+    /// let mut memory = stream.zeroed(workspace::top_k_segments::<f32, u32>(rows.len(), 2, k))?;
+    /// let to = (&mut out, &mut indices);
+    /// stream.top_k_segments_indices(SortOrder::Descending, &rows, segments, k, to, &mut memory)?;
+    /// assert_eq!(out.download()?, [0.9, 0.7, /**/ 0.8, 0.8]);
+    /// assert_eq!(indices.download()?, [2, 3, /**/ 1, 2]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`sort_segments`](Self::sort_segments), and [`Error::LengthMismatch`] if `out` has another number
+    /// of keys than `k` for each segment.
+    pub fn top_k_segments<K: GpuKey, V: Pod>(
+        &self,
+        options: impl Into<SortOptions>,
+        from: impl DeviceElements<K, V>,
+        segments: Segments<'_>,
+        k: usize,
+        out: impl DeviceElementsMut<K, V>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        const { value_bytes::<V>() };
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>().into();
+        let (from, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
+        let bounds = call.segments(segments, from.len)?;
+        check_length("out", bounds.count().saturating_mul(k), out.len, "segments * k")?;
+        call.run(&TopKSegments { coding, from, bounds, k, out }, workspace)
+    }
+
+    /// [`top_k_segments`](Self::top_k_segments) with the index of each key in its segment as its value.
+    ///
+    /// # Errors
+    /// The errors of [`top_k_segments`](Self::top_k_segments), and [`Error::TooManyKeys`] if a segment may have more
+    /// than 2^32 keys and the indices are `u32`.
+    pub fn top_k_segments_indices<K: GpuKey, I: Index>(
+        &self,
+        options: impl Into<SortOptions>,
+        keys: &DeviceArray<K>,
+        segments: Segments<'_>,
+        k: usize,
+        out: (&mut DeviceArray<K>, &mut DeviceArray<I>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
+        let coding = order.coding::<K>().into();
+        let (from, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "indices"), &out)?);
+        let bounds = call.segments(segments, from.len)?;
+        check_length("out", bounds.count().saturating_mul(k), out.len, "segments * k")?;
+        check_index_range::<I>(bounds.longest())?;
+        call.run(&TopKSegments { coding, from, bounds, k, out }, workspace)
     }
 
     /// Merges `a` and `b`, both ascending by key, into `out`, which has the length of both together. Stable: of equal

@@ -15,8 +15,9 @@ use super::elements::value_bytes;
 use super::launch::many_ragged::RunGroups;
 use super::launch::sort::SortPlan;
 use super::launch::{batch, bounds as bounds_of, groups as groups_of, many_ragged, many_runs};
-use super::launch::{merge as merge_of, own, segments, sets, top_k as top_k_of};
+use super::launch::{merge as merge_of, own, segments, sets, top_k as top_k_of, top_k_segments as top_k_segments_of};
 use crate::{GpuKey, Index, MergeKernel};
+use kernels_gpu::kernels::top_k::segments::MAX_SEGMENT;
 use kernels_gpu::own::Compare;
 use kernels_gpu::own::merge_groups::Groups;
 
@@ -40,6 +41,20 @@ pub const fn sort_segments<K: GpuKey, V>(n: usize) -> usize {
 /// elements. For indices, `V` is their type.
 pub fn top_k<K: GpuKey, V>(n: usize, k: usize) -> usize {
     top_k_of::workspace_bytes::<K::OnGpu>(n, k, const { value_bytes::<V>() })
+}
+
+/// The first `k` elements of each of `segments` segments of `n` elements, of any lengths. For indices, `V` is their
+/// type.
+///
+/// Up to 2048 elements of each of many segments need none, and of up to 512 segments room for 1024 times `k` elements.
+/// More than 2048 elements of each segment, or segments of more than 2^31 elements, need a copy of the elements and
+/// the workspace of [`sort_segments`].
+pub fn top_k_segments<K: GpuKey, V>(n: usize, segments: usize, k: usize) -> usize {
+    let bytes = |longest| {
+        top_k_segments_of::workspace_bytes::<K::OnGpu>(n, (segments, longest), k, const { value_bytes::<V>() })
+    };
+    // Shorter segments may be selected from where longer ones are sorted.
+    bytes(n).max(bytes(n.min(MAX_SEGMENT)))
 }
 
 /// A merge into `total` elements: 8 bytes for each tile of some thousand keys. A merge by a single launch needs none.

@@ -15,3 +15,4 @@ mod segments;
 mod sets;
 mod sort;
 mod top_k;
+mod top_k_segments;

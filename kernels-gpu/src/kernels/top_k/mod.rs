@@ -29,6 +29,8 @@
 //! keys. A sort of the k keys comes last.
 //!
 //! If too many keys have the same digit, no candidates are collected, and the next digit is counted over all keys.
+//!
+//! [`segments`] has the kernels for the first k keys of each of many segments.
 
 pub mod choose_digit;
 pub mod collect;
@@ -36,6 +38,7 @@ pub mod count_chunks;
 pub mod count_digit;
 pub mod gather;
 pub mod pack;
+pub mod segments;
 pub mod take_sample;
 
 use crate::elements::{Arrays, Slice, Source, has_values};

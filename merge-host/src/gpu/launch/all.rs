@@ -11,6 +11,7 @@ use super::segments::{self, SortSegments};
 use super::sets::Sets;
 use super::sort::Sort;
 use super::top_k::TopK;
+use super::top_k_segments::TopKSegments;
 use crate::gpu::operation::{KeyCoding, Record};
 use crate::{BatchKernel, Error, MergeKernel, Reduction, SetOperation, SortKernel};
 use kernels_gpu::key::Key;
@@ -52,6 +53,11 @@ fn segments(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<()
         let of_length = [9, 100, 2000].map(|length| segments::Bounds::of_length(length, n));
         for bounds in [segments::Bounds::of_offsets(at.keys, 10, n)].into_iter().chain(of_length) {
             record.add(&SortSegments { coding, at, bounds, indexes: value_bytes > 0 })?;
+            // Few keys are selected, and more are sorted.
+            for k in [10, 5000] {
+                let out = Record::arrays(bounds.count() * k, value_bytes);
+                record.add(&TopKSegments { coding, from: at, bounds, k, out })?;
+            }
         }
     }
     Ok(())

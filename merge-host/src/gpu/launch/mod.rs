@@ -11,6 +11,7 @@
 //! | `many_runs` | the runs of an array, into another array |
 //! | `many_ragged` | groups of the runs of an array, each group by itself |
 //! | `top_k` | the first k keys in their order |
+//! | `top_k_segments` | the first k keys of each segment of an array |
 //! | `own` | sorts and merges in a user's own order |
 //! | `sets` | unions, intersections and differences |
 //! | `groups` | unique keys, run lengths and reductions by key |
@@ -42,6 +43,7 @@ pub mod sets;
 pub mod sort;
 pub mod thresholds;
 pub mod top_k;
+pub mod top_k_segments;
 
 use super::failure::OrFailure;
 use super::kernels::Shape;

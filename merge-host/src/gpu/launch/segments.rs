@@ -58,6 +58,21 @@ impl Bounds {
         Self { segments: Segments { offsets: ptr::null(), count: n.div_ceil(length), length }, longest: length.min(n) }
     }
 
+    /// The segments, as kernels take them.
+    pub(super) fn segments(self) -> Segments {
+        self.segments
+    }
+
+    /// Number of segments.
+    pub(in crate::gpu) fn count(self) -> usize {
+        self.segments.count
+    }
+
+    /// Most keys of a segment.
+    pub(in crate::gpu) fn longest(self) -> usize {
+        self.longest
+    }
+
     /// Whether a segment of the `n` keys may be a middle one: with up to [`MAX_MIDDLE`] keys, but too many for lanes.
     fn may_be_middle(self, n: usize) -> bool {
         let Segments { offsets, count, length } = self.segments;

@@ -79,7 +79,7 @@ impl Segments {
     /// # Safety
     /// If `offsets` is not null, it meets the description of the field. Nothing writes the offsets during the launch.
     #[inline(always)]
-    unsafe fn of(self, n: usize) -> Bounds {
+    pub(in crate::kernels) unsafe fn of(self, n: usize) -> Bounds {
         let offsets = if self.offsets.is_null() { 0 } else { self.count + 1 };
         // SAFETY: the view has `count + 1` offsets, which the caller ensures, or 0 if the pointer is null.
         Bounds { offsets: unsafe { Global::new(self.offsets, offsets) }, count: self.count, length: self.length, n }
@@ -88,7 +88,7 @@ impl Segments {
 
 /// The bounds of the segments of an array of `n` keys.
 #[derive(Clone, Copy)]
-struct Bounds {
+pub(in crate::kernels) struct Bounds {
     offsets: Global<usize>,
     count: usize,
     length: usize,
@@ -99,7 +99,7 @@ impl Bounds {
     /// Start of segment `q`, which is the end of segment `q - 1`. `q` is at most the number of segments.
     #[inline(always)]
     #[track_caller]
-    fn start(self, q: usize) -> usize {
+    pub(in crate::kernels) fn start(self, q: usize) -> usize {
         if self.offsets.is_empty() { (q * self.length).min(self.n) } else { self.offsets.get(q) }
     }
 
