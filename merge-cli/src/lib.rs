@@ -43,10 +43,12 @@ pub fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os()))
 }
 
-/// Runs the program and returns its exit status. The first argument is the program's name. The program ends the process
-/// if an argument is wrong.
+/// Runs the program and returns its exit status. The first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let args: args::Args = Parser::try_parse_from(arguments).unwrap_or_else(|text| print_and_exit(&text));
+    let args: args::Args = match Parser::try_parse_from(arguments) {
+        Ok(args) => args,
+        Err(text) => return print(&text),
+    };
     let result = catch_bugs(|| {
         os::limits::share_heap();
         os::signals::install()?;
@@ -88,17 +90,18 @@ fn check_environment() -> Result<(), Failure> {
     }
 }
 
-/// Prints help, the version or an error of the command line, and exits. Unlike clap, it fails if standard output is
-/// closed.
-fn print_and_exit(text: &clap::Error) -> ! {
+/// Prints help, the version or an error of the command line, and returns the exit status. Unlike clap, it fails if
+/// standard output is closed.
+fn print(text: &clap::Error) -> u8 {
+    const WRONG: u8 = 2;
     if !text.use_stderr()
         && let Err(error) = os::standard::output()
     {
         report::error(&say::error::os_message(&error));
-        std::process::exit(2);
+        return WRONG;
     }
     let _ = args::usage::print(text);
-    std::process::exit(text.exit_code())
+    u8::try_from(text.exit_code()).unwrap_or(WRONG)
 }
 
 /// The definition of the command line, built: commands have their full names and the global flags.
