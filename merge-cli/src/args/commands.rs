@@ -1,6 +1,6 @@
 //! The flags and arguments of each command, as the user types them. [`job`](crate::job) refuses wrong combinations.
 
-use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs};
+use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs};
 use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
@@ -23,6 +23,8 @@ pub struct SortArgs {
     /// Sort from the greatest key to the least
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Write only the N keys that come first in the order, without sorting the others
     ///
     /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is
@@ -99,6 +101,8 @@ pub struct MergingArgs {
     /// The inputs are sorted from the greatest key to the least, as by `gmerge sort --reverse`, and so is the output
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Do not check whether the inputs are sorted; if they are not, the order of the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,
@@ -196,6 +200,8 @@ pub struct SetArgs {
     /// A and B are sorted from the greatest key to the least, and so is the output
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Do not check whether A and B are sorted; if they are not, the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,
@@ -219,6 +225,8 @@ pub struct CheckArgs {
     /// Expect the greatest key first and the least last
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Expect strictly ascending keys, or strictly descending ones with --reverse
     #[arg(short, long)]
     pub unique: bool,

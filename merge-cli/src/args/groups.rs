@@ -1,7 +1,9 @@
 //! Flags that several commands share.
 
 use crate::say::error::{Failure, Result};
-use crate::spec::{Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, StatsFormat, number};
+use crate::spec::{
+    Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, NanOrder, StatsFormat, number,
+};
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -41,6 +43,18 @@ pub struct EngineArgs {
     /// chooses all listed GPUs or the CPU. `gmerge info` lists the GPUs.
     #[arg(long, value_name = "LIST", allow_negative_numbers = true)]
     pub device: Option<Devices>,
+}
+
+/// The order of keys, except its direction.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct OrderArgs {
+    /// Where NaNs lie in the order of floating-point keys and fields, with --reverse too; `total` is IEEE 754's order
+    ///
+    /// `last` is the order of numpy.sort, pandas, Polars, DuckDB and PostgreSQL. -0.0 comes before 0.0, and NaNs with
+    /// different bits are ordered by them. NaT of .npy files of dates and durations lies where NaNs do; `total` has it
+    /// first. Integers are not affected.
+    #[arg(long = "nan", value_name = "ORDER", default_value = "last")]
+    pub nans: NanOrder,
 }
 
 /// The output and its format.

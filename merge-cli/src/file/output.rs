@@ -568,12 +568,13 @@ pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coding::KeyOrder;
     use crate::format::npy::{Number, Rows};
     use crate::spec::{Endian, KeyType};
     use merge_host::SortOrder;
 
     fn npy(path: &Path, endian: Endian) -> Output {
-        let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
+        let coding = Coding::total(KeyType::U16, endian);
         let rows = Rows::of_numbers(&Number::plain(KeyType::U16).unwrap(), endian);
         Output::new(Target::find(path, false).unwrap(), Form { container: Container::Npy(rows), coding, size: 2 })
     }
@@ -677,7 +678,8 @@ mod tests {
     fn keys_are_decoded_wherever_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.i32be");
-        let coding = Coding { key_type: KeyType::I32, endian: Endian::Big, order: SortOrder::Descending };
+        let order = KeyOrder { direction: SortOrder::Descending, ..KeyOrder::TOTAL };
+        let coding = Coding { order, ..Coding::total(KeyType::I32, Endian::Big) };
         let keys: Vec<i32> = (0..300_000).map(|i: i32| i.wrapping_mul(0x1357_9bdf)).collect();
         let mut words: Vec<u32> = keys.iter().map(|key| key.to_be() as u32).collect();
         let expected: Vec<u8> = keys.iter().flat_map(|key| key.to_be_bytes()).collect();

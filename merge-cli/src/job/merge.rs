@@ -26,7 +26,7 @@ pub struct Flags {
 /// The job of `gmerge merge`.
 pub fn merge(args: MergeArgs) -> Result<Job> {
     let MergeArgs { inputs, files0_from, values, merging, unique, check: verify, kernel, memory } = args;
-    let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
+    let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
     let files = ("FILE", !inputs.is_empty());
@@ -50,7 +50,7 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
             "--kernel {name} merges keys only; with --values, take auto or merge-path, which are the same"
         )));
     }
-    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
     let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
@@ -85,7 +85,7 @@ pub fn job(
 /// The job of `gmerge batch`.
 pub fn batch(args: BatchArgs) -> Result<Job> {
     let BatchArgs { a, b, values, merging, d, a_len, offsets } = args;
-    let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
+    let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, MemoryArgs::default());
     let inputs = [a, b];
@@ -104,7 +104,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
             BatchRuns::OfLength { d, a_len }
         }
     };
-    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
     let key_type = flags.decide(&mut inputs, Some(&target.path))?;
@@ -117,13 +117,13 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
 
 /// The job of a set operation.
 pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
-    let SetArgs { a, b, output, reverse, assume_sorted, memory, engine, common } = args;
+    let SetArgs { a, b, output, reverse, order, assume_sorted, memory, engine, common } = args;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let memory = MemoryArgs { memory, tmp_dir: None, batch_size: None };
     let resources = resources(engine.processors()?, parallel, memory);
     let inputs = [a, b];
     check_standard_inputs(&inputs, &[], &[])?;
-    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let target = Target::find(&output.output, output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
     let key_type = flags.decide(&mut inputs, Some(&target.path))?;

@@ -17,6 +17,7 @@ mod refuse;
 mod sort;
 
 use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
+use crate::coding::KeyOrder;
 use crate::file::{Concatenation, Input, Output, Outputs};
 use crate::records::Layout;
 use crate::run::generator::Generator;
@@ -160,7 +161,7 @@ pub struct Top {
 pub struct SortRecords {
     pub input: Concatenation,
     pub layout: Layout,
-    pub reverse: bool,
+    pub order: KeyOrder,
     pub output: Output,
     pub verify: bool,
     pub resources: Resources,
@@ -236,7 +237,7 @@ pub struct Check {
 pub struct CheckRecords {
     pub input: Input,
     pub layout: Layout,
-    pub reverse: bool,
+    pub order: KeyOrder,
     pub unique: bool,
     pub silent: bool,
     pub resources: Resources,

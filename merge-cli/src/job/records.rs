@@ -110,21 +110,13 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
     }
 }
 
-/// How to sort records.
-#[derive(Clone, Copy, Debug)]
-pub struct How {
-    pub reverse: bool,
-    /// Whether the output is read back and checked.
-    pub verify: bool,
-}
-
-/// The job of a sort of records.
+/// The job of a sort of records. With `verify`, the output is read back and checked.
 pub fn sort(
     args: RecordArgs,
     inputs: Vec<Input>,
     target: Target,
     flags: KeyFlags,
-    How { reverse, verify }: How,
+    verify: bool,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
@@ -144,5 +136,5 @@ pub fn sort(
     };
     let output = Output::new(target, Form { container, ..Form::raw(layout.size) });
     let input = Concatenation::new(inputs);
-    Ok(Job::SortRecords(SortRecords { input, layout, reverse, output, verify, resources, stats }))
+    Ok(Job::SortRecords(SortRecords { input, layout, order: flags.order, output, verify, resources, stats }))
 }

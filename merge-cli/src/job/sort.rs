@@ -13,13 +13,12 @@ use crate::file::{Concatenation, Form, Output, Outputs, Target};
 use crate::format::{self, Container};
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, KeyType, Processors, SortKernel};
-use merge_host::SortOrder;
 use std::path::{Path, PathBuf};
 
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
-    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse));
+    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order));
     let flags = KeyFlags { is_typed: flags.is_typed || args.records.record_size.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
@@ -29,7 +28,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     if args.only_check || args.only_check_silently {
         let input = only_input(&inputs, args.only_check)?;
         let how = check::How { unique, silent: args.only_check_silently };
-        return check::keys_or_records(input, flags, args.records, args.reverse, how, resources, stats);
+        return check::keys_or_records(input, flags, args.records, how, resources, stats);
     }
     // clap requires the output unless -c or -C is given.
     let output = args.output.ok_or_else(|| Failure::new("--output is missing"))?;
@@ -43,8 +42,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     }
     let mut inputs = flags.open_all(&inputs)?;
     if records::are_meant(&args.records, &inputs) {
-        let how = records::How { reverse: args.reverse, verify };
-        return records::sort(args.records, inputs, target, flags, how, resources, stats);
+        return records::sort(args.records, inputs, target, flags, verify, resources, stats);
     }
     let key_type = flags.decide(&mut inputs, (!args.argsort).then_some(&*output))?;
     let mut stats = flags.stats(if args.top.is_some() { "top" } else { "sort" }, key_type, stats);
@@ -183,7 +181,7 @@ fn output_of_indices(target: Target, flags: KeyFlags) -> Result<(Output, IndexLi
     let container = Container::of_keys(path, format, key_type, endian, None, None)?;
     // Indices are not negative, so that their encoding is the identity of an unsigned type.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
-    let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };
+    let coding = Coding::total(unsigned, endian);
     let limit = IndexLimit { path: path.to_owned(), key_type };
     Ok((Output::new(target, Form { container, coding, size: key_type.size() }), limit))
 }

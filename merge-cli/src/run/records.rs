@@ -27,8 +27,8 @@ const LONGEST_KEY: usize = 16;
 
 /// Sorts records.
 pub fn sort(job: SortRecords) -> Result<()> {
-    let SortRecords { input, layout, reverse, output, verify, resources, mut stats } = job;
-    let key = layout.key(reverse);
+    let SortRecords { input, layout, order, output, verify, resources, mut stats } = job;
+    let key = layout.key(order);
     if verify {
         output.check_can_be_read_back("--output")?;
     }

@@ -82,10 +82,11 @@ fn special_floats_have_their_places() {
         assert_same(&folder.read::<K>(&name), &sorted, "special floats");
         folder.run(&format!("check {name}")).succeeds();
     }
-    let halves = [0xfe00u16, 0xfc00, 0xbc00, 0x8000, 0, 0x3c00, 0x7c00, 0x7e00].map(f16::from_bits);
-    check(halves, "inf after NaN (0x7e00)");
+    let halves = [0xfc00u16, 0xbc00, 0x8000, 0, 0x3c00, 0x7c00, 0x7e00, 0xfe00].map(f16::from_bits);
+    check(halves, "NaN (0x7e00) after NaN (0xfe00)");
     let nan = f32::NAN;
-    check([-nan, f32::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f32::INFINITY, nan], "inf after NaN (0x7fc00000)");
+    let floats = [f32::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f32::INFINITY, nan, -nan];
+    check(floats, "NaN (0x7fc00000) after NaN (0xffc00000)");
 }
 
 /// All ways to sort on a GPU.

@@ -4,6 +4,7 @@ use super::model::{Item, npy, swap};
 use super::samples::{OPERANDS, Request};
 use crate::common::Random;
 use std::collections::BTreeMap;
+use std::iter;
 
 /// Bytes of a value.
 pub const VALUE: usize = 3;
@@ -126,7 +127,15 @@ struct Pool(Vec<Vec<u8>>);
 impl Pool {
     fn new(request: &Request, random: &mut Random) -> Self {
         if request.is_records() {
-            return Self((0..40).map(|_| random.bytes(12)).collect());
+            // NaNs of both signs in the field of floats, in either byte order.
+            let nans = [[1, 0, 0x80, 0x7f], [1, 0, 0x80, 0xff], [0xff, 0xff, 0xff, 0xff], [0x7f, 0x80, 0, 1]];
+            let fields = nans.into_iter().map(Some).chain(iter::repeat_n(None, 40));
+            let records = fields.map(|field| {
+                let mut record = random.bytes(12);
+                field.into_iter().for_each(|field| record[4..8].copy_from_slice(&field));
+                record
+            });
+            return Self(records.collect());
         }
         let size = request.key_size();
         let mut keys: Vec<Vec<u8>> = (0..60).map(|_| random.bytes(size)).collect();
