@@ -12,11 +12,11 @@ pub struct SortArgs {
     /// Files to sort, as if they were one; `-` is standard input
     #[arg(value_name = "IN", required_unless_present = "values")]
     pub inputs: Vec<PathBuf>,
-    /// File to write, which may be an input; `-` is standard output
+    /// File to write, which may be an input; default: `-`, standard output, unless it is a terminal
     ///
     /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
-    /// followed. Devices and pipes are written to directly. Required, except with -c and -C.
-    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["only_check", "only_check_silently"])]
+    /// followed. Devices and pipes are written to directly.
+    #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub writing: WritingArgs,

@@ -60,11 +60,11 @@ pub struct OrderArgs {
 /// The output and its format.
 #[derive(Debug, clap::Args)]
 pub struct OutputArgs {
-    /// File to write, which may be an input; `-` is standard output
+    /// File to write, which may be an input; default: `-`, standard output, unless it is a terminal
     ///
     /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
     /// followed. Devices and pipes are written to directly.
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", default_value = "-", hide_default_value = true)]
     pub output: PathBuf,
     #[command(flatten)]
     pub writing: WritingArgs,

@@ -30,8 +30,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
         let how = check::How { unique, silent: args.only_check_silently };
         return check::keys_or_records(input, flags, args.records, how, resources, stats);
     }
-    // clap requires the output unless -c or -C is given.
-    let output = args.output.ok_or_else(|| Failure::new("--output is missing"))?;
+    let output = args.output.unwrap_or_else(|| "-".into());
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
     let (target, values_target) = Target::find_both(&output, args.values_out.as_deref(), args.writing.sync)?;

@@ -157,6 +157,9 @@ impl Subject {
         words.extend(request.operands());
         for (id, value) in request.given.iter().filter(|(id, _)| *id != OPERANDS) {
             let Some(arg) = self.arg(id) else { continue };
+            if id == "output" && request.leaves_output_out() {
+                continue;
+            }
             words.push(name_of(arg, short));
             if !value.is_empty() {
                 let several = arg.get_num_args().is_some_and(|range| range.max_values() > 1);
@@ -265,6 +268,11 @@ impl Request {
 
     pub fn is(&self, id: &str, value: &str) -> bool {
         self.given.get(id).is_some_and(|given| given == value)
+    }
+
+    /// Whether the command line does not name the output, because it is the default.
+    fn leaves_output_out(&self) -> bool {
+        self.is("output", "-") && self.seed & 256 == 0 && !self.has_any(&["c", "C"])
     }
 
     /// The value of a flag, as typed.
