@@ -19,7 +19,7 @@ pub use crate::say::{Failure, Result, report};
 pub use crate::spec::{EngineChoice, KeyType, MemorySize};
 pub use crate::with_word;
 
-use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, OrderArgs, SortArgs, WritingArgs};
+use crate::args::{CheckArgs, CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, SortArgs, WritingArgs};
 pub use crate::args::{RecordArgs, ValuesArgs};
 use crate::coding::KeyOrder;
 pub use crate::job::Resources;
@@ -189,6 +189,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
     } = flags;
     let job = Job::sort(SortArgs {
         inputs,
+        list: ListArgs::default(),
         output: Some(output),
         writing: WritingArgs { format, sync },
         reverse,

@@ -1,6 +1,8 @@
 //! The flags and arguments of each command, as the user types them. [`job`](crate::job) refuses wrong combinations.
 
-use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs};
+use super::groups::{
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs,
+};
 use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
@@ -10,8 +12,10 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct SortArgs {
     /// Files to sort, as if they were one; `-` is standard input
-    #[arg(value_name = "IN", required_unless_present = "values")]
+    #[arg(value_name = "IN", required_unless_present_any = ["values", "files0_from"])]
     pub inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub list: ListArgs,
     /// File to write, which may be an input; default: `-`, standard output, unless it is a terminal
     ///
     /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
@@ -118,10 +122,8 @@ pub struct MergeArgs {
     /// Sorted files; `-` is standard input. Of equal keys, those of an earlier file come first
     #[arg(value_name = "FILE", required_unless_present_any = ["values", "files0_from"])]
     pub inputs: Vec<PathBuf>,
-    /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard
-    /// input
-    #[arg(long, value_name = "F")]
-    pub files0_from: Option<PathBuf>,
+    #[command(flatten)]
+    pub list: ListArgs,
     #[command(flatten)]
     pub values: ValuesArgs,
     #[command(flatten)]

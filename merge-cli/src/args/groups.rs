@@ -122,6 +122,15 @@ pub struct RecordArgs {
     pub key: Vec<KeyFields>,
 }
 
+/// The names of the inputs of commands with any number of files, if a file has them.
+#[derive(Debug, Default, clap::Args)]
+pub struct ListArgs {
+    /// Read the names of the input files from F, each ended by a zero byte, as `find -print0` writes them; `-` is
+    /// standard input
+    #[arg(long, value_name = "F")]
+    pub files0_from: Option<PathBuf>,
+}
+
 /// `--values` of commands with any number of files: the names after each flag.
 #[derive(Debug, Default)]
 pub struct ValuesArgs(Vec<Vec<PathBuf>>);

@@ -8,7 +8,9 @@ pub mod usage;
 pub use commands::{
     BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
 };
-pub use groups::{CommonArgs, EngineArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs};
+pub use groups::{
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs,
+};
 
 use crate::spec::When;
 use clap::{Parser, Subcommand};

@@ -1,11 +1,12 @@
 //! The jobs of the commands that merge: `merge`, `batch` and the set operations.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
+use super::names::Names;
 use super::{Batch, BatchRuns, Job, Merge, Resources, Set, refuse};
 use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
+use crate::file::Target;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::{Target, names};
 use crate::say::error::{Failure, Result};
 use crate::spec::{Kernel, StatsFormat};
 use merge_host::{MergeKernel, SetOperation};
@@ -25,21 +26,11 @@ pub struct Flags {
 
 /// The job of `gmerge merge`.
 pub fn merge(args: MergeArgs) -> Result<Job> {
-    let MergeArgs { inputs, files0_from, values, merging, unique, check: verify, kernel, memory } = args;
+    let MergeArgs { inputs, list, values, merging, unique, check: verify, kernel, memory } = args;
     let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
-    let files = ("FILE", !inputs.is_empty());
-    refuse::beside(("--files0-from", files0_from.is_some()), &[files], "--files0-from names all files to merge")?;
-    let mut list = None;
-    let (inputs, values) = match files0_from {
-        Some(path) => {
-            let (names, file) = names::read(&path)?;
-            list = Some((path, file));
-            (names, values.paths().cloned().collect())
-        }
-        None => values.split(inputs, false)?,
-    };
+    let Names { inputs, values, list } = Names::of("FILE", inputs, list, values, false)?;
     let name = MergeKernel::from(kernel);
     let count = inputs.len();
     if count != 2 && kernel != Kernel::Auto {
@@ -54,9 +45,7 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
     let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
-    for target in [&target].into_iter().chain(&values_target) {
-        list.iter().try_for_each(|(path, file)| target.check_is_no_input(path, *file))?;
-    }
+    list.check_targets(&target, values_target.as_ref())?;
     job(flags, &inputs, &values, target, values_target, resources, stats)
 }
 

@@ -12,6 +12,7 @@ mod generate;
 mod key_type;
 mod keys;
 mod merge;
+mod names;
 mod records;
 mod refuse;
 mod sort;

@@ -2,6 +2,7 @@
 //! keys.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
+use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
 use super::{IndexLimit, Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
@@ -24,7 +25,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let processors = processors_of(args.engine, args.kernel)?;
     let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
     let (unique, verify) = (args.unique, args.check);
-    let (inputs, values) = args.values.split(args.inputs, !args.merge)?;
+    let Names { inputs, values, list } = Names::of("IN", args.inputs, args.list, args.values, !args.merge)?;
     if args.only_check || args.only_check_silently {
         let input = only_input(&inputs, args.only_check)?;
         let how = check::How { unique, silent: args.only_check_silently };
@@ -34,6 +35,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
     let (target, values_target) = Target::find_both(&output, args.values_out.as_deref(), args.writing.sync)?;
+    list.check_targets(&target, values_target.as_ref())?;
     if args.merge {
         let value_files = ValueFiles::EachByMerge;
         let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None, value_files };

@@ -148,6 +148,7 @@ fn an_output_that_is_written_directly_is_no_input() {
         ("merge --files0-from list --type u32 -o - 1<>list", "list"),
         ("merge --files0-from - --type u32 -o - <list 1<>list", "-"),
         ("merge --files0-from list -o - 1<>b.u32", "b.u32"),
+        ("sort --files0-from list --type u32 -o - 1<>list", "list"),
         ("batch a.u32 b.u32 -d 2 -o - 1<>b.u32", "b.u32"),
         ("batch a.u32 b.u32 --offsets offsets offsets -o - 1<>offsets", "offsets"),
         ("union a.u32 b.u32 -o - 1<>a.u32", "a.u32"),
