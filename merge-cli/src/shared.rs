@@ -7,7 +7,7 @@ pub use crate::args::usage;
 pub use crate::coding::Word;
 pub use crate::file::values::known_width;
 pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, Outputs, SharedWriter};
-pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folder};
+pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folders};
 pub use crate::os::{memory, signals, threads};
 pub use crate::records::{Key, Layout};
 pub use crate::run::engine::failure;
@@ -204,7 +204,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         argsort: false,
         unique: false,
         check: false,
-        memory: MemoryArgs { memory, tmp_dir, batch_size },
+        memory: MemoryArgs { memory, tmp_dir: tmp_dir.into_iter().collect(), batch_size },
         segments: None,
         segment_len: None,
         records,

@@ -98,8 +98,10 @@ pub struct MemoryArgs {
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<MemorySize>,
     /// Folder of the temporary file; default: $TMPDIR, or /tmp, or /var/tmp if /tmp is in memory
+    ///
+    /// Given several times, each folder has a file, and chunks are spilled to them in turn.
     #[arg(short = 'T', long, value_name = "DIR")]
-    pub tmp_dir: Option<PathBuf>,
+    pub tmp_dir: Vec<PathBuf>,
     /// Merge at most N runs at once; default: as many as memory allows
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(2..=u64::MAX))]
     pub batch_size: Option<usize>,

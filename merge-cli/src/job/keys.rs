@@ -216,7 +216,7 @@ pub fn resources(processors: impl Into<Processors>, threads: Option<usize>, memo
         sort_kernel: SortKernel::Auto,
         threads,
         memory,
-        folder: tmp_dir,
+        folders: tmp_dir,
         fan_in: batch_size,
     }
 }

@@ -108,7 +108,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
 pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
     let SetArgs { a, b, output, reverse, order, assume_sorted, memory, engine, common } = args;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
-    let memory = MemoryArgs { memory, tmp_dir: None, batch_size: None };
+    let memory = MemoryArgs { memory, ..MemoryArgs::default() };
     let resources = resources(engine.processors()?, parallel, memory);
     let inputs = [a, b];
     check_standard_inputs(&inputs, &[], &[])?;

@@ -59,8 +59,8 @@ pub struct Resources {
     pub threads: Option<usize>,
     /// Memory for keys and payloads, if `--memory` is given.
     pub memory: Option<MemorySize>,
-    /// The folder for spilled runs, if `--tmp-dir` names one.
-    pub folder: Option<PathBuf>,
+    /// The folders for spilled runs that `--tmp-dir` names.
+    pub folders: Vec<PathBuf>,
     /// The most runs to merge at once, if `--batch-size` is given.
     pub fan_in: Option<usize>,
 }
