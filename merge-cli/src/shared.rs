@@ -201,6 +201,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         stable,
         values,
         values_out,
+        skip: None,
         argsort: false,
         unique: false,
         check: false,

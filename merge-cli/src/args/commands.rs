@@ -54,6 +54,11 @@ pub struct SortArgs {
     /// Both files are replaced as one: both or none.
     #[arg(long, value_name = "OUTV", requires = "values")]
     pub values_out: Option<PathBuf>,
+    /// Copy the first N bytes of IN, a header, to OUT unchanged; keys begin after them
+    ///
+    /// For one raw file and a raw output.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
+    pub skip: Option<u64>,
     /// Write the permutation that sorts IN instead of the keys: indices from 0, as u64, or as the integer type of 4 or
     /// 8 bytes that the extension of OUT names
     #[arg(long)]

@@ -66,6 +66,21 @@ impl Output {
         Self { target, form, count: None }
     }
 
+    /// The same output, behind a header that was copied from the input, if there is one. An error if its format has a
+    /// header.
+    pub fn behind(self, header: Option<Vec<u8>>) -> Result<Self> {
+        let Some(header) = header else { return Ok(self) };
+        let found = match self.form.container {
+            Container::Raw => {
+                return Ok(Self { form: Form { container: Container::Copied(header), ..self.form }, ..self });
+            }
+            Container::Arrow(..) => "arrow",
+            Container::Npy(_) | Container::Void | Container::Copied(_) => "npy",
+        };
+        let message = format!("is in the format {found}, expected a raw file with --skip, whose header is copied");
+        Err(Failure::file(self.path(), message))
+    }
+
     /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.target.path
@@ -126,7 +141,7 @@ impl Output {
 
     /// Whether [`expect`](Self::expect) must be called with the number of items before the first item is written.
     pub fn needs_count(&self) -> bool {
-        !self.target.can_be_rewritten() && !self.form.header(0).is_empty()
+        !self.target.can_be_rewritten() && self.form.container.has_count()
     }
 
     /// An error if [the number of items is needed](Self::needs_count), because with `flag` it is unknown until all
@@ -458,8 +473,10 @@ impl Writer {
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         let file = file.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
         let mut input = Input::of_output(&self.path, file)?;
-        if matches!(self.form.container, Container::Npy(_) | Container::Void) {
-            input.read_npy(Purpose::Values)?;
+        match &self.form.container {
+            Container::Npy(_) | Container::Void => input.read_npy(Purpose::Values)?,
+            Container::Copied(header) => input.skip(header.len() as u64).map(drop)?,
+            Container::Raw | Container::Arrow(..) => {}
         }
         input.set_coding(self.form.coding);
         Ok(input)
@@ -474,11 +491,11 @@ impl Writer {
         self.write_header()
     }
 
-    /// Writes the number of written items to the header, if there is one.
+    /// Writes the number of written items to the header, if it has that number.
     fn write_header(&self) -> Result<()> {
         let count = self.written / self.form.size.max(1) as u64;
         let header = self.form.header(count);
-        if header.is_empty() || self.count == Some(count) {
+        if !self.form.container.has_count() || self.count == Some(count) {
             return Ok(());
         }
         let begin = match self.sink {

@@ -110,13 +110,22 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
     }
 }
 
-/// The job of a sort of records. With `verify`, the output is read back and checked.
+/// How to sort records.
+#[derive(Debug)]
+pub struct How {
+    /// The bytes before the records, which are copied.
+    pub header: Option<Vec<u8>>,
+    /// Whether the output is read back and checked.
+    pub verify: bool,
+}
+
+/// The job of a sort of records.
 pub fn sort(
     args: RecordArgs,
     inputs: Vec<Input>,
     target: Target,
     flags: KeyFlags,
-    verify: bool,
+    How { header, verify }: How,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
@@ -134,7 +143,7 @@ pub fn sort(
             return Err(Failure::file(&target.path, message));
         }
     };
-    let output = Output::new(target, Form { container, ..Form::raw(layout.size) });
+    let output = Output::new(target, Form { container, ..Form::raw(layout.size) }).behind(header)?;
     let input = Concatenation::new(inputs);
     Ok(Job::SortRecords(SortRecords { input, layout, order: flags.order, output, verify, resources, stats }))
 }

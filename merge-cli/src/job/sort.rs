@@ -10,7 +10,7 @@ use crate::args::{EngineArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::{Concatenation, Form, Output, Outputs, Target};
+use crate::file::{Concatenation, Form, Input, Output, Outputs, Target};
 use crate::format::{self, Container};
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, KeyType, Processors, SortKernel};
@@ -42,8 +42,10 @@ pub fn job(args: SortArgs) -> Result<Job> {
         return merge::job(flags, &inputs, &values, target, values_target, resources, stats);
     }
     let mut inputs = flags.open_all(&inputs)?;
+    let header = args.skip.map(|count| skip(&mut inputs, count)).transpose()?;
     if records::are_meant(&args.records, &inputs) {
-        return records::sort(args.records, inputs, target, flags, verify, resources, stats);
+        let how = records::How { header, verify };
+        return records::sort(args.records, inputs, target, flags, how, resources, stats);
     }
     let key_type = flags.decide(&mut inputs, (!args.argsort).then_some(&*output))?;
     let mut stats = flags.stats(if args.top.is_some() { "top" } else { "sort" }, key_type, stats);
@@ -54,7 +56,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
             (Concatenation::new(inputs), Payload::Indices(limit), Outputs { keys: output, values: None });
         return Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }));
     }
-    let output = flags.output(target, key_type, &inputs)?;
+    let output = flags.output(target, key_type, &inputs)?.behind(header)?;
     let size = key_type.size();
     let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::OneOrEach)?;
     let values = values.map(Concatenation::new);
@@ -74,6 +76,14 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     let processors = engine.processors()?;
     let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
     Ok(Processors { engine, ..processors })
+}
+
+/// The first `count` bytes of the one input, behind which the keys or records begin.
+fn skip(inputs: &mut [Input], count: u64) -> Result<Vec<u8>> {
+    match inputs {
+        [input] => input.skip(count),
+        _ => Err(Failure::new(format!("--skip copies the header of one file IN, found {}", inputs.len()))),
+    }
 }
 
 /// The one file that `-c` or `-C` checks.
@@ -104,6 +114,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let check: Flag = if args.only_check { ("-c", true) } else { ("-C", args.only_check_silently) };
     let merge: Flag = ("--merge", args.merge);
     let top: Flag = ("--top", args.top.is_some());
+    let skip: Flag = ("--skip", args.skip.is_some());
     let argsort: Flag = ("--argsort", args.argsort);
     let segments: Flag = match args.segments {
         Some(_) => ("--segments", true),
@@ -119,6 +130,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         ("--sync", args.writing.sync),
         values,
         verify,
+        skip,
     ];
     refuse::beside(check, &written, &format!("{} writes nothing", check.0))?;
     refuse::beside(check, &[on_gpu, device, kernel], "the CPU checks files")?;
@@ -127,6 +139,8 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(top, &[kernel], "--top selects keys, and that kernel sorts them")?;
     refuse::beside(merge, &[kernel], "--merge takes sorted files, and that kernel sorts")?;
     refuse::beside(argsort, &[values], "--argsort writes indices, by which other programs can move values")?;
+    refuse::beside(argsort, &[skip], "--skip copies a header before keys, and --argsort writes indices")?;
+    refuse::beside(merge, &[skip], "--skip copies the header of one file")?;
     refuse::beside(argsort, &[verify], "--check reads keys back, and --argsort writes indices")?;
     refuse::beside(segments, &[unique], "a segment with fewer keys would have other offsets")?;
     refuse::beside(segments, &[verify], "--check expects one order of all keys")?;

@@ -77,7 +77,10 @@ impl Input {
         let items = &self.items[file];
         let bytes = items.iter().flat_map(|item| item.bytes.clone()).collect();
         let bytes = if request.input_is_big() { swap(bytes, request.key_size()) } else { bytes };
-        if request.is(OPERANDS, "npy") { npy(&request.input_dtype(), items.len(), &bytes) } else { bytes }
+        match request.is(OPERANDS, "npy") {
+            true => npy(&request.input_dtype(), items.len(), &bytes),
+            false => [request.header(), &bytes].concat(),
+        }
     }
 }
 
@@ -96,6 +99,11 @@ impl Request {
     /// NumPy's dtype of .npy inputs.
     pub fn input_dtype(&self) -> String {
         if self.is_records() { RECORD_DTYPE.to_owned() } else { dtype(self.key_type(), self.input_is_big()) }
+    }
+
+    /// The bytes before the keys or records of a raw file.
+    pub fn header(&self) -> &'static [u8] {
+        if self.has("skip") { b"16 bytes, a head" } else { b"" }
     }
 
     /// Whether the command reads sorted files.

@@ -30,8 +30,9 @@
 //! 13. `--type` overrules the extension of an output. Without it, the extension must name the type of the inputs.
 //! 14. `--key` needs `--record-size`, and `--values-out` needs `--values`, with all other flags.
 //! 15. A sort's `--kernel` other than auto needs a GPU. It is refused with `--engine cpu`, and where no GPU sorts.
-//! 16. NaNs are last, with `--reverse` and `:desc`, too, or where `--nan` says. It does not affect other keys.
-//! 17. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
+//! 16. `--skip N` copies the first N bytes of a raw file to a raw output. It is refused where no keys are written.
+//! 17. NaNs are last, with `--reverse` and `:desc`, too, or where `--nan` says. It does not affect other keys.
+//! 18. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
 
 use super::input::{Input, RECORD_DTYPE, VALUE, dtype};
 use super::samples::{OPERANDS, Request};
@@ -303,6 +304,7 @@ fn written(request: &Request, items: Vec<Item>) -> Expected {
         size => (item.index as u128).to_le_bytes()[..size].to_vec(),
     });
     let bytes = encoded(request, bytes.collect(), items.len(), request.has("argsort").then_some(index_type));
+    let bytes = [request.header(), &bytes].concat();
     let mut files = BTreeMap::new();
     if let Some(name) = request.value("values-out") {
         let values = items.iter().flat_map(|item| item.value.clone()).collect::<Vec<u8>>();

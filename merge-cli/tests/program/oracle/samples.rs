@@ -27,6 +27,7 @@ fn table(command: &str, id: &str) -> &'static [&'static str] {
         "values-out" => &["out.rows", "out.values.npy"],
         "segments" | "offsets" => &["in*.offsets", "in*.offsets.npy"],
         "segment-len" => &["6"],
+        "skip" => &["16"],
         "files0-from" => &["names0"],
         "record-size" => &["12"],
         "key" => &["0:u32", "4:f32:desc,0:i16", "1:bytes7"],
