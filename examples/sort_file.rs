@@ -47,7 +47,7 @@ pub fn sort_file(input: &Path, output: &Path, memory: u64) -> Result<Summary, Bo
     let keys = file.metadata()?.len() / 8;
     // The runs need the space of the input, which temporary folders in memory do not have.
     let folder = Path::new(".").join(output).parent().map(Path::to_owned).unwrap_or_default();
-    let options = Options { folder, ..Options::new(memory) };
+    let options = Options { folders: vec![folder], ..Options::new(memory) };
     let begin = || Ok(Output(File::create(output)?));
     let (_, summary) = external::sort(&options, Input { file, keys }, begin, &mut &Engine::auto(), &mut ())?;
     Ok(summary)

@@ -16,6 +16,7 @@ use crate::say::error::{Failure, Result, name};
 use crate::say::report;
 use crate::spec::EngineChoice;
 use merge_host::external::{Options, Shape};
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -94,8 +95,8 @@ pub struct SortPlan {
     pub in_memory: Option<bool>,
     /// Bytes that keys, payloads and scratch memory may take.
     pub memory: u64,
-    /// The folder for spilled runs.
-    pub folder: PathBuf,
+    /// The folders for spilled runs.
+    pub folders: Vec<PathBuf>,
 }
 
 impl SortPlan {
@@ -115,23 +116,23 @@ impl SortPlan {
                 "plan: up to {} keys in memory, more in chunks",
                 shape.most_in_memory(memory)
             ));
-            let folder = match disk::temporary_folder(resources.folder.as_deref()) {
-                Ok(folder) => folder.path,
-                Err(failure) if resources.folder.is_some() => return Err(failure),
-                // The run may not need the folder.
-                Err(_) => std::env::temp_dir(),
+            let folders = match disk::temporary_folders(&resources.folders) {
+                Ok(folders) => paths(folders),
+                Err(failure) if !resources.folders.is_empty() => return Err(failure),
+                // The run may not need a folder.
+                Err(_) => Vec::new(),
             };
-            return Ok(Self { in_memory: None, memory, folder });
+            return Ok(Self { in_memory: None, memory, folders });
         };
         let budget = memory::budget(resources.memory, 0)?;
         let (needed, files) = (shape.in_memory(count), destination.in_memory());
         if needed + u128::from(files) <= budget.into() && Self::fits_device(shape, count, device)? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
-            if let Some(folder) = &resources.folder {
-                // The run does not need the folder, but an unusable folder is a mistake that the user should know now.
-                disk::temporary_folder(Some(folder))?;
+            if !resources.folders.is_empty() {
+                // The run does not need the folders, but an unusable folder is a mistake that the user should know now.
+                disk::temporary_folders(&resources.folders)?;
             }
-            return Ok(Self { in_memory: Some(true), memory: budget, folder: PathBuf::new() });
+            return Ok(Self { in_memory: Some(true), memory: budget, folders: Vec::new() });
         }
         Self::in_chunks(shape, count, destination, resources, path)
     }
@@ -150,19 +151,21 @@ impl SortPlan {
         path: &Path,
     ) -> Result<Self> {
         let files = destination.in_memory();
-        let folder = disk::temporary_folder(resources.folder.as_deref())?;
+        let folders = paths(disk::temporary_folders(&resources.folders)?);
         let spilled = shape.spilled(count);
-        check_spill_space(&folder, spilled, destination, path)?;
-        let in_memory = if is_in_memory(&folder.path) { u64::try_from(spilled).unwrap_or(u64::MAX) } else { 0 };
+        check_spill_space(&folders, spilled, destination, path)?;
+        let held = folders.iter().filter(|folder| is_in_memory(folder)).count();
+        // Each folder gets about the same number of runs.
+        let in_memory = u64::try_from(spilled * held as u128 / folders.len() as u128).unwrap_or(u64::MAX);
         let memory = memory::budget(resources.memory, files.saturating_add(in_memory))?;
         report::verbose(format_args!("plan: in chunks, with {memory} bytes of memory"));
-        Ok(Self { in_memory: Some(false), memory, folder: folder.path })
+        Ok(Self { in_memory: Some(false), memory, folders })
     }
 
     /// The options of the library's external sort.
     pub fn options(self, width: usize, unique: bool, resources: &Resources) -> Options {
-        let Self { in_memory: _, memory, folder } = self;
-        Options { memory, folder, fan_in: resources.fan_in, unique, width, kernel: resources.sort_kernel }
+        let Self { in_memory: _, memory, folders } = self;
+        Options { memory, folders, fan_in: resources.fan_in, unique, width, kernel: resources.sort_kernel }
     }
 }
 
@@ -195,7 +198,7 @@ pub struct MergeFacts<'a> {
 /// The plan of a merge of files: the options of a streamed merge, or `None` for a merge in memory.
 pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
     let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, destination, path } = facts;
-    let Resources { processors, sort_kernel: _, memory: asked, folder, fan_in, threads: _ } = resources;
+    let Resources { processors, sort_kernel: _, memory: asked, folders, fan_in, threads: _ } = resources;
     let budget = memory::budget(*asked, destination.in_memory_beside(STREAMED_PARTS))?;
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
     let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
@@ -235,9 +238,8 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     }
     report::verbose(format_args!("plan: merged by the CPU while read, with {memory} bytes of memory"));
     if !at_once()? {
-        let folder = disk::temporary_folder(folder.as_deref())?;
-        check_spill_space(&folder, shape.spilled(count), destination, path)?;
-        options.folder = folder.path;
+        options.folders = paths(disk::temporary_folders(folders)?);
+        check_spill_space(&options.folders, shape.spilled(count), destination, path)?;
     }
     Ok(Some(options))
 }
@@ -269,19 +271,29 @@ fn too_large_for_gpu(does: &str, needed: u128, memory: u64) -> Failure {
     ))
 }
 
-/// An error if `folder` certainly has too little space for `spilled` bytes of runs. The files of `destination` may be
-/// on the same device.
-fn check_spill_space(folder: &TemporaryFolder, spilled: u128, destination: Destination, path: &Path) -> Result<()> {
-    let Ok(device) = folder.path.metadata().map(|metadata| metadata.dev()) else { return Ok(()) };
-    let output =
-        destination.bytes_where(destination.least, |other| other.metadata().is_ok_and(|other| other.dev() == device));
-    let Some(free) = free_in(&folder.path).filter(|free| spilled + output > *free) else { return Ok(()) };
+/// The paths of these folders.
+fn paths(folders: Vec<TemporaryFolder>) -> Vec<PathBuf> {
+    folders.into_iter().map(|folder| folder.path).collect()
+}
+
+/// An error if `folders` together certainly have too little space for `spilled` bytes of runs. The files of
+/// `destination` may be on the same devices.
+fn check_spill_space(folders: &[PathBuf], spilled: u128, destination: Destination, path: &Path) -> Result<()> {
+    let device = |folder: &Path| folder.metadata().ok().map(|metadata| metadata.dev());
+    let free_by_device = folders.iter().map(|folder| Some((device(folder)?, free_in(folder)?)));
+    let Some(free_by_device) = free_by_device.collect::<Option<BTreeMap<u64, u128>>>() else { return Ok(()) };
+    let is_shared = |other: &Path| device(other).is_some_and(|device| free_by_device.contains_key(&device));
+    let output = destination.bytes_where(destination.least, is_shared);
+    let free: u128 = free_by_device.values().sum();
+    if spilled + output <= free {
+        return Ok(());
+    }
     let also = if output > 0 { format!(" and {output} for the output") } else { String::new() };
-    let folder = name(&folder.path);
+    let names = folders.iter().map(|folder| name(folder)).collect::<Vec<_>>().join(", ");
     Err(Failure::file(
         path,
         format!(
-            "does not fit in memory, and its runs take {spilled} bytes in folder {folder}{also}, where {free} are \
+            "does not fit in memory, and its runs take {spilled} bytes in folder {names}{also}, where {free} are \
              free: name another with --tmp-dir, or allow more --memory"
         ),
     ))
@@ -299,7 +311,7 @@ mod tests {
             sort_kernel: SortKernel::Auto,
             threads: None,
             memory: Some(MemorySize::Bytes(memory)),
-            folder: None,
+            folders: Vec::new(),
             fan_in: None,
         };
         let destination = Destination::of_keys(None, 0);
@@ -338,7 +350,7 @@ mod tests {
             sort_kernel: SortKernel::Auto,
             threads: None,
             memory: Some(MemorySize::Bytes(12 << 20)),
-            folder: Some("/var/tmp".into()),
+            folders: vec!["/var/tmp".into()],
             fan_in: None,
         };
         let plan = |count: u64, destination| {

@@ -7,7 +7,7 @@ pub use crate::args::usage;
 pub use crate::coding::Word;
 pub use crate::file::values::known_width;
 pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, Outputs, SharedWriter};
-pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folder};
+pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folders};
 pub use crate::os::{memory, signals, threads};
 pub use crate::records::{Key, Layout};
 pub use crate::run::engine::failure;
@@ -19,8 +19,9 @@ pub use crate::say::{Failure, Result, report};
 pub use crate::spec::{EngineChoice, KeyType, MemorySize};
 pub use crate::with_word;
 
-use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, SortArgs, WritingArgs};
+use crate::args::{CheckArgs, CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, SortArgs, WritingArgs};
 pub use crate::args::{RecordArgs, ValuesArgs};
+use crate::coding::KeyOrder;
 pub use crate::job::Resources;
 use crate::job::{Job, Payload};
 use crate::spec::{Endian, Format, SortKernel, When, number};
@@ -107,6 +108,8 @@ pub struct KeyFlags {
     /// Byte order of raw files, and of the output, as in `gmerge sort`
     #[arg(long, value_name = "ORDER")]
     endian: Option<Endian>,
+    #[command(flatten)]
+    order: OrderArgs,
     /// Use at most N threads of the CPU in each rank, instead of its share of the cores
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(1..=4096))]
     pub parallel: Option<usize>,
@@ -114,7 +117,7 @@ pub struct KeyFlags {
 
 impl KeyFlags {
     fn common(self) -> CommonArgs {
-        let Self { key_type, endian, parallel } = self;
+        let Self { key_type, endian, order: _, parallel } = self;
         CommonArgs { key_type, endian, parallel, stats: None }
     }
 }
@@ -131,8 +134,8 @@ pub enum Items {
 }
 
 impl Items {
-    fn records(layout: Layout, reverse: bool) -> Self {
-        let key = layout.key(reverse);
+    fn records(layout: Layout, order: KeyOrder) -> Self {
+        let key = layout.key(order);
         Self::Records(layout, key)
     }
 }
@@ -186,9 +189,11 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
     } = flags;
     let job = Job::sort(SortArgs {
         inputs,
+        list: ListArgs::default(),
         output: Some(output),
         writing: WritingArgs { format, sync },
         reverse,
+        order: keys.order,
         top: None,
         only_check: false,
         only_check_silently: false,
@@ -196,10 +201,11 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         stable,
         values,
         values_out,
+        skip: None,
         argsort: false,
         unique: false,
         check: false,
-        memory: MemoryArgs { memory, tmp_dir, batch_size },
+        memory: MemoryArgs { memory, tmp_dir: tmp_dir.into_iter().collect(), batch_size },
         segments: None,
         segment_len: None,
         records,
@@ -217,8 +223,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
             Ok(SortJob { input: job.keys, items, outputs: job.outputs, resources: job.resources })
         }
         Job::SortRecords(job) => {
-            let (items, outputs) =
-                (Items::records(job.layout, job.reverse), Outputs { keys: job.output, values: None });
+            let (items, outputs) = (Items::records(job.layout, job.order), Outputs { keys: job.output, values: None });
             Ok(SortJob { input: job.input, items, outputs, resources: job.resources })
         }
         _ => Err(Failure::new("these flags ask for no sort")),
@@ -231,13 +236,13 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
 /// The errors of `gmerge check`.
 pub fn check(flags: CheckFlags) -> Result<CheckJob> {
     let CheckFlags { input, reverse, unique, records, keys } = flags;
-    match Job::check(CheckArgs { input, reverse, unique, records, common: keys.common() })? {
+    match Job::check(CheckArgs { input, reverse, order: keys.order, unique, records, common: keys.common() })? {
         Job::Check(job) => {
             let (items, threads) = (Items::Keys(job.key_type), job.resources.threads);
             Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
         }
         Job::CheckRecords(job) => {
-            let (items, threads) = (Items::records(job.layout, job.reverse), job.resources.threads);
+            let (items, threads) = (Items::records(job.layout, job.order), job.resources.threads);
             Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
         }
         _ => Err(Failure::new("these flags ask for no check")),

@@ -13,7 +13,7 @@ use crate::sort::{Share, sort};
 use crate::times::{Phase, Times, lines};
 use merge_cli::shared::{
     self, Concatenation, Failure, Items, KeySource, MemorySize, Output, PayloadSource, Resources, Result, SharedWriter,
-    SortFlags, SortJob, Word, is_in_memory, known_width, memory, report, temporary_folder, threads, with_word,
+    SortFlags, SortJob, Word, is_in_memory, known_width, memory, report, temporary_folders, threads, with_word,
 };
 use merge_host::Work;
 use merge_host::external::Options;
@@ -205,7 +205,7 @@ fn options<W: Word>(
     (own, width): (u64, usize),
     files: u64,
 ) -> Result<Options> {
-    let Resources { processors: _, sort_kernel: _, threads: wanted, memory, folder, fan_in } = resources;
+    let Resources { processors: _, sort_kernel: _, threads: wanted, memory, folders, fan_in } = resources;
     let useful = threads::useful(Some(own.saturating_mul((W::SIZE + width) as u64)));
     threads::start(Some(wanted.unwrap_or(threads)), useful)?;
     let memory = budget(memory, place, files)?;
@@ -216,8 +216,8 @@ fn options<W: Word>(
         if fits { "which fit" } else { "in chunks" }
     ));
     // A named folder is checked even if it is not needed.
-    let folder = if fits && folder.is_none() { PathBuf::new() } else { temporary_folder(folder.as_deref())?.path };
-    Ok(Options { folder, ..options })
+    let folders = if fits && folders.is_empty() { Vec::new() } else { temporary_folders(&folders)? };
+    Ok(Options { folders: folders.into_iter().map(|folder| folder.path).collect(), ..options })
 }
 
 fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: bool, parts: bool) -> Result<()> {

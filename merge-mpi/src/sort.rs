@@ -111,7 +111,8 @@ fn make_run<W: Word>(
     let fits = fits::<W>(count, options, engines)?;
     let count = usize::try_from(count).map_err(|_| Failure::new("a rank has more keys than it can address"))?;
     if !fits {
-        let create = || Spilled::create(&options.folder, count, options.width, options.memory);
+        let folder = options.folders.first().cloned().unwrap_or_else(std::env::temp_dir);
+        let create = || Spilled::create(&folder, count, options.width, options.memory);
         return external(options, source, create, engines).map(Run::Spilled);
     }
     if options.width > 0 {

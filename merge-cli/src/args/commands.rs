@@ -1,6 +1,8 @@
 //! The flags and arguments of each command, as the user types them. [`job`](crate::job) refuses wrong combinations.
 
-use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs};
+use super::groups::{
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs,
+};
 use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
@@ -10,19 +12,23 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct SortArgs {
     /// Files to sort, as if they were one; `-` is standard input
-    #[arg(value_name = "IN", required_unless_present = "values")]
+    #[arg(value_name = "IN", required_unless_present_any = ["values", "files0_from"])]
     pub inputs: Vec<PathBuf>,
-    /// File to write, which may be an input; `-` is standard output
+    #[command(flatten)]
+    pub list: ListArgs,
+    /// File to write, which may be an input; default: `-`, standard output, unless it is a terminal
     ///
     /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
-    /// followed. Devices and pipes are written to directly. Required, except with -c and -C.
-    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["only_check", "only_check_silently"])]
+    /// followed. Devices and pipes are written to directly.
+    #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub writing: WritingArgs,
     /// Sort from the greatest key to the least
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Write only the N keys that come first in the order, without sorting the others
     ///
     /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is
@@ -48,6 +54,11 @@ pub struct SortArgs {
     /// Both files are replaced as one: both or none.
     #[arg(long, value_name = "OUTV", requires = "values")]
     pub values_out: Option<PathBuf>,
+    /// Copy the first N bytes of IN, a header, to OUT unchanged; keys begin after them
+    ///
+    /// For one raw file and a raw output.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
+    pub skip: Option<u64>,
     /// Write the permutation that sorts IN instead of the keys: indices from 0, as u64, or as the integer type of 4 or
     /// 8 bytes that the extension of OUT names
     #[arg(long)]
@@ -99,6 +110,8 @@ pub struct MergingArgs {
     /// The inputs are sorted from the greatest key to the least, as by `gmerge sort --reverse`, and so is the output
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Do not check whether the inputs are sorted; if they are not, the order of the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,
@@ -114,10 +127,8 @@ pub struct MergeArgs {
     /// Sorted files; `-` is standard input. Of equal keys, those of an earlier file come first
     #[arg(value_name = "FILE", required_unless_present_any = ["values", "files0_from"])]
     pub inputs: Vec<PathBuf>,
-    /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard
-    /// input
-    #[arg(long, value_name = "F")]
-    pub files0_from: Option<PathBuf>,
+    #[command(flatten)]
+    pub list: ListArgs,
     #[command(flatten)]
     pub values: ValuesArgs,
     #[command(flatten)]
@@ -196,6 +207,8 @@ pub struct SetArgs {
     /// A and B are sorted from the greatest key to the least, and so is the output
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Do not check whether A and B are sorted; if they are not, the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,
@@ -219,6 +232,8 @@ pub struct CheckArgs {
     /// Expect the greatest key first and the least last
     #[arg(short, long)]
     pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
     /// Expect strictly ascending keys, or strictly descending ones with --reverse
     #[arg(short, long)]
     pub unique: bool,

@@ -1,7 +1,9 @@
 //! Flags that several commands share.
 
 use crate::say::error::{Failure, Result};
-use crate::spec::{Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, StatsFormat, number};
+use crate::spec::{
+    Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, NanOrder, StatsFormat, number,
+};
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -43,14 +45,26 @@ pub struct EngineArgs {
     pub device: Option<Devices>,
 }
 
+/// The order of keys, except its direction.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct OrderArgs {
+    /// Where NaNs lie in the order of floating-point keys and fields, with --reverse too; `total` is IEEE 754's order
+    ///
+    /// `last` is the order of numpy.sort, pandas, Polars, DuckDB and PostgreSQL. -0.0 comes before 0.0, and NaNs with
+    /// different bits are ordered by them. NaT of .npy files of dates and durations lies where NaNs do; `total` has it
+    /// first. Integers are not affected.
+    #[arg(long = "nan", value_name = "ORDER", default_value = "last")]
+    pub nans: NanOrder,
+}
+
 /// The output and its format.
 #[derive(Debug, clap::Args)]
 pub struct OutputArgs {
-    /// File to write, which may be an input; `-` is standard output
+    /// File to write, which may be an input; default: `-`, standard output, unless it is a terminal
     ///
     /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
     /// followed. Devices and pipes are written to directly.
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", default_value = "-", hide_default_value = true)]
     pub output: PathBuf,
     #[command(flatten)]
     pub writing: WritingArgs,
@@ -84,8 +98,10 @@ pub struct MemoryArgs {
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<MemorySize>,
     /// Folder of the temporary file; default: $TMPDIR, or /tmp, or /var/tmp if /tmp is in memory
+    ///
+    /// Given several times, each folder has a file, and chunks are spilled to them in turn.
     #[arg(short = 'T', long, value_name = "DIR")]
-    pub tmp_dir: Option<PathBuf>,
+    pub tmp_dir: Vec<PathBuf>,
     /// Merge at most N runs at once; default: as many as memory allows
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(2..=u64::MAX))]
     pub batch_size: Option<usize>,
@@ -106,6 +122,15 @@ pub struct RecordArgs {
     /// Fields must not overlap. Records with equal fields keep their order.
     #[arg(long, value_name = "FIELD", value_parser = KeyFields::from_str)]
     pub key: Vec<KeyFields>,
+}
+
+/// The names of the inputs of commands with any number of files, if a file has them.
+#[derive(Debug, Default, clap::Args)]
+pub struct ListArgs {
+    /// Read the names of the input files from F, each ended by a zero byte, as `find -print0` writes them; `-` is
+    /// standard input
+    #[arg(long, value_name = "F")]
+    pub files0_from: Option<PathBuf>,
 }
 
 /// `--values` of commands with any number of files: the names after each flag.

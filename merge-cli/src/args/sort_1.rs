@@ -31,7 +31,7 @@ const FLAGS: [(&[&str], &str); 12] = [
     (&["--temporary-directory"], "its name is --tmp-dir here, or -T"),
     (&["--compress-program"], "temporary files are not compressed"),
     (&["--debug"], "--verbose prints how keys are read"),
-    (&["--files0-from"], "gmerge merge has it"),
+    (&["--files0-from"], "gmerge sort and gmerge merge have it"),
 ];
 
 /// The hint for a value of `--check`, which is another flag in this program.

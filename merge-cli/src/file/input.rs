@@ -129,6 +129,29 @@ impl Input {
         }
     }
 
+    /// Reads the first `count` bytes of a raw file. The keys begin after them.
+    pub fn skip(&mut self, count: u64) -> Result<Vec<u8>> {
+        if !matches!(self.header, Header::None) {
+            let message = "has a header of its own by its format, expected a raw file with --skip";
+            return Err(Failure::file(&self.path, message));
+        }
+        let path = self.path.clone();
+        let too_short = |found: u64| {
+            Failure::file(&path, format!("has {found} bytes, expected at least {count}, the header by --skip"))
+        };
+        let rest = self.length.map(|length| length.checked_sub(count).ok_or_else(|| too_short(length))).transpose()?;
+        let mut bytes = memory::zeroed::<u8>(count, "the header by --skip")?;
+        let read = self.read(&mut bytes)? as u64;
+        if read < count {
+            return Err(too_short(read));
+        }
+        if let Some(length) = rest {
+            (self.parts, self.length) = (vec![Part { begin: count, length }], rest);
+        }
+        self.position = 0;
+        Ok(bytes)
+    }
+
     /// Encodes all keys from now on by `coding`.
     pub fn set_coding(&mut self, coding: Coding) {
         self.coding = coding;

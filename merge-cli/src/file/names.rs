@@ -24,7 +24,7 @@ pub fn read(list: &Path) -> Result<(Vec<PathBuf>, Identity)> {
 fn names(text: &[u8], is_stdin: bool) -> std::result::Result<Vec<PathBuf>, String> {
     let text = text.strip_suffix(b"\0").unwrap_or(text);
     if text.is_empty() {
-        return Err("has no names, expected those of the files to merge, each ended by a zero byte".to_owned());
+        return Err("has no names, expected those of the inputs, each ended by a zero byte".to_owned());
     }
     let mut offset = 0;
     let names = text.split(|&byte| byte == 0).map(|name| {

@@ -6,7 +6,6 @@ use crate::coding::{Coding, Word, with_word};
 use crate::format::{self, Content};
 use crate::say::error::{Failure, Result, name};
 use crate::spec::{Endian, KeyType, Kind};
-use merge_host::SortOrder;
 use std::path::Path;
 
 /// The offsets in a file.
@@ -33,7 +32,7 @@ impl Offsets {
         if let Some(other) = other {
             return Err(Failure::file(path, format!("holds {other} numbers, expected integers as offsets")));
         }
-        input.set_coding(Coding { key_type, endian, order: SortOrder::Ascending });
+        input.set_coding(Coding::total(key_type, endian));
         Ok(input)
     }
 

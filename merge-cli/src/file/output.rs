@@ -66,6 +66,21 @@ impl Output {
         Self { target, form, count: None }
     }
 
+    /// The same output, behind a header that was copied from the input, if there is one. An error if its format has a
+    /// header.
+    pub fn behind(self, header: Option<Vec<u8>>) -> Result<Self> {
+        let Some(header) = header else { return Ok(self) };
+        let found = match self.form.container {
+            Container::Raw => {
+                return Ok(Self { form: Form { container: Container::Copied(header), ..self.form }, ..self });
+            }
+            Container::Arrow(..) => "arrow",
+            Container::Npy(_) | Container::Void | Container::Copied(_) => "npy",
+        };
+        let message = format!("is in the format {found}, expected a raw file with --skip, whose header is copied");
+        Err(Failure::file(self.path(), message))
+    }
+
     /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.target.path
@@ -126,7 +141,7 @@ impl Output {
 
     /// Whether [`expect`](Self::expect) must be called with the number of items before the first item is written.
     pub fn needs_count(&self) -> bool {
-        !self.target.can_be_rewritten() && !self.form.header(0).is_empty()
+        !self.target.can_be_rewritten() && self.form.container.has_count()
     }
 
     /// An error if [the number of items is needed](Self::needs_count), because with `flag` it is unknown until all
@@ -458,8 +473,10 @@ impl Writer {
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         let file = file.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
         let mut input = Input::of_output(&self.path, file)?;
-        if matches!(self.form.container, Container::Npy(_) | Container::Void) {
-            input.read_npy(Purpose::Values)?;
+        match &self.form.container {
+            Container::Npy(_) | Container::Void => input.read_npy(Purpose::Values)?,
+            Container::Copied(header) => input.skip(header.len() as u64).map(drop)?,
+            Container::Raw | Container::Arrow(..) => {}
         }
         input.set_coding(self.form.coding);
         Ok(input)
@@ -474,11 +491,11 @@ impl Writer {
         self.write_header()
     }
 
-    /// Writes the number of written items to the header, if there is one.
+    /// Writes the number of written items to the header, if it has that number.
     fn write_header(&self) -> Result<()> {
         let count = self.written / self.form.size.max(1) as u64;
         let header = self.form.header(count);
-        if header.is_empty() || self.count == Some(count) {
+        if !self.form.container.has_count() || self.count == Some(count) {
             return Ok(());
         }
         let begin = match self.sink {
@@ -568,12 +585,13 @@ pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coding::KeyOrder;
     use crate::format::npy::{Number, Rows};
     use crate::spec::{Endian, KeyType};
     use merge_host::SortOrder;
 
     fn npy(path: &Path, endian: Endian) -> Output {
-        let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
+        let coding = Coding::total(KeyType::U16, endian);
         let rows = Rows::of_numbers(&Number::plain(KeyType::U16).unwrap(), endian);
         Output::new(Target::find(path, false).unwrap(), Form { container: Container::Npy(rows), coding, size: 2 })
     }
@@ -677,7 +695,8 @@ mod tests {
     fn keys_are_decoded_wherever_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.i32be");
-        let coding = Coding { key_type: KeyType::I32, endian: Endian::Big, order: SortOrder::Descending };
+        let order = KeyOrder { direction: SortOrder::Descending, ..KeyOrder::TOTAL };
+        let coding = Coding { order, ..Coding::total(KeyType::I32, Endian::Big) };
         let keys: Vec<i32> = (0..300_000).map(|i: i32| i.wrapping_mul(0x1357_9bdf)).collect();
         let mut words: Vec<u32> = keys.iter().map(|key| key.to_be() as u32).collect();
         let expected: Vec<u8> = keys.iter().flat_map(|key| key.to_be_bytes()).collect();

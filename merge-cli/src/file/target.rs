@@ -192,8 +192,8 @@ impl Kind {
             return Err(Failure::file(
                 path,
                 format!(
-                    "{what} a terminal, expected a file or a pipe for binary keys: name a file, or pipe them to a \
-                     program such as od"
+                    "{what} a terminal, expected a file or a pipe for binary keys: name a file with -o, or pipe them \
+                     to a program such as od"
                 ),
             ));
         }

@@ -63,6 +63,8 @@ pub fn endian_of_output(path: &Path, format: Format, given: Option<Endian>, inpu
 pub enum Container {
     /// No metadata.
     Raw,
+    /// These bytes, which are no keys, and were copied from the input.
+    Copied(Vec<u8>),
     /// NumPy's header of an array of these rows.
     Npy(npy::Rows),
     /// NumPy's header with the dtype of untyped bytes.
@@ -108,9 +110,15 @@ impl Container {
     pub fn header(&self, count: u64, size: usize) -> Vec<u8> {
         match self {
             Self::Raw | Self::Arrow(..) => Vec::new(),
+            Self::Copied(header) => header.clone(),
             Self::Npy(rows) => rows.header(count, size),
             Self::Void => npy::Rows { descr: format!("'|V{size}'"), item: size, shape: Vec::new() }.header(count, size),
         }
+    }
+
+    /// Whether the header has the number of items.
+    pub fn has_count(&self) -> bool {
+        matches!(self, Self::Npy(_) | Self::Void)
     }
 
     /// Whether the items are contiguous behind the header.

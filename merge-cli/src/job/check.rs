@@ -18,14 +18,14 @@ pub struct How {
 
 /// The job of `gmerge check`.
 pub fn job(args: CheckArgs) -> Result<Job> {
-    let CheckArgs { input, reverse, unique, records, common } = args;
+    let CheckArgs { input, reverse, order, unique, records, common } = args;
     let CommonArgs { key_type, endian: _, parallel, stats } = common;
     refuse::beside(records.flag(), &[("--type", key_type.is_some())], records::TYPE_OF_FIELD)?;
     let memory = MemoryArgs::default();
-    let flags = common.key_flags(None, order_of(reverse));
+    let flags = common.key_flags(None, order_of(reverse, order));
     let flags = KeyFlags { is_typed: flags.is_typed || records.record_size.is_some(), ..flags };
     let resources = resources(EngineChoice::Cpu, parallel, memory);
-    keys_or_records(&input, flags, records, reverse, How { unique, silent: false }, resources, stats)
+    keys_or_records(&input, flags, records, How { unique, silent: false }, resources, stats)
 }
 
 /// The job of a check of the file at `path`.
@@ -33,7 +33,6 @@ pub fn keys_or_records(
     path: &Path,
     flags: KeyFlags,
     record_args: RecordArgs,
-    reverse: bool,
     how: How,
     resources: Resources,
     stats: Option<StatsFormat>,
@@ -44,7 +43,15 @@ pub fn keys_or_records(
         let layout = records::layout(record_args, &inputs, flags)?;
         let stats = Stats::begin("check", records::RECORD, layout.size, stats);
         let [input] = inputs;
-        return Ok(Job::CheckRecords(CheckRecords { input, layout, reverse, unique, silent, resources, stats }));
+        return Ok(Job::CheckRecords(CheckRecords {
+            input,
+            layout,
+            order: flags.order,
+            unique,
+            silent,
+            resources,
+            stats,
+        }));
     }
     let key_type = flags.decide(&mut inputs, None)?;
     let stats = flags.stats("check", key_type, stats);

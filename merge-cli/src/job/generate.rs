@@ -3,13 +3,13 @@
 use super::refuse;
 use super::{Generate, Job, records::RECORD};
 use crate::args::{CommonArgs, GenArgs, OutputArgs, WritingArgs};
+use crate::coding::KeyOrder;
 use crate::file::{Form, Output, Target};
 use crate::format::{self, Container, Format};
 use crate::run::generator::Generator;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::Stats;
 use crate::spec::{Distribution, KeyType};
-use merge_host::SortOrder;
 
 /// The job of these flags.
 pub fn job(args: GenArgs) -> Result<Job> {
@@ -17,7 +17,7 @@ pub fn job(args: GenArgs) -> Result<Job> {
     let OutputArgs { output: path, writing: WritingArgs { format, sync } } = output;
     let CommonArgs { key_type: given_type, endian, parallel: threads, stats } = common;
     let distribution = dist.unwrap_or(Distribution::Uniform);
-    let flags = common.key_flags(format, SortOrder::Ascending);
+    let flags = common.key_flags(format, KeyOrder::TOTAL);
     let (generator, count, mut output, stats) = match record_size {
         Some(size) => {
             let others = [("--type", given_type.is_some()), ("--dist", dist.is_some()), ("--endian", endian.is_some())];

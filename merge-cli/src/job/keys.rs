@@ -2,8 +2,8 @@
 
 use super::key_type::{Source, decide};
 use super::{Resources, refuse};
-use crate::args::{CommonArgs, EngineArgs, MemoryArgs};
-use crate::coding::Coding;
+use crate::args::{CommonArgs, EngineArgs, MemoryArgs, OrderArgs};
+use crate::coding::{Coding, KeyOrder};
 use crate::file::{Form, Input, Output, Outputs, Target};
 use crate::format::arrow::Column;
 use crate::format::npy::Rows;
@@ -17,9 +17,10 @@ use merge_host::{SortKernel, SortOrder};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// The order by `--reverse`.
-pub fn order_of(reverse: bool) -> SortOrder {
-    if reverse { SortOrder::Descending } else { SortOrder::Ascending }
+/// The order by `--reverse` and `--nan`.
+pub fn order_of(reverse: bool, OrderArgs { nans }: OrderArgs) -> KeyOrder {
+    let direction = if reverse { SortOrder::Descending } else { SortOrder::Ascending };
+    KeyOrder { direction, nans: nans.into() }
 }
 
 /// The flags about reading and writing keys.
@@ -28,7 +29,7 @@ pub struct KeyFlags {
     pub key_type: Option<KeyType>,
     pub endian: Option<Endian>,
     pub format: Option<Format>,
-    pub order: SortOrder,
+    pub order: KeyOrder,
     /// Whether a flag gives the content of raw files: the type of keys, or records.
     pub is_typed: bool,
 }
@@ -86,12 +87,13 @@ impl KeyFlags {
         });
         let key_type = decide(self.key_type, &sources.chain(output.map(Source::extension)).collect::<Vec<_>>())?;
         check_same("keys", inputs.iter().filter_map(|input| Some((input, input.number()?.name))))?;
+        let has_nat = has_nat(inputs);
         for input in inputs {
             let endian = match input.header_type() {
                 Some((_, endian)) => endian,
                 None => format::endian_of_raw(input.path(), self.endian),
             };
-            input.set_coding(Coding { key_type, endian, order: self.order });
+            input.set_coding(Coding { key_type, endian, order: self.order, has_nat });
         }
         Ok(key_type)
     }
@@ -104,7 +106,7 @@ impl KeyFlags {
         let endian = format::endian_of_output(path, format, self.endian, first.map(|input| input.coding().endian));
         let number = inputs.iter().find_map(Input::number);
         let container = Container::of_keys(path, format, key_type, endian, number, first.and_then(Input::column))?;
-        let coding = Coding { key_type, endian, order: self.order };
+        let coding = Coding { key_type, endian, order: self.order, has_nat: has_nat(inputs) };
         Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
     }
 
@@ -141,6 +143,11 @@ impl KeyFlags {
         }
         Ok((Some(values), Outputs { keys, values: Some(output) }))
     }
+}
+
+/// Whether the keys of these inputs are dates or durations, by the header of one of them.
+fn has_nat(inputs: &[Input]) -> bool {
+    inputs.iter().find_map(Input::number).is_some_and(|number| number.has_nat())
 }
 
 /// The expected number of files of values.
@@ -209,7 +216,7 @@ pub fn resources(processors: impl Into<Processors>, threads: Option<usize>, memo
         sort_kernel: SortKernel::Auto,
         threads,
         memory,
-        folder: tmp_dir,
+        folders: tmp_dir,
         fan_in: batch_size,
     }
 }
@@ -230,7 +237,7 @@ impl EngineArgs {
 
 impl CommonArgs {
     /// The flags about keys: these flags, with the given format and order.
-    pub fn key_flags(&self, format: Option<Format>, order: SortOrder) -> KeyFlags {
+    pub fn key_flags(&self, format: Option<Format>, order: KeyOrder) -> KeyFlags {
         let Self { key_type, endian, parallel: _, stats: _ } = self;
         KeyFlags { key_type: *key_type, endian: *endian, format, order, is_typed: key_type.is_some() }
     }

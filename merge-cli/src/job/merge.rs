@@ -1,11 +1,12 @@
 //! The jobs of the commands that merge: `merge`, `batch` and the set operations.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
+use super::names::Names;
 use super::{Batch, BatchRuns, Job, Merge, Resources, Set, refuse};
 use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
+use crate::file::Target;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::{Target, names};
 use crate::say::error::{Failure, Result};
 use crate::spec::{Kernel, StatsFormat};
 use merge_host::{MergeKernel, SetOperation};
@@ -25,21 +26,11 @@ pub struct Flags {
 
 /// The job of `gmerge merge`.
 pub fn merge(args: MergeArgs) -> Result<Job> {
-    let MergeArgs { inputs, files0_from, values, merging, unique, check: verify, kernel, memory } = args;
-    let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
+    let MergeArgs { inputs, list, values, merging, unique, check: verify, kernel, memory } = args;
+    let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
-    let files = ("FILE", !inputs.is_empty());
-    refuse::beside(("--files0-from", files0_from.is_some()), &[files], "--files0-from names all files to merge")?;
-    let mut list = None;
-    let (inputs, values) = match files0_from {
-        Some(path) => {
-            let (names, file) = names::read(&path)?;
-            list = Some((path, file));
-            (names, values.paths().cloned().collect())
-        }
-        None => values.split(inputs, false)?,
-    };
+    let Names { inputs, values, list } = Names::of("FILE", inputs, list, values, false)?;
     let name = MergeKernel::from(kernel);
     let count = inputs.len();
     if count != 2 && kernel != Kernel::Auto {
@@ -50,13 +41,11 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
             "--kernel {name} merges keys only; with --values, take auto or merge-path, which are the same"
         )));
     }
-    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
     let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
-    for target in [&target].into_iter().chain(&values_target) {
-        list.iter().try_for_each(|(path, file)| target.check_is_no_input(path, *file))?;
-    }
+    list.check_targets(&target, values_target.as_ref())?;
     job(flags, &inputs, &values, target, values_target, resources, stats)
 }
 
@@ -85,7 +74,7 @@ pub fn job(
 /// The job of `gmerge batch`.
 pub fn batch(args: BatchArgs) -> Result<Job> {
     let BatchArgs { a, b, values, merging, d, a_len, offsets } = args;
-    let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
+    let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, MemoryArgs::default());
     let inputs = [a, b];
@@ -104,7 +93,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
             BatchRuns::OfLength { d, a_len }
         }
     };
-    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
     let key_type = flags.decide(&mut inputs, Some(&target.path))?;
@@ -117,13 +106,13 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
 
 /// The job of a set operation.
 pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
-    let SetArgs { a, b, output, reverse, assume_sorted, memory, engine, common } = args;
+    let SetArgs { a, b, output, reverse, order, assume_sorted, memory, engine, common } = args;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
-    let memory = MemoryArgs { memory, tmp_dir: None, batch_size: None };
+    let memory = MemoryArgs { memory, ..MemoryArgs::default() };
     let resources = resources(engine.processors()?, parallel, memory);
     let inputs = [a, b];
     check_standard_inputs(&inputs, &[], &[])?;
-    let flags = common.key_flags(output.writing.format, order_of(reverse));
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let target = Target::find(&output.output, output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
     let key_type = flags.decide(&mut inputs, Some(&target.path))?;

@@ -12,11 +12,13 @@ mod generate;
 mod key_type;
 mod keys;
 mod merge;
+mod names;
 mod records;
 mod refuse;
 mod sort;
 
 use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
+use crate::coding::KeyOrder;
 use crate::file::{Concatenation, Input, Output, Outputs};
 use crate::records::Layout;
 use crate::run::generator::Generator;
@@ -57,8 +59,8 @@ pub struct Resources {
     pub threads: Option<usize>,
     /// Memory for keys and payloads, if `--memory` is given.
     pub memory: Option<MemorySize>,
-    /// The folder for spilled runs, if `--tmp-dir` names one.
-    pub folder: Option<PathBuf>,
+    /// The folders for spilled runs that `--tmp-dir` names.
+    pub folders: Vec<PathBuf>,
     /// The most runs to merge at once, if `--batch-size` is given.
     pub fan_in: Option<usize>,
 }
@@ -160,7 +162,7 @@ pub struct Top {
 pub struct SortRecords {
     pub input: Concatenation,
     pub layout: Layout,
-    pub reverse: bool,
+    pub order: KeyOrder,
     pub output: Output,
     pub verify: bool,
     pub resources: Resources,
@@ -236,7 +238,7 @@ pub struct Check {
 pub struct CheckRecords {
     pub input: Input,
     pub layout: Layout,
-    pub reverse: bool,
+    pub order: KeyOrder,
     pub unique: bool,
     pub silent: bool,
     pub resources: Resources,

@@ -111,9 +111,10 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
 }
 
 /// How to sort records.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct How {
-    pub reverse: bool,
+    /// The bytes before the records, which are copied.
+    pub header: Option<Vec<u8>>,
     /// Whether the output is read back and checked.
     pub verify: bool,
 }
@@ -124,7 +125,7 @@ pub fn sort(
     inputs: Vec<Input>,
     target: Target,
     flags: KeyFlags,
-    How { reverse, verify }: How,
+    How { header, verify }: How,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
@@ -142,7 +143,7 @@ pub fn sort(
             return Err(Failure::file(&target.path, message));
         }
     };
-    let output = Output::new(target, Form { container, ..Form::raw(layout.size) });
+    let output = Output::new(target, Form { container, ..Form::raw(layout.size) }).behind(header)?;
     let input = Concatenation::new(inputs);
-    Ok(Job::SortRecords(SortRecords { input, layout, reverse, output, verify, resources, stats }))
+    Ok(Job::SortRecords(SortRecords { input, layout, order: flags.order, output, verify, resources, stats }))
 }

@@ -2,6 +2,7 @@
 //! keys.
 
 use super::keys::{KeyFlags, ValueFiles, order_of, resources};
+use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
 use super::{IndexLimit, Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
@@ -9,41 +10,41 @@ use crate::args::{EngineArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::{Concatenation, Form, Output, Outputs, Target};
+use crate::file::{Concatenation, Form, Input, Output, Outputs, Target};
 use crate::format::{self, Container};
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, KeyType, Processors, SortKernel};
-use merge_host::SortOrder;
 use std::path::{Path, PathBuf};
 
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
-    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse));
+    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order));
     let flags = KeyFlags { is_typed: flags.is_typed || args.records.record_size.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
     let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
     let (unique, verify) = (args.unique, args.check);
-    let (inputs, values) = args.values.split(args.inputs, !args.merge)?;
+    let Names { inputs, values, list } = Names::of("IN", args.inputs, args.list, args.values, !args.merge)?;
     if args.only_check || args.only_check_silently {
         let input = only_input(&inputs, args.only_check)?;
         let how = check::How { unique, silent: args.only_check_silently };
-        return check::keys_or_records(input, flags, args.records, args.reverse, how, resources, stats);
+        return check::keys_or_records(input, flags, args.records, how, resources, stats);
     }
-    // clap requires the output unless -c or -C is given.
-    let output = args.output.ok_or_else(|| Failure::new("--output is missing"))?;
+    let output = args.output.unwrap_or_else(|| "-".into());
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
     let (target, values_target) = Target::find_both(&output, args.values_out.as_deref(), args.writing.sync)?;
+    list.check_targets(&target, values_target.as_ref())?;
     if args.merge {
         let value_files = ValueFiles::EachByMerge;
         let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None, value_files };
         return merge::job(flags, &inputs, &values, target, values_target, resources, stats);
     }
     let mut inputs = flags.open_all(&inputs)?;
+    let header = args.skip.map(|count| skip(&mut inputs, count)).transpose()?;
     if records::are_meant(&args.records, &inputs) {
-        let how = records::How { reverse: args.reverse, verify };
+        let how = records::How { header, verify };
         return records::sort(args.records, inputs, target, flags, how, resources, stats);
     }
     let key_type = flags.decide(&mut inputs, (!args.argsort).then_some(&*output))?;
@@ -55,7 +56,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
             (Concatenation::new(inputs), Payload::Indices(limit), Outputs { keys: output, values: None });
         return Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }));
     }
-    let output = flags.output(target, key_type, &inputs)?;
+    let output = flags.output(target, key_type, &inputs)?.behind(header)?;
     let size = key_type.size();
     let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::OneOrEach)?;
     let values = values.map(Concatenation::new);
@@ -75,6 +76,14 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     let processors = engine.processors()?;
     let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
     Ok(Processors { engine, ..processors })
+}
+
+/// The first `count` bytes of the one input, behind which the keys or records begin.
+fn skip(inputs: &mut [Input], count: u64) -> Result<Vec<u8>> {
+    match inputs {
+        [input] => input.skip(count),
+        _ => Err(Failure::new(format!("--skip copies the header of one file IN, found {}", inputs.len()))),
+    }
 }
 
 /// The one file that `-c` or `-C` checks.
@@ -105,6 +114,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let check: Flag = if args.only_check { ("-c", true) } else { ("-C", args.only_check_silently) };
     let merge: Flag = ("--merge", args.merge);
     let top: Flag = ("--top", args.top.is_some());
+    let skip: Flag = ("--skip", args.skip.is_some());
     let argsort: Flag = ("--argsort", args.argsort);
     let segments: Flag = match args.segments {
         Some(_) => ("--segments", true),
@@ -120,6 +130,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         ("--sync", args.writing.sync),
         values,
         verify,
+        skip,
     ];
     refuse::beside(check, &written, &format!("{} writes nothing", check.0))?;
     refuse::beside(check, &[on_gpu, device, kernel], "the CPU checks files")?;
@@ -128,6 +139,8 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(top, &[kernel], "--top selects keys, and that kernel sorts them")?;
     refuse::beside(merge, &[kernel], "--merge takes sorted files, and that kernel sorts")?;
     refuse::beside(argsort, &[values], "--argsort writes indices, by which other programs can move values")?;
+    refuse::beside(argsort, &[skip], "--skip copies a header before keys, and --argsort writes indices")?;
+    refuse::beside(merge, &[skip], "--skip copies the header of one file")?;
     refuse::beside(argsort, &[verify], "--check reads keys back, and --argsort writes indices")?;
     refuse::beside(segments, &[unique], "a segment with fewer keys would have other offsets")?;
     refuse::beside(segments, &[verify], "--check expects one order of all keys")?;
@@ -183,7 +196,7 @@ fn output_of_indices(target: Target, flags: KeyFlags) -> Result<(Output, IndexLi
     let container = Container::of_keys(path, format, key_type, endian, None, None)?;
     // Indices are not negative, so that their encoding is the identity of an unsigned type.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
-    let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };
+    let coding = Coding::total(unsigned, endian);
     let limit = IndexLimit { path: path.to_owned(), key_type };
     Ok((Output::new(target, Form { container, coding, size: key_type.size() }), limit))
 }

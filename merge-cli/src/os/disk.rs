@@ -68,22 +68,28 @@ impl Display for TemporaryFolder {
     }
 }
 
-/// The folder for temporary files: `given`, the argument of `--tmp-dir`; otherwise the folder in TMPDIR; otherwise
+/// The folders for temporary files: `given`, the arguments of `--tmp-dir`; otherwise the folder in TMPDIR; otherwise
 /// /tmp. If /tmp is in memory and /var/tmp is not, the folder is /var/tmp. If both are in memory, it is /tmp, with a
-/// warning. A run should call this only if it needs the folder.
+/// warning. A run should call this only if it needs the folders.
 ///
 /// # Errors
-/// If the folder does not exist, is not a directory, or cannot be written to. The message names the origin of its path.
-pub fn temporary_folder(given: Option<&Path>) -> Result<TemporaryFolder> {
-    let folder = choose(given, env::var_os("TMPDIR"), &DEFAULTS.map(Path::new), is_in_memory)?;
-    if folder.origin == Origin::Default && is_in_memory(&folder.path) {
-        report::warning(format_args!("{folder} is in memory, and so are temporary files: name a disk with --tmp-dir"));
-    }
-    report::verbose(format_args!("temporary files: in {}", name(&folder.path)));
-    Ok(folder)
+/// If a folder does not exist, is not a directory, or cannot be written to. The message names the origin of its path.
+pub fn temporary_folders(given: &[PathBuf]) -> Result<Vec<TemporaryFolder>> {
+    let given = if given.is_empty() { vec![None] } else { given.iter().map(|path| Some(&**path)).collect() };
+    let folders = given.into_iter().map(|given| {
+        let folder = choose(given, env::var_os("TMPDIR"), &DEFAULTS.map(Path::new), is_in_memory)?;
+        if folder.origin == Origin::Default && is_in_memory(&folder.path) {
+            let hint = "is in memory, and so are temporary files: name a disk with --tmp-dir";
+            report::warning(format_args!("{folder} {hint}"));
+        }
+        report::verbose(format_args!("temporary files: in {}", name(&folder.path)));
+        Ok(folder)
+    });
+    folders.collect()
 }
 
-/// [`temporary_folder`] with `variable` as the value of TMPDIR. Chooses the first of `defaults` that is not in memory.
+/// A folder of [`temporary_folders`], with `variable` as the value of TMPDIR. Chooses the first of `defaults` that is
+/// not in memory.
 fn choose(
     given: Option<&Path>,
     variable: Option<OsString>,

@@ -1,7 +1,7 @@
 //! The layout of records: their size, and the fields that order them.
 
 use super::Key;
-use crate::coding::{Coding, with_word};
+use crate::coding::{Coding, KeyOrder, with_word};
 use crate::say::error::{Failure, Result};
 use crate::spec::{Endian, FieldType, KeyField, Kind, Location, quoted};
 use merge_host::{SortOrder, records};
@@ -33,8 +33,8 @@ impl Field {
         self.offset.saturating_add(self.size())
     }
 
-    /// The field as a type of the library, in the opposite order if `reverse`.
-    fn of_key(&self, reverse: bool) -> records::Field {
+    /// The field as a type of the library, in the opposite of its direction if `order` descends.
+    fn of_key(&self, order: KeyOrder) -> records::Field {
         let (offset, size) = (self.offset, self.size());
         let field = match self.field_type {
             FieldType::Bytes(_) => records::Field::bytes(offset, size),
@@ -48,8 +48,9 @@ impl Field {
             Endian::Little => records::Endian::Little,
             Endian::Big => records::Endian::Big,
         };
-        let order = if self.descending == reverse { SortOrder::Ascending } else { SortOrder::Descending };
-        field.endian(endian).order(order)
+        let reverse = order.direction == SortOrder::Descending;
+        let direction = if self.descending == reverse { SortOrder::Ascending } else { SortOrder::Descending };
+        field.endian(endian).order(direction).nans(order.nans)
     }
 
     /// The field of this record, for a message.
@@ -57,7 +58,7 @@ impl Field {
         let bytes = &record[self.offset..][..self.size()];
         match self.field_type {
             FieldType::Number(key_type, _) => {
-                let coding = Coding { key_type, endian: self.endian, order: SortOrder::Ascending };
+                let coding = Coding::total(key_type, self.endian);
                 with_word!(key_type.size(), W => {
                     let mut number = bytemuck::pod_read_unaligned::<W>(bytes);
                     coding.encode(std::slice::from_mut(&mut number));
@@ -122,9 +123,9 @@ impl Layout {
         Ok(Self { size, fields: found })
     }
 
-    /// The key that compares the records, in the opposite order if `reverse`.
-    pub fn key(&self, reverse: bool) -> Key {
-        let fields: Vec<records::Field> = self.fields.iter().map(|field| field.of_key(reverse)).collect();
+    /// The key that compares the records, each field in the opposite of its direction if `order` descends.
+    pub fn key(&self, order: KeyOrder) -> Key {
+        let fields: Vec<records::Field> = self.fields.iter().map(|field| field.of_key(order)).collect();
         Key::new(&fields)
     }
 
@@ -158,6 +159,8 @@ pub fn no_names(name: &str) -> Failure {
 mod tests {
     use super::*;
 
+    const DESCENDING: KeyOrder = KeyOrder { direction: SortOrder::Descending, ..KeyOrder::TOTAL };
+
     fn layout(size: usize, fields: &[&str], endian: Endian) -> Result<Layout> {
         let fields: Vec<KeyField> = fields.iter().map(|text| text.parse().unwrap()).collect();
         Layout::new(size, &fields, |_| endian, |name| Err(no_names(name)))
@@ -183,8 +186,10 @@ mod tests {
     #[test]
     fn keys_have_the_types_and_orders_of_the_fields() {
         let record: Vec<u8> = (0xf0..=0xff).collect();
-        let whole =
-            |fields: &[&str], reverse| layout(16, fields, Endian::Little).unwrap().key(reverse).part(0, &record);
+        let whole = |fields: &[&str], reverse| {
+            let order = if reverse { DESCENDING } else { KeyOrder::TOTAL };
+            layout(16, fields, Endian::Little).unwrap().key(order).part(0, &record)
+        };
         assert_eq!(whole(&["1:bytes10"], false), 0xf1f2f3f4f5f6f7f8f9fa);
         assert_eq!(whole(&["1:bytes3"], true), 0x0e0d0c);
         assert_eq!(whole(&["1:bytes3:desc"], true), 0xf1f2f3);

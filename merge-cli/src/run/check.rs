@@ -25,8 +25,8 @@ pub fn keys<W: Word>(job: Check) -> Result<()> {
 
 /// Checks records.
 pub fn records(job: CheckRecords) -> Result<()> {
-    let CheckRecords { input, layout, reverse, unique, silent, resources, stats } = job;
-    let (size, key) = (layout.size, layout.key(reverse));
+    let CheckRecords { input, layout, order, unique, silent, resources, stats } = job;
+    let (size, key) = (layout.size, layout.key(order));
     input.length().map(|length| layout.count(input.path(), length)).transpose()?;
     let show =
         |_: &Input, _, [before, after]: [&[u8]; 2]| format!("{} after {}", layout.show(after), layout.show(before));

@@ -3,7 +3,7 @@
 
 use crate::coding::{Coding, Word};
 use crate::spec::{Distribution, Endian, KeyType, Kind};
-use merge_host::{SortOrder, f16, parallel};
+use merge_host::{f16, parallel};
 
 /// Keys that a thread makes at once.
 const BLOCK: usize = 1 << 16;
@@ -148,7 +148,7 @@ fn encoded_float<W: Word>(key_type: KeyType, number: f64) -> W {
         _ => number.to_bits().into(),
     };
     let mut key = W::truncate(bits);
-    Coding { key_type, endian: Endian::Little, order: SortOrder::Ascending }.encode(std::slice::from_mut(&mut key));
+    Coding::total(key_type, Endian::Little).encode(std::slice::from_mut(&mut key));
     key
 }
 
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn decoded<W: Word>(key_type: KeyType, mut keys: Vec<W>) -> Vec<W> {
-        Coding { key_type, endian: Endian::Little, order: SortOrder::Ascending }.decode(&mut keys);
+        Coding::total(key_type, Endian::Little).decode(&mut keys);
         keys
     }
 

@@ -1,10 +1,10 @@
 //! Checks of the order of keys, on all threads. Keys are encoded, so that every order is ascending.
 
-use crate::coding::Word;
+use crate::coding::{KeyOrder, Word};
 use crate::file::Input;
 use crate::os::memory;
 use crate::say::error::{Failure, Result};
-use merge_host::{SortOrder, parallel};
+use merge_host::{NanOrder, SortOrder, parallel};
 
 /// Keys that a thread checks at once. The library's block has the same size.
 const BLOCK: usize = 1 << 16;
@@ -96,12 +96,14 @@ impl<W: Word> Scan<W> {
 /// predecessor. `location` is added to the index, and `sort` is the command that sorts such files.
 pub fn not_sorted<W: Word>(input: &Input, pair: [W; 2], index: u64, location: &str, sort: &str) -> Failure {
     let (keys, byte) = (describe(input, pair), input.offset_of::<W>(index));
-    let reverse = if input.coding().order == SortOrder::Descending { " --reverse" } else { "" };
+    let KeyOrder { direction, nans } = input.coding().order;
+    let reverse = if direction == SortOrder::Descending { " --reverse" } else { "" };
+    let nans = if nans == NanOrder::Last { String::new() } else { format!(" --nan {nans}") };
     Failure::file(
         input.path(),
         format!(
             "not sorted at index {index}{location}: {keys} (byte {byte}); sort it first, with gmerge \
-             sort{reverse}{sort}"
+             sort{reverse}{nans}{sort}"
         ),
     )
 }

@@ -26,8 +26,8 @@ const BLOCK: usize = 1 << 20;
 
 /// Sorts records.
 pub fn sort(job: SortRecords) -> Result<()> {
-    let SortRecords { input, layout, reverse, output, verify, resources, mut stats } = job;
-    let key = layout.key(reverse);
+    let SortRecords { input, layout, order, output, verify, resources, mut stats } = job;
+    let key = layout.key(order);
     if verify {
         output.check_can_be_read_back("--output")?;
     }

@@ -88,7 +88,7 @@ fn failure(output: &Input, message: String) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coding::Coding;
+    use crate::coding::{Coding, KeyOrder};
     use crate::file::{Form, Output, Target};
     use crate::format::Container;
     use crate::format::npy::{Number, Rows};
@@ -98,7 +98,8 @@ mod tests {
     /// Writes `written` as descending big-endian keys with values of 3 bytes, and verifies the output against `meant`.
     fn check(written: &[u32], meant: &[u32], unique: bool) -> std::result::Result<(), String> {
         let folder = tempfile::tempdir().unwrap();
-        let coding = Coding { key_type: KeyType::U32, endian: Endian::Big, order: SortOrder::Descending };
+        let order = KeyOrder { direction: SortOrder::Descending, ..KeyOrder::TOTAL };
+        let coding = Coding { order, ..Coding::total(KeyType::U32, Endian::Big) };
         let rows = Rows::of_numbers(&Number::plain(KeyType::U32).unwrap(), Endian::Big);
         let form = Form { container: Container::Npy(rows), coding, size: 4 };
         let mut keys = Output::new(Target::find(&folder.path().join("out"), false).unwrap(), form).begin().unwrap();

@@ -104,6 +104,27 @@ impl From<SortKernel> for merge_host::SortKernel {
     }
 }
 
+/// Where the NaNs lie in the result, in either direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NanOrder {
+    /// After all numbers
+    Last,
+    /// Before all numbers
+    First,
+    /// By their sign, as in IEEE 754's total order: -NaNs before all numbers, and +NaNs after them
+    Total,
+}
+
+impl From<NanOrder> for merge_host::NanOrder {
+    fn from(nans: NanOrder) -> Self {
+        match nans {
+            NanOrder::Last => Self::Last,
+            NanOrder::First => Self::First,
+            NanOrder::Total => Self::Total,
+        }
+    }
+}
+
 /// How to print statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatsFormat {
@@ -135,6 +156,14 @@ mod tests {
     /// The names of all values on the command line.
     fn typed<T: ValueEnum>() -> Vec<String> {
         T::value_variants().iter().map(|value| value.to_possible_value().unwrap().get_name().to_owned()).collect()
+    }
+
+    #[test]
+    fn orders_of_nans_are_those_of_the_library_by_the_same_names() {
+        let of_library: Vec<_> =
+            NanOrder::value_variants().iter().map(|nans| merge_host::NanOrder::from(*nans)).collect();
+        assert_eq!(typed::<NanOrder>(), of_library.iter().map(|nans| nans.name()).collect::<Vec<_>>());
+        assert!(merge_host::NanOrder::ALL.iter().all(|nans| of_library.contains(nans)));
     }
 
     #[test]

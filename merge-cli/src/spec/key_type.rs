@@ -52,7 +52,7 @@ pub enum Kind {
     Unsigned,
     /// A signed integer, in two's complement.
     Signed,
-    /// An IEEE 754 number, in the total order of its section 5.10.
+    /// An IEEE 754 number.
     Float,
 }
 

@@ -333,7 +333,29 @@ pub trait TestKey: Pod + Debug {
     const ON_GPU: bool = matches!(size_of::<Self>(), 4 | 8);
     /// The key with the low bits of `bits`.
     fn from_bits(bits: u128) -> Self;
-    fn order(&self, other: &Self) -> Ordering;
+    fn total_order(&self, other: &Self) -> Ordering;
+    fn is_nan(&self) -> bool {
+        false
+    }
+
+    /// The program's order by `--nan` and `--reverse`.
+    fn order_by(&self, other: &Self, nans: &str, reverse: bool) -> Ordering {
+        let is_negative = |key: &Self| key.total_order(&Self::from_bits(0)).is_lt();
+        let moved = nans != "total" && self.is_nan() && other.is_nan();
+        let signs = if moved { is_negative(self).cmp(&is_negative(other)) } else { Ordering::Equal };
+        let order = signs.then(self.total_order(other));
+        let order = if reverse { order.reverse() } else { order };
+        match nans {
+            "last" => self.is_nan().cmp(&other.is_nan()).then(order),
+            "first" => other.is_nan().cmp(&self.is_nan()).then(order),
+            _ => order,
+        }
+    }
+
+    /// The program's order without flags.
+    fn order(&self, other: &Self) -> Ordering {
+        self.order_by(other, "last", false)
+    }
 }
 
 macro_rules! integer_test_key {
@@ -344,7 +366,7 @@ macro_rules! integer_test_key {
             fn from_bits(bits: u128) -> Self {
                 bits as Self
             }
-            fn order(&self, other: &Self) -> Ordering {
+            fn total_order(&self, other: &Self) -> Ordering {
                 self.cmp(other)
             }
         }
@@ -369,22 +391,30 @@ macro_rules! float_test_key {
             fn from_bits(bits: u128) -> Self {
                 Self::from_bits(bits as $bits)
             }
-            fn order(&self, other: &Self) -> Ordering {
+            fn total_order(&self, other: &Self) -> Ordering {
                 self.total_cmp(other)
+            }
+            fn is_nan(&self) -> bool {
+                (*self).is_nan()
             }
         }
     )*};
 }
 float_test_key!(f16 as u16; f32 as u32; f64 as u64;);
 
-/// The permutation that sorts `keys` in ascending or descending order, by the standard library's stable sort. All types
-/// share one instance of the sort, which compiles much faster than one instance for each type.
+/// The permutation that sorts `keys` in ascending or descending order with NaNs last.
 pub fn sorted_places<K: TestKey>(keys: &[K], reverse: bool) -> Vec<usize> {
+    sorted_places_by(keys, "last", reverse)
+}
+
+/// The permutation that sorts `keys` as `--nan` and `--reverse` do, by the standard library's stable sort. All types
+/// share one instance of the sort, which compiles much faster than one instance for each type.
+pub fn sorted_places_by<K: TestKey>(keys: &[K], nans: &str, reverse: bool) -> Vec<usize> {
     fn sort(places: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
         places.sort_by(|&x, &y| compare(x, y));
     }
     let mut places: Vec<usize> = (0..keys.len()).collect();
-    sort(&mut places, &|x, y| if reverse { keys[y].order(&keys[x]) } else { keys[x].order(&keys[y]) });
+    sort(&mut places, &|x, y| keys[x].order_by(&keys[y], nans, reverse));
     places
 }
 
@@ -396,6 +426,11 @@ pub fn gathered<T: Copy>(from: &[T], places: &[usize]) -> Vec<T> {
 /// The keys in ascending order.
 pub fn sorted<K: TestKey>(keys: &[K]) -> Vec<K> {
     gathered(keys, &sorted_places(keys, false))
+}
+
+/// The keys in descending order.
+pub fn descending<K: TestKey>(keys: &[K]) -> Vec<K> {
+    gathered(keys, &sorted_places(keys, true))
 }
 
 /// Values of `width` bytes, one for each number. Values of neighbouring numbers differ.

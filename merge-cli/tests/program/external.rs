@@ -116,6 +116,30 @@ fn values_of_any_width_go_along() {
 }
 
 #[test]
+fn several_folders() {
+    let (mut random, folder) = (Random::new(), folder());
+    ["a", "b"].iter().for_each(|name| fs::create_dir(folder.path(name)).unwrap());
+    let keys = random.keys::<u64>(keys_in(12, 8) + 5);
+    folder.write("in.u64", &keys);
+    for flags in ["", "--batch-size 2", "-u"] {
+        let run = folder.run(&format!("sort in.u64 -o out.u64 -S 1M --engine cpu -T a --tmp-dir b -v {flags}"));
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        let text = run.stderr();
+        assert!(text.contains("temporary files: in a\n") && text.contains("temporary files: in b\n"), "{text}");
+        let mut expected = sorted(&keys, false);
+        if flags == "-u" {
+            expected.dedup();
+        }
+        assert_same(&folder.read::<u64>("out.u64"), &expected, flags);
+    }
+    for flags in ["-T a -T nowhere", "-T nowhere -T a", "-T a -T nowhere -S 1M"] {
+        let run = folder.run(&format!("sort in.u64 -o out.u64 {flags}"));
+        run.fails(2, &["gmerge: --tmp-dir nowhere: cannot create a temporary file"]);
+    }
+    nothing_is_left(&folder, &["a", "b", "in.u64", "out.u64", "tmp"]);
+}
+
+#[test]
 fn places_of_keys() {
     let mut random = Random::new();
     let files = few_distinct(&mut random, keys_in(12, 10) + 5, 0);

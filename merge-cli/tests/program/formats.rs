@@ -171,14 +171,14 @@ fn every_version_and_spelling_of_a_header() {
 fn bits_come_out_as_they_went_in() {
     let folder = Folder::new();
     let bits = [0x7fc0_0001u32, 0x8000_0000, 0, 0xffc0_0002, 0xff80_0000, 0x7f80_0001, 1, 0x8000_0001];
-    let sorted = [0xffc0_0002u32, 0xff80_0000, 0x8000_0001, 0x8000_0000, 0, 1, 0x7f80_0001, 0x7fc0_0001];
-    let [keys, sorted] = [bits, sorted].map(|bits| bits.map(f32::from_bits));
+    let sorted = [0xff80_0000u32, 0x8000_0001, 0x8000_0000, 0, 1, 0x7f80_0001, 0x7fc0_0001, 0xffc0_0002];
+    let reverse = [1, 0, 0x8000_0000u32, 0x8000_0001, 0xff80_0000, 0xffc0_0002, 0x7fc0_0001, 0x7f80_0001];
+    let [keys, sorted, reverse] = [bits, sorted, reverse].map(|bits| bits.map(f32::from_bits));
     for order in ["little", "big"] {
         fs::write(folder.path("keys.npy"), npy(order, &keys)).unwrap();
         folder.run("sort keys.npy -o out.npy").succeeds();
         assert_npy(&fs::read(folder.path("out.npy")).unwrap(), order, &sorted, order);
         folder.run("sort keys.npy -o out.npy --reverse").succeeds();
-        let reverse: Vec<f32> = sorted.iter().rev().copied().collect();
         assert_npy(&fs::read(folder.path("out.npy")).unwrap(), order, &reverse, order);
     }
 }

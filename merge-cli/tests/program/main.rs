@@ -20,6 +20,7 @@ mod limits;
 mod merge;
 mod merge_many;
 mod merge_through;
+mod nan;
 mod oracle;
 mod output;
 mod permissions;

@@ -1,6 +1,6 @@
 //! `gmerge merge` of files that do not fit in memory, and of pipes.
 
-use crate::common::{Folder, Random, assert_same, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, descending, for_each_type};
 use crate::merge_many::check;
 
 /// A number of keys of `size` bytes. A merge of two such files takes more than 1 MiB.
@@ -53,12 +53,11 @@ fn descending_files() {
     let (mut random, folder) = (Random::new(), Folder::new());
     let mut all = Vec::new();
     for i in 0..3 {
-        let mut run = random.sorted::<f64>(many(8));
-        run.reverse();
+        let run = descending(&random.keys::<f64>(many(8)));
         folder.write(&format!("{i}.f64"), &run);
         all.extend(run);
     }
-    all.sort_by(|x: &f64, y| y.total_cmp(x));
+    all.sort_by(|x: &f64, y| x.order_by(y, "last", true));
     for command in ["merge", "sort -m"] {
         folder.run(&format!("{command} -r 0.f64 1.f64 2.f64 -o out.f64 {SMALL}")).succeeds();
         assert_same(&folder.read::<f64>("out.f64"), &all, command);

@@ -148,6 +148,7 @@ fn an_output_that_is_written_directly_is_no_input() {
         ("merge --files0-from list --type u32 -o - 1<>list", "list"),
         ("merge --files0-from - --type u32 -o - <list 1<>list", "-"),
         ("merge --files0-from list -o - 1<>b.u32", "b.u32"),
+        ("sort --files0-from list --type u32 -o - 1<>list", "list"),
         ("batch a.u32 b.u32 -d 2 -o - 1<>b.u32", "b.u32"),
         ("batch a.u32 b.u32 --offsets offsets offsets -o - 1<>offsets", "offsets"),
         ("union a.u32 b.u32 -o - 1<>a.u32", "a.u32"),
@@ -174,6 +175,34 @@ fn an_output_that_is_written_directly_is_no_input() {
 }
 
 #[test]
+fn standard_output_is_the_default() {
+    let folder = folder();
+    folder.write("in.rows", &[1u8, 2, 3]);
+    for (command, expected) in [
+        ("sort in.u32", &[1u32, 2, 3][..]),
+        ("sort in.u32 --top 1", &[1]),
+        ("sort in.u32 --segment-len 1", &[3, 1, 2]),
+        ("sort in.u32 --values in.rows --values-out out.rows", &[1, 2, 3]),
+        ("sort in.u32 --record-size 4 --key 0:u32:desc", &[3, 2, 1]),
+        ("batch in.u32 in.u32 -d 2", &[3, 3, 1, 1, 2, 2]),
+        ("gen -n 0 --type u32", &[]),
+    ] {
+        let run = folder.run(command);
+        run.succeeds();
+        assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(run.stdout()), expected, "{command}");
+    }
+    folder.run("sort in.u32 -o sorted.u32").succeeds();
+    for command in ["merge sorted.u32", "sort -m sorted.u32", "union sorted.u32 sorted.u32"] {
+        folder.shell(&format!("gmerge {command} | cmp - sorted.u32")).succeeds();
+        folder.shell(&format!("gmerge {command} > out && cmp out sorted.u32")).succeeds();
+    }
+    // The name of an output gives the type of the keys; standard output has none.
+    folder.write("in", &[1u32]);
+    folder.refuses("sort in", &["in: no extension tells the type of its keys"]);
+    folder.shell("gmerge sort in.u32 >&-").fails(2, &["-: standard output is closed"]);
+}
+
+#[test]
 fn a_terminal_is_refused_by_any_name() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let folder = folder();
@@ -196,6 +225,10 @@ fn a_terminal_is_refused_by_any_name() {
     let keys = format!("sort in.u32 --values in.rows -o {path} --values-out out");
     folder.run(&keys).fails(2, &[&path, "is a terminal"]);
     folder.shell(&format!("gmerge sort in.u32 -o - > {path}")).fails(2, &["-: standard output is a terminal"]);
+    for command in commands.into_iter().chain(others) {
+        let run = folder.shell(&format!("gmerge {command} > {path}"));
+        run.fails(2, &["-: standard output is a terminal, expected a file or a pipe", "name a file with -o"]);
+    }
     assert_eq!(folder.files(), ["in.rows", "in.u32", "link"]);
 }
 

@@ -43,27 +43,28 @@ impl Field {
         format!("{}:{}{bytes}{}", self.offset, self.kind, if self.descending { ":desc" } else { "" })
     }
 
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        fn numbers<K: TestKey>(a: &[u8], b: &[u8]) -> Ordering {
-            bytemuck::pod_read_unaligned::<K>(a).order(&bytemuck::pod_read_unaligned::<K>(b))
+    fn compare(&self, a: &[u8], b: &[u8], nans: &str, reverse: bool) -> Ordering {
+        let reverse = self.descending != reverse;
+        fn ordered<K: TestKey>(a: &[u8], b: &[u8], nans: &str, reverse: bool) -> Ordering {
+            bytemuck::pod_read_unaligned::<K>(a).order_by(&bytemuck::pod_read_unaligned::<K>(b), nans, reverse)
         }
         let (a, b) = (&a[self.offset..][..self.bytes], &b[self.offset..][..self.bytes]);
-        let order = match self.kind {
-            "u8" => numbers::<u8>(a, b),
-            "i8" => numbers::<i8>(a, b),
-            "u16" => numbers::<u16>(a, b),
-            "i16" => numbers::<i16>(a, b),
-            "f16" => numbers::<f16>(a, b),
-            "u32" => numbers::<u32>(a, b),
-            "i32" => numbers::<i32>(a, b),
-            "f32" => numbers::<f32>(a, b),
-            "u64" => numbers::<u64>(a, b),
-            "i64" => numbers::<i64>(a, b),
-            "f64" => numbers::<f64>(a, b),
-            "u128" => numbers::<u128>(a, b),
+        match self.kind {
+            "u8" => ordered::<u8>(a, b, nans, reverse),
+            "i8" => ordered::<i8>(a, b, nans, reverse),
+            "u16" => ordered::<u16>(a, b, nans, reverse),
+            "i16" => ordered::<i16>(a, b, nans, reverse),
+            "f16" => ordered::<f16>(a, b, nans, reverse),
+            "u32" => ordered::<u32>(a, b, nans, reverse),
+            "i32" => ordered::<i32>(a, b, nans, reverse),
+            "f32" => ordered::<f32>(a, b, nans, reverse),
+            "u64" => ordered::<u64>(a, b, nans, reverse),
+            "i64" => ordered::<i64>(a, b, nans, reverse),
+            "f64" => ordered::<f64>(a, b, nans, reverse),
+            "u128" => ordered::<u128>(a, b, nans, reverse),
+            _ if reverse => b.cmp(a),
             _ => a.cmp(b),
-        };
-        if self.descending { order.reverse() } else { order }
+        }
     }
 }
 
@@ -80,14 +81,19 @@ impl Layout {
         format!("--record-size {} --key {}", self.size, fields.join(","))
     }
 
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        let orders = self.fields.iter().map(|field| field.compare(a, b));
+    fn compare(&self, a: &[u8], b: &[u8], nans: &str, reverse: bool) -> Ordering {
+        let orders = self.fields.iter().map(|field| field.compare(a, b, nans, reverse));
         orders.fold(Ordering::Equal, Ordering::then)
     }
 
     fn sorted(&self, bytes: &[u8], reverse: bool) -> Vec<u8> {
+        self.sorted_by(bytes, "last", reverse)
+    }
+
+    /// The records as `--nan` and `--reverse` order them.
+    fn sorted_by(&self, bytes: &[u8], nans: &str, reverse: bool) -> Vec<u8> {
         let mut records: Vec<_> = bytes.chunks(self.size).collect();
-        records.sort_by(|a, b| if reverse { self.compare(b, a) } else { self.compare(a, b) });
+        records.sort_by(|a, b| self.compare(a, b, nans, reverse));
         records.concat()
     }
 
@@ -147,7 +153,7 @@ fn sorts(folder: &Folder, layout: &Layout, records: &[u8], more: &str) {
     let arguments = layout.arguments();
     folder.write("in", records);
     let run = folder.run(&format!("check in {arguments}"));
-    let unsorted = |pair: &[&[u8]]| layout.compare(pair[0], pair[1]).is_gt();
+    let unsorted = |pair: &[&[u8]]| layout.compare(pair[0], pair[1], "last", false).is_gt();
     match records.chunks(layout.size).collect::<Vec<_>>().windows(2).position(unsorted) {
         None => run.succeeds(),
         Some(i) => run.fails(1, &[&format!("in: disorder at index {}: ", i + 1)]),
@@ -156,6 +162,25 @@ fn sorts(folder: &Folder, layout: &Layout, records: &[u8], more: &str) {
     let reverse = more.contains("-r");
     assert_records(&folder.read("out"), &layout.sorted(records, reverse), layout);
     if !reverse {
+        folder.run(&format!("check out {arguments}")).succeeds();
+    }
+}
+
+#[test]
+fn nans_of_fields_lie_where_the_flag_says() {
+    let (mut random, folder) = (Random::new(), Folder::new());
+    let cases = ["last", "first", "total"].into_iter().flat_map(|nans| [(nans, ""), (nans, "-r")]);
+    for (i, (nans, more)) in cases.cycle().take(60).enumerate() {
+        let kinds = KINDS.iter().filter(|(kind, _)| kind.starts_with('f')).collect::<Vec<_>>();
+        // A word of the key ends within the second field.
+        let (first, (kind, bytes)) = (Field::new(0, "bytes", 1 + i % 9), *kinds[i % kinds.len()]);
+        let second = Field { descending: i % 2 == 0, ..Field::new(first.bytes, kind, bytes) };
+        let layout = Layout { size: first.bytes + bytes, fields: vec![first, second] };
+        let records = layout.records(&mut random, 500);
+        folder.write("in", &records);
+        let arguments = format!("{} --nan {nans} {more}", layout.arguments());
+        folder.run(&format!("sort in -o out {arguments} --check")).succeeds();
+        assert_records(&folder.read("out"), &layout.sorted_by(&records, nans, more == "-r"), &layout);
         folder.run(&format!("check out {arguments}")).succeeds();
     }
 }

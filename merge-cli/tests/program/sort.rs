@@ -59,6 +59,47 @@ fn any_number_of_threads() {
 }
 
 #[test]
+fn a_header_is_copied() {
+    let folder = Folder::new();
+    let (header, keys) = (*b"a header", Random::new().keys::<u32>(100_003));
+    let with_header = |keys: &[u32]| [&header, bytemuck::cast_slice::<_, u8>(keys)].concat();
+    let sorted = with_header(&sorted(&keys));
+    folder.write("in.u32", &with_header(&keys));
+    for flags in ["", "--check", "-S 1M", "-S 1M --check", "--format raw"] {
+        folder.run(&format!("sort in.u32 --skip 8 -o out.u32 {flags}")).succeeds();
+        assert!(folder.read::<u8>("out.u32") == sorted, "{flags}");
+        let run = folder.run_with_input("sort - --skip 8 --type u32", &with_header(&keys));
+        assert!(run.stdout() == sorted, "{flags}");
+    }
+    folder.run("sort in.u32 --skip 8 --top 0 -o out.u32").succeeds();
+    assert_eq!(folder.read::<u8>("out.u32"), header);
+    folder.run_with_input("sort - --skip 8 --type u32 -u -o out.u32", &with_header(&[7, 5, 7])).succeeds();
+    assert_eq!(
+        folder.run_with_input("sort - --skip 8 --type u32 -u", &with_header(&[7, 7])).stdout(),
+        with_header(&[7])
+    );
+    assert_eq!(folder.read::<u8>("out.u32"), with_header(&[5, 7]));
+    folder.write("in.dat", &with_header(&[7, 1, 5, 2]));
+    folder.run("sort in.dat --skip 8 --record-size 8 --key 0:u32 --check -o in.dat").succeeds();
+    assert_eq!(folder.read::<u8>("in.dat"), with_header(&[5, 2, 7, 1]));
+    for (flags, parts) in [
+        ("in.u32 --skip 9", &["in.u32: length is 400011 bytes, expected a multiple of 4"][..]),
+        ("in.u32 --skip 500000", &["in.u32: has 400020 bytes, expected at least 500000, the header by --skip"]),
+        ("in.u32 in.u32 --skip 8", &["--skip copies the header of one file IN, found 2"]),
+        ("in.u32 --skip 8 --format npy", &["out: is in the format npy, expected a raw file with --skip"]),
+        ("in.u32 --skip 8 --argsort", &["--argsort and --skip cannot be used together"]),
+        ("-m in.u32 --skip 8", &["--merge and --skip cannot be used together"]),
+    ] {
+        folder.refuses(&format!("sort {flags} -o out"), parts);
+    }
+    folder.refuses("sort -c in.u32 --skip 8", &["-c and --skip cannot be used together"]);
+    folder.run("sort in.u32 --skip 8 --top 9 -o x.npy --format raw").succeeds();
+    folder.run("gen -n 9 -o a.npy --type u32").succeeds();
+    folder.refuses("sort a.npy --skip 8 -o out", &["a.npy: has a header of its own by its format"]);
+    folder.refuses_input("sort - --skip 8 --type u32 -o out", b"short", &["-: has 5 bytes, expected at least 8"]);
+}
+
+#[test]
 fn type_beats_extension() {
     let folder = Folder::new();
     folder.write("in.u32", &[-1.5f64, 1.0, -2.0]);
@@ -82,10 +123,11 @@ fn special_floats_have_their_places() {
         assert_same(&folder.read::<K>(&name), &sorted, "special floats");
         folder.run(&format!("check {name}")).succeeds();
     }
-    let halves = [0xfe00u16, 0xfc00, 0xbc00, 0x8000, 0, 0x3c00, 0x7c00, 0x7e00].map(f16::from_bits);
-    check(halves, "inf after NaN (0x7e00)");
+    let halves = [0xfc00u16, 0xbc00, 0x8000, 0, 0x3c00, 0x7c00, 0x7e00, 0xfe00].map(f16::from_bits);
+    check(halves, "NaN (0x7e00) after NaN (0xfe00)");
     let nan = f32::NAN;
-    check([-nan, f32::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f32::INFINITY, nan], "inf after NaN (0x7fc00000)");
+    let floats = [f32::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f32::INFINITY, nan, -nan];
+    check(floats, "NaN (0x7fc00000) after NaN (0xffc00000)");
 }
 
 /// All ways to sort on a GPU.

@@ -83,6 +83,16 @@ fn names_from_a_file() {
     folder
         .shell("find . -name 'up.u32' -print0 > one; cat one one | gmerge merge --files0-from - -o out.u32")
         .succeeds();
+    folder.run("sort --files0-from list -o out.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 2, 4, 9]);
+    folder.run("sort --files0-from list -o order --argsort -r").succeeds();
+    assert_eq!(folder.read::<u64>("order"), [3, 4, 1, 2, 0]);
+    folder.write("rows", b"abcde");
+    folder.run("sort --files0-from list --values rows -o out.u32 --values-out out.rows").succeeds();
+    assert_eq!(folder.read::<u8>("out.rows"), b"abced");
+    folder.run_with_input("sort -c --files0-from -", b"up.u32\0").succeeds();
+    folder.run("sort -c --files0-from list").fails(2, &["-c checks one file IN, found 2"]);
+    folder.run("sort --files0-from none -o out.u32").fails(2, &["none: No such file or directory"]);
     folder.write("hole", b"up.u32\0\0up.u32\0");
     folder.run("merge --files0-from hole -o out.u32").fails(2, &["hole: the name at byte 7 is empty"]);
     folder.run("merge --files0-from none -o out.u32").fails(2, &["none: No such file or directory"]);

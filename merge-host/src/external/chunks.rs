@@ -16,19 +16,19 @@ use super::run::{RunWriter, SpilledRun};
 use super::shape::{CHUNKS, Shape};
 use super::sorter::{Chunk, Sorter, lock};
 use super::source::{Input, Source};
-use super::spill::Spill;
+use super::spill::Spills;
 use super::threads::{Helpers, join, spawn};
 use crate::Word;
 use crate::cpu::memory;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex};
 
 /// Reads the rest of `input`, sorts it in chunks of `slots` keys, and spills each chunk as a run.
 pub(super) fn make_runs<W, S, E, G, O>(
     input: &Mutex<Input<W, S>>,
     sorter: &mut Sorter<W, S, G, O>,
-    spill: &Arc<Spill>,
+    spills: &Spills,
     helpers: &Helpers,
     (slots, shape): (usize, Shape),
 ) -> Result<Vec<SpilledRun>, Error<E>>
@@ -51,7 +51,7 @@ where
         let writer = spawn(scope, "write", move || {
             let mut runs = Vec::new();
             for (block, count) in unwritten {
-                let run = helpers.run(|| write_run::<W, E>(spill, &block, 0..count))?;
+                let run = helpers.run(|| write_run::<W, E>(spills, &block, 0..count))?;
                 memory::push(&mut runs, run)?;
                 // Sending fails if everything has been read.
                 let _ = give_back.send(block);
@@ -111,11 +111,11 @@ where
 
 /// Spills the keys and payloads of `slots` of a sorted block.
 pub(super) fn write_run<W: Word, E>(
-    spill: &Arc<Spill>,
+    spills: &Spills,
     block: &Block,
     slots: Range<usize>,
 ) -> Result<SpilledRun, Error<E>> {
-    let mut run = RunWriter::new(spill.clone());
+    let mut run = RunWriter::new(spills.next());
     let (keys, payload) = block.parts::<W>(slots);
     run.write(keys, payload)?;
     Ok(run.finish())

@@ -145,8 +145,9 @@ use threads::Helpers;
 pub struct Options {
     /// The greatest number of bytes of memory to use: at least [`Shape::least_memory`], unless all keys fit.
     pub memory: u64,
-    /// The folder of the temporary file. The file is created only if not all keys fit in memory.
-    pub folder: PathBuf,
+    /// The folders of the temporary files, in which runs are spilled in turn. The files are created only if not all
+    /// keys fit in memory. If there is no folder, it is [`std::env::temp_dir`].
+    pub folders: Vec<PathBuf>,
     /// The greatest number of runs to merge at once. `None` derives it from `memory`. Less than 2 counts as 2.
     pub fan_in: Option<usize>,
     /// Whether to keep only the first of equal keys.
@@ -158,10 +159,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// Options for keys without payload that keep equal keys. The folder is [`std::env::temp_dir`].
+    /// Options for keys without payload that keep equal keys, in the folder [`std::env::temp_dir`].
     pub fn new(memory: u64) -> Self {
-        let (folder, kernel) = (std::env::temp_dir(), SortKernel::Auto);
-        Self { memory, folder, fan_in: None, unique: false, width: 0, kernel }
+        Self { memory, folders: Vec::new(), fan_in: None, unique: false, width: 0, kernel: SortKernel::Auto }
     }
 
     /// The sizes of a key of type `W` and its payload.
@@ -241,7 +241,7 @@ where
     let any = |source| -> AnySource<W, E> { Box::new(source) };
     let runs = collected(sources.into_iter().map(|source| Run::Source(Input::new(any(source)))))?;
     let helpers = Helpers::of(engine)?;
-    let merger = Merger { options, engine, helpers, observer, spill: None, summary: Summary::default() };
+    let merger = Merger { options, engine, helpers, observer, spills: None, summary: Summary::default() };
     with_target(begin, |begin| merger.merge(runs, fan_in, begin))
 }
 

@@ -6,11 +6,10 @@ use super::observer::Observer;
 use super::run::{Run, RunWriter};
 use super::sink::Sink;
 use super::source::{Begin, Source};
-use super::spill::Spill;
+use super::spill::Spills;
 use super::threads::Helpers;
 use super::{Options, Summary};
 use crate::{Engine, Word};
-use std::sync::Arc;
 
 /// Merges runs to a target, and counts keys and runs.
 pub(super) struct Merger<'a, O> {
@@ -19,7 +18,7 @@ pub(super) struct Merger<'a, O> {
     pub(super) helpers: Helpers,
     pub(super) observer: &'a mut O,
     /// The temporary file for runs, created at the first use.
-    pub(super) spill: Option<Arc<Spill>>,
+    pub(super) spills: Option<Spills>,
     pub(super) summary: Summary,
 }
 
@@ -53,11 +52,11 @@ impl<O: Observer> Merger<'_, O> {
         S: Source<W, Error = E>,
         E: Send,
     {
-        let spill = match &self.spill {
-            Some(spill) => spill.clone(),
-            None => self.spill.insert(Arc::new(Spill::create(&self.options.folder)?)).clone(),
+        let spills = match &self.spills {
+            Some(spills) => spills,
+            None => self.spills.insert(Spills::create(&self.options.folders)?),
         };
-        let mut writer = RunWriter::new(spill);
+        let mut writer = RunWriter::new(spills.next());
         self.pass(group, true, |keys, payload| Ok(writer.write(keys, payload)?))?;
         self.summary.runs += 1;
         Ok(Run::Spilled(writer.finish()))

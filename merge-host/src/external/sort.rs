@@ -10,12 +10,12 @@ use super::run::{Run, SpilledRun};
 use super::shape::Shape;
 use super::sorter::{Chunk, Sorter, lock};
 use super::source::{Begin, Input, Source};
-use super::spill::Spill;
+use super::spill::Spills;
 use super::threads::Helpers;
 use super::{Options, Summary};
 use crate::Word;
 use crate::cpu::memory::{collected, push};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// A sort of at most this many bytes fits every GPU that has kernels, so the engine is not asked. A GPU takes a while
 /// to start, and keys are read meanwhile.
@@ -102,14 +102,14 @@ where
         let helpers = Helpers::of(engines.cpu()?)?;
         let device = engines.device_memory()?;
         let chunk = shape.chunk(options.memory, device)?;
-        let spill = Arc::new(Spill::create(&options.folder)?);
+        let spills = Spills::create(&options.folders)?;
 
         let most = device.map_or(usize::MAX, |bytes| shape.most_on_gpu(bytes) as usize);
         let sorter = Sorter::new(&input, engines, observer, options);
-        let mut runs = spill_block(sorter, first, most, &spill, &helpers)?;
+        let mut runs = spill_block(sorter, first, most, &spills, &helpers)?;
         if lock(&input).left() > 0 {
             let mut sorter = Sorter::new(&input, engines, observer, options);
-            runs.extend(make_runs(&input, &mut sorter, &spill, &helpers, (chunk, shape))?);
+            runs.extend(make_runs(&input, &mut sorter, &spills, &helpers, (chunk, shape))?);
         }
         let summary = Summary { keys_read: lock(&input).position(), keys_written: 0, runs: runs.len() as u64 };
         drop(input);
@@ -117,7 +117,7 @@ where
         crate::release_memory();
 
         let runs: Vec<Run<W, S>> = collected(runs.into_iter().map(Run::Spilled))?;
-        let merger = Merger { options, engine: engines.cpu()?, helpers, observer, spill: Some(spill), summary };
+        let merger = Merger { options, engine: engines.cpu()?, helpers, observer, spills: Some(spills), summary };
         merger.merge(runs, fan_in, begin)
     }
 }
@@ -127,7 +127,7 @@ fn spill_block<W, S, E, G, O>(
     mut sorter: Sorter<W, S, G, O>,
     mut block: Block,
     most: usize,
-    spill: &Arc<Spill>,
+    spills: &Spills,
     helpers: &Helpers,
 ) -> Result<Vec<SpilledRun>, Error<E>>
 where
@@ -141,7 +141,7 @@ where
     for begin in (0..block.len()).step_by(most) {
         let chunk = Chunk { slots: begin..block.len().min(begin.saturating_add(most)), index: begin as u64 };
         let count = sorter.sort(&mut block, &chunk)?;
-        let write = || write_run::<W, E>(spill, &block, begin..begin + count);
+        let write = || write_run::<W, E>(spills, &block, begin..begin + count);
         let run = sorter.observer.time(Phase::Write, || helpers.run(write))?;
         push(&mut runs, run)?;
     }

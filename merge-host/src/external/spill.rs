@@ -1,6 +1,6 @@
-//! The temporary file for runs, with checksums.
+//! The temporary files for runs, with checksums: one in each folder, and each run in the next of them.
 //!
-//! The file is unnamed (`O_TMPFILE`), so nothing of it is left however the program ends. Several extents are written at
+//! A file is unnamed (`O_TMPFILE`), so nothing of it is left however the program ends. Several extents are written at
 //! the same time, each from its beginning to its end. Each block is appended to the file, with a checksum. So an extent
 //! may have any length, which need not be known before:
 //!
@@ -19,10 +19,35 @@ use crc32fast::Hasher;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The greatest number of bytes of a block. One thread writes a block, which has one checksum.
 const BLOCK: usize = 1 << 20;
+
+/// Temporary files, at least one.
+#[derive(Debug)]
+pub(super) struct Spills {
+    files: Vec<Arc<Spill>>,
+    /// The number of runs so far.
+    runs: AtomicUsize,
+}
+
+impl Spills {
+    /// Creates a file in each of `folders`, or in the system's folder for temporary files if there are none.
+    pub(super) fn create(folders: &[PathBuf]) -> Result<Self, ScratchError> {
+        let files = match folders {
+            [] => vec![Spill::create(&std::env::temp_dir())?],
+            _ => folders.iter().map(|folder| Spill::create(folder)).collect::<Result<_, _>>()?,
+        };
+        Ok(Self { files: files.into_iter().map(Arc::new).collect(), runs: AtomicUsize::new(0) })
+    }
+
+    /// The file for the next run.
+    pub(super) fn next(&self) -> Arc<Spill> {
+        self.files[self.runs.fetch_add(1, Ordering::Relaxed) % self.files.len()].clone()
+    }
+}
 
 /// An unnamed temporary file.
 #[derive(Debug)]
@@ -50,7 +75,7 @@ struct Block {
 
 impl Spill {
     /// Creates the file in `folder`.
-    pub(super) fn create(folder: &Path) -> Result<Self, ScratchError> {
+    fn create(folder: &Path) -> Result<Self, ScratchError> {
         let file =
             tempfile::tempfile_in(folder).map_err(|error| ScratchError::Create { folder: folder.to_owned(), error })?;
         Ok(Self { folder: folder.to_owned(), file, end: AtomicU64::new(0) })
@@ -199,6 +224,20 @@ mod tests {
         let mut extent = Extent::default();
         bytes.chunks(part).for_each(|bytes| spill.append(&mut extent, bytes).unwrap());
         extent
+    }
+
+    #[test]
+    fn each_run_goes_to_the_next_folder() {
+        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let paths = folders.each_ref().map(|folder| folder.path().to_owned());
+        let spills = Spills::create(&paths).unwrap();
+        for i in 0..7 {
+            assert_eq!(spills.next().folder, paths[i % 3]);
+        }
+        assert_eq!(Spills::create(&[]).unwrap().next().folder, std::env::temp_dir());
+        let missing = PathBuf::from("/not/there");
+        let error = Spills::create(&[paths[0].clone(), missing]).unwrap_err();
+        assert!(error.to_string().starts_with("/not/there: "), "{error}");
     }
 
     /// A file with an extent of `bytes` after another extent.

@@ -12,12 +12,13 @@
 
 use super::error::Error;
 use super::source::{Source, Target};
-use super::spill::{Extent, ExtentReader, Spill};
+use super::spill::{Extent, ExtentReader, Spill, Spills};
 use super::{Options, sort};
 use crate::cpu::memory;
 use crate::records::{self, RecordKey};
 use crate::{Engine, Word, allocation};
 use std::fmt;
+use std::sync::Arc;
 
 /// The parts of the memory: one of this many for the sort whose target is a [`Ties`], for the sort of a group that does
 /// not fit, and for the records of a group.
@@ -53,7 +54,7 @@ pub struct Ties<'a, E> {
 
 /// The first records of a group, in a temporary file.
 struct Spilled {
-    file: Spill,
+    file: Arc<Spill>,
     records: Extent,
     count: u64,
     /// One of the records.
@@ -123,7 +124,7 @@ impl<'a, E: Send> Ties<'a, E> {
         let mut spilled = match self.spilled.take() {
             Some(spilled) => spilled,
             None => Spilled {
-                file: Spill::create(&self.options.folder)?,
+                file: Spills::create(&self.options.folders)?.next(),
                 records: Extent::default(),
                 count: 0,
                 first: memory::collected(self.held[..self.size].iter().copied())?,

@@ -1,6 +1,6 @@
 //! Fields of records.
 
-use crate::SortOrder;
+use crate::{NanOrder, SortOrder};
 
 /// The byte order of a number in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,8 +23,8 @@ pub(super) enum Kind {
 
 /// A field that orders records: bytes at an offset, which are a number or are compared one by one.
 ///
-/// Numbers are little endian and in ascending order, unless [`endian`](Self::endian) and [`order`](Self::order) set
-/// others.
+/// Numbers are little endian and in ascending order, and floating-point numbers are in total order, unless
+/// [`endian`](Self::endian), [`order`](Self::order) and [`nans`](Self::nans) set others.
 ///
 /// ```
 /// use merge_host::SortOrder;
@@ -41,11 +41,12 @@ pub struct Field {
     pub(super) kind: Kind,
     pub(super) endian: Endian,
     pub(super) order: SortOrder,
+    pub(super) nans: NanOrder,
 }
 
 impl Field {
     fn new(offset: usize, size: usize, kind: Kind) -> Self {
-        Self { offset, size, kind, endian: Endian::Little, order: SortOrder::Ascending }
+        Self { offset, size, kind, endian: Endian::Little, order: SortOrder::Ascending, nans: NanOrder::Total }
     }
 
     /// An unsigned integer of `size` bytes.
@@ -58,7 +59,7 @@ impl Field {
         Self::new(offset, size, Kind::Signed)
     }
 
-    /// An IEEE 754 floating-point number of `size` bytes, in total order. `size` is 2, 4, 8 or 16, or 0 for a field
+    /// An IEEE 754 floating-point number of `size` bytes. `size` is 2, 4, 8 or 16, or 0 for a field
     /// that orders nothing. A key with a float of another size orders no records
     /// ([`RecordKey::check`](super::RecordKey::check)).
     pub fn float(offset: usize, size: usize) -> Self {
@@ -80,5 +81,20 @@ impl Field {
     #[must_use]
     pub fn order(self, order: SortOrder) -> Self {
         Self { order, ..self }
+    }
+
+    /// The same field with NaNs in this order, which describes the result in either direction, as in
+    /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float) has NaNs.
+    ///
+    /// ```
+    /// use merge_host::NanOrder;
+    /// use merge_host::records::{Field, RecordKey};
+    ///
+    /// let key = RecordKey::new(&[Field::float(0, 4).nans(NanOrder::Last)]);
+    /// assert!(key.compare(&(-f32::NAN).to_le_bytes(), &1.5f32.to_le_bytes()).is_gt());
+    /// ```
+    #[must_use]
+    pub fn nans(self, nans: NanOrder) -> Self {
+        Self { nans, ..self }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The fields of a key are encoded in sequence, as bytes that are compared one by one. A number is encoded from its
 //! most significant byte to its least significant byte. The sign bit of a signed number or a float is flipped, and in a
-//! negative float all other bits are, too. In a descending field all bits are flipped. The bytes are cut into words:
+//! negative float all other bits are, too. In a descending field all bits are flipped. An order of NaNs other than the
+//! total order then adds a number to a float ([`NanOrder`]). The bytes are cut into words:
 //!
 //! ```text
 //!   fields   ├ i16 ┼───── bytes11 ─────┼── f32 ──┤
@@ -11,7 +12,7 @@
 
 use super::field::{Endian, Field, Kind};
 use crate::cpu::memory;
-use crate::{Error, SortOrder, parallel};
+use crate::{Error, NanOrder, SortOrder, parallel};
 use std::cmp::Ordering;
 
 /// Bytes of records of a block that a thread compares.
@@ -24,6 +25,8 @@ const WORDS_OF_PART: usize = size_of::<u128>() / WORD;
 const MOST_BYTES: usize = 16 << 20;
 /// The sizes of floating-point numbers, in bytes.
 const FLOATS: [usize; 4] = [2, 4, 8, 16];
+/// The number of NaNs of each sign among the floating-point numbers of these sizes, in the same order.
+const NANS: [u128; 4] = [(1 << 10) - 1, (1 << 23) - 1, (1 << 52) - 1, (1 << 112) - 1];
 
 /// The order of records: by some fields, the most significant field first.
 ///
@@ -210,7 +213,7 @@ pub(super) struct Word {
 impl Word {
     /// A word outside every record.
     fn nowhere() -> Self {
-        let piece = Piece { begin: usize::MAX, count: 1, big_endian: false, sign: 0, flips: [0; 2] };
+        let piece = Piece { begin: usize::MAX, count: 1, big_endian: false, sign: 0, flips: [0; 2], rotation: None };
         Self { pieces: vec![piece] }
     }
 
@@ -246,6 +249,16 @@ struct Piece {
     sign: usize,
     /// The bits to flip if the sign bit is clear, and if it is set.
     flips: [u64; 2],
+    rotation: Option<Rotation>,
+}
+
+/// The part of a piece in the addition that moves the NaNs of a field to one end of its order.
+#[derive(Clone, Debug)]
+struct Rotation {
+    /// The bits of the summand in the piece.
+    summand: u64,
+    /// The piece with the next less significant bytes of the field, whose sum may carry.
+    lower: Option<Box<Piece>>,
 }
 
 impl Piece {
@@ -264,15 +277,32 @@ impl Piece {
         let Field { offset, size, .. } = *field;
         // A comparison of bytes is a comparison of a big-endian number.
         let big_endian = field.endian == Endian::Big || field.kind == Kind::Bytes;
+        let rotation = Rotation::new(field, done, count);
         if big_endian {
-            Self { begin: offset + done, count, big_endian, sign: offset, flips }
+            Self { begin: offset + done, count, big_endian, sign: offset, flips, rotation }
         } else {
-            Self { begin: offset + size - done - count, count, big_endian, sign: offset + size - 1, flips }
+            Self { begin: offset + size - done - count, count, big_endian, sign: offset + size - 1, flips, rotation }
         }
     }
 
     #[inline(always)]
     fn of(&self, record: &[u8]) -> u64 {
+        let number = self.in_total_order(record);
+        match &self.rotation {
+            None => number,
+            Some(rotation) => rotation.sum(number, record) as u64 & (u64::MAX >> (64 - 8 * self.count)),
+        }
+    }
+
+    /// Whether the sum of this piece carries to the next more significant piece.
+    fn carries(&self, record: &[u8]) -> bool {
+        let sum = |rotation: &Rotation| rotation.sum(self.in_total_order(record), record);
+        self.rotation.as_ref().is_some_and(|rotation| sum(rotation) >> (8 * self.count) != 0)
+    }
+
+    /// The piece before the rotation.
+    #[inline(always)]
+    fn in_total_order(&self, record: &[u8]) -> u64 {
         let bytes = &record[self.begin..][..self.count];
         let number = match *bytes {
             [a] => a.into(),
@@ -283,6 +313,31 @@ impl Piece {
         };
         let number = if self.big_endian { number.swap_bytes() >> (64 - 8 * self.count) } else { number };
         number ^ self.flips[usize::from(record[self.sign] >> 7)]
+    }
+}
+
+impl Rotation {
+    /// The rotation of the `count` bytes of a field after its `done` most significant bytes. `None` for a field without
+    /// NaNs, and in total order.
+    fn new(field: &Field, done: usize, count: usize) -> Option<Self> {
+        let nans = FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i])?;
+        let summand = match field.nans {
+            _ if field.kind != Kind::Float => return None,
+            NanOrder::Total => return None,
+            NanOrder::Last => nans.wrapping_neg(),
+            NanOrder::First => nans,
+        };
+        let rest = field.size - done - count;
+        let summand = (summand >> (8 * rest)) as u64 & (u64::MAX >> (64 - 8 * count));
+        let lower = (rest > 0).then(|| Box::new(Piece::new(field, done + count, rest.min(WORD))));
+        Some(Self { summand, lower })
+    }
+
+    /// The sum of `number`, this part of the summand, and the carry of less significant bytes. Behind the bits of the
+    /// piece, it has a bit that carries.
+    fn sum(&self, number: u64, record: &[u8]) -> u128 {
+        let carry = self.lower.as_ref().is_some_and(|piece| piece.carries(record));
+        u128::from(number) + u128::from(self.summand) + u128::from(carry)
     }
 }
 
@@ -320,15 +375,45 @@ mod tests {
 
     #[test]
     fn a_float_keeps_its_order_where_a_word_ends_within_it() {
-        let floats = [-f64::NAN, f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1.5, f64::INFINITY, f64::NAN];
-        for endian in [Endian::Little, BIG] {
-            let key = RecordKey::new(&[Field::unsigned(0, 1), Field::float(8, 8).endian(endian)]);
-            for (i, a) in floats.iter().enumerate() {
-                for (j, b) in floats.iter().enumerate() {
-                    let bytes = |float: &f64| if endian == BIG { float.to_be_bytes() } else { float.to_le_bytes() };
-                    let record = |float: &f64| [[0; 8], bytes(float)].concat();
-                    assert_eq!(key.compare(&record(a), &record(b)), i.cmp(&j), "{a} {b}");
+        let floats = [f64::NEG_INFINITY, -1.5, -0.0, 0.0, f64::from_bits(1), 1.5, f64::MAX, f64::INFINITY];
+        // The least and the greatest bits, where sums carry.
+        let nans = [f64::INFINITY.to_bits() + 1, f64::NAN.to_bits(), u64::MAX >> 1].map(f64::from_bits);
+        let negative_nans = [nans[2], nans[1], nans[0]].map(|nan| -nan);
+        let orders = [
+            (NanOrder::Total, [&negative_nans[..], &floats, &nans].concat()),
+            (NanOrder::Last, [&floats[..], &nans, &negative_nans].concat()),
+            (NanOrder::First, [&nans[..], &negative_nans, &floats].concat()),
+        ];
+        let cases = orders.iter().flat_map(|order| (0..9).map(move |before| (order, before)));
+        for ((nans, floats), before) in cases {
+            for (endian, direction) in [(Endian::Little, SortOrder::Ascending), (BIG, SortOrder::Descending)] {
+                let float = Field::float(8, 8).endian(endian).order(direction);
+                let is_descending = direction == SortOrder::Descending;
+                let float = float.nans(if is_descending { nans.reversed() } else { *nans });
+                let key = RecordKey::new(&[Field::bytes(0, before), float]);
+                for (i, a) in floats.iter().enumerate() {
+                    for (j, b) in floats.iter().enumerate() {
+                        let bytes = |float: &f64| if endian == BIG { float.to_be_bytes() } else { float.to_le_bytes() };
+                        let record = |float: &f64| [[0; 8], bytes(float)].concat();
+                        let expected = if is_descending { j.cmp(&i) } else { i.cmp(&j) };
+                        assert_eq!(key.compare(&record(a), &record(b)), expected, "{a} {b} {nans} {before}");
+                    }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn nans_of_all_sizes_are_last() {
+        for (size, infinity) in [(2, 0x7c00_u128), (4, 0x7f80_0000), (16, 0x7fff << 112)] {
+            let all = u128::MAX >> (128 - 8 * size);
+            let (sign, most) = (all / 2 + 1, all / 2);
+            // From -infinity to +infinity, and NaNs of both signs by their bits.
+            let floats = [sign | infinity, sign, 0, 1, infinity, infinity + 1, most, all, sign | (infinity + 1)];
+            for before in 0..9 {
+                let key = RecordKey::new(&[Field::bytes(0, before), Field::float(8, size).nans(NanOrder::Last)]);
+                let record = |bits: u128| [&[0; 8], &bits.to_le_bytes()[..size]].concat();
+                assert!(floats.is_sorted_by(|a, b| key.compare(&record(*a), &record(*b)).is_lt()), "{size} {before}");
             }
         }
     }

@@ -22,7 +22,7 @@ pub enum Dtype {
 /// A dtype with items that are ordered as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// The type of the numbers. Dates and durations are signed numbers of 8 bytes, with `NaT` as the least number.
+    /// The type of the numbers. Dates and durations are signed numbers of 8 bytes; `NaT` is the least number.
     /// Booleans are bytes.
     pub key_type: KeyType,
     /// NumPy's name without the byte order, such as `u4` or `M8[ns]`.
@@ -52,6 +52,11 @@ impl Number {
     /// Whether the dtype has plain numbers, and not dates, durations or booleans.
     pub fn is_plain(&self) -> bool {
         number_name(self.key_type).as_ref() == Some(&self.name)
+    }
+
+    /// Whether the dtype has dates or durations, whose least number is `NaT`.
+    pub fn has_nat(&self) -> bool {
+        self.name.starts_with(['M', 'm'])
     }
 
     /// The dtype in this byte order as a header writes it: a Python literal.

@@ -4,6 +4,7 @@ use super::model::{Item, npy, swap};
 use super::samples::{OPERANDS, Request};
 use crate::common::Random;
 use std::collections::BTreeMap;
+use std::iter;
 
 /// Bytes of a value.
 pub const VALUE: usize = 3;
@@ -76,7 +77,10 @@ impl Input {
         let items = &self.items[file];
         let bytes = items.iter().flat_map(|item| item.bytes.clone()).collect();
         let bytes = if request.input_is_big() { swap(bytes, request.key_size()) } else { bytes };
-        if request.is(OPERANDS, "npy") { npy(&request.input_dtype(), items.len(), &bytes) } else { bytes }
+        match request.is(OPERANDS, "npy") {
+            true => npy(&request.input_dtype(), items.len(), &bytes),
+            false => [request.header(), &bytes].concat(),
+        }
     }
 }
 
@@ -95,6 +99,11 @@ impl Request {
     /// NumPy's dtype of .npy inputs.
     pub fn input_dtype(&self) -> String {
         if self.is_records() { RECORD_DTYPE.to_owned() } else { dtype(self.key_type(), self.input_is_big()) }
+    }
+
+    /// The bytes before the keys or records of a raw file.
+    pub fn header(&self) -> &'static [u8] {
+        if self.has("skip") { b"16 bytes, a head" } else { b"" }
     }
 
     /// Whether the command reads sorted files.
@@ -126,7 +135,15 @@ struct Pool(Vec<Vec<u8>>);
 impl Pool {
     fn new(request: &Request, random: &mut Random) -> Self {
         if request.is_records() {
-            return Self((0..40).map(|_| random.bytes(12)).collect());
+            // NaNs of both signs in the field of floats, in either byte order.
+            let nans = [[1, 0, 0x80, 0x7f], [1, 0, 0x80, 0xff], [0xff, 0xff, 0xff, 0xff], [0x7f, 0x80, 0, 1]];
+            let fields = nans.into_iter().map(Some).chain(iter::repeat_n(None, 40));
+            let records = fields.map(|field| {
+                let mut record = random.bytes(12);
+                field.into_iter().for_each(|field| record[4..8].copy_from_slice(&field));
+                record
+            });
+            return Self(records.collect());
         }
         let size = request.key_size();
         let mut keys: Vec<Vec<u8>> = (0..60).map(|_| random.bytes(size)).collect();

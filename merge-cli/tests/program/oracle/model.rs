@@ -30,7 +30,9 @@
 //! 13. `--type` overrules the extension of an output. Without it, the extension must name the type of the inputs.
 //! 14. `--key` needs `--record-size`, and `--values-out` needs `--values`, with all other flags.
 //! 15. A sort's `--kernel` other than auto needs a GPU. It is refused with `--engine cpu`, and where no GPU sorts.
-//! 16. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
+//! 16. `--skip N` copies the first N bytes of a raw file to a raw output. It is refused where no keys are written.
+//! 17. NaNs are last, with `--reverse` and `:desc`, too, or where `--nan` says. It does not affect other keys.
+//! 18. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
 
 use super::input::{Input, RECORD_DTYPE, VALUE, dtype};
 use super::samples::{OPERANDS, Request};
@@ -53,7 +55,7 @@ impl Item {
     pub fn new(request: &Request, bytes: Vec<u8>, value: Vec<u8>, index: usize) -> Self {
         let mut key = match request.is_records() {
             true => record_key(request, &bytes),
-            false => ordered(request.key_type(), bytes.clone()),
+            false => ordered(request.key_type(), bytes.clone(), request.nans(request.has("reverse"))),
         };
         if request.has("reverse") {
             complement(&mut key);
@@ -62,16 +64,49 @@ impl Item {
     }
 }
 
-/// The bytes of a number, least significant first, as bytes in the order of the numbers. Floats are in IEEE 754's total
-/// order.
-fn ordered(key_type: &str, mut bytes: Vec<u8>) -> Vec<u8> {
+/// The bytes of a number, least significant first, as bytes in the order of the numbers, with NaNs by `nans`.
+fn ordered(key_type: &str, mut bytes: Vec<u8>, nans: Nans) -> Vec<u8> {
     bytes.reverse();
+    let infinity: &[u8] = match key_type {
+        "f16" => &[0x7c, 0],
+        "f32" => &[0x7f, 0x80, 0, 0],
+        _ => &[0x7f, 0xf0, 0, 0, 0, 0, 0, 0],
+    };
+    let sign = bytes[0] >> 7;
+    let is_nan = key_type.starts_with('f') && [&[bytes[0] & 0x7f], &bytes[1..]].concat().as_slice() > infinity;
+    // Of NaNs that are moved, those without the sign bit come first.
+    let class = match nans {
+        Nans::Last if is_nan => 1 + sign,
+        Nans::First if is_nan => sign,
+        Nans::First => 2,
+        Nans::Last | Nans::Total => 0,
+    };
     match key_type.as_bytes()[0] {
         b'f' if bytes[0] & 0x80 != 0 => complement(&mut bytes),
         b'f' | b'i' => bytes[0] ^= 0x80,
         _ => {}
     }
+    bytes.insert(0, class);
     bytes
+}
+
+/// The place of NaNs in an order before it is reversed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nans {
+    Last,
+    First,
+    Total,
+}
+
+impl Request {
+    /// The place of NaNs before the order is reversed, if `reverse`.
+    fn nans(&self, reverse: bool) -> Nans {
+        match (self.value("nan").as_deref(), reverse) {
+            (Some("total"), _) => Nans::Total,
+            (Some("first"), false) | (None | Some("last"), true) => Nans::First,
+            _ => Nans::Last,
+        }
+    }
 }
 
 fn complement(key: &mut [u8]) {
@@ -83,15 +118,16 @@ fn record_key(request: &Request, record: &[u8]) -> Vec<u8> {
     let field = |text: &str| {
         let mut parts = text.split(':');
         let (begin, kind) = (parts.next().unwrap().parse::<usize>().unwrap(), parts.next().unwrap());
+        let descends = parts.next() == Some("desc");
         let mut key = match kind.strip_prefix("bytes") {
             Some(count) => record[begin..][..count.parse().unwrap()].to_vec(),
             None => {
                 let bytes = record[begin..][..kind[1..].parse::<usize>().unwrap() / 8].to_vec();
                 let size = if request.input_is_big() { bytes.len() } else { 1 };
-                ordered(kind, swap(bytes, size))
+                ordered(kind, swap(bytes, size), request.nans(request.has("reverse") != descends))
             }
         };
-        if parts.next() == Some("desc") {
+        if descends {
             complement(&mut key);
         }
         key
@@ -268,6 +304,7 @@ fn written(request: &Request, items: Vec<Item>) -> Expected {
         size => (item.index as u128).to_le_bytes()[..size].to_vec(),
     });
     let bytes = encoded(request, bytes.collect(), items.len(), request.has("argsort").then_some(index_type));
+    let bytes = [request.header(), &bytes].concat();
     let mut files = BTreeMap::new();
     if let Some(name) = request.value("values-out") {
         let values = items.iter().flat_map(|item| item.value.clone()).collect::<Vec<u8>>();

@@ -27,6 +27,7 @@ fn table(command: &str, id: &str) -> &'static [&'static str] {
         "values-out" => &["out.rows", "out.values.npy"],
         "segments" | "offsets" => &["in*.offsets", "in*.offsets.npy"],
         "segment-len" => &["6"],
+        "skip" => &["16"],
         "files0-from" => &["names0"],
         "record-size" => &["12"],
         "key" => &["0:u32", "4:f32:desc,0:i16", "1:bytes7"],
@@ -157,6 +158,9 @@ impl Subject {
         words.extend(request.operands());
         for (id, value) in request.given.iter().filter(|(id, _)| *id != OPERANDS) {
             let Some(arg) = self.arg(id) else { continue };
+            if id == "output" && request.leaves_output_out() {
+                continue;
+            }
             words.push(name_of(arg, short));
             if !value.is_empty() {
                 let several = arg.get_num_args().is_some_and(|range| range.max_values() > 1);
@@ -265,6 +269,11 @@ impl Request {
 
     pub fn is(&self, id: &str, value: &str) -> bool {
         self.given.get(id).is_some_and(|given| given == value)
+    }
+
+    /// Whether the command line does not name the output, because it is the default.
+    fn leaves_output_out(&self) -> bool {
+        self.is("output", "-") && self.seed & 256 == 0 && !self.has_any(&["c", "C"])
     }
 
     /// The value of a flag, as typed.

@@ -87,7 +87,7 @@ fn a_target_that_cannot_be_opened_gives_its_error() {
 #[test]
 fn a_folder_that_is_not_there_is_an_error_only_where_it_is_needed() {
     let engine = Engine::cpu_with_threads(1).unwrap();
-    let options = Options { folder: "/not/there".into(), ..options(0) };
+    let options = Options { folders: vec!["/not/there".into()], ..options(0) };
     let sort = |count| {
         let source = FromSlice::new(pairs::<u32>(count, 9, 0), 0);
         sort(&options, source, || Ok(ToVec::new(0, Calls::default())), &mut &engine, &mut ())
