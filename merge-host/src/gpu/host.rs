@@ -773,7 +773,7 @@ impl Gpu {
             return Ok(timing);
         }
         let mut sources = zeroed::<u64>(out.keys.len())?;
-        let (selected, mut timing) = run(Values::NONE, Values { each: size_of::<u64>(), ..Values::NONE })?;
+        let (selected, mut timing) = run(Values::NONE, Values::of_indices(&sources))?;
         ((), timing.download) =
             timed(|| selected.download(self, cast_slice_mut(out.keys), cast_slice_mut(&mut sources)))?;
         let slots = out.values.chunks_mut(k).zip(sources.chunks(k));
