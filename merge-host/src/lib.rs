@@ -27,6 +27,7 @@
 //! | sort keys that come from a file and go to one | [`sort_streamed`](Engine::sort_streamed) |
 //! | find the permutation that sorts keys | [`argsort`](Engine::argsort) |
 //! | sort each segment of an array | [`sort_segments`](Engine::sort_segments) |
+//! | select the first keys of each segment | [`top_k_segments`](Engine::top_k_segments) |
 //! | merge two runs | [`merge`](Engine::merge), [`merge_with`](Engine::merge_with) |
 //! | merge any number of runs | [`merge_many`](Engine::merge_many) |
 //! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch) |

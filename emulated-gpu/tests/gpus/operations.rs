@@ -99,6 +99,27 @@ impl<K: GpuKey> Input<K> {
             engine.top_k(*order, (keys, wide_values), (&mut first, &mut moved)).unwrap();
             add(&mut outputs, &format!("top {k} with values"), &first, &moved);
         }
+        outputs.extend(self.selections_from_segments(engine));
+        outputs
+    }
+
+    /// The outputs of selections from segments, some of which are shorter than k.
+    fn selections_from_segments(&self, engine: &Engine) -> Outputs {
+        let Self { keys, values, offsets, order, .. } = self;
+        // Values that a GPU does not move.
+        let pairs: Vec<[u16; 2]> = values.iter().map(|value| [*value as u16, !*value as u16]).collect();
+        let mut outputs = Outputs::new();
+        for k in [0, 1, 50, 3000] {
+            let len = (offsets.len() - 1) * k;
+            let (mut first, mut moved, mut moved_pairs): (Vec<K>, _, _) =
+                (zeroed_vec(len), vec![7; len], vec![[7; 2]; len]);
+            engine.top_k_segments(*order, keys, offsets, k, &mut first).unwrap();
+            add(&mut outputs, &format!("top {k} of segments"), &first, &NO_VALUES);
+            engine.top_k_segments(*order, (keys, values), offsets, k, (&mut first, &mut moved)).unwrap();
+            add(&mut outputs, &format!("top {k} of segments with values"), &first, &moved);
+            engine.top_k_segments(*order, (keys, &pairs), offsets, k, (&mut first, &mut moved_pairs)).unwrap();
+            add(&mut outputs, &format!("top {k} of segments with pairs"), &first, &moved_pairs);
+        }
         outputs
     }
 

@@ -6,7 +6,7 @@
 use super::memory;
 use super::merge_many::{Run, RunMut, SmallMerges, merge_runs};
 use super::run;
-use super::sort_segments::for_each_share;
+use super::sort_segments::{Share, for_each_share};
 use crate::{Error, Key};
 
 /// The cost of a run or a group in addition to its keys, in keys.
@@ -44,7 +44,7 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     // that an earlier pass of the same merge has written.
     let out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
     let ends = memory::collected(groups.iter().map(|&run| offsets[run]))?;
-    for_each_share(out, &ends, threads, |share, threads| {
+    for_each_share(Share::all(out, &ends), threads, |share, threads| {
         let (mut group, mut small, mut runs) = (share.first, SmallMerges::new(), Vec::new());
         share.for_each_segment(|out| {
             let ends = &offsets[groups[group]..=groups[group + 1]];

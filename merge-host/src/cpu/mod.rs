@@ -25,7 +25,7 @@
 //! | `counting` | sort of keys of 1 and 2 bytes |
 //! | `digit`, `buckets`, `write_combiner` | digits of keys, buckets of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
-//! | `top_k` | the first keys of the order |
+//! | `top_k`, `top_k_segments` | the first keys of the order, of all keys and of each segment |
 //! | `sort_by`, `merge_by` | sort and merge of elements of any type by a comparison |
 //! | `sort_by_key`, `sort_by_bytes` | sorts of elements of any type by ordered bits, and by strings of bytes |
 //! | `equal_keys` | work on groups of adjacent equal keys |
@@ -54,6 +54,7 @@ pub(crate) mod sort_pairs;
 pub(crate) mod sort_segments;
 pub(crate) mod streamed;
 pub(crate) mod top_k;
+pub(crate) mod top_k_segments;
 
 mod bidirectional;
 mod buckets;

@@ -52,7 +52,7 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
 /// Sorts the segments of ordered bits alone.
 fn sort_bits<B: Key>(bits: &mut [B], offsets: &[usize], threads: usize) -> Result<(), Error> {
     let short = vector::short::<B>();
-    for_each_share(RunMut::of_keys(bits), offsets, threads, |share, threads| {
+    for_each_share(Share::all(RunMut::of_keys(bits), offsets), threads, |share, threads| {
         if vector::sort_short(share.run.keys, share.offsets) {
             return Ok(());
         }
@@ -74,7 +74,7 @@ fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     offsets: &[usize],
     threads: usize,
 ) -> Result<(), Error> {
-    for_each_share(run, offsets, threads, |share, threads| {
+    for_each_share(Share::all(run, offsets), threads, |share, threads| {
         share.for_each_segment(|run| sort::sort(order, run, threads))
     })
 }
@@ -84,38 +84,52 @@ pub(super) struct Share<'a, K, V> {
     /// The index of the first segment.
     pub first: usize,
     offsets: &'a [usize],
+    /// The slots of `run` for each segment; `None` if `run` has the elements of the segments.
+    slots: Option<usize>,
     run: RunMut<'a, K, V>,
 }
 
-impl<K, V> Share<'_, K, V> {
-    /// Calls `sort` with each segment.
-    pub fn for_each_segment(mut self, mut sort: impl FnMut(RunMut<K, V>) -> Result<(), Error>) -> Result<(), Error> {
-        let begin = self.offsets[0];
-        self.offsets.windows(2).try_for_each(|ends| sort(self.run.part(ends[0] - begin..ends[1] - begin)))
+impl<'a, K, V> Share<'a, K, V> {
+    /// All segments of `run`.
+    pub fn all(run: RunMut<'a, K, V>, offsets: &'a [usize]) -> Self {
+        Self { first: 0, offsets, slots: None, run }
+    }
+
+    /// All segments of an array, with `slots` slots of `out` for the result of each.
+    pub fn all_with_slots(out: RunMut<'a, K, V>, offsets: &'a [usize], slots: usize) -> Self {
+        Self { first: 0, offsets, slots: Some(slots), run: out }
+    }
+
+    /// Calls `work` with the elements or slots of each segment.
+    pub fn for_each_segment(self, mut work: impl FnMut(RunMut<K, V>) -> Result<(), Error>) -> Result<(), Error> {
+        let Self { offsets, slots, mut run, .. } = self;
+        let mut begin = 0;
+        offsets.windows(2).try_for_each(|ends| {
+            let end = begin + slots.unwrap_or(ends[1] - ends[0]);
+            let part = run.part(begin..end);
+            begin = end;
+            work(part)
+        })
     }
 }
 
-/// Calls `sort` with each share of the segments and the number of threads for it.
+/// Calls `work` with shares of the segments of `all` and the number of threads for each share.
 pub(super) fn for_each_share<K: Key, V: Send>(
-    run: RunMut<K, V>,
-    offsets: &[usize],
+    all: Share<K, V>,
     threads: usize,
-    sort: impl Fn(Share<K, V>, usize) -> Result<(), Error> + Sync,
+    work: impl Fn(Share<K, V>, usize) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     if threads == 1 {
-        return sort(Share { first: 0, offsets, run }, 1);
+        return work(all, 1);
     }
-    let [long, short] = shares(run, offsets, threads)?;
-    long.into_iter().try_for_each(|share| sort(share, threads))?;
-    parallel::try_for_each_on(Threads::OfPool(threads), short, |share| sort(share, 1))
+    let [long, short] = shares(all, threads)?;
+    long.into_iter().try_for_each(|share| work(share, threads))?;
+    parallel::try_for_each_on(Threads::OfPool(threads), short, |share| work(share, 1))
 }
 
 /// Long segments, one to a share, and all other segments, in shares of about the same cost.
-fn shares<'a, K, V>(
-    run: RunMut<'a, K, V>,
-    offsets: &'a [usize],
-    threads: usize,
-) -> Result<[Vec<Share<'a, K, V>>; 2], Error> {
+fn shares<K, V>(all: Share<K, V>, threads: usize) -> Result<[Vec<Share<K, V>>; 2], Error> {
+    let Share { offsets, slots, run, .. } = all;
     let (segments, cost) = (offsets.len() - 1, cost(offsets));
     let share_cost = cost.div_ceil(threads * SHARES_PER_THREAD);
     let max_serial_keys = MIN_PARALLEL_KEYS.max(cost / (4 * threads));
@@ -128,8 +142,8 @@ fn shares<'a, K, V>(
         while !alone && end < segments && !is_long(end) && !is_full(end) {
             end += 1;
         }
-        let (run, after) = rest.split_at(keys(first, end));
-        push(if alone { &mut long } else { &mut short }, Share { first, offsets: &offsets[first..=end], run })?;
+        let (run, after) = rest.split_at(slots.map_or(keys(first, end), |slots| (end - first) * slots));
+        push(if alone { &mut long } else { &mut short }, Share { first, offsets: &offsets[first..=end], slots, run })?;
         (first, rest) = (end, after);
     }
     Ok([long, short])

@@ -5,7 +5,7 @@
 //! | `sort` | sorts of one array |
 //! | `sort_unique` | sorts that keep the first of equal keys |
 //! | `elements` | sorts and merges of elements of any type |
-//! | `segments` | sorts of the segments of an array |
+//! | `segments` | sorts of the segments of an array, and the first keys of each |
 //! | `merge` | merges of two or more runs into one |
 //! | `batch` | many merges of two runs each |
 //! | `many_ragged` | merges of groups of runs, each group by itself |
@@ -75,7 +75,8 @@ use std::sync::Arc;
 ///
 /// All arguments are in host memory. Keys have values where an argument is [`Elements`](crate::Elements) or
 /// [`ElementsMut`](crate::ElementsMut): `&keys` is keys alone, and `(&keys, &values)` is keys with values. In one call
-/// either all such arguments have values or none has. Options come first, then inputs, outputs, and lengths.
+/// either all such arguments have values or none has. Options come first, then inputs, with the offsets and `k` of their
+/// segments, outputs, and lengths.
 ///
 /// Lengths and offsets are checked before anything is written. An input of a merge must be ascending, which is not
 /// checked ([`first_unsorted`](crate::first_unsorted) does). If an input is not ascending, the call still returns and

@@ -8,6 +8,7 @@ use super::launch::merge::{Merge, MergeTree};
 use super::launch::sets::Sets;
 use super::launch::sort::Sort;
 use super::launch::top_k::TopK;
+use super::launch::top_k_segments::TopKSegments;
 use super::launch::{Arrays, OnStream, bounds, segments, with_numbers};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::operation::{KeyCoding, Operation, Record};
@@ -514,6 +515,23 @@ impl Gpu {
         Ok((out, timing))
     }
 
+    fn run_top_k_segments(
+        &self,
+        coding: KeyCoding,
+        (offsets, k): (&[usize], usize),
+        [from, out]: [Slice<'_>; 2],
+    ) -> Result<(OnGpu, Steps), Error> {
+        let (count, longest) = (offsets.len() - 1, widest(offsets));
+        let select = |[from, out, offsets]: [Arrays; 3]| {
+            let bounds = segments::Bounds::of_offsets(offsets.keys, count, longest);
+            // A source without values makes the operation write indices.
+            let values = if from.value_bytes == 0 { 0 } else { from.values };
+            TopKSegments { coding, from: Arrays { values, ..from }, bounds, k, out }
+        };
+        let ([_, selected, _], timing) = self.run::<_, 3>([from, out, Slice::of(offsets, Values::NONE)], select)?;
+        Ok((selected, timing))
+    }
+
     /// The number that an operation has written to `count`.
     fn count(&self, count: &OnGpu) -> Result<usize, Error> {
         Ok(count.first_keys::<u64>(self, 1)?[0] as usize)
@@ -726,6 +744,47 @@ impl Gpu {
         let ((keys, indices), download) =
             timed(|| Ok::<_, Error>((out.first_keys(self, k)?, out.first_values(self, indexed)?)))?;
         Ok((keys, indices, Steps { download, ..timing }))
+    }
+
+    /// [`Engine::top_k_segments`](crate::Engine::top_k_segments).
+    ///
+    /// Values are handled as in [`in_place`](Self::in_place). Indices count from the beginning of the segment.
+    pub(crate) fn top_k_segments_host<B: GpuBits, V: Copy + Send + Sync>(
+        &self,
+        coding: KeyCoding,
+        (from, offsets): (Run<'_, B, V>, &[usize]),
+        k: usize,
+        out: RunMut<'_, B, V>,
+    ) -> Result<Steps, Error> {
+        if out.keys.is_empty() {
+            return Ok(Steps::default());
+        }
+        // The slots behind short segments keep their contents, which are uploaded, too.
+        let has_short = offsets.windows(2).any(|ends| ends[1] - ends[0] < k);
+        let run = |of_from, of_out| {
+            let (from, to) = (Slice::of(from.keys, of_from), Slice::of(out.keys, of_out));
+            let to = if has_short { to } else { to.room_alike(to.len) };
+            self.run_top_k_segments(coding, (offsets, k), [from, to])
+        };
+        if let (Some(of_from), Some(of_out)) = (Values::of_numbers(from.values), Values::of_numbers(out.values)) {
+            let (selected, mut timing) = run(of_from, of_out)?;
+            let numbers = bytes_of_mut(out.values).unwrap_or_default();
+            ((), timing.download) = timed(|| selected.download(self, cast_slice_mut(out.keys), numbers))?;
+            return Ok(timing);
+        }
+        let mut sources = zeroed::<u64>(out.keys.len())?;
+        let (selected, mut timing) = run(Values::NONE, Values::of_indices(&sources))?;
+        ((), timing.download) =
+            timed(|| selected.download(self, cast_slice_mut(out.keys), cast_slice_mut(&mut sources)))?;
+        let slots = out.values.chunks_mut(k).zip(sources.chunks(k));
+        parallel::for_each(slots.zip(offsets.windows(2)), |((out, sources), ends)| {
+            let values = &from.values[ends[0]..ends[1]];
+            // A short segment has no further indices.
+            for (value, &index) in out.iter_mut().zip(sources).take(values.len()) {
+                *value = values[index as usize];
+            }
+        });
+        Ok(timing)
     }
 }
 

@@ -239,6 +239,16 @@ pub fn sorted_indices<K: TestKey>(order: SortOrder, keys: &[K]) -> Vec<usize> {
     indices
 }
 
+/// The offsets of segments of these lengths.
+pub fn offsets(lengths: &[usize]) -> Vec<usize> {
+    let mut offsets = vec![0];
+    offsets.extend(lengths.iter().scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    }));
+    offsets
+}
+
 /// The elements with these indices.
 pub fn gathered<T: Copy>(from: &[T], indices: &[usize]) -> Vec<T> {
     indices.iter().map(|&index| from[index]).collect()

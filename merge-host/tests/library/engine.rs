@@ -120,7 +120,7 @@ fn auto_chooses_for_every_operation() {
         format!("gpu_start_ms=1,gpu_call_ms=0,gpu_up=1,gpu_down=1,{cpu}").parse().unwrap()
     };
     type Operation = fn(&Engine) -> Result<Timing, Error>;
-    let operations: [(&str, Operation); 10] = [
+    let operations: [(&str, Operation); 11] = [
         ("sort_segments", |engine| engine.sort_segments(SortOrder::Ascending, &mut [2u32; 1000], &[0, 500, 1000])),
         ("sort_segments with values", |engine| {
             engine.sort_segments(SortOrder::Ascending, (&mut [2u32; 1000], &mut [1; 1000]), &[0, 1000])
@@ -137,6 +137,9 @@ fn auto_chooses_for_every_operation() {
             engine.top_k_indices(SortOrder::Ascending, &[2u32; 1000], (&mut [0; 3], &mut [0u32; 3]))
         }),
         ("sort_unique", |engine| engine.sort_unique(SortOrder::Ascending, &mut [2u32; 1000]).map(|(_, timing)| timing)),
+        ("top_k_segments", |engine| {
+            engine.top_k_segments(SortOrder::Ascending, &[2u32; 1000], &[0, 500, 1000], 3, &mut [0; 6])
+        }),
         ("TopK", |engine| TopK::new(SortOrder::Ascending, 3).add(engine, &[2u32; 1000])),
     ];
     let is_estimate = |timing: &Timing, of: usize| matches!(timing.reason, Reason::Estimate { gpus, .. } if gpus == of);
@@ -170,10 +173,11 @@ fn an_engine_of_gpus_refuses_keys_without_kernels() {
     };
     let order = SortOrder::Ascending;
     type Operation = fn(&Engine, SortOrder) -> Result<Timing, Error>;
-    let operations: [Operation; 13] = [
+    let operations: [Operation; 14] = [
         |engine, order| engine.sort_with(order, &mut [2u8, 1]),
         |engine, order| engine.argsort(order, &[2u8, 1], &mut [0u32; 2]),
         |engine, order| engine.sort_segments(order, &mut [2u8, 1], &[0, 2]),
+        |engine, order| engine.top_k_segments(order, &[2u8, 1], &[0, 2], 1, &mut [0]),
         |engine, order| engine.sort_unique(order, &mut [2u8, 1]).map(|(_, timing)| timing),
         |engine, _| engine.merge(&[1u8], &[2], &mut [0; 2]),
         |engine, _| engine.merge_many(&[&[1u8], &[2]], &mut [0; 2]),

@@ -167,6 +167,16 @@ fn check_sorts(engine: &dyn Fn() -> Engine) {
     check_all("sort_segments with values", with_values, sort, |ok, (keys, values)| {
         keys == values && (!ok || are_sorted(&keys)) && are_numbers(false, keys)
     });
+    for k in [3, 200_000] {
+        let with_out = || (numbers(), vec![0; (offsets.len() - 1) * k]);
+        let select = |(keys, out): &mut (Vec<u64>, Vec<u64>)| {
+            engine().top_k_segments(SortOrder::Ascending, &*keys, &offsets, k, out).map(drop)
+        };
+        check_all("top_k_segments", with_out, select, |ok, (keys, out)| {
+            let first = ranges().zip(out.chunks(k)).all(|(range, first)| first[..k.min(range.len())].is_sorted());
+            (!ok || first) && keys == numbers()
+        });
+    }
     check_all(
         "sort_streamed",
         || (numbers(), Mutex::new(vec![0; COUNT])),

@@ -52,6 +52,23 @@ fn expected_order<K: TestKey>(order: SortOrder, nans: NanOrder, a: &K, b: &K) ->
     }
 }
 
+/// The first `k` keys of each segment, as they are found and as they are expected. `sorted` has the sorted segments.
+fn firsts_of_segments<K: TestKey>(
+    engine: &Engine,
+    options: SortOptions,
+    (keys, sorted): (&[K], &[K]),
+    offsets: &[usize],
+    k: usize,
+) -> (Vec<K>, Vec<K>) {
+    let mut found = vec![K::number(7); (offsets.len() - 1) * k];
+    let mut want = found.clone();
+    for (slots, ends) in want.chunks_mut(k).zip(offsets.windows(2)) {
+        slots.iter_mut().zip(&sorted[ends[0]..ends[1]]).for_each(|(slot, key)| *slot = *key);
+    }
+    engine.top_k_segments(options, keys, offsets, k, &mut found).unwrap();
+    (found, want)
+}
+
 fn every_sort<K: TestKey>(length: usize, seed: u64) {
     let mut rng = rng(seed);
     for kind in NAN_KINDS {
@@ -129,6 +146,9 @@ fn every_sort<K: TestKey>(length: usize, seed: u64) {
                 let (want, mut found) = (gathered(&keys, &indices), keys.clone());
                 engine.sort_segments(options, &mut found, &offsets).unwrap();
                 assert_same(&found, &want, || format!("segments of {}", what()));
+                let k = rng.random_range(1..100);
+                let (first, want_first) = firsts_of_segments(&engine, options, (&keys, &want), &offsets, k);
+                assert_same(&first, &want_first, || format!("{k} of segments of {}", what()));
                 let (mut found, mut values) = (keys.clone(), crate::common::values::<u32>(0, length));
                 engine.sort_segments(options, (&mut found, &mut values), &offsets).unwrap();
                 assert_same(&found, &want, || format!("segments with values of {}", what()));

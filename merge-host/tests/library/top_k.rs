@@ -1,8 +1,9 @@
-//! The first keys of the order, of a slice and of parts, against a stable sort of all keys.
+//! The first keys of the order, of a slice, of parts and of segments, against a stable sort of all keys.
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder, TopK};
 use rand::Rng;
+use rand::rngs::StdRng;
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
 
@@ -108,4 +109,106 @@ fn arguments_that_do_not_fit_are_refused() {
     assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2], of_out), Err(too_few));
     let too_few = Error::ValuesMismatch { what: "out", keys: 3, values: 2 };
     assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2, 3], (&mut out, &mut indices)), Err(too_few));
+}
+
+/// Checks the first `k` keys of each segment, alone and with values. Slots behind short segments keep wrong keys.
+fn check_segments<K: TestKey, V: TestValue>(
+    engine: &Engine,
+    order: SortOrder,
+    lengths: &[usize],
+    k: usize,
+    keys: &[K],
+    what: &str,
+) {
+    let (offsets, given) = (offsets(lengths), values::<V>(0, keys.len()));
+    let mut out = poisoned_pairs(&(vec![K::number(1); lengths.len() * k], vec![V::number(0); lengths.len() * k]));
+    let (mut want, mut found) = (out.clone(), out.0.clone());
+    for (segment, ends) in offsets.windows(2).enumerate() {
+        let first = sorted_indices(order, &keys[ends[0]..ends[1]]).into_iter().take(k);
+        for (slot, index) in (segment * k..).zip(first) {
+            (want.0[slot], want.1[slot]) = (keys[ends[0] + index], given[ends[0] + index]);
+        }
+    }
+    let what = || format!("{k} of each of {} segments, {what}, {order:?}, {engine:?}", lengths.len());
+    engine.top_k_segments(order, keys, &offsets, k, &mut found).unwrap();
+    assert_same(&found, &want.0, what);
+    engine.top_k_segments(order, (keys, &given), &offsets, k, (&mut out.0, &mut out.1)).unwrap();
+    assert_same_pairs(&out, &want, what);
+}
+
+/// Segments that are empty, shorter than k, of k keys, and longer.
+fn check_lengths<K: TestKey, V: TestValue>(seed: u64) {
+    let mut rng = rng(seed);
+    for kind in KINDS {
+        for k in [0, 1, 2, 33, 100] {
+            let near = [0, 1, k / 2, k, k + 1, 2 * k, 2 * k + 1, 2 * k + 2, 300];
+            let lengths: Vec<usize> = (0..20).map(|_| near[rng.random_range(0..near.len())]).collect();
+            let keys = keys::<K>(kind, lengths.iter().sum(), &mut rng);
+            let order = ORDERS[rng.random_range(0..2)];
+            check_segments::<K, V>(&Engine::cpu(), order, &lengths, k, &keys, &format!("{kind}, seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn the_first_keys_of_segments_are_those_of_a_stable_sort() {
+    let seed = seed();
+    for_all_pairs!(check_lengths(seed));
+}
+
+/// Segments that are worth several threads, some of them each by itself.
+#[test]
+fn the_first_keys_of_segments_on_several_threads() {
+    let seed = seed();
+    let mut rng = rng(seed);
+    let long = (1 << 18) + 1;
+    let short: Vec<usize> = (0..10_000).map(|_| rng.random_range(0..40)).collect();
+    let shapes = [
+        (vec![], 3),
+        (vec![0; 100_000], 1),
+        (vec![600_000], 5000),
+        (vec![2048; 200], 64),
+        (short.clone(), 7),
+        ([&short[..], &[long, 0, 2 * long], &short].concat(), 5),
+        (vec![long, 3, long], 200_000),
+    ];
+    let one = |lengths: &[usize], k, kind, rng: &mut StdRng, engine: &Engine| {
+        let keys = keys::<f32>(kind, lengths.iter().sum(), rng);
+        let order = ORDERS[rng.random_range(0..2)];
+        check_segments::<f32, u64>(engine, order, lengths, k, &keys, &format!("{kind}, seed {seed}"));
+    };
+    for engine in engines() {
+        for (lengths, k) in &shapes {
+            one(lengths, *k, KINDS[rng.random_range(0..KINDS.len())], &mut rng, &engine);
+        }
+    }
+}
+
+#[test]
+fn arguments_that_do_not_fit_segments_are_refused() {
+    let refused = |offsets: &[usize], k: usize, len: usize, message: &str| {
+        let (mut out, mut of_keys) = (vec![9u32; len], vec![7u8; len]);
+        let error = Engine::cpu().top_k_segments(SortOrder::Ascending, &[3, 1, 2, 0], offsets, k, &mut out);
+        assert_eq!(error.unwrap_err().to_string(), message);
+        let from = (&[3, 1, 2, 0], &[3u8, 1, 2, 0]);
+        let error = Engine::cpu().top_k_segments(SortOrder::Ascending, from, offsets, k, (&mut out, &mut of_keys));
+        assert_eq!(error.unwrap_err().to_string(), message);
+        assert!(out.iter().all(|key| *key == 9) && of_keys.iter().all(|value| *value == 7), "{message}");
+    };
+    refused(&[], 1, 0, "there are no offsets, expected one more than there are runs");
+    refused(&[1, 4], 1, 1, "the first offset of the input is 1, expected 0");
+    refused(&[0, 3, 2, 4], 1, 3, "offset 2 of the input is 2, less than the one before it (3)");
+    refused(&[0, 2, 3], 1, 2, "the last offset of the input is 3, expected 4 (its number of keys)");
+    for (k, len) in [(2, 3), (2, 5), (0, 1), (1, 0), (usize::MAX, 4)] {
+        let expected = 2usize.saturating_mul(k);
+        refused(
+            &[0, 2, 4],
+            k,
+            len,
+            &Error::LengthMismatch { what: "out", expected, found: len, rule: "segments * k" }.to_string(),
+        );
+    }
+    let out = (&mut [9u32; 2], &mut [7u8; 1]);
+    let error = Engine::cpu().top_k_segments(SortOrder::Ascending, (&[2, 1], &[0u8, 1]), &[0, 2], 2, out).unwrap_err();
+    assert_eq!(error, Error::ValuesMismatch { what: "out", keys: 2, values: 1 });
 }

@@ -70,6 +70,21 @@ impl GpuGroup {
             self.gpu(i).sort_segments_host(coding, data, &parts[i].1)
         })
     }
+
+    /// [`Engine::top_k_segments`](crate::Engine::top_k_segments).
+    pub(crate) fn top_k_segments_host<B: GpuBits, V: Copy + Send + Sync>(
+        &self,
+        coding: KeyCoding,
+        (from, offsets): (Run<'_, B, V>, &[usize]),
+        k: usize,
+        out: RunMut<'_, B, V>,
+    ) -> Result<Steps, Error> {
+        let parts = segment_parts(self.len(), offsets);
+        Self::for_each_part(divided(out, parts.iter().map(|(_, offsets)| (offsets.len() - 1) * k)), |i, out| {
+            let (range, offsets) = &parts[i];
+            self.gpu(i).top_k_segments_host(coding, (from.part(range.clone()), offsets), k, out)
+        })
+    }
 }
 
 /// The segments of each of `members`: whole segments, with about the same number of keys for each member. A member's

@@ -7,15 +7,6 @@ use rand::rngs::StdRng;
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
 
-fn offsets(lengths: &[usize]) -> Vec<usize> {
-    let mut offsets = vec![0];
-    offsets.extend(lengths.iter().scan(0, |end, length| {
-        *end += length;
-        Some(*end)
-    }));
-    offsets
-}
-
 /// The expected result: each segment is sorted on its own.
 fn wanted<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], values: &[V], offsets: &[usize]) -> (Vec<K>, Vec<V>) {
     let segments = offsets.windows(2).map(|ends| ends[0]..ends[1]);
