@@ -75,8 +75,8 @@ use std::sync::Arc;
 ///
 /// All arguments are in host memory. Keys have values where an argument is [`Elements`](crate::Elements) or
 /// [`ElementsMut`](crate::ElementsMut): `&keys` is keys alone, and `(&keys, &values)` is keys with values. In one call
-/// either all such arguments have values or none has. Options come first, then inputs, with the offsets and `k` of their
-/// segments, outputs, and lengths.
+/// either all such arguments have values or none has. Options come first, then inputs, with the offsets and `k` of
+/// their segments, outputs, and lengths.
 ///
 /// Lengths and offsets are checked before anything is written. An input of a merge must be ascending, which is not
 /// checked ([`first_unsorted`](crate::first_unsorted) does). If an input is not ascending, the call still returns and

@@ -197,8 +197,8 @@ impl Stream {
     /// as it has, and the others keep their contents. The rows of a matrix are segments of one length.
     ///
     /// # Complexity
-    /// O(n + s k log² k) for s segments and `k` up to 2048, with one reading of the keys. For greater `k`, a copy of the
-    /// segments is sorted in the workspace.
+    /// O(n + s k log² k) for s segments and `k` up to 2048, with one reading of the keys. For greater `k`, a copy of
+    /// the segments is sorted in the workspace.
     ///
     /// ```no_run
     /// use merge_host::{Gpu, Segments, SortOrder, workspace};
