@@ -141,7 +141,11 @@ impl Input {
         };
         let rest = self.length.map(|length| length.checked_sub(count).ok_or_else(|| too_short(length))).transpose()?;
         let mut bytes = memory::zeroed::<u8>(count, "the header by --skip")?;
-        let read = self.read(&mut bytes)? as u64;
+        // Block by block, because several blocks at once would start threads, whose number is not known yet.
+        let mut read = 0;
+        for block in bytes.chunks_mut(BLOCK) {
+            read += self.read(block)? as u64;
+        }
         if read < count {
             return Err(too_short(read));
         }

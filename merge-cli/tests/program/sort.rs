@@ -82,6 +82,13 @@ fn a_header_is_copied() {
     folder.write("in.dat", &with_header(&[7, 1, 5, 2]));
     folder.run("sort in.dat --skip 8 --record-size 8 --key 0:u32 --check -o in.dat").succeeds();
     assert_eq!(folder.read::<u8>("in.dat"), with_header(&[5, 2, 7, 1]));
+    // A header of several blocks, before it is known how many threads may run.
+    let long = vec![5u8; 3_000_001];
+    folder.write("long.u8", &[&long[..], &[9, 7, 8]].concat());
+    for command in ["long.u8 --skip 3000001", "long.u8 --skip 3000001 --parallel 1 -S 1M --check"] {
+        folder.run(&format!("sort {command} -o out.u8")).succeeds();
+        assert!(folder.read::<u8>("out.u8") == [&long[..], &[7, 8, 9]].concat(), "{command}");
+    }
     for (flags, parts) in [
         ("in.u32 --skip 9", &["in.u32: length is 400011 bytes, expected a multiple of 4"][..]),
         ("in.u32 --skip 500000", &["in.u32: has 400020 bytes, expected at least 500000, the header by --skip"]),

@@ -8,9 +8,11 @@
 //!   the rest      5 │ 8 2 9 │ 0 │ 6 1 4 4 9 0 2 ┄      sorted in each group; the last group may go on
 //! ```
 //!
-//! A group that does not fit in memory is sorted like the whole, by the next 16 bytes in which its keys differ.
+//! A group that does not fit in memory is sorted like the whole, by the next 16 bytes in which its keys differ. The
+//! result is a list of pieces in temporary files: sorted records, and groups that are too large again. Only one of them
+//! is sorted at a time, so that groups in groups need no more memory.
 
-use super::error::Error;
+use super::error::{Error, ScratchError};
 use super::source::{Source, Target};
 use super::spill::{Extent, ExtentReader, Spill, Spills};
 use super::{Options, sort};
@@ -43,8 +45,10 @@ pub struct Ties<'a, E> {
     part: usize,
     options: Options,
     engine: Engine,
-    write: Write<'a, E>,
+    out: Out<'a, E>,
     failure: fn(Error<E>) -> E,
+    /// The temporary files, created for the first group that does not fit in memory.
+    spills: Option<Arc<Spills>>,
     /// The part of the records that are held back, because more records may have the same.
     held_part: Option<u128>,
     /// The last of the records that are held back. The others are in `spilled`.
@@ -52,40 +56,66 @@ pub struct Ties<'a, E> {
     spilled: Option<Spilled>,
 }
 
-/// The first records of a group, in a temporary file.
-struct Spilled {
+/// Where records in order go.
+enum Out<'a, E> {
+    Write(Write<'a, E>),
+    Pieces(Vec<Piece>),
+}
+
+/// Records in a temporary file, one piece of some that follow each other.
+enum Piece {
+    Sorted(Stored),
+    Group(Spilled),
+}
+
+/// Records in a temporary file.
+struct Stored {
     file: Arc<Spill>,
     records: Extent,
     count: u64,
+}
+
+/// The first records of a group, in a temporary file.
+struct Spilled {
+    stored: Stored,
     /// One of the records.
     first: Vec<u8>,
     /// The number of the first part in which the keys differ, or the number of parts.
     differing: usize,
 }
 
+impl Stored {
+    fn append(&mut self, records: &[u8], size: usize) -> Result<(), ScratchError> {
+        self.count += (records.len() / size) as u64;
+        self.file.append(&mut self.records, records)
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        self.file.release(&self.records);
+    }
+}
+
 impl<'a, E: Send> Ties<'a, E> {
     /// A target for records of [`Options::width`] bytes. `options` are those of the sort and its target together.
-    /// `write` takes one or more whole records at a time. `failure` makes an error of sources and targets.
+    /// `write` takes one or more whole records at a time. `failure` makes an error of sources and targets. All records
+    /// are kept: [`Options::unique`] is ignored.
+    ///
+    /// # Panics
+    /// The target panics if [`RecordKey::check`] returns an error for records of this size.
     pub fn new(
         key: &'a RecordKey,
         options: &Options,
         write: impl FnMut(&mut [u8]) -> Result<(), E> + Send + 'a,
         failure: fn(Error<E>) -> E,
     ) -> Self {
-        Self::of_part(0, key, options.clone(), Box::new(write), failure)
-    }
-
-    fn of_part(
-        part: usize,
-        key: &'a RecordKey,
-        options: Options,
-        write: Write<'a, E>,
-        failure: fn(Error<E>) -> E,
-    ) -> Self {
+        let out = Out::Write(Box::new(write));
         // The target works on a thread of the sort, whose pool is free meanwhile.
         let engine = Engine::cpu().on_current_pool();
-        let size = options.width;
-        Self { key, size, part, options, engine, write, failure, held_part: None, held: Vec::new(), spilled: None }
+        let (size, options) = (options.width, Options { unique: false, ..options.clone() });
+        let (held_part, held, spilled, spills) = (None, Vec::new(), None, None);
+        Self { key, size, part: 0, options, engine, out, failure, spills, held_part, held, spilled }
     }
 
     /// The options of the sort whose target this is: those of [`new`](Self::new) with less memory, if the target needs
@@ -101,6 +131,17 @@ impl<'a, E: Send> Ties<'a, E> {
     /// The errors of writing and sorting.
     pub fn finish(mut self) -> Result<(), E> {
         self.end_group()
+    }
+
+    /// The temporary file for the next group or piece.
+    fn next_file(&mut self) -> Result<Stored, Error<E>> {
+        let spills = match self.spills.take() {
+            Some(spills) => spills,
+            None => Arc::new(Spills::create(&self.options.folders)?),
+        };
+        let file = spills.next();
+        self.spills = Some(spills);
+        Ok(Stored { file, records: Extent::default(), count: 0 })
     }
 
     /// Whether the keys have more parts than those that are equal in a group.
@@ -124,9 +165,7 @@ impl<'a, E: Send> Ties<'a, E> {
         let mut spilled = match self.spilled.take() {
             Some(spilled) => spilled,
             None => Spilled {
-                file: Spills::create(&self.options.folders)?.next(),
-                records: Extent::default(),
-                count: 0,
+                stored: self.next_file()?,
                 first: memory::collected(self.held[..self.size].iter().copied())?,
                 differing: self.key.parts(),
             },
@@ -136,8 +175,7 @@ impl<'a, E: Send> Ties<'a, E> {
             let differs = |part: &usize| self.key.part(*part, record) != self.key.part(*part, &spilled.first);
             spilled.differing = parts.find(differs).unwrap_or(spilled.differing);
         }
-        spilled.file.append(&mut spilled.records, &self.held)?;
-        spilled.count += (self.held.len() / self.size) as u64;
+        spilled.stored.append(&self.held, self.size)?;
         self.held.clear();
         self.spilled = Some(spilled);
         Ok(())
@@ -149,7 +187,12 @@ impl<'a, E: Send> Ties<'a, E> {
             self.spill().map_err(self.failure)?;
         }
         if let Some(spilled) = self.spilled.take() {
-            return self.sort_spilled(&spilled);
+            return match &mut self.out {
+                Out::Write(_) => self.sort_spilled(spilled),
+                Out::Pieces(pieces) => {
+                    memory::push(pieces, Piece::Group(spilled)).map_err(|e| (self.failure)(e.into()))
+                }
+            };
         }
         let mut held = std::mem::take(&mut self.held);
         self.sort_and_write(held.len() > self.size, &mut held)?;
@@ -158,18 +201,85 @@ impl<'a, E: Send> Ties<'a, E> {
         Ok(())
     }
 
-    /// Sorts a group in a temporary file by the part in which its keys differ, and hands it on.
-    fn sort_spilled(&mut self, spilled: &Spilled) -> Result<(), E> {
-        // Groups in groups get less and less memory, but enough to be sorted at all.
+    /// Sorts a group in a temporary file, and hands it on.
+    fn sort_spilled(&mut self, spilled: Spilled) -> Result<(), E> {
+        // A list of pieces instead of recursion: there may be groups in groups as often as keys have parts.
+        let mut pieces = vec![Piece::Group(spilled)];
+        while let Some(piece) = pieces.pop() {
+            match piece {
+                Piece::Group(group) if group.differing < self.key.parts() => {
+                    for piece in self.sort_group(&group)?.into_iter().rev() {
+                        memory::push(&mut pieces, piece).map_err(|error| (self.failure)(error.into()))?;
+                    }
+                }
+                Piece::Group(Spilled { stored, .. }) | Piece::Sorted(stored) => self.hand_on_stored(&stored)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts a group in a temporary file by the part in which its keys differ.
+    fn sort_group(&mut self, group: &Spilled) -> Result<Vec<Piece>, E> {
+        // The sort whose target this is has its memory meanwhile.
         let least = SORT_PARTS * self.options.shape::<u128>().least_memory();
-        let options = Options { memory: (self.options.memory / GROUP_SORT_PARTS).max(least), ..self.options.clone() };
-        let (write, failure, part) = (&mut self.write, self.failure, spilled.differing);
-        let target = Ties::of_part(part, self.key, options, Box::new(&mut **write), failure);
+        let memory = (self.options.memory / GROUP_SORT_PARTS).max(least);
+        let (key, failure, part) = (self.key, self.failure, group.differing);
+        let target = Ties {
+            part,
+            options: Options { memory, ..self.options.clone() },
+            engine: self.engine.clone(),
+            out: Out::Pieces(Vec::new()),
+            spills: self.spills.clone(),
+            held_part: None,
+            held: Vec::new(),
+            spilled: None,
+            ..*self
+        };
         let (options, mut engine) = (target.sort_options(), &self.engine);
-        let reader = ExtentReader::new(&spilled.file, &spilled.records);
-        let source = Group { key: self.key, part, reader, left: spilled.count, failure };
-        let (target, _) = sort(&options, source, || Ok(target), &mut engine, &mut ()).map_err(failure)?;
-        target.finish()
+        let reader = ExtentReader::new(&group.stored.file, &group.stored.records);
+        let source = Group { key, part, reader, left: group.stored.count, failure };
+        let (mut target, _) = sort(&options, source, || Ok(target), &mut engine, &mut ()).map_err(failure)?;
+        target.end_group()?;
+        let Out::Pieces(pieces) = target.out else { return Ok(Vec::new()) };
+        Ok(pieces)
+    }
+
+    /// Hands on records of a temporary file that are in order.
+    fn hand_on_stored(&mut self, stored: &Stored) -> Result<(), E> {
+        let most = (self.options.memory / GROUP_PARTS / self.size as u64).clamp(1, stored.count.max(1));
+        let block = memory::zeroed::<u8>(most as usize * self.size);
+        let mut block = block.map_err(|error| (self.failure)(error.into()))?;
+        let (mut reader, mut left) = (ExtentReader::new(&stored.file, &stored.records), stored.count);
+        while left > 0 {
+            let count = left.min(most);
+            let records = &mut block[..count as usize * self.size];
+            reader.read(records).map_err(|error| (self.failure)(error.into()))?;
+            self.hand_on(records)?;
+            left -= count;
+        }
+        Ok(())
+    }
+
+    /// Hands on records in order.
+    fn hand_on(&mut self, records: &mut [u8]) -> Result<(), E> {
+        match &mut self.out {
+            Out::Write(write) => write(records),
+            Out::Pieces(_) => self.store(records).map_err(self.failure),
+        }
+    }
+
+    /// Appends sorted records to the last piece, or to a new one behind a group.
+    fn store(&mut self, records: &[u8]) -> Result<(), Error<E>> {
+        let Out::Pieces(pieces) = &mut self.out else { return Ok(()) };
+        let mut piece = match pieces.pop_if(|piece| matches!(piece, Piece::Sorted(_))) {
+            Some(Piece::Sorted(stored)) => stored,
+            _ => self.next_file()?,
+        };
+        piece.append(records, self.size)?;
+        if let Out::Pieces(pieces) = &mut self.out {
+            memory::push(pieces, Piece::Sorted(piece))?;
+        }
+        Ok(())
     }
 
     /// Hands on records whose groups are whole, after a sort if they need it.
@@ -178,7 +288,7 @@ impl<'a, E: Send> Ties<'a, E> {
             let sorted = records::sort(&self.engine, self.key, self.size, records);
             sorted.map_err(|error| (self.failure)(error.into()))?;
         }
-        if records.is_empty() { Ok(()) } else { (self.write)(records) }
+        if records.is_empty() { Ok(()) } else { self.hand_on(records) }
     }
 }
 
@@ -187,7 +297,7 @@ impl<W: Word, E: Send> Target<W> for Ties<'_, E> {
 
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), E> {
         if !self.has_rest() {
-            return (self.write)(payload);
+            return self.hand_on(payload);
         }
         let part = |key: &W| Some(key.widened());
         // The records of the group that is held back, those of groups that end in this block, and those of the last.

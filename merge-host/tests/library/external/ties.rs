@@ -17,13 +17,19 @@ fn failure(error: Error<String>) -> String {
 
 /// The records, sorted by an external sort in `memory` bytes, or its error. Writing fails once `most` bytes are there.
 fn sorted(records: &[u8], memory: u64, most: usize) -> Result<Vec<u8>, String> {
-    let key = RecordKey::new(&[Field::bytes(0, KEY)]);
-    let options = Options { width: SIZE, ..Options::new(memory) };
-    let parts = records.chunks(SIZE).map(|record| key.part(0, record)).collect();
-    let source = FromSlice::new(Pairs { keys: parts, payload: records.to_vec() }, SIZE);
+    sorted_by((SIZE, KEY), records, memory, most)
+}
+
+/// [`sorted`], for records of `size` bytes, of which the first `key` are the key.
+fn sorted_by((size, key): (usize, usize), records: &[u8], memory: u64, most: usize) -> Result<Vec<u8>, String> {
+    let key = RecordKey::new(&[Field::bytes(0, key)]);
+    // All records are kept, also those with equal keys.
+    let options = Options { width: size, unique: true, ..Options::new(memory) };
+    let parts = records.chunks(size).map(|record| key.part(0, record)).collect();
+    let source = FromSlice::new(Pairs { keys: parts, payload: records.to_vec() }, size);
     let mut out = Vec::new();
     let write = |records: &mut [u8]| {
-        assert!(!records.is_empty() && records.len().is_multiple_of(SIZE));
+        assert!(!records.is_empty() && records.len().is_multiple_of(size));
         out.extend_from_slice(records);
         if out.len() > most { Err("full".to_owned()) } else { Ok(()) }
     };
@@ -32,7 +38,7 @@ fn sorted(records: &[u8], memory: u64, most: usize) -> Result<Vec<u8>, String> {
     let engine = Engine::cpu_with_threads(2).unwrap();
     let (target, summary) = sort(&of_sort, source, || Ok(target), &mut &engine, &mut ()).map_err(failure)?;
     target.finish()?;
-    assert_eq!(summary.keys_read as usize, records.len() / SIZE);
+    assert_eq!(summary.keys_read as usize, records.len() / size);
     Ok(out)
 }
 
@@ -68,4 +74,27 @@ fn errors_of_writing_and_of_too_little_memory_are_passed_on() {
     }
     let error = sorted(&records, 1000, usize::MAX).unwrap_err();
     assert!(error.contains("are too few"), "{error}");
+}
+
+/// In each part of the keys, one of the records differs from the others: groups in groups, none of which fits.
+#[test]
+fn groups_in_groups_as_often_as_keys_have_parts() {
+    const PARTS: usize = 60;
+    let size = 16 * PARTS + 4;
+    for descends in [false, true] {
+        let mut records = vec![0; 300 * size];
+        for (i, record) in records.chunks_mut(size).enumerate() {
+            // The first records of the sort leave the group early, or the last ones.
+            let byte = if descends { 0 } else { 0xff };
+            record[..16 * PARTS].fill(if descends { 0xff } else { 0 });
+            if i < PARTS {
+                record[16 * i] = byte;
+            }
+            record[16 * PARTS..].copy_from_slice(&(i as u32).to_le_bytes());
+        }
+        let mut expected: Vec<&[u8]> = records.chunks(size).collect();
+        expected.sort_by_key(|record| &record[..16 * PARTS]);
+        let found = sorted_by((size, 16 * PARTS), &records, 400 << 10, usize::MAX).unwrap();
+        assert!(found == expected.concat(), "descends: {descends}");
+    }
 }
