@@ -7,12 +7,12 @@
 //!   either byte order     in the order that is wanted                  either byte order
 //! ```
 //!
-//! In memory there are five types and one order instead of twelve types and six orders. A key is encoded in at most four
-//! steps, and each of the first three is its own inverse. Big endian: the bytes are reversed. Negative floats: all bits
-//! but the sign bit are flipped. Then the bits of a mask are flipped. For ascending order, the mask is the sign bit of
-//! signed types and floats, and empty for unsigned types. For descending order, it is the complement. Now the NaNs of
-//! one sign are the least words, and the NaNs of the other sign the greatest. The last step rotates the order: it adds a
-//! number, which moves the NaNs of one end to the other end.
+//! In memory there are five types and one order instead of twelve types and six orders. A key is encoded in at most
+//! four steps, and each of the first three is its own inverse. Big endian: the bytes are reversed. Negative floats:
+//! all bits but the sign bit are flipped. Then the bits of a mask are flipped. For ascending order, the mask is the
+//! sign bit of signed types and floats, and empty for unsigned types. For descending order, it is the complement. Now
+//! the NaNs of one sign are the least words, and the NaNs of the other sign the greatest. The last step rotates the
+//! order: it adds a number, which moves the NaNs of one end to the other end.
 
 use crate::spec::{Endian, KeyType, Kind};
 use merge_host::{NanOrder, SortOrder};

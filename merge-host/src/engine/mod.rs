@@ -63,7 +63,7 @@ use std::sync::Arc;
 ///
 /// All engines of a process share one pool of threads. Exceptions are [`cpu_with_threads`](Self::cpu_with_threads),
 /// with a pool for each engine, and [`on_current_pool`](Self::on_current_pool). So an engine takes no time to make, and
-/// a program may make one for each call, unless it uses a GPU: an engine owns the contexts of its GPUs, and shares them
+/// a program may make one for each call, unless it uses a GPU. An engine owns the contexts of its GPUs, and shares them
 /// only with its clones. A program may hold several engines, for instance one for each GPU where the calls are
 /// independent of each other, and several threads may use one engine at the same time.
 ///

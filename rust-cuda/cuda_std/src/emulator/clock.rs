@@ -17,8 +17,8 @@
 //! | `released` | what was ordered before the thread's last fence, which its next flags carry |
 //!
 //! A barrier joins the clocks of a block, and `sync_warp` those of its lanes. So one thread's fence serves its block on
-//! both sides. A fence of the writing thread before the barrier is accepted, too: all GPUs honour it, and many programs
-//! depend on it, although the memory model of PTX asks for a fence of the thread that stores the flag.
+//! both sides. A fence of the writing thread before the barrier is accepted, too. The memory model of PTX asks for a
+//! fence of the thread that stores the flag, but all GPUs honour the other, and many programs depend on it.
 
 use super::shadow::{Now, WARP, lanes_up_to};
 use std::{collections::BTreeMap, rc::Rc, vec::Vec};

@@ -131,8 +131,8 @@ pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
     }
     thread::sync_threads();
     if job.plan.levels == 1 {
-        // SAFETY: `job.plan` is the same for all threads, so that all of them make the call. A barrier comes before this
-        // use of `scan`, and one of `mark_heads` before the next.
+        // SAFETY: `job.plan` is the same for all threads, so that all of them make the call. A barrier comes before
+        // this use of `scan`, and one of `mark_heads` before the next.
         let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
         if all > 0 {
             return false;
