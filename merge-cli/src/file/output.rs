@@ -494,10 +494,10 @@ impl Writer {
     /// Writes the number of written items to the header, if it has that number.
     fn write_header(&self) -> Result<()> {
         let count = self.written / self.form.size.max(1) as u64;
-        let header = self.form.header(count);
         if !self.form.container.has_count() || self.count == Some(count) {
             return Ok(());
         }
+        let header = self.form.header(count);
         let begin = match self.sink {
             Sink::Temporary { .. } => Some(0),
             Sink::Through { begin, .. } => begin,

@@ -145,7 +145,7 @@ impl KeyFlags {
     }
 }
 
-/// Whether the keys of these inputs are dates or durations, by the header of one of them.
+/// Whether the header of an input says that the keys are dates or durations.
 fn has_nat(inputs: &[Input]) -> bool {
     inputs.iter().find_map(Input::number).is_some_and(|number| number.has_nat())
 }

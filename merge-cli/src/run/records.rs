@@ -13,13 +13,12 @@ use crate::job::{Resources, SortRecords};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
 use crate::records::{Key, Layout};
-use crate::say::error::{Result, name};
+use crate::say::error::{Failure, Result, name};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::KeyType;
 use merge_host::external::{Engines, Shape, Ties};
 use merge_host::records::{Sorter, gather};
 use merge_host::{Index, Work, parallel, permutation};
-use std::sync::{Mutex, PoisonError};
 
 /// Bytes of records that a thread reads at once, few enough to stay in its cache.
 const BLOCK: usize = 1 << 20;
@@ -190,23 +189,18 @@ impl Sorting {
         let records = PayloadSource::Records(self.layout.clone(), self.key.clone());
         let source = KeySource::new(input, records, count, self.checksum.clone());
         let options = plan.options(width, false, &self.resources);
-        // The sort opens the output, and its target writes to it.
-        let opened = Mutex::new(None);
-        let lock = || opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let write =
-            |records: &mut [u8]| lock().as_mut().map_or(Ok(()), |writer: &mut Writer| writer.write::<u8>(records));
-        let target = Ties::new(&self.key, &options, write, spilled::failure);
-        let options = target.sort_options();
+        let mut writer = None;
+        let opened = &mut writer;
         let begin = |count| {
             output.expect(count);
-            *lock() = Some(output.begin()?);
-            Ok(target)
+            let writer = opened.insert(output.begin()?);
+            Ok(Ties::new(&self.key, &options, |records| writer.write::<u8>(records), spilled::failure))
         };
-        let (target, summary) = spilled::sort::<W, _>(&options, source, begin, &mut engine, stats)?;
+        let of_sort = Ties::<Failure>::sort_options(&self.key, &options);
+        let (target, summary) = spilled::sort::<W, _>(&of_sort, source, begin, &mut engine, stats)?;
         stats.time(Phase::Write, || target.finish())?;
         stats.keys = summary.keys_read;
         stats.engine = engine.name()?;
-        let writer = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((writer.expect("the sort has opened the output"), summary.keys_written))
     }
 

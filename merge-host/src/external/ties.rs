@@ -22,8 +22,8 @@ use crate::{Engine, Word, allocation};
 use std::fmt;
 use std::sync::Arc;
 
-/// The parts of the memory: one of this many for the sort whose target is a [`Ties`], for the sort of a group that does
-/// not fit, and for the records of a group.
+/// A sort whose target is a [`Ties`] has half of the memory. A group that does not fit has a quarter for its sort. The
+/// records that are held back have a sixteenth.
 const SORT_PARTS: u64 = 2;
 const GROUP_SORT_PARTS: u64 = 4;
 const GROUP_PARTS: u64 = 16;
@@ -99,8 +99,7 @@ impl Drop for Stored {
 
 impl<'a, E: Send> Ties<'a, E> {
     /// A target for records of [`Options::width`] bytes. `options` are those of the sort and its target together.
-    /// `write` takes one or more whole records at a time. `failure` makes an error of sources and targets. All records
-    /// are kept: [`Options::unique`] is ignored.
+    /// `write` takes one or more whole records at a time. `failure` makes an error of sources and targets.
     ///
     /// # Panics
     /// The target panics if [`RecordKey::check`] returns an error for records of this size.
@@ -113,16 +112,15 @@ impl<'a, E: Send> Ties<'a, E> {
         let out = Out::Write(Box::new(write));
         // The target works on a thread of the sort, whose pool is free meanwhile.
         let engine = Engine::cpu().on_current_pool();
-        let (size, options) = (options.width, Options { unique: false, ..options.clone() });
+        let (size, options) = (options.width, options.clone());
         let (held_part, held, spilled, spills) = (None, Vec::new(), None, None);
         Self { key, size, part: 0, options, engine, out, failure, spills, held_part, held, spilled }
     }
 
-    /// The options of the sort whose target this is: those of [`new`](Self::new) with less memory, if the target needs
-    /// any.
-    pub fn sort_options(&self) -> Options {
-        let memory = self.options.memory / if self.has_rest() { SORT_PARTS } else { 1 };
-        Options { memory, ..self.options.clone() }
+    /// The options of a sort with such a target, if `options` are those of both together. The target needs memory only
+    /// for keys of several parts. All records are kept: [`Options::unique`] is ignored.
+    pub fn sort_options(key: &RecordKey, options: &Options) -> Options {
+        options_before(key, 0, options)
     }
 
     /// Hands on the last records. Call it after the sort.
@@ -142,11 +140,6 @@ impl<'a, E: Send> Ties<'a, E> {
         let file = spills.next();
         self.spills = Some(spills);
         Ok(Stored { file, records: Extent::default(), count: 0 })
-    }
-
-    /// Whether the keys have more parts than those that are equal in a group.
-    fn has_rest(&self) -> bool {
-        self.part + 1 < self.key.parts()
     }
 
     /// Adds records to the group that is held back.
@@ -235,7 +228,7 @@ impl<'a, E: Send> Ties<'a, E> {
             spilled: None,
             ..*self
         };
-        let (options, mut engine) = (target.sort_options(), &self.engine);
+        let (options, mut engine) = (options_before(key, part, &target.options), &self.engine);
         let reader = ExtentReader::new(&group.stored.file, &group.stored.records);
         let source = Group { key, part, reader, left: group.stored.count, failure };
         let (mut target, _) = sort(&options, source, || Ok(target), &mut engine, &mut ()).map_err(failure)?;
@@ -292,15 +285,27 @@ impl<'a, E: Send> Ties<'a, E> {
     }
 }
 
+/// The options of a sort by part `part`, beside a target with `options`.
+fn options_before(key: &RecordKey, part: usize, options: &Options) -> Options {
+    let parts = if has_rest(key, part) { SORT_PARTS } else { 1 };
+    // The sort would take records with equal parts for equal ones.
+    Options { memory: options.memory / parts, unique: false, ..options.clone() }
+}
+
+/// Whether records with equal parts up to number `part` may still differ.
+fn has_rest(key: &RecordKey, part: usize) -> bool {
+    part + 1 < key.parts()
+}
+
 impl<W: Word, E: Send> Target<W> for Ties<'_, E> {
     type Error = E;
 
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), E> {
-        if !self.has_rest() {
+        if !has_rest(self.key, self.part) {
             return self.hand_on(payload);
         }
         let part = |key: &W| Some(key.widened());
-        // The records of the group that is held back, those of groups that end in this block, and those of the last.
+        // First come records of the group that is held back, then whole groups, then a group that may go on.
         let of_held = keys.partition_point(|key| part(key) == self.held_part);
         let (records, rest) = payload.split_at_mut(of_held * self.size);
         self.hold(records).map_err(self.failure)?;

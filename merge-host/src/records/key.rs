@@ -12,7 +12,8 @@
 
 use super::field::{Endian, Field, Kind};
 use crate::cpu::memory;
-use crate::{Error, NanOrder, SortOrder, parallel};
+use crate::key::sealed::Sealed;
+use crate::{Error, NanOrder, SortOrder, f16, parallel};
 use std::cmp::Ordering;
 
 /// Bytes of records of a block that a thread compares.
@@ -26,7 +27,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// The sizes of floating-point numbers, in bytes.
 const FLOATS: [usize; 4] = [2, 4, 8, 16];
 /// The number of NaNs of each sign among the floating-point numbers of these sizes, in the same order.
-const NANS: [u128; 4] = [(1 << 10) - 1, (1 << 23) - 1, (1 << 52) - 1, (1 << 112) - 1];
+const NANS: [u128; 4] = [f16::NANS as u128, f32::NANS as u128, f64::NANS as u128, (1 << 112) - 1];
 
 /// The order of records: by some fields, the most significant field first.
 ///

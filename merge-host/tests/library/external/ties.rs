@@ -34,7 +34,7 @@ fn sorted_by((size, key): (usize, usize), records: &[u8], memory: u64, most: usi
         if out.len() > most { Err("full".to_owned()) } else { Ok(()) }
     };
     let target = Ties::new(&key, &options, write, failure);
-    let of_sort = target.sort_options();
+    let of_sort = Ties::<String>::sort_options(&key, &options);
     let engine = Engine::cpu_with_threads(2).unwrap();
     let (target, summary) = sort(&of_sort, source, || Ok(target), &mut &engine, &mut ()).map_err(failure)?;
     target.finish()?;
