@@ -107,6 +107,27 @@ pub struct MemoryArgs {
     pub batch_size: Option<usize>,
 }
 
+/// Flags of the commands that can write equal keys once.
+#[derive(Debug, Default, clap::Args)]
+pub struct UniqueArgs {
+    /// Write only the first of equal keys, with its value
+    ///
+    /// Keys are equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself. Records with equal
+    /// fields are equal. With `sort -c` and `-C`, equal keys are out of order.
+    #[arg(short, long)]
+    pub unique: bool,
+    /// Write the last of equal keys instead of the first, with its value or index
+    #[arg(long, requires = "unique")]
+    pub last: bool,
+    /// File to write the number of occurrences of each written key to, as u64, or as the integer type that its
+    /// extension names
+    ///
+    /// Number i belongs to key i of OUT. All files are replaced as one: all or none. A number that does not fit the
+    /// type is an error.
+    #[arg(long, value_name = "COUNTS", requires = "unique")]
+    pub count: Option<PathBuf>,
+}
+
 /// Flags of the commands that also handle records.
 #[derive(Debug, clap::Args)]
 pub struct RecordArgs {
