@@ -30,10 +30,11 @@ pub struct SortArgs {
     pub reverse: bool,
     #[command(flatten)]
     pub order: OrderArgs,
-    /// Write only the N keys that come first in the order, without sorting the others
+    /// Write only the N keys that come first in the order, with their values or indices, without sorting the others
     ///
-    /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is
-    /// read, and the CPU selects from these keys.
+    /// Of equal keys, the first ones are taken. The input may be larger than memory. With --engine gpu, the GPU selects
+    /// the first N keys of each part that is read, and the CPU selects from these keys; with values or indices, and of
+    /// records, the GPU sorts the candidates.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub top: Option<u64>,
     /// Check whether IN is sorted, as `gmerge check` does

@@ -51,8 +51,8 @@ pub struct OrderArgs {
     /// Where NaNs lie in the order of floating-point keys and fields, with --reverse too; `total` is IEEE 754's order
     ///
     /// `last` is the order of numpy.sort, pandas, Polars, DuckDB and PostgreSQL. -0.0 comes before 0.0, and NaNs with
-    /// different bits have an order, too. NaT of .npy files of dates and durations lies where NaNs do, except in fields
-    /// of records; `total` has it first. Integers are not affected.
+    /// different bits have an order, too. NaT of .npy files and fields of dates and durations lies where NaNs do;
+    /// `total` has it first. Integers are not affected.
     #[arg(long = "nan", value_name = "ORDER", default_value = "last")]
     pub nans: NanOrder,
 }

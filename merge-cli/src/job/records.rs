@@ -73,7 +73,7 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         return Err(Failure::file(path, message));
     }
     let endian_at = |offset| match record.fields.iter().find(|field| field.offset == offset).map(|field| &field.kind) {
-        Some(FieldKind::Number(_, endian)) => *endian,
+        Some(FieldKind::Number(_, endian) | FieldKind::Time(endian)) => *endian,
         _ => Endian::Little,
     };
     Layout::new(record.size, &key, endian_at, |name| named(path, record, name))
@@ -97,6 +97,7 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
     };
     match &field.kind {
         FieldKind::Number(key_type, endian) => Ok((field.offset, FieldType::Number(*key_type, Some(*endian)))),
+        FieldKind::Time(endian) => Ok((field.offset, FieldType::Time(*endian))),
         FieldKind::Bytes(count) => Ok((field.offset, FieldType::Bytes(*count))),
         FieldKind::Other(dtype) => {
             let name = shortened(name);

@@ -1,9 +1,9 @@
 //! The first N items of the order, without sorting the others.
 //!
-//! The input is read in parts. For keys alone, the library keeps the candidates of each part ([`TopK`]): equal keys have
-//! equal bits, so the choice among them does not matter. Keys with payloads and records are held with their payloads
-//! ([`Leading`]). If the memory is too small for the candidates, all items are sorted in chunks, and the first N are
-//! written.
+//! The input is read in parts. For keys alone, the library keeps the candidates of each part ([`TopK`]): equal keys
+//! have equal bits, so the choice among them does not matter. Keys with payloads and records are held with their
+//! payloads ([`Leading`]). If the memory is too small for the candidates, all items are sorted in chunks, and the first
+//! N are written.
 
 use super::engine::{ChosenEngine, cpu};
 use crate::coding::Word;

@@ -269,7 +269,7 @@ impl Piece {
         let sign_bit = if done == 0 { 1 << (8 * count - 1) } else { 0 };
         let mut flips = match field.kind {
             Kind::Float => [sign_bit, all],
-            Kind::Signed => [sign_bit; 2],
+            Kind::Signed | Kind::Time => [sign_bit; 2],
             Kind::Unsigned | Kind::Bytes => [0; 2],
         };
         if field.order == SortOrder::Descending {
@@ -321,17 +321,31 @@ impl Rotation {
     /// The rotation of the `count` bytes of a field after its `done` most significant bytes. `None` for a field without
     /// NaNs, and in total order.
     fn new(field: &Field, done: usize, count: usize) -> Option<Self> {
-        let nans = FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i])?;
-        let summand = match field.nans {
-            _ if field.kind != Kind::Float => return None,
-            NanOrder::Total => return None,
-            NanOrder::Last => nans.wrapping_neg(),
-            NanOrder::First => nans,
-        };
+        let summand = Self::of_field(field)?;
         let rest = field.size - done - count;
         let summand = (summand >> (8 * rest)) as u64 & (u64::MAX >> (64 - 8 * count));
         let lower = (rest > 0).then(|| Box::new(Piece::new(field, done + count, rest.min(WORD))));
         Some(Self { summand, lower })
+    }
+
+    /// The number to add to a whole field, in two's complement. The NaNs of one sign are the least numbers of a float,
+    /// and the NaNs of the other sign the greatest. `NaT` is at one end.
+    fn of_field(field: &Field) -> Option<i128> {
+        let [least, greatest] = match (field.kind, field.order) {
+            (Kind::Float, _) => {
+                let nans = FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i] as i128)?;
+                [nans, nans]
+            }
+            (Kind::Time, SortOrder::Ascending) => [1, 0],
+            (Kind::Time, SortOrder::Descending) => [0, 1],
+            _ => return None,
+        };
+        let summand = match field.nans {
+            NanOrder::Total => 0,
+            NanOrder::Last => -least,
+            NanOrder::First => greatest,
+        };
+        (summand != 0).then_some(summand)
     }
 
     /// The sum of `number`, this part of the summand, and the carry of less significant bytes. Behind the bits of the
@@ -399,6 +413,34 @@ mod tests {
                         let expected = if is_descending { j.cmp(&i) } else { i.cmp(&j) };
                         assert_eq!(key.compare(&record(a), &record(b)), expected, "{a} {b} {nans} {before}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nat_is_at_the_end_that_is_asked_for() {
+        for before in 0..9 {
+            for (order, nans) in [SortOrder::Ascending, SortOrder::Descending]
+                .into_iter()
+                .flat_map(|order| [NanOrder::First, NanOrder::Last, NanOrder::Total].map(|nans| (order, nans)))
+            {
+                let mut expected = vec![i64::MIN + 1, -256, -1, 0, 255, i64::MAX];
+                if order == SortOrder::Descending {
+                    expected.reverse();
+                }
+                let is_first = nans == NanOrder::First || nans == NanOrder::Total && order == SortOrder::Ascending;
+                expected.insert(if is_first { 0 } else { expected.len() }, i64::MIN);
+                for endian in [Endian::Little, BIG] {
+                    let field = Field::time(8).order(order).nans(nans).endian(endian);
+                    let key = RecordKey::new(&[Field::bytes(0, before), field]);
+                    let record = |time: &i64| {
+                        [[0; 8], if endian == BIG { time.to_be_bytes() } else { time.to_le_bytes() }].concat()
+                    };
+                    assert!(
+                        expected.is_sorted_by(|a, b| key.compare(&record(a), &record(b)).is_lt()),
+                        "{before} {order:?} {nans:?} {endian:?}"
+                    );
                 }
             }
         }
