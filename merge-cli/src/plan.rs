@@ -116,13 +116,7 @@ impl SortPlan {
                 "plan: up to {} keys in memory, more in chunks",
                 shape.most_in_memory(memory)
             ));
-            let folders = match disk::temporary_folders(&resources.folders) {
-                Ok(folders) => paths(folders),
-                Err(failure) if !resources.folders.is_empty() => return Err(failure),
-                // The run may not need a folder.
-                Err(_) => Vec::new(),
-            };
-            return Ok(Self { in_memory: None, memory, folders });
+            return Ok(Self { in_memory: None, memory, folders: folders_if_any(resources)? });
         };
         let budget = memory::budget(resources.memory, 0)?;
         let (needed, files) = (shape.in_memory(count), destination.in_memory());
@@ -190,6 +184,8 @@ pub struct MergeFacts<'a> {
     pub may_fail_late: bool,
     /// The kernel of a merge in memory, if the user chose one.
     pub kernel: Option<&'a str>,
+    /// Whether the files are merged while they are read in any case, because they hold records.
+    pub is_streamed: bool,
     pub destination: Destination<'a>,
     /// The first file.
     pub path: &'a Path,
@@ -197,7 +193,7 @@ pub struct MergeFacts<'a> {
 
 /// The plan of a merge of files: the options of a streamed merge, or `None` for a merge in memory.
 pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
-    let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, destination, path } = facts;
+    let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, is_streamed, destination, path } = facts;
     let Resources { processors, sort_kernel: _, memory: asked, folders, fan_in, threads: _ } = resources;
     let budget = memory::budget(*asked, destination.in_memory_beside(STREAMED_PARTS))?;
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
@@ -207,6 +203,15 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
         let most = shape.fan_in(memory, Some(limit)).map_err(|error| Failure::new(format!("--memory: {error}")))?;
         Ok(files <= most)
     };
+    if is_streamed {
+        report::verbose(format_args!("plan: merged by the CPU while read, with {memory} bytes of memory"));
+        if let Some(count) = count.filter(|_| files > 2)
+            && !at_once()?
+        {
+            check_spill_space(&paths(disk::temporary_folders(folders)?), shape.spilled(count), destination, path)?;
+        }
+        return Ok(Some(Options { folders: folders_if_any(resources)?, ..options }));
+    }
     let Some(count) = count else {
         let in_memory = processors.engine == EngineChoice::Gpu || needs_count || kernel.is_some() || !at_once()?;
         if !in_memory {
@@ -242,6 +247,23 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
         check_spill_space(&options.folders, shape.spilled(count), destination, path)?;
     }
     Ok(Some(options))
+}
+
+/// The folders for spilled runs, for a run that may not need one.
+fn folders_if_any(resources: &Resources) -> Result<Vec<PathBuf>> {
+    match disk::temporary_folders(&resources.folders) {
+        Ok(folders) => Ok(paths(folders)),
+        Err(failure) if !resources.folders.is_empty() => Err(failure),
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+/// The plan of a set operation on records with payloads of `width` bytes: always streamed.
+pub fn set_of_records(width: usize, destination: Destination, resources: &Resources) -> Result<Options> {
+    let memory = memory::budget(resources.memory, destination.in_memory_beside(STREAMED_PARTS))?;
+    let memory = memory.min(STREAMED_MEMORY);
+    report::verbose(format_args!("plan: merged by the CPU while read, with {memory} bytes of memory"));
+    Ok(Options { width, folders: folders_if_any(resources)?, ..Options::new(memory) })
 }
 
 /// The plan of a set operation on files of `bytes` bytes: the options of a streamed operation, or `None` for one in

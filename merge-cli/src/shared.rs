@@ -19,11 +19,14 @@ pub use crate::say::{Failure, Result, report};
 pub use crate::spec::{EngineChoice, KeyType, MemorySize};
 pub use crate::with_word;
 
-use crate::args::{CheckArgs, CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, SortArgs, WritingArgs};
+use crate::args::{
+    CheckArgs, CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, SortArgs, UniqueArgs, WritingArgs,
+};
 pub use crate::args::{RecordArgs, ValuesArgs};
 use crate::coding::KeyOrder;
 pub use crate::job::Resources;
-use crate::job::{Job, Payload};
+use crate::job::{self, Job, Payload};
+use crate::records::Records;
 use crate::spec::{Endian, Format, SortKernel, When, number};
 use std::path::PathBuf;
 
@@ -203,7 +206,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         values_out,
         skip: None,
         argsort: false,
-        unique: false,
+        distinct: UniqueArgs::default(),
         check: false,
         memory: MemoryArgs { memory, tmp_dir: tmp_dir.into_iter().collect(), batch_size },
         segments: None,
@@ -216,15 +219,12 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
     })?;
     match job {
         Job::Sort(job) => {
-            let items = match job.payload {
-                Payload::Values(values) => Items::Values(job.key_type, values),
-                Payload::None | Payload::Indices(_) => Items::Keys(job.key_type),
+            let items = match (job.items, job.payload) {
+                (job::Items::Records(Records { layout, key }), _) => Items::Records(layout, key),
+                (job::Items::Keys(key_type), Payload::Values(values)) => Items::Values(key_type, values),
+                (job::Items::Keys(key_type), Payload::None | Payload::Indices(_)) => Items::Keys(key_type),
             };
             Ok(SortJob { input: job.keys, items, outputs: job.outputs, resources: job.resources })
-        }
-        Job::SortRecords(job) => {
-            let (items, outputs) = (Items::records(job.layout, job.order), Outputs { keys: job.output, values: None });
-            Ok(SortJob { input: job.input, items, outputs, resources: job.resources })
         }
         _ => Err(Failure::new("these flags ask for no sort")),
     }

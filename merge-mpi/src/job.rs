@@ -234,7 +234,7 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
     let payload = match items {
         Items::Keys(_) => PayloadSource::None,
         Items::Values(_, values) => PayloadSource::Values(values, width),
-        Items::Records(layout, key) => PayloadSource::Records(layout, key),
+        Items::Records(layout, key) => PayloadSource::records(layout, key),
     };
     let source = KeySource::of_range::<W>(input, payload, slice);
     outputs.set_width(width);

@@ -1,7 +1,8 @@
 //! The flags and arguments of each command, as the user types them. [`job`](crate::job) refuses wrong combinations.
 
 use super::groups::{
-    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs,
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, UniqueArgs, ValuesArgs,
+    WritingArgs,
 };
 use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
@@ -29,10 +30,11 @@ pub struct SortArgs {
     pub reverse: bool,
     #[command(flatten)]
     pub order: OrderArgs,
-    /// Write only the N keys that come first in the order, without sorting the others
+    /// Write only the N keys that come first in the order, with their values or indices, without sorting the others
     ///
-    /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is
-    /// read, and the CPU selects from these keys.
+    /// Of equal keys, the first ones are taken. The input may be larger than memory. With --engine gpu, the GPU selects
+    /// the first N keys of each part that is read, and the CPU selects from these keys; with values or indices, and of
+    /// records, the GPU sorts the candidates.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub top: Option<u64>,
     /// Check whether IN is sorted, as `gmerge check` does
@@ -63,12 +65,8 @@ pub struct SortArgs {
     /// 8 bytes that the extension of OUT names
     #[arg(long)]
     pub argsort: bool,
-    /// Write only the first of equal keys, with its value
-    ///
-    /// Keys are equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself. With -c and -C, equal
-    /// keys are out of order.
-    #[arg(short, long)]
-    pub unique: bool,
+    #[command(flatten)]
+    pub distinct: UniqueArgs,
     /// Read OUT back before it replaces an old file, and fail unless it is sorted and has the keys of IN
     ///
     /// Checks the order, the number of keys, and a checksum of keys and values that does not depend on the order. OUT
@@ -133,9 +131,10 @@ pub struct MergeArgs {
     pub values: ValuesArgs,
     #[command(flatten)]
     pub merging: MergingArgs,
-    /// Write only the first of equal keys, with its value
-    #[arg(short, long)]
-    pub unique: bool,
+    #[command(flatten)]
+    pub distinct: UniqueArgs,
+    #[command(flatten)]
+    pub records: RecordArgs,
     /// Read OUT back before it replaces an old file, and fail unless it is sorted and has the keys of the files
     ///
     /// As in `gmerge sort`.
@@ -217,6 +216,8 @@ pub struct SetArgs {
     /// Files that do not fit are merged by the CPU while they are read, or an error with --engine gpu.
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<MemorySize>,
+    #[command(flatten)]
+    pub records: RecordArgs,
     #[command(flatten)]
     pub engine: EngineArgs,
     #[command(flatten)]

@@ -51,8 +51,8 @@ pub struct OrderArgs {
     /// Where NaNs lie in the order of floating-point keys and fields, with --reverse too; `total` is IEEE 754's order
     ///
     /// `last` is the order of numpy.sort, pandas, Polars, DuckDB and PostgreSQL. -0.0 comes before 0.0, and NaNs with
-    /// different bits have an order, too. NaT of .npy files of dates and durations lies where NaNs do, except in fields
-    /// of records; `total` has it first. Integers are not affected.
+    /// different bits have an order, too. NaT of .npy files and fields of dates and durations lies where NaNs do;
+    /// `total` has it first. Integers are not affected.
     #[arg(long = "nan", value_name = "ORDER", default_value = "last")]
     pub nans: NanOrder,
 }
@@ -105,6 +105,27 @@ pub struct MemoryArgs {
     /// Merge at most N runs at once; default: as many as memory allows
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(2..=u64::MAX))]
     pub batch_size: Option<usize>,
+}
+
+/// Flags of the commands that can write equal keys once.
+#[derive(Debug, Default, clap::Args)]
+pub struct UniqueArgs {
+    /// Write only the first of equal keys, with its value
+    ///
+    /// Keys are equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself. Records with equal
+    /// fields are equal. With `sort -c` and `-C`, equal keys are out of order.
+    #[arg(short, long)]
+    pub unique: bool,
+    /// Write the last of equal keys instead of the first, with its value or index
+    #[arg(long, requires = "unique")]
+    pub last: bool,
+    /// File to write the number of occurrences of each written key to, as u64, or as the integer type that its
+    /// extension names
+    ///
+    /// Number i belongs to key i of OUT. All files are replaced as one: all or none. A number that does not fit the
+    /// type is an error.
+    #[arg(long, value_name = "COUNTS", requires = "unique")]
+    pub count: Option<PathBuf>,
 }
 
 /// Flags of the commands that also handle records.

@@ -9,7 +9,8 @@ pub use commands::{
     BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
 };
 pub use groups::{
-    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, ValuesArgs, WritingArgs,
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, UniqueArgs, ValuesArgs,
+    WritingArgs,
 };
 
 use crate::spec::When;

@@ -15,7 +15,7 @@ use crate::say::{progress, report};
 use crate::spec::{Endian, KeyType};
 use merge_host::parallel;
 use std::fs::{File, Metadata};
-use std::io::{self, Chain, Cursor, ErrorKind, Read};
+use std::io::{self, Chain, Cursor, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -319,6 +319,22 @@ impl Input {
             position: 0,
             ..*self
         }))
+    }
+
+    /// A copy of all that is left of a pipe in an unnamed temporary file, which can be read twice. The file is in the
+    /// first of `folders`, or where temporary files are by default.
+    pub fn copied(&mut self, folders: &[PathBuf]) -> Result<Self> {
+        let folder = folders.first().cloned().unwrap_or_else(std::env::temp_dir);
+        let failure = |error: &io::Error| Failure::io(&folder, error);
+        let mut file = tempfile::tempfile_in(&folder).map_err(|error| failure(&error))?;
+        let mut part = memory::zeroed::<u8>(BLOCK as u64, "a part of the input")?;
+        loop {
+            let read = self.read(&mut part)?;
+            file.write_all(&part[..read]).map_err(|error| failure(&error))?;
+            if read < part.len() {
+                return Self::of_output(&self.path, file);
+            }
+        }
     }
 
     /// Goes to the key at `index` of a regular file.

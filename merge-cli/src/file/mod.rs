@@ -21,4 +21,4 @@ pub use identity::Identity;
 pub use input::Input;
 pub use output::{Form, KeyRegion, Location, Output, SharedWriter, Writer};
 pub use outputs::{Outputs, Writers};
-pub use target::Target;
+pub use target::{Target, Targets};

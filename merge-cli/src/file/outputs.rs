@@ -1,33 +1,46 @@
-//! The outputs of keys and of their values.
+//! The outputs of keys, of their values, and of the numbers of equal keys.
 
 use super::output::{Output, Writer};
 use crate::coding::Word;
+use crate::job::NumberLimit;
 use crate::say::error::Result;
 
-/// The output of keys, and the output of their values, if they have values.
+/// The output of keys, and the outputs of their values and of the numbers of equal keys, if there are any.
 #[derive(Debug)]
 pub struct Outputs {
     /// The output of the keys, of their indices, or of records.
     pub keys: Output,
     /// The output of the values.
     pub values: Option<Output>,
+    /// The output of the numbers of equal keys, and the type of these numbers.
+    pub counts: Option<(Output, NumberLimit)>,
+}
+
+impl From<Output> for Outputs {
+    fn from(keys: Output) -> Self {
+        Self { keys, values: None, counts: None }
+    }
 }
 
 impl Outputs {
-    /// Both outputs.
+    /// All outputs.
     pub fn iter(&self) -> impl Iterator<Item = &Output> {
-        [&self.keys].into_iter().chain(&self.values)
+        [&self.keys].into_iter().chain(&self.values).chain(self.counts.iter().map(|(output, _)| output))
     }
 
-    /// An error unless both outputs can be read back before they replace old files, for `--check`.
+    /// An error unless all outputs can be read back before they replace old files, for `--check`.
     pub fn check_can_be_read_back(&self) -> Result<()> {
         self.keys.check_can_be_read_back("--output")?;
-        self.values.iter().try_for_each(|values| values.check_can_be_read_back("--values-out"))
+        self.values.iter().try_for_each(|values| values.check_can_be_read_back("--values-out"))?;
+        self.counts.iter().try_for_each(|(counts, _)| counts.check_can_be_read_back("--count"))
     }
 
     /// An error if these bytes of keys and of values can certainly not be written.
     pub fn check_space(&self, bytes: [u128; 2]) -> Result<()> {
-        self.iter().zip(bytes).try_for_each(|(output, bytes)| output.check_space(bytes))
+        [Some(&self.keys), self.values.as_ref()]
+            .into_iter()
+            .zip(bytes)
+            .try_for_each(|(output, bytes)| output.map_or(Ok(()), |output| output.check_space(bytes)))
     }
 
     /// Sets the number of bytes of a value, if there are values.
@@ -40,19 +53,30 @@ impl Outputs {
         let count = count.into();
         self.keys.expect(count);
         self.values.iter_mut().for_each(|values| values.expect(count));
+        self.counts.iter_mut().for_each(|(counts, _)| counts.expect(count));
     }
 
-    /// Starts to write both.
+    /// Starts to write all.
     pub fn begin(self) -> Result<Writers> {
-        Ok(Writers { keys: self.keys.begin()?, values: self.values.map(Output::begin).transpose()? })
+        let Self { keys, values, counts } = self;
+        Ok(Writers {
+            keys: keys.begin()?,
+            values: values.map(Output::begin).transpose()?,
+            counts: match counts {
+                Some((output, limit)) => Some((output.begin()?, limit)),
+                None => None,
+            },
+        })
     }
 }
 
-/// Outputs of keys and values that are being written.
+/// Outputs that are being written.
 #[derive(Debug)]
 pub struct Writers {
     pub keys: Writer,
     pub values: Option<Writer>,
+    /// The output of the numbers of equal keys, and their type.
+    pub counts: Option<(Writer, NumberLimit)>,
 }
 
 impl Writers {
@@ -65,15 +89,17 @@ impl Writers {
 
 impl From<Writer> for Writers {
     fn from(keys: Writer) -> Self {
-        Self { keys, values: None }
+        Self { keys, values: None, counts: None }
     }
 }
 
 impl IntoIterator for Writers {
     type Item = Writer;
-    type IntoIter = std::iter::Chain<std::iter::Once<Writer>, std::option::IntoIter<Writer>>;
+    type IntoIter = std::vec::IntoIter<Writer>;
 
     fn into_iter(self) -> Self::IntoIter {
-        std::iter::once(self.keys).chain(self.values)
+        let Self { keys, values, counts } = self;
+        let writers = [Some(keys), values, counts.map(|(counts, _)| counts)];
+        writers.into_iter().flatten().collect::<Vec<_>>().into_iter()
     }
 }

@@ -56,16 +56,32 @@ pub struct Replacement {
     pub(super) sync: bool,
 }
 
+/// The targets of keys or records, of values, and of the numbers of equal keys.
+#[derive(Debug)]
+pub struct Targets {
+    pub keys: Target,
+    pub values: Option<Target>,
+    pub counts: Option<Target>,
+}
+
+impl Targets {
+    /// Calls [`Target::find`] for each path.
+    pub fn find(keys: &Path, values: Option<&Path>, counts: Option<&Path>, sync: bool) -> Result<Self> {
+        let find = |path| Target::find(path, sync);
+        Ok(Self { keys: find(keys)?, values: values.map(find).transpose()?, counts: counts.map(find).transpose()? })
+    }
+
+    /// All targets.
+    pub fn iter(&self) -> impl Iterator<Item = &Target> {
+        [&self.keys].into_iter().chain(&self.values).chain(&self.counts)
+    }
+}
+
 impl Target {
     /// Finds out whether `path` can be written to or replaced, before any work is done for it. `-` is standard output.
     /// With `sync`, the output must be permanent before it counts as written.
     pub fn find(path: &Path, sync: bool) -> Result<Self> {
         Ok(Self { path: path.to_owned(), kind: Kind::find(path, sync)? })
-    }
-
-    /// Calls [`find`](Self::find) for the path of the keys and, if there are values, for their path.
-    pub fn find_both(keys: &Path, values: Option<&Path>, sync: bool) -> Result<(Self, Option<Self>)> {
-        Ok((Self::find(keys, sync)?, values.map(|values| Self::find(values, sync)).transpose()?))
     }
 
     /// An error if the output is written directly to the file that is read as `input`. A file that is replaced when

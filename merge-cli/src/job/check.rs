@@ -22,8 +22,7 @@ pub fn job(args: CheckArgs) -> Result<Job> {
     let CommonArgs { key_type, endian: _, parallel, stats } = common;
     refuse::beside(records.flag(), &[("--type", key_type.is_some())], records::TYPE_OF_FIELD)?;
     let memory = MemoryArgs::default();
-    let flags = common.key_flags(None, order_of(reverse, order));
-    let flags = KeyFlags { is_typed: flags.is_typed || records.record_size.is_some(), ..flags };
+    let flags = common.key_flags(None, order_of(reverse, order)).beside(&records);
     let resources = resources(EngineChoice::Cpu, parallel, memory);
     keys_or_records(&input, flags, records, How { unique, silent: false }, resources, stats)
 }
@@ -54,7 +53,7 @@ pub fn keys_or_records(
         }));
     }
     let key_type = flags.decide(&mut inputs, None)?;
-    let stats = flags.stats("check", key_type, stats);
+    let stats = Stats::begin("check", key_type.name(), key_type.size(), stats);
     let [input] = inputs;
     Ok(Job::Check(Check { input, key_type, unique, silent, resources, stats }))
 }

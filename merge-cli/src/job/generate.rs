@@ -1,7 +1,7 @@
 //! The job of `gmerge gen`.
 
 use super::refuse;
-use super::{Generate, Job, records::RECORD};
+use super::{Generate, Items, Job, records::RECORD};
 use crate::args::{CommonArgs, GenArgs, OutputArgs, WritingArgs};
 use crate::coding::KeyOrder;
 use crate::file::{Form, Output, Target};
@@ -41,7 +41,7 @@ pub fn job(args: GenArgs) -> Result<Job> {
         None => {
             let key_type = flags.decide(&mut [], Some(&path))?;
             let output = flags.output(Target::find(&path, sync)?, key_type, &[])?;
-            (Generator::new(key_type, distribution, n, seed), n, output, flags.stats("gen", key_type, stats))
+            (Generator::new(key_type, distribution, n, seed), n, output, Items::Keys(key_type).stats("gen", stats))
         }
     };
     output.expect(n);

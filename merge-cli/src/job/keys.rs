@@ -1,8 +1,8 @@
 //! Opening files of keys and of values, and preparing the outputs.
 
 use super::key_type::{Source, decide};
-use super::{Resources, refuse};
-use crate::args::{CommonArgs, EngineArgs, MemoryArgs, OrderArgs};
+use super::{Keep, Resources, numbers, refuse};
+use crate::args::{CommonArgs, EngineArgs, MemoryArgs, OrderArgs, RecordArgs, UniqueArgs};
 use crate::coding::{Coding, KeyOrder};
 use crate::file::{Form, Input, Output, Outputs, Target};
 use crate::format::arrow::Column;
@@ -10,8 +10,7 @@ use crate::format::npy::Rows;
 use crate::format::{self, Container, Content, Format};
 use crate::os::limits;
 use crate::say::error::{Failure, Result, name};
-use crate::say::stats::Stats;
-use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors, StatsFormat};
+use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors};
 use clap::ValueEnum;
 use merge_host::{SortKernel, SortOrder};
 use std::fmt::Display;
@@ -35,6 +34,11 @@ pub struct KeyFlags {
 }
 
 impl KeyFlags {
+    /// These flags beside the flags about records.
+    pub fn beside(self, records: &RecordArgs) -> Self {
+        Self { is_typed: self.is_typed || records.record_size.is_some(), ..self }
+    }
+
     /// The forced format of the input at `path`, if any. `--format raw` also concerns the output. So it must not
     /// overrule a name such as `keys.npy`, or the header of standard input if no flag gives a type.
     fn input_format(&self, path: &Path) -> Option<Format> {
@@ -77,8 +81,7 @@ impl KeyFlags {
     /// Decides the type of the keys of `inputs`, and of `output` if it holds these keys. Sets the coding of the inputs.
     pub fn decide(&self, inputs: &mut [Input], output: Option<&Path>) -> Result<KeyType> {
         if let Some(input) = inputs.iter().find(|input| input.header_record().is_some()) {
-            let what =
-                "holds records by its header, expected keys: only `gmerge sort` and `check` handle records, by --key";
+            let what = "holds records by its header, expected keys: `gmerge batch` merges runs of keys";
             return Err(Failure::file(input.path(), what));
         }
         let sources = inputs.iter().map(|input| match input.header_type() {
@@ -110,11 +113,6 @@ impl KeyFlags {
         Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
     }
 
-    /// Starts the clock of a command on keys.
-    pub fn stats(&self, op: &'static str, key_type: KeyType, format: Option<StatsFormat>) -> Stats {
-        Stats::begin(op, key_type.name(), key_type.size(), format)
-    }
-
     /// Opens the files of values for the keys of `inputs`, of `size` bytes each, and prepares the outputs. `keys` is
     /// the output of the keys, and `count` the expected number of files of values.
     pub fn open_values(
@@ -128,7 +126,7 @@ impl KeyFlags {
     ) -> Result<(Option<Vec<Input>>, Outputs)> {
         // clap requires both flags or neither.
         let (Some(_), Some(target)) = (paths.first(), target) else {
-            return Ok((None, Outputs { keys, values: None }));
+            return Ok((None, Outputs::from(keys)));
         };
         count.check(paths.len(), inputs.len())?;
         let values = self.open_beside(inputs.len(), paths, Content::Values)?;
@@ -141,7 +139,7 @@ impl KeyFlags {
         if output.is_same(&keys) {
             return Err(Failure::file(output.path(), "is where the keys go, expected another file for --values-out"));
         }
-        Ok((Some(values), Outputs { keys, values: Some(output) }))
+        Ok((Some(values), Outputs { values: Some(output), ..Outputs::from(keys) }))
     }
 }
 
@@ -219,6 +217,28 @@ pub fn resources(processors: impl Into<Processors>, threads: Option<usize>, memo
         folders: tmp_dir,
         fan_in: batch_size,
     }
+}
+
+impl UniqueArgs {
+    /// Which of equal keys are written.
+    pub fn keep(&self) -> Keep {
+        match (self.unique, self.last) {
+            (false, _) => Keep::All,
+            (true, false) => Keep::First,
+            (true, true) => Keep::Last,
+        }
+    }
+}
+
+/// These outputs with a file of the numbers of equal keys, if there is a target for it.
+pub fn with_counts(outputs: Outputs, target: Option<Target>, flags: KeyFlags) -> Result<Outputs> {
+    let Some(target) = target else { return Ok(outputs) };
+    let counts = numbers::counts(target, flags)?;
+    if let Some(other) = outputs.iter().find(|output| output.is_same(&counts.0)) {
+        let message = "is where keys or values go, expected another file for --count";
+        return Err(Failure::file(other.path(), message));
+    }
+    Ok(Outputs { counts: Some(counts), ..outputs })
 }
 
 impl EngineArgs {

@@ -1,14 +1,15 @@
 //! The jobs of the commands that merge: `merge`, `batch` and the set operations.
 
-use super::keys::{KeyFlags, ValueFiles, order_of, resources};
+use super::keys::{KeyFlags, ValueFiles, order_of, resources, with_counts};
 use super::names::Names;
-use super::{Batch, BatchRuns, Job, Merge, Resources, Set, refuse};
-use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
-use crate::file::Target;
+use super::records::TYPE_OF_FIELD;
+use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, refuse};
+use crate::args::{BatchArgs, CommonArgs, EngineArgs, MemoryArgs, MergeArgs, MergingArgs, RecordArgs, SetArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
+use crate::file::{Target, Targets};
 use crate::say::error::{Failure, Result};
-use crate::spec::{Kernel, StatsFormat};
+use crate::spec::{EngineChoice, Kernel, StatsFormat};
 use merge_host::{MergeKernel, SetOperation};
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 pub struct Flags {
     pub flags: KeyFlags,
     pub assume_sorted: bool,
-    pub unique: bool,
+    pub keep: Keep,
     pub verify: bool,
     /// The kernel for two files.
     pub kernel: Option<Kernel>,
@@ -26,8 +27,13 @@ pub struct Flags {
 
 /// The job of `gmerge merge`.
 pub fn merge(args: MergeArgs) -> Result<Job> {
-    let MergeArgs { inputs, list, values, merging, unique, check: verify, kernel, memory } = args;
+    let MergeArgs { inputs, list, values, merging, distinct, records, check: verify, kernel, memory } = args;
     let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
+    refuse_with_records(&records, &common, &engine)?;
+    refuse::beside(records.flag(), &[("--values", values.is_given())], "all bytes of a record move with its key")?;
+    let kernel_flag = ("--kernel", !kernel.is_general());
+    refuse::beside(records.flag(), &[kernel_flag], "that kernel merges keys alone; take auto")?;
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order)).beside(&records);
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
     let Names { inputs, values, list } = Names::of("FILE", inputs, list, values, false)?;
@@ -41,34 +47,42 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
             "--kernel {name} merges keys only; with --values, take auto or merge-path, which are the same"
         )));
     }
-    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let kernel = (count == 2).then_some(kernel);
-    let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
-    let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
-    list.check_targets(&target, values_target.as_ref())?;
-    job(flags, &inputs, &values, target, values_target, resources, stats)
+    let flags = Flags { flags, assume_sorted, keep: distinct.keep(), verify, kernel, value_files: ValueFiles::Each };
+    let targets = Targets::find(&output.output, values_out.as_deref(), distinct.count.as_deref(), output.writing.sync)?;
+    list.check_targets(&targets)?;
+    job(flags, records, &inputs, &values, targets, resources, stats)
+}
+
+/// Refuses flags that cannot be used with records by a command that merges.
+fn refuse_with_records(records: &RecordArgs, common: &CommonArgs, engine: &EngineArgs) -> Result<()> {
+    refuse::beside(records.flag(), &[("--type", common.key_type.is_some())], TYPE_OF_FIELD)?;
+    let on_gpu = ("--engine gpu", engine.engine == EngineChoice::Gpu);
+    refuse::beside(records.flag(), &[on_gpu], "the CPU merges records while they are read")
 }
 
 /// The job of a merge of the files at `inputs`, with the files of their values, if any.
 pub fn job(
     flags: Flags,
+    records: RecordArgs,
     inputs: &[PathBuf],
     values: &[PathBuf],
-    target: Target,
-    values_target: Option<Target>,
+    targets: Targets,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
-    let Flags { flags, assume_sorted, unique, verify, kernel, value_files } = flags;
+    let Flags { flags, assume_sorted, keep, verify, kernel, value_files } = flags;
+    let Targets { keys: target, values: values_target, counts } = targets;
     check_standard_inputs(inputs, values, &[])?;
     let mut inputs = flags.open_all(inputs)?;
-    let key_type = flags.decide(&mut inputs, Some(&target.path))?;
-    let mut stats = flags.stats("merge", key_type, stats);
+    let items = Items::decide(records, &mut inputs, flags, Some(&target.path))?;
+    let mut stats = items.stats("merge", stats);
     stats.kernel = kernel.map(|kernel| MergeKernel::from(kernel).name());
-    let output = flags.output(target, key_type, &inputs)?;
-    let (values, outputs) = flags.open_values(values, values_target, &inputs, key_type.size(), output, value_files)?;
+    let output = items.output(target, &inputs, flags)?;
+    let (values, outputs) = flags.open_values(values, values_target, &inputs, items.size(), output, value_files)?;
+    let outputs = with_counts(outputs, counts, flags)?;
     let kernel = kernel.filter(|kernel| !kernel.is_general()).map(MergeKernel::from);
-    Ok(Job::Merge(Merge { inputs, key_type, values, kernel, outputs, unique, verify, assume_sorted, resources, stats }))
+    Ok(Job::Merge(Merge { inputs, items, values, kernel, outputs, keep, verify, assume_sorted, resources, stats }))
 }
 
 /// The job of `gmerge batch`.
@@ -94,10 +108,11 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
         }
     };
     let flags = common.key_flags(output.writing.format, order_of(reverse, order));
-    let (target, values_target) = Target::find_both(&output.output, values_out.as_deref(), output.writing.sync)?;
+    let Targets { keys: target, values: values_target, counts: _ } =
+        Targets::find(&output.output, values_out.as_deref(), None, output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
     let key_type = flags.decide(&mut inputs, Some(&target.path))?;
-    let stats = flags.stats("batch", key_type, stats);
+    let stats = Items::Keys(key_type).stats("batch", stats);
     let output = flags.output(target, key_type, &inputs)?;
     let size = key_type.size();
     let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::Each)?;
@@ -106,19 +121,20 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
 
 /// The job of a set operation.
 pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
-    let SetArgs { a, b, output, reverse, order, assume_sorted, memory, engine, common } = args;
+    let SetArgs { a, b, output, reverse, order, assume_sorted, memory, records, engine, common } = args;
+    refuse_with_records(&records, &common, &engine)?;
+    let flags = common.key_flags(output.writing.format, order_of(reverse, order)).beside(&records);
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let memory = MemoryArgs { memory, ..MemoryArgs::default() };
     let resources = resources(engine.processors()?, parallel, memory);
     let inputs = [a, b];
     check_standard_inputs(&inputs, &[], &[])?;
-    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
     let target = Target::find(&output.output, output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
-    let key_type = flags.decide(&mut inputs, Some(&target.path))?;
-    let stats = flags.stats(operation.name(), key_type, stats);
-    let output = flags.output(target, key_type, &inputs)?;
-    Ok(Job::Set(Set { operation, inputs, key_type, output, assume_sorted, resources, stats }))
+    let items = Items::decide(records, &mut inputs, flags, Some(&target.path))?;
+    let stats = items.stats(operation.name(), stats);
+    let output = items.output(target, &inputs, flags)?;
+    Ok(Job::Set(Set { operation, inputs, items, output, assume_sorted, resources, stats }))
 }
 
 /// An error if more than one of the inputs is standard input. Messages call two files A and B, and number more files.

@@ -9,22 +9,27 @@
 
 mod check;
 mod generate;
+mod items;
 mod key_type;
 mod keys;
 mod merge;
 mod names;
+mod numbers;
 mod records;
 mod refuse;
 mod sort;
+
+pub use items::Items;
+pub use numbers::NumberLimit;
 
 use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
 use crate::coding::KeyOrder;
 use crate::file::{Concatenation, Input, Output, Outputs};
 use crate::records::Layout;
 use crate::run::generator::Generator;
-use crate::say::error::{Failure, Result};
+use crate::say::error::Result;
 use crate::say::stats::Stats;
-use crate::spec::{KeyType, Kind, MemorySize, Processors};
+use crate::spec::{KeyType, MemorySize, Processors};
 use clap_complete::Shell;
 use merge_host::{MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
@@ -35,8 +40,6 @@ use std::path::PathBuf;
 pub enum Job {
     Sort(Sort),
     Segments(Segments),
-    Top(Top),
-    SortRecords(SortRecords),
     Merge(Merge),
     Batch(Batch),
     Set(Set),
@@ -80,45 +83,28 @@ pub enum Payload {
     /// Values from files.
     Values(Concatenation),
     /// The index of each key, which is written instead of the key.
-    Indices(IndexLimit),
+    Indices(NumberLimit),
 }
 
-/// The limit of indices in an output: the most keys with indices that its numbers can hold.
-#[derive(Clone, Debug)]
-pub struct IndexLimit {
-    /// The output, for messages.
-    pub path: PathBuf,
-    /// The type of the indices, an integer.
-    pub key_type: KeyType,
+/// Which of equal keys are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    All,
+    First,
+    Last,
 }
 
-impl IndexLimit {
-    /// The most keys.
-    pub fn most(&self) -> u64 {
-        let bits = 8 * self.key_type.size() - usize::from(self.key_type.kind() == Kind::Signed);
-        1u64.checked_shl(bits as u32).unwrap_or(u64::MAX)
-    }
-
-    /// An error if `count` exceeds the limit.
-    pub fn check(&self, count: u64) -> Result<()> {
-        let (most, key_type) = (self.most(), self.key_type);
-        if count <= most {
-            return Ok(());
-        }
-        let found = format!("{key_type} numbers hold the indices of at most {most} keys, found at least {count}");
-        Err(Failure::file(&self.path, format!("{found}: expected an output of .u64 with --argsort")))
-    }
-}
-
-/// A sort of keys.
+/// A sort of keys or records.
 #[derive(Debug)]
 pub struct Sort {
     pub keys: Concatenation,
-    pub key_type: KeyType,
+    pub items: Items,
     pub payload: Payload,
-    /// The outputs of the keys, or of their indices, and of the values.
+    /// The outputs of the keys or records, or of their indices, and of the values.
     pub outputs: Outputs,
-    pub unique: bool,
+    pub keep: Keep,
+    /// The number of items to write, if only the first ones are wanted.
+    pub top: Option<u64>,
     pub verify: bool,
     pub resources: Resources,
     pub stats: Stats,
@@ -145,40 +131,16 @@ pub enum SegmentBounds {
     OfLength(usize),
 }
 
-/// The first keys in an order.
-#[derive(Debug)]
-pub struct Top {
-    pub keys: Concatenation,
-    pub key_type: KeyType,
-    pub count: u64,
-    pub output: Output,
-    pub verify: bool,
-    pub resources: Resources,
-    pub stats: Stats,
-}
-
-/// A sort of records.
-#[derive(Debug)]
-pub struct SortRecords {
-    pub input: Concatenation,
-    pub layout: Layout,
-    pub order: KeyOrder,
-    pub output: Output,
-    pub verify: bool,
-    pub resources: Resources,
-    pub stats: Stats,
-}
-
 /// A merge of sorted files.
 #[derive(Debug)]
 pub struct Merge {
     pub inputs: Vec<Input>,
-    pub key_type: KeyType,
+    pub items: Items,
     pub values: Option<Vec<Input>>,
     /// The kernel for two files, if the user chose a kernel that merges only in memory.
     pub kernel: Option<MergeKernel>,
     pub outputs: Outputs,
-    pub unique: bool,
+    pub keep: Keep,
     pub verify: bool,
     pub assume_sorted: bool,
     pub resources: Resources,
@@ -215,7 +177,7 @@ pub struct Set {
     pub operation: SetOperation,
     /// A and B.
     pub inputs: Vec<Input>,
-    pub key_type: KeyType,
+    pub items: Items,
     pub output: Output,
     pub assume_sorted: bool,
     pub resources: Resources,
@@ -314,10 +276,6 @@ impl Job {
                     inputs.push(offsets);
                 }
             }
-            Self::Top(Top { keys: input, output, .. }) | Self::SortRecords(SortRecords { input, output, .. }) => {
-                inputs.extend(input.inputs());
-                outputs.push(output);
-            }
             Self::Merge(Merge { inputs: files, values, outputs: written, .. })
             | Self::Batch(Batch { inputs: files, values, outputs: written, .. }) => {
                 inputs.extend(files.iter().chain(values.iter().flatten()));
@@ -334,22 +292,5 @@ impl Job {
             Self::Check(_) | Self::CheckRecords(_) | Self::Info | Self::Completions(_) | Self::Man(_) => {}
         }
         (inputs, outputs)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_hold_the_indices_of_so_many_keys() {
-        for (key_type, most) in
-            [(KeyType::I32, 1 << 31), (KeyType::U32, 1 << 32), (KeyType::I64, 1 << 63), (KeyType::U64, u64::MAX)]
-        {
-            let limit = IndexLimit { path: "out".into(), key_type };
-            assert_eq!(limit.most(), most);
-            assert!(limit.check(0).is_ok() && limit.check(most).is_ok(), "{key_type}");
-            assert_eq!(limit.check(most.saturating_add(1)).is_ok(), most == u64::MAX, "{key_type}");
-        }
     }
 }

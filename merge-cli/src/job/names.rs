@@ -2,7 +2,7 @@
 
 use super::refuse;
 use crate::args::{ListArgs, ValuesArgs};
-use crate::file::{Identity, Target, names};
+use crate::file::{Identity, Targets, names};
 use crate::say::error::Result;
 use std::path::PathBuf;
 
@@ -40,8 +40,8 @@ impl Names {
 
 impl List {
     /// An error if an output is written directly to the file of names.
-    pub fn check_targets(&self, keys: &Target, values: Option<&Target>) -> Result<()> {
+    pub fn check_targets(&self, targets: &Targets) -> Result<()> {
         let Some((path, file)) = &self.0 else { return Ok(()) };
-        [keys].into_iter().chain(values).try_for_each(|target| target.check_is_no_input(path, *file))
+        targets.iter().try_for_each(|target| target.check_is_no_input(path, *file))
     }
 }

@@ -2,16 +2,14 @@
 
 use super::keys::KeyFlags;
 use super::refuse::Flag;
-use super::{Job, Resources, SortRecords};
 use crate::args::RecordArgs;
-use crate::file::{Concatenation, Form, Input, Output, Target};
+use crate::file::{Form, Input, Output, Target};
 use crate::format::npy::{self, FieldKind};
 use crate::format::{self, Container, Format};
-use crate::records::Layout;
 use crate::records::layout::{Field, no_names};
+use crate::records::{Layout, Records};
 use crate::say::error::{Failure, Result, name, shortened, shown};
-use crate::say::stats::Stats;
-use crate::spec::{Endian, FieldType, KeyField, KeyFields, StatsFormat, quoted};
+use crate::spec::{Endian, FieldType, KeyField, KeyFields, quoted};
 use std::path::Path;
 
 /// The name of records in place of a key type.
@@ -78,7 +76,7 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         return Err(Failure::file(path, message));
     }
     let endian_at = |offset| match record.fields.iter().find(|field| field.offset == offset).map(|field| &field.kind) {
-        Some(FieldKind::Number(_, endian)) => *endian,
+        Some(FieldKind::Number(_, endian) | FieldKind::Time(endian)) => *endian,
         _ => Endian::Little,
     };
     Layout::new(record.size, &key, endian_at, |name| named(path, record, name))
@@ -91,6 +89,7 @@ fn whole(record: &npy::Record) -> Vec<Field> {
         let (field_type, endian) = match kind {
             FieldKind::Number(key_type, endian) => (FieldType::Number(*key_type, None), *endian),
             FieldKind::Bytes(count) => (FieldType::Bytes(*count), Endian::Little),
+            FieldKind::Time(endian) => (FieldType::Time(*endian), *endian),
             FieldKind::Other(_) => return None,
         };
         let field = Field { offset, field_type, endian, descending: false };
@@ -118,6 +117,7 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
     };
     match &field.kind {
         FieldKind::Number(key_type, endian) => Ok((field.offset, FieldType::Number(*key_type, Some(*endian)))),
+        FieldKind::Time(endian) => Ok((field.offset, FieldType::Time(*endian))),
         FieldKind::Bytes(count) => Ok((field.offset, FieldType::Bytes(*count))),
         FieldKind::Other(dtype) => {
             let name = shortened(name);
@@ -129,40 +129,17 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
     }
 }
 
-/// How to sort records.
-#[derive(Debug)]
-pub struct How {
-    /// The bytes before the records, which are copied.
-    pub header: Option<Vec<u8>>,
-    /// Whether the output is read back and checked.
-    pub verify: bool,
-}
-
-/// The job of a sort of records.
-pub fn sort(
-    args: RecordArgs,
-    inputs: Vec<Input>,
-    target: Target,
-    flags: KeyFlags,
-    How { header, verify }: How,
-    resources: Resources,
-    stats: Option<StatsFormat>,
-) -> Result<Job> {
-    let (flag, _) = args.flag();
-    let layout = layout(args, &inputs, flags)?;
-    let mut stats = Stats::begin("sort", RECORD, layout.size, stats);
-    stats.kernel = resources.sort_kernel_name();
-    let container = match (format::of_output(&target.path, flags.format)?, inputs[0].rows()) {
+/// The output of records of `inputs`.
+pub fn output(records: &Records, target: Target, inputs: &[Input], flags: KeyFlags) -> Result<Output> {
+    let container = match (format::of_output(&target.path, flags.format)?, inputs.first().and_then(Input::rows)) {
         (Format::Raw, _) => Container::Raw,
         (Format::Npy, Some(rows)) => Container::Npy(rows),
         (Format::Npy, None) => Container::Void,
         (Format::Arrow | Format::Arrows, _) => {
             let by = if flags.format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
-            let message = format!("{by} and {flag} cannot be used together: Arrow files hold keys");
+            let message = format!("{by} and --key cannot be used together: Arrow files hold keys");
             return Err(Failure::file(&target.path, message));
         }
     };
-    let output = Output::new(target, Form { container, ..Form::raw(layout.size) }).behind(header)?;
-    let input = Concatenation::new(inputs);
-    Ok(Job::SortRecords(SortRecords { input, layout, order: flags.order, output, verify, resources, stats }))
+    Ok(Output::new(target, Form { container, ..Form::raw(records.layout.size) }))
 }

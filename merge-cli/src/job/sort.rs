@@ -1,74 +1,69 @@
 //! The jobs of `gmerge sort`. Flags select a merge, a check, the first keys, segments or records instead of a sort of
 //! keys.
 
-use super::keys::{KeyFlags, ValueFiles, order_of, resources};
+use super::keys::{KeyFlags, ValueFiles, order_of, resources, with_counts};
 use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
-use super::{IndexLimit, Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
+use super::{Items, Job, Payload, Resources, SegmentBounds, Segments, Sort, check, merge, numbers};
 use crate::args::{EngineArgs, SortArgs};
-use crate::coding::Coding;
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::{Concatenation, Form, Input, Output, Outputs, Target};
-use crate::format::{self, Container};
+use crate::file::{Concatenation, Input, Outputs, Targets};
 use crate::say::error::{Failure, Result};
-use crate::spec::{EngineChoice, KeyType, Processors, SortKernel};
+use crate::spec::{EngineChoice, Processors, SortKernel};
 use std::path::{Path, PathBuf};
 
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
-    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order));
-    let flags = KeyFlags { is_typed: flags.is_typed || args.records.record_size.is_some(), ..flags };
+    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
     let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
-    let (unique, verify) = (args.unique, args.check);
+    let (keep, verify) = (args.distinct.keep(), args.check);
     let Names { inputs, values, list } = Names::of("IN", args.inputs, args.list, args.values, !args.merge)?;
     if args.only_check || args.only_check_silently {
         let input = only_input(&inputs, args.only_check)?;
-        let how = check::How { unique, silent: args.only_check_silently };
+        let how = check::How { unique: args.distinct.unique, silent: args.only_check_silently };
         return check::keys_or_records(input, flags, args.records, how, resources, stats);
     }
     let output = args.output.unwrap_or_else(|| "-".into());
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
-    let (target, values_target) = Target::find_both(&output, args.values_out.as_deref(), args.writing.sync)?;
-    list.check_targets(&target, values_target.as_ref())?;
+    let targets =
+        Targets::find(&output, args.values_out.as_deref(), args.distinct.count.as_deref(), args.writing.sync)?;
+    list.check_targets(&targets)?;
     if args.merge {
         let value_files = ValueFiles::EachByMerge;
-        let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None, value_files };
-        return merge::job(flags, &inputs, &values, target, values_target, resources, stats);
+        let flags = merge::Flags { flags, assume_sorted: false, keep, verify, kernel: None, value_files };
+        return merge::job(flags, args.records, &inputs, &values, targets, resources, stats);
     }
+    let Targets { keys: target, values: values_target, counts } = targets;
     let mut inputs = flags.open_all(&inputs)?;
     let header = args.skip.map(|count| skip(&mut inputs, count)).transpose()?;
-    if records::are_meant(&args.records, &inputs) {
-        let how = records::How { header, verify };
-        return records::sort(args.records, inputs, target, flags, how, resources, stats);
-    }
-    let key_type = flags.decide(&mut inputs, (!args.argsort).then_some(&*output))?;
-    let mut stats = flags.stats(if args.top.is_some() { "top" } else { "sort" }, key_type, stats);
+    let items = Items::decide(args.records, &mut inputs, flags, (!args.argsort).then_some(&*output))?;
+    let mut stats = items.stats(if args.top.is_some() { "top" } else { "sort" }, stats);
     stats.kernel = resources.sort_kernel_name();
-    if args.argsort {
-        let (output, limit) = output_of_indices(target, flags)?;
-        let (keys, payload, outputs) =
-            (Concatenation::new(inputs), Payload::Indices(limit), Outputs { keys: output, values: None });
-        return Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }));
-    }
-    let output = flags.output(target, key_type, &inputs)?.behind(header)?;
-    let size = key_type.size();
-    let (values, outputs) = flags.open_values(&values, values_target, &inputs, size, output, ValueFiles::OneOrEach)?;
-    let values = values.map(Concatenation::new);
+    let (payload, outputs) = if args.argsort {
+        let (output, limit) = numbers::indices(target, flags)?;
+        (Payload::Indices(limit), Outputs::from(output))
+    } else {
+        let output = items.output(target, &inputs, flags)?.behind(header)?;
+        let (values, outputs) =
+            flags.open_values(&values, values_target, &inputs, items.size(), output, ValueFiles::OneOrEach)?;
+        (values.map(Concatenation::new).map_or(Payload::None, Payload::Values), outputs)
+    };
+    let outputs = with_counts(outputs, counts, flags)?;
     let keys = Concatenation::new(inputs);
-    if let Some(bounds) = bounds_of(args.segments.as_deref(), args.segment_len, flags)? {
+    if let (Some(bounds), Items::Keys(key_type)) =
+        (bounds_of(args.segments.as_deref(), args.segment_len, flags)?, &items)
+    {
+        let key_type = *key_type;
+        let values = if let Payload::Values(values) = payload { Some(values) } else { None };
         return Ok(Job::Segments(Segments { keys, key_type, values, bounds, outputs, resources, stats }));
     }
-    if let Some(count) = args.top {
-        return Ok(Job::Top(Top { keys, key_type, count, output: outputs.keys, verify, resources, stats }));
-    }
-    let payload = values.map_or(Payload::None, Payload::Values);
-    Ok(Job::Sort(Sort { keys, key_type, payload, outputs, unique, verify, resources, stats }))
+    Ok(Job::Sort(Sort { keys, items, payload, outputs, keep, top: args.top, verify, resources, stats }))
 }
 
 /// The processors that sort. A named kernel needs a GPU.
@@ -109,7 +104,9 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let on_cpu: Flag = ("--engine cpu", args.engine.engine == EngineChoice::Cpu);
     let kernel: Flag = ("--kernel merge-path", args.kernel == SortKernel::MergePath);
     let values: Flag = ("--values", args.values.is_given());
-    let unique: Flag = ("--unique", args.unique);
+    let unique: Flag = ("--unique", args.distinct.unique);
+    let last: Flag = ("--last", args.distinct.last);
+    let count: Flag = ("--count", given(&args.distinct.count));
     let verify: Flag = ("--check", args.check);
     let check: Flag = if args.only_check { ("-c", true) } else { ("-C", args.only_check_silently) };
     let merge: Flag = ("--merge", args.merge);
@@ -129,12 +126,13 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         ("--format", args.writing.format.is_some()),
         ("--sync", args.writing.sync),
         values,
+        last,
+        count,
         verify,
         skip,
     ];
     refuse::beside(check, &written, &format!("{} writes nothing", check.0))?;
     refuse::beside(check, &[on_gpu, device, kernel], "the CPU checks files")?;
-    refuse::beside(top, &[values], "--top selects keys without their values")?;
     refuse::beside(top, &[unique], "--top counts equal keys, too")?;
     refuse::beside(top, &[kernel], "--top selects keys, and that kernel sorts them")?;
     refuse::beside(merge, &[kernel], "--merge takes sorted files, and that kernel sorts")?;
@@ -147,22 +145,21 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(segments, &[kernel], "segments are sorted by kernels of their own")?;
     refuse::beside(records, &[("--type", args.common.key_type.is_some())], TYPE_OF_FIELD)?;
     refuse::beside(records, &[values], "all bytes of a record move with its key")?;
-    let only_unique = if check.1 { ("", false) } else { unique };
-    refuse::beside(records, &[only_unique], "records with equal keys may differ in their other bytes")
+    let merged = if records.1 { merge } else { ("", false) };
+    refuse::beside(merged, &[on_gpu], "the CPU merges records while they are read")
 }
 
 /// Refuses two tasks at once: two of these flags or of the flags about segments.
 fn refuse_tasks(args: &SortArgs, [check, merge, top, argsort, records]: &[Flag; 5]) -> Result<()> {
-    let all = [
-        (*merge, "merges files of sorted keys"),
-        (*top, "writes the first keys of the order only"),
-        (*argsort, "writes the indices of keys"),
+    let segments = [
         (("--segments", args.segments.is_some()), "sorts each segment of keys on its own"),
         (("--segment-len", args.segment_len.is_some()), "sorts segments of keys of one length"),
     ];
-    let with = |task| [&[task], &all[..]].concat();
-    refuse::more_than_one(&with((*check, "checks one file")))?;
-    refuse::more_than_one(&with((*records, "is about records")))
+    let (check, merge) = ((*check, "checks one file"), (*merge, "merges files of sorted keys"));
+    let with = |tasks: &[(Flag, &'static str)]| refuse::more_than_one(&[tasks, &segments].concat());
+    with(&[check, merge, (*top, "writes the first keys of the order only")])?;
+    with(&[check, merge, (*argsort, "writes the indices of keys")])?;
+    with(&[(*records, "is about records")])
 }
 
 /// An error if more than one of the inputs is standard input.
@@ -175,28 +172,4 @@ fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Optio
     let inputs = inputs.iter().enumerate().map(|(i, path)| (input(i), &**path));
     let values = values.iter().enumerate().map(|(i, path)| (value(i), &**path));
     check_standard_input(inputs.chain(values).chain(segments.map(|path| ("OFFSETS".to_owned(), path))))
-}
-
-/// The output of indices of keys: integers of the type in its extension, by default `u64`. Also returns the limit of
-/// this type.
-fn output_of_indices(target: Target, flags: KeyFlags) -> Result<(Output, IndexLimit)> {
-    let path = &target.path;
-    let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);
-    let key_type = match named {
-        None => KeyType::U64,
-        Some(key_type @ (KeyType::U32 | KeyType::I32 | KeyType::U64 | KeyType::I64)) => key_type,
-        Some(other) => {
-            let message =
-                format!("indices do not fit in {other} numbers, expected .u64, .u32, .i64 or .i32 with --argsort");
-            return Err(Failure::file(path, message));
-        }
-    };
-    let format = format::of_output(path, flags.format)?;
-    let endian = format::endian_of_output(path, format, flags.endian, None);
-    let container = Container::of_keys(path, format, key_type, endian, None, None)?;
-    // Indices are not negative, so that their encoding is the identity of an unsigned type.
-    let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
-    let coding = Coding::total(unsigned, endian);
-    let limit = IndexLimit { path: path.to_owned(), key_type };
-    Ok((Output::new(target, Form { container, coding, size: key_type.size() }), limit))
 }

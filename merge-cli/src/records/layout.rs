@@ -3,7 +3,7 @@
 use super::Key;
 use crate::coding::{Coding, KeyOrder, with_word};
 use crate::say::error::{Failure, Result};
-use crate::spec::{Endian, FieldType, KeyField, Kind, Location, quoted};
+use crate::spec::{Endian, FieldType, KeyField, KeyType, Kind, Location, quoted};
 use merge_host::{SortOrder, records};
 
 /// Bytes of a byte string that a message shows.
@@ -38,6 +38,8 @@ impl Field {
         let (offset, size) = (self.offset, self.size());
         let field = match self.field_type {
             FieldType::Bytes(_) => records::Field::bytes(offset, size),
+            FieldType::Time(_) => records::Field::time(offset),
+            FieldType::Number(KeyType::Bf16, _) => records::Field::bfloat16(offset),
             FieldType::Number(number, _) => match number.kind() {
                 Kind::Unsigned => records::Field::unsigned(offset, size),
                 Kind::Signed => records::Field::signed(offset, size),
@@ -57,8 +59,12 @@ impl Field {
     fn show(&self, record: &[u8]) -> String {
         let bytes = &record[self.offset..][..self.size()];
         match self.field_type {
-            FieldType::Number(key_type, _) => {
-                let coding = Coding::total(key_type, self.endian);
+            FieldType::Number(..) | FieldType::Time(_) => {
+                let (key_type, has_nat) = match self.field_type {
+                    FieldType::Number(key_type, _) => (key_type, false),
+                    FieldType::Time(_) | FieldType::Bytes(_) => (KeyType::I64, true),
+                };
+                let coding = Coding { has_nat, ..Coding::total(key_type, self.endian) };
                 with_word!(key_type.size(), W => {
                     let mut number = bytemuck::pod_read_unaligned::<W>(bytes);
                     coding.encode(std::slice::from_mut(&mut number));
@@ -99,6 +105,7 @@ impl Layout {
             };
             let own = match field_type {
                 FieldType::Number(_, own) => own,
+                FieldType::Time(endian) => Some(endian),
                 FieldType::Bytes(_) => None,
             };
             let endian = own.unwrap_or_else(|| endian_at(offset));

@@ -5,3 +5,17 @@ pub mod layout;
 
 pub use layout::Layout;
 pub use merge_host::records::RecordKey as Key;
+
+/// The layout of records, and the key that orders them.
+#[derive(Clone, Debug)]
+pub struct Records {
+    pub layout: Layout,
+    pub key: Key,
+}
+
+impl Records {
+    /// Whether records with equal first 16 bytes of the key may have different keys.
+    pub fn has_long_key(&self) -> bool {
+        self.key.size() > size_of::<u128>()
+    }
+}

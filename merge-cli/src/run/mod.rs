@@ -19,6 +19,7 @@ mod sort;
 pub mod spilled;
 mod top;
 mod verify;
+mod written;
 
 use crate::coding::with_word;
 use crate::file::Writer;
@@ -30,13 +31,11 @@ use crate::say::stats::{Phase, Stats};
 /// Does a job.
 pub fn run(job: Job) -> Result<()> {
     match job {
-        Job::Sort(job) => with_word!(job.key_type.size(), W => sort::run::<W>(job)),
+        Job::Sort(job) => with_word!(job.items.word_type().size(), W => sort::run::<W>(job)),
         Job::Segments(job) => with_word!(job.key_type.size(), W => segments::run::<W>(job)),
-        Job::Top(job) => with_word!(job.key_type.size(), W => top::run::<W>(job)),
-        Job::SortRecords(job) => records::sort(job),
-        Job::Merge(job) => with_word!(job.key_type.size(), W => merge::run::<W>(job)),
+        Job::Merge(job) => with_word!(job.items.word_type().size(), W => merge::run::<W>(job)),
         Job::Batch(job) => with_word!(job.key_type.size(), W => batch::run::<W>(job)),
-        Job::Set(job) => with_word!(job.key_type.size(), W => sets::run::<W>(job)),
+        Job::Set(job) => with_word!(job.items.word_type().size(), W => sets::run::<W>(job)),
         Job::Check(job) => with_word!(job.key_type.size(), W => check::keys::<W>(job)),
         Job::CheckRecords(job) => check::records(job),
         Job::Generate(job) => with_word!(job.generator.key_type().size(), W => generate::run::<W>(job)),

@@ -11,12 +11,14 @@
 use super::engine::{ChosenEngine, work_of};
 use super::finish;
 use super::order::{first_disorder, not_sorted};
-use super::spilled::{self, PayloadSource, SortedSource};
+use super::spilled::{self, Carried, PayloadSource, SortedSource};
+use super::written::{Chosen, Form, Writing, Written, sources_of};
 use crate::coding::Word;
-use crate::file::{Input, Output, Writer};
-use crate::job::Set;
+use crate::file::{Input, Output, Outputs, Writer, Writers};
+use crate::job::{Items, Keep, Set};
 use crate::os::{memory, threads};
 use crate::plan::{self, Destination};
+use crate::records::Records;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::{Options, Shape, Target};
@@ -27,15 +29,24 @@ const BLOCK: usize = 1 << 18;
 
 /// Does a set operation.
 pub fn run<W: Word>(job: Set) -> Result<()> {
-    let Set { operation, inputs, key_type, output, assume_sorted, resources, mut stats } = job;
-    let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
+    let Set { operation, inputs, items, output, assume_sorted, resources, mut stats } = job;
+    let counts = inputs.iter().map(|input| items.count(input)).collect::<Result<Vec<_>>>()?;
     let bytes: Option<u64> = inputs.iter().map(Input::length).sum();
     threads::start(resources.threads, threads::useful(bytes))?;
     let most = match counts[..] {
-        [Some(a), Some(b)] => Some([operation.most_keys(a as usize, b as usize) as u128 * W::SIZE as u128, 0]),
+        [Some(a), Some(b)] => Some([operation.most_keys(a as usize, b as usize) as u128 * items.size() as u128, 0]),
         _ => None,
     };
     let destination = Destination::new(&output, None, [0; 2]).or_up_to(most);
+    let key_type = match items {
+        Items::Keys(key_type) => key_type,
+        Items::Records(records) => {
+            let options = plan::set_of_records(records.layout.size + 1, destination, &resources)?;
+            let sources = RecordSources { records, inputs, counts, checked: !assume_sorted };
+            let writers = of_records::<W>(operation, options, sources, output, &mut stats)?;
+            return finish(writers, stats);
+        }
+    };
     let writer = match plan::set(Shape { key: W::SIZE, width: 1 }, bytes, destination, &resources)? {
         Some(options) => streamed::<W>(operation, options, inputs, assume_sorted, output, &mut stats)?,
         None => {
@@ -85,22 +96,82 @@ fn streamed<W: Word>(
     output: Output,
     stats: &mut Stats,
 ) -> Result<Writer> {
-    let sources = inputs
-        .into_iter()
-        .zip(0..)
-        .map(|(keys, origin)| SortedSource::<W>::new(keys, PayloadSource::Origin(origin), !assume_sorted, None));
+    let sources = inputs.into_iter().zip(0..).map(|(keys, origin)| {
+        let count = keys.count::<W>()?;
+        Ok(SortedSource::<W>::new(keys, count, PayloadSource::Origin(origin), !assume_sorted, None))
+    });
     let sources = sources.collect::<Result<Vec<_>>>()?;
     let begin = || {
         let (key, kept, writer) = (None, Vec::with_capacity(BLOCK), output.begin()?);
         Ok(Counted { operation, key, times: [0; 2], kept, writer })
     };
-    let (mut counted, summary) = spilled::merge::<W, _>(&options, sources, begin, stats)?;
+    let (mut counted, summary) = spilled::merge::<W, _>(&options, None, sources, begin, stats)?;
     stats.keys = summary.keys_read;
     stats.time(Phase::Write, || {
         counted.keep()?;
         counted.write_kept()
     })?;
     Ok(counted.writer)
+}
+
+/// The files of a set operation on records.
+struct RecordSources {
+    records: Records,
+    /// A and B.
+    inputs: Vec<Input>,
+    /// The number of records of each, if known.
+    counts: Vec<Option<u64>>,
+    /// Whether an unsorted file is an error.
+    checked: bool,
+}
+
+impl RecordSources {
+    /// The sources of a merge, in the order that the operation needs. One file may be read twice.
+    fn of<W: Word>(mut self, operation: SetOperation, options: &Options) -> Result<Vec<SortedSource<W>>> {
+        let numbers = sources_of(operation);
+        if numbers.len() > self.inputs.len() {
+            // The operation is symmetric, so that either file may be the one that is read twice.
+            if !self.inputs[0].is_regular() && self.inputs[1].is_regular() {
+                self.inputs.swap(0, 1);
+                self.counts.swap(0, 1);
+            }
+            if !self.inputs[0].is_regular() {
+                let copy = self.inputs[0].copied(&options.folders)?;
+                self.counts[0] = copy.length().map(|bytes| bytes / self.records.layout.size as u64);
+                self.inputs[0] = copy;
+            }
+        }
+        let again = self.inputs[0].again()?;
+        let mut inputs: Vec<Option<Input>> = self.inputs.into_iter().map(Some).collect();
+        let mut again = again.filter(|_| numbers.len() > inputs.len());
+        let sources = numbers.iter().zip(0..).filter_map(|(number, origin)| {
+            let input = inputs[*number].take().or_else(|| again.take())?;
+            let payload = PayloadSource::Records(self.records.clone(), Carried::RecordFrom(origin));
+            Some(SortedSource::new(input, self.counts[*number], payload, self.checked, None))
+        });
+        Ok(sources.collect())
+    }
+}
+
+/// Does a set operation on records. The payload of a merge is a record and the number of its source.
+fn of_records<W: Word>(
+    operation: SetOperation,
+    options: Options,
+    sources: RecordSources,
+    output: Output,
+    stats: &mut Stats,
+) -> Result<Writers> {
+    let read_twice = sources_of(operation).len() > sources.inputs.len();
+    let ties = Some(&sources.records).filter(|records| records.has_long_key()).map(|records| records.key.clone());
+    let sources = sources.of::<W>(operation, &options)?;
+    let of_first = if read_twice { sources[0].count() } else { None };
+    let begin = || {
+        let writing = Writing { form: Form::Record, keep: Keep::All, most: u64::MAX };
+        Ok(Chosen::<W>::new(operation, Written::begin(Outputs::from(output), writing, None)?))
+    };
+    let (chosen, summary) = spilled::merge::<W, _>(&options, ties.as_ref(), sources, begin, stats)?;
+    stats.keys = summary.keys_read - of_first.unwrap_or(0);
+    Ok(stats.time(Phase::Write, || chosen.finish())?.0)
 }
 
 /// Counts equal keys, and writes the number of keys that the operation keeps.

@@ -1,32 +1,36 @@
-//! Files as sources and targets of the library's external sort and merge.
+//! Files as sources of the library's external sort and merge.
 
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, cpu};
 use super::order::{first_disorder, not_sorted};
 use crate::coding::Word;
-use crate::file::{Concatenation, Input, Writer, Writers};
-use crate::job::IndexLimit;
+use crate::file::{Concatenation, Input};
+use crate::job::NumberLimit;
 use crate::os::memory;
 use crate::os::threads::cannot_start;
-use crate::records::{Key, Layout};
+use crate::records::{Key, Layout, Records};
 use crate::say::error::{Failure, Result};
-use crate::say::stats::Stats;
-use merge_host::external::{self, Options, Source, Summary, Target};
+use crate::say::stats::{Phase, Stats};
+use merge_host::external::{self, Options, Source, Summary, Target, Ties};
 use merge_host::parallel;
+use merge_host::records::Field;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Indices that a thread writes at once.
 const BLOCK: usize = 1 << 14;
-/// Indices that are copied at once before writing, so that the copy takes little memory.
-const INDICES: usize = 1 << 20;
 /// Bytes of records for which a thread makes keys at once.
 const RECORDS: usize = 1 << 20;
+/// Bytes of records that are read at once if payloads are made of them.
+const READ: usize = 4 << 20;
 
 /// The library's external sort of `source` to the target that `begin` opens. The argument of `begin` is the number of
 /// keys to write, if known. All keys have been read by then, but with `unique` the number of distinct keys is unknown.
+///
+/// If words are not whole keys, payloads with equal words are ordered by the key `ties`.
 pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
+    ties: Option<&Key>,
     source: impl Source<W, Error = Failure>,
     begin: impl FnOnce(Option<u64>) -> Result<T>,
     engine: &mut ChosenEngine,
@@ -34,7 +38,15 @@ pub fn sort<W: Word, T: Target<W, Error = Failure>>(
 ) -> Result<(T, Summary)> {
     let count = AtomicU64::new(0);
     let begin = || begin((!options.unique).then(|| count.load(Ordering::Relaxed)));
-    external::sort(options, Counted { source, count: &count }, begin, engine, stats).map_err(failure)
+    let source = Counted { source, count: &count };
+    let Some(key) = ties else { return external::sort(options, source, begin, engine, stats).map_err(failure) };
+    let mut target = None;
+    let opened = &mut target;
+    let begin = || Ok(Ties::new(key, options, opened.insert(begin()?), failure));
+    let of_sort = Ties::<W, Failure>::sort_options(key, options);
+    let (ties, summary) = external::sort(&of_sort, source, begin, engine, stats).map_err(failure)?;
+    stats.time(Phase::Write, || ties.finish())?;
+    Ok((target.expect("the sort has opened the target"), summary))
 }
 
 /// A source that counts its keys as they are read.
@@ -63,14 +75,22 @@ impl<W: Word, S: Source<W>> Source<W> for Counted<'_, S> {
 }
 
 /// The library's external merge of `sources` to the target that `begin` opens, on the CPU. Merges of parts are short,
-/// and transfers to a GPU take too long.
+/// and transfers to a GPU take too long. `ties` is as in a [`sort`].
 pub fn merge<W: Word, T: Target<W, Error = Failure>>(
     options: &Options,
+    ties: Option<&Key>,
     sources: Vec<SortedSource<W>>,
     begin: impl FnOnce() -> Result<T>,
     stats: &mut Stats,
 ) -> Result<(T, Summary)> {
-    external::merge(options, sources, begin, &cpu(), stats).map_err(failure)
+    let Some(key) = ties else { return external::merge(options, sources, begin, &cpu(), stats).map_err(failure) };
+    let mut target = None;
+    let opened = &mut target;
+    let begin = || Ok(Ties::new(key, options, opened.insert(begin()?), failure));
+    let of_merge = Ties::<W, Failure>::sort_options(key, options);
+    let (ties, summary) = external::merge(&of_merge, sources, begin, &cpu(), stats).map_err(failure)?;
+    stats.time(Phase::Write, || ties.finish())?;
+    Ok((target.expect("the merge has opened the target"), summary))
 }
 
 /// The failure of an external sort or merge.
@@ -93,14 +113,86 @@ pub enum PayloadSource {
     /// Values of files, of this number of bytes each.
     Values(Concatenation, usize),
     /// The index of each key, of 8 bytes.
-    Indices(IndexLimit),
+    Indices(NumberLimit),
     /// This byte, which names the origin of a key: the first or the second input.
     Origin(u8),
-    /// Whole records, from which the keys are made. There are no files of keys.
-    Records(Layout, Key),
+    /// Records, from which the keys are made, too. There are no files of keys.
+    Records(Records, Carried),
+}
+
+/// The payload that is made of a record.
+#[derive(Clone, Debug)]
+pub enum Carried {
+    /// The record.
+    Record,
+    /// The record, and this byte, which names the origin of the record.
+    RecordFrom(u8),
+    /// The index of the record, of 8 bytes. If the word is not the whole key, the encoded key precedes it.
+    Index(NumberLimit),
+}
+
+impl Carried {
+    /// Makes the payload of `record`, which has the index `index`.
+    fn make(&self, records: &Records, index: u64, record: &[u8], payload: &mut [u8]) {
+        match self {
+            Self::Record => payload.copy_from_slice(record),
+            Self::RecordFrom(origin) => {
+                payload[..record.len()].copy_from_slice(record);
+                payload[record.len()] = *origin;
+            }
+            Self::Index(_) => {
+                let (key, to) = payload.split_at_mut(payload.len() - size_of::<u64>());
+                for (number, bytes) in key.chunks_mut(size_of::<u128>()).enumerate() {
+                    let part = records.key.part(number, record).to_be_bytes();
+                    bytes.copy_from_slice(&part[part.len() - bytes.len()..]);
+                }
+                to.copy_from_slice(&index.to_ne_bytes());
+            }
+        }
+    }
 }
 
 impl PayloadSource {
+    /// Whole records.
+    pub fn records(layout: Layout, key: Key) -> Self {
+        Self::Records(Records { layout, key }, Carried::Record)
+    }
+
+    /// Bytes of a payload.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Values(_, width) => *width,
+            Self::Indices(_) => size_of::<u64>(),
+            Self::Origin(_) => 1,
+            Self::Records(records, Carried::Record) => records.layout.size,
+            Self::Records(records, Carried::RecordFrom(_)) => records.layout.size + 1,
+            Self::Records(records, Carried::Index(_)) if records.has_long_key() => {
+                records.key.size() + size_of::<u64>()
+            }
+            Self::Records(_, Carried::Index(_)) => size_of::<u64>(),
+        }
+    }
+
+    /// The key that orders payloads with equal words, if words are not whole keys.
+    pub fn ties(&self) -> Option<Key> {
+        match self {
+            Self::Records(records, carried) if records.has_long_key() => Some(match carried {
+                Carried::Record | Carried::RecordFrom(_) => records.key.clone(),
+                Carried::Index(_) => Key::new(&[Field::bytes(0, records.key.size())]),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The limit of indices, if the payload has them.
+    fn limit(&self) -> Option<&NumberLimit> {
+        match self {
+            Self::Indices(limit) | Self::Records(_, Carried::Index(limit)) => Some(limit),
+            _ => None,
+        }
+    }
+
     /// Fills `payload` with the payload of the keys from `index` on.
     fn read(&mut self, index: u64, payload: &mut [u8]) -> Result<()> {
         match self {
@@ -114,7 +206,7 @@ impl PayloadSource {
                 }
             }
             Self::Indices(limit) => {
-                limit.check(index + (payload.len() / size_of::<u64>()) as u64)?;
+                limit.check_indices(index + (payload.len() / size_of::<u64>()) as u64)?;
                 let blocks = payload.chunks_mut(BLOCK * size_of::<u64>()).zip((index..).step_by(BLOCK));
                 parallel::for_each(blocks, |(payload, begin)| {
                     let indices = payload.chunks_exact_mut(size_of::<u64>()).zip(begin..);
@@ -130,10 +222,7 @@ impl PayloadSource {
     /// The most keys to read at once after `position` keys. A key beyond the limit of indices is an error as soon as it
     /// is read.
     fn most_after(&self, position: u64) -> u64 {
-        match self {
-            Self::Indices(limit) => (limit.most() - position).saturating_add(1),
-            _ => u64::MAX,
-        }
+        self.limit().map_or(u64::MAX, |limit| (limit.most() - position).saturating_add(1))
     }
 
     fn again(&self) -> Result<Option<Self>> {
@@ -142,7 +231,7 @@ impl PayloadSource {
             Self::Values(input, width) => input.again()?.map(|input| Self::Values(input, *width)),
             Self::Indices(limit) => Some(Self::Indices(limit.clone())),
             Self::Origin(origin) => Some(Self::Origin(*origin)),
-            Self::Records(layout, key) => Some(Self::Records(layout.clone(), key.clone())),
+            Self::Records(records, carried) => Some(Self::Records(records.clone(), carried.clone())),
         })
     }
 }
@@ -158,28 +247,46 @@ impl Files {
     /// Fills `keys` and `payload` with the next keys and payloads, and returns their number. `index` is the index of
     /// the first.
     fn read<W: Word>(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
-        let PayloadSource::Records(layout, key) = &self.payload else {
-            let width = payload.len() / keys.len().max(1);
+        let width = payload.len() / keys.len().max(1);
+        let PayloadSource::Records(records, carried) = &self.payload else {
             let count = self.keys.read(keys)?;
             self.payload.read(index, &mut payload[..count * width])?;
             return Ok(count);
         };
-        let size = layout.size;
-        let bytes = self.keys.read::<u8>(payload)?;
-        let count = (layout.count(self.keys.path(), index * size as u64 + bytes as u64)? - index) as usize;
-        let block = (RECORDS / size).max(1);
-        let records = payload[..bytes].chunks(block * size);
-        parallel::for_each(keys[..count].chunks_mut(block).zip(records), |(keys, records)| {
-            let records = records.chunks_exact(size);
-            keys.iter_mut().zip(records).for_each(|(to, record)| *to = W::truncate(key.part(0, record)));
-        });
-        Ok(count)
+        if matches!(carried, Carried::Record) {
+            let count = read_records(&mut self.keys, &records.layout, index, payload)?;
+            make_words(records, &mut keys[..count], &payload[..count * width]);
+            return Ok(count);
+        }
+        let size = records.layout.size;
+        let most = (READ / size).clamp(1, keys.len().max(1));
+        let mut read = memory::zeroed::<u8>((most * size) as u64, "a part of the records")?;
+        let mut done = 0;
+        for (keys, payload) in keys.chunks_mut(most).zip(payload.chunks_mut(most * width)) {
+            let (index, asked) = (index + done as u64, keys.len());
+            let count = read_records(&mut self.keys, &records.layout, index, &mut read[..asked * size])?;
+            let read = &read[..count * size];
+            make_words(records, &mut keys[..count], read);
+            let blocks = payload[..count * width].chunks_mut(BLOCK * width).zip(read.chunks(BLOCK * size));
+            parallel::for_each(blocks.zip((index..).step_by(BLOCK)), |((payload, read), begin)| {
+                let payloads = payload.chunks_exact_mut(width).zip(read.chunks_exact(size)).zip(begin..);
+                payloads.for_each(|((payload, record), index)| carried.make(records, index, record, payload));
+            });
+            done += count;
+            self.payload.limit().map_or(Ok(()), |limit| limit.check_indices(index + count as u64))?;
+            if count < asked {
+                break;
+            }
+        }
+        Ok(done)
     }
 
     /// Goes to the key at `index` of regular files.
     fn seek<W: Word>(&mut self, index: u64) {
         match &mut self.payload {
-            PayloadSource::Records(layout, _) => return self.keys.seek::<u8>(index * layout.size as u64),
+            PayloadSource::Records(records, _) => {
+                return self.keys.seek::<u8>(index * records.layout.size as u64);
+            }
             PayloadSource::Values(values, width) => values.seek::<u8>(index * *width as u64),
             PayloadSource::None | PayloadSource::Indices(_) | PayloadSource::Origin(_) => {}
         }
@@ -189,6 +296,22 @@ impl Files {
     fn again(&self) -> Result<Option<Self>> {
         Ok(self.keys.again()?.zip(self.payload.again()?).map(|(keys, payload)| Self { keys, payload }))
     }
+}
+
+/// Fills `records` with the records of a file from `index` on, which are next, and returns their number.
+fn read_records(input: &mut Concatenation, layout: &Layout, index: u64, records: &mut [u8]) -> Result<usize> {
+    let bytes = input.read::<u8>(records)?;
+    Ok((layout.count(input.path(), index * layout.size as u64 + bytes as u64)? - index) as usize)
+}
+
+/// Makes the words of records.
+fn make_words<W: Word>(records: &Records, words: &mut [W], bytes: &[u8]) {
+    let size = records.layout.size;
+    let block = (RECORDS / size).max(1);
+    parallel::for_each(words.chunks_mut(block).zip(bytes.chunks(block * size)), |(words, bytes)| {
+        let parts = bytes.chunks_exact(size).map(|record| records.key.part(0, record));
+        words.iter_mut().zip(parts).for_each(|(word, part)| *word = W::truncate(part));
+    });
 }
 
 /// Keys of files with their payload, all or a range of them.
@@ -301,33 +424,65 @@ impl<W: Word> Source<W> for BufferedSource<W> {
 /// A sorted file with its payload.
 #[derive(Debug)]
 pub struct SortedSource<W> {
-    keys: Input,
-    payload: PayloadSource,
+    files: Files,
     count: Option<u64>,
     position: u64,
     /// Whether an unsorted file is an error.
     checked: bool,
-    /// The last key read.
-    last: Option<W>,
+    /// The last key read, and its payload if the word is not the whole key.
+    last: Option<(W, Vec<u8>)>,
     checksum: Option<Checksum>,
 }
 
 impl<W: Word> SortedSource<W> {
-    /// A sorted file. If `checked`, its order is checked as it is read.
-    pub fn new(keys: Input, payload: PayloadSource, checked: bool, checksum: Option<Checksum>) -> Result<Self> {
-        Ok(Self { count: keys.count::<W>()?, keys, payload, position: 0, checked, last: None, checksum })
+    /// A sorted file of `count` keys or records, if known. If `checked`, its order is checked as it is read.
+    pub fn new(
+        keys: Input,
+        count: Option<u64>,
+        payload: PayloadSource,
+        checked: bool,
+        checksum: Option<Checksum>,
+    ) -> Self {
+        let files = Files { keys: Concatenation::new(vec![keys]), payload };
+        Self { files, count, position: 0, checked, last: None, checksum }
+    }
+
+    /// The number of keys, if known.
+    pub fn count(&self) -> Option<u64> {
+        self.count
+    }
+
+    /// The records, if the keys are those of records.
+    fn records(&self) -> Option<&Records> {
+        match &self.files.payload {
+            PayloadSource::Records(records, _) => Some(records),
+            _ => None,
+        }
     }
 
     /// An error if `keys`, which follow the last key read, are not in order.
-    fn check(&self, keys: &[W]) -> Result<()> {
-        let (index, pair) = match (self.last, keys.first()) {
-            (Some(last), Some(first)) if *first < last => (0, [last, *first]),
-            _ => match first_disorder(keys, false) {
-                Some(index) => (index, [keys[index - 1], keys[index]]),
-                None => return Ok(()),
-            },
+    fn check(&self, keys: &[W], payload: &[u8], width: usize) -> Result<()> {
+        let before =
+            |index: usize| if index > 0 { Some(keys[index - 1]) } else { self.last.as_ref().map(|last| last.0) };
+        let of_words = match before(0).zip(keys.first()) {
+            Some((last, first)) if *first < last => Some(0),
+            _ => first_disorder(keys, false),
         };
-        Err(not_sorted(&self.keys, pair, self.position + index as u64, "", ""))
+        let long = self.records().filter(|records| records.has_long_key());
+        let of_records = long.and_then(|Records { key, .. }| match &self.last {
+            Some((_, last)) if !keys.is_empty() && key.compare(last, payload).is_gt() => Some(0),
+            _ => key.first_disorder(width, payload, false),
+        });
+        let Some(index) = of_words.into_iter().chain(of_records).min() else { return Ok(()) };
+        let (input, position) = (&self.files.keys.inputs()[0], self.position + index as u64);
+        match self.records() {
+            None => Err(not_sorted(input, [before(index).unwrap_or(W::ZERO), keys[index]], position, "", "")),
+            Some(records) => {
+                let after = records.layout.show(&payload[index * width..]);
+                let found = format!("not sorted at index {position}: {after} is less than the key before it");
+                Err(Failure::file(input.path(), format!("{found}; sort it first, with gmerge sort and the same --key")))
+            }
+        }
     }
 }
 
@@ -340,71 +495,24 @@ impl<W: Word> Source<W> for SortedSource<W> {
 
     fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
         let width = payload.len() / keys.len().max(1);
-        let count = self.keys.read(keys)?;
-        let (keys, payload) = (&keys[..count], &mut payload[..count * width]);
+        let count = self.files.read(self.position, keys, payload)?;
+        let (keys, payload) = (&keys[..count], &payload[..count * width]);
         if self.checked {
-            self.check(keys)?;
+            self.check(keys, payload, width)?;
         }
-        self.payload.read(self.position, payload)?;
         if let Some(checksum) = &self.checksum {
-            checksum.add(keys, payload, width);
+            match self.records() {
+                Some(_) => add_records(checksum, payload, width),
+                None => checksum.add(keys, payload, width),
+            }
         }
-        self.last = keys.last().copied().or(self.last);
+        if let Some(key) = keys.last() {
+            let of_record = if self.records().is_some() { &payload[(count - 1) * width..] } else { &[] };
+            self.last = Some((*key, of_record.to_vec()));
+        }
         self.position += count as u64;
         Ok(count)
     }
-}
-
-/// The outputs of a sort or merge.
-#[derive(Debug)]
-pub struct Written {
-    pub writers: Writers,
-    /// The checksum of all keys that are written, if it differs from the checksum of the keys that are read.
-    pub checksum: Option<Checksum>,
-}
-
-impl<W: Word> Target<W> for Written {
-    type Error = Failure;
-
-    fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<()> {
-        if let Some(checksum) = &self.checksum {
-            checksum.add(keys, payload, payload.len() / keys.len().max(1));
-        }
-        self.writers.write(keys, payload)
-    }
-}
-
-/// The output of only the payload, which is indices.
-#[derive(Debug)]
-pub struct IndexOutput {
-    pub writer: Writer,
-    /// Bytes of an index to write: 4 or 8.
-    pub size: usize,
-}
-
-impl<W: Word> Target<W> for IndexOutput {
-    type Error = Failure;
-
-    fn write(&mut self, _keys: &mut [W], payload: &mut [u8]) -> Result<()> {
-        payload.chunks(INDICES * size_of::<u64>()).try_for_each(|payload| {
-            write_indices(&mut self.writer, self.size, &bytemuck::pod_collect_to_vec::<u8, u64>(payload))
-        })
-    }
-}
-
-/// Writes indices as numbers of `size` bytes, 4 or 8. They fit, because an [`IndexLimit`] has been checked.
-pub fn write_indices(writer: &mut Writer, size: usize, indices: &[u64]) -> Result<()> {
-    if size == size_of::<u64>() {
-        return writer.write(indices);
-    }
-    let mut short = memory::zeroed::<u32>(indices.len().min(INDICES) as u64, "a part of the indices")?;
-    indices.chunks(INDICES).try_for_each(|indices| {
-        let short = &mut short[..indices.len()];
-        parallel::for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
-            short.iter_mut().zip(indices).for_each(|(short, index)| *short = *index as u32);
-        });
-        writer.write(short)
-    })
 }
 
 #[cfg(test)]
@@ -416,7 +524,7 @@ mod tests {
     fn a_key_too_many_for_the_indices_is_an_error_when_it_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.u8");
-        let limit = IndexLimit { path: "out.i32".into(), key_type: KeyType::I32 };
+        let limit = NumberLimit { path: "out.i32".into(), key_type: KeyType::I32 };
         let most = limit.most();
         for (count, left) in [(most, 4), (most + 1, 5)] {
             std::fs::File::create(&path).unwrap().set_len(count).unwrap();

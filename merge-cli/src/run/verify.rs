@@ -2,9 +2,12 @@
 
 use super::checksum::Checksum;
 use super::order::{Scan, describe, first_disorder};
-use crate::coding::Word;
+use super::spilled::add_records;
+use crate::coding::{Word, with_word};
 use crate::file::{Input, Writer, Writers};
+use crate::job::Items;
 use crate::os::memory;
+use crate::records::Records;
 use crate::say::error::{Failure, Result};
 
 /// Bytes of keys to hold in memory at once.
@@ -23,19 +26,59 @@ pub struct Expected {
     pub width: usize,
 }
 
+/// An error unless the written keys and values, or records, are as expected, and the numbers of equal keys add up to
+/// `read`, the number of items that were read.
+pub fn verify<W: Word>(items: &Items, writers: &Writers, expected: Expected, read: u64) -> Result<()> {
+    match items {
+        Items::Keys(_) => verify_keys::<W>(writers, expected)?,
+        Items::Records(records) => verify_records(records, &writers.keys, expected)?,
+    }
+    let Some((counts, limit)) = &writers.counts else { return Ok(()) };
+    with_word!(limit.key_type.size(), N => verify_counts::<N>(counts, expected.count, read))
+}
+
+/// An error unless there are `count` numbers, which add up to `sum`.
+fn verify_counts<N: Word>(writer: &Writer, count: u64, sum: u64) -> Result<()> {
+    let mut input = writer.read_back()?;
+    let mut part = memory::zeroed::<N>((BUFFER / N::SIZE as u64).clamp(1, count.max(1)), "a part of the output")?;
+    let (mut found, mut done) = (0, 0);
+    loop {
+        let read = input.read(&mut part)?;
+        found += part[..read].iter().map(|number| number.widen()).sum::<u128>();
+        done += read as u64;
+        if read < part.len() || read == 0 {
+            break;
+        }
+    }
+    if done != count || found != sum.into() {
+        let message = format!("{done} numbers add up to {found}, expected {count} that add up to {sum}");
+        return Err(failure(&input, message));
+    }
+    Ok(())
+}
+
+/// An error unless the written records are as expected.
+fn verify_records(records: &Records, writer: &Writer, expected: Expected) -> Result<()> {
+    let size = records.layout.size;
+    let first = |bytes: &[u8]| records.key.first_disorder(size, bytes, expected.unique);
+    let show = |_: &Input, _, _: [&[u8]; 2]| ": its key is less than the one before it, or equal".to_owned();
+    let add = |checksum: &Checksum, bytes: &[u8], _: &[u8], _| add_records(checksum, bytes, size);
+    verify_items(size, writer, None, expected, first, show, add)
+}
+
 /// An error unless the written keys and values are as expected.
-pub fn verify<W: Word>(writers: &Writers, expected: Expected) -> Result<()> {
+fn verify_keys<W: Word>(writers: &Writers, expected: Expected) -> Result<()> {
     let show = |input: &Input, index: u64, [before, after]: [&[W]; 2]| {
         format!(", offset {}: {}", input.offset_of::<W>(index), describe(input, [before[0], after[0]]))
     };
     let add = |checksum: &Checksum, keys: &[W], values: &[u8], width| checksum.add(keys, values, width);
-    let Writers { keys, values } = writers;
+    let Writers { keys, values, counts: _ } = writers;
     verify_items(1, keys, values.as_ref(), expected, |keys| first_disorder(keys, expected.unique), show, add)
 }
 
-/// [`verify`] for items of `size` words. `first` finds the first item out of order, `show` describes it by its
+/// [`verify_keys`] for items of `size` words. `first` finds the first item out of order, `show` describes it by its
 /// predecessor and itself, and `add` adds items with their values to a checksum.
-pub fn verify_items<W: Word>(
+fn verify_items<W: Word>(
     size: usize,
     keys: &Writer,
     values: Option<&Writer>,
@@ -111,7 +154,7 @@ mod tests {
         let checksum = Checksum::default();
         checksum.add(meant, &payload(meant), 3);
         let expected = Expected { count: meant.len() as u64, checksum: checksum.get(), unique, width: 3 };
-        let result = verify::<u32>(&Writers { keys, values: Some(values) }, expected);
+        let result = verify_keys::<u32>(&Writers { values: Some(values), ..Writers::from(keys) }, expected);
         result.map_err(|failure| failure.message().unwrap().rsplit_once("out: --check: ").unwrap().1.to_owned())
     }
 

@@ -9,6 +9,8 @@ use std::str::FromStr;
 pub enum FieldType {
     /// A number. If it has no byte order of its own, it has the byte order of `--endian`.
     Number(KeyType, Option<Endian>),
+    /// A date or duration of NumPy, of 8 bytes, with `NaT`.
+    Time(Endian),
     /// A string of this number of bytes, compared byte by byte.
     Bytes(usize),
 }
@@ -18,6 +20,7 @@ impl FieldType {
     pub fn size(self) -> usize {
         match self {
             Self::Number(number, _) => number.size(),
+            Self::Time(_) => size_of::<i64>(),
             Self::Bytes(count) => count,
         }
     }
@@ -34,6 +37,7 @@ impl fmt::Display for FieldType {
                 };
                 write!(f, "{number}{endian}")
             }
+            Self::Time(_) => f.write_str("M8"),
             Self::Bytes(count) => write!(f, "bytes{count}"),
         }
     }

@@ -25,6 +25,7 @@ mod oracle;
 mod output;
 mod permissions;
 mod progress;
+mod record_operations;
 mod records;
 mod reference;
 mod segments;

@@ -8,12 +8,12 @@ use std::fs;
 
 /// A field of a key.
 #[derive(Clone, Debug)]
-struct Field {
-    offset: usize,
-    kind: &'static str,
+pub struct Field {
+    pub offset: usize,
+    pub kind: &'static str,
     /// The size of the field in bytes: for a number, the size of its type.
-    bytes: usize,
-    descending: bool,
+    pub bytes: usize,
+    pub descending: bool,
 }
 
 /// Every kind of field, and its size in bytes, which varies for byte strings.
@@ -34,7 +34,7 @@ const KINDS: [(&str, usize); 13] = [
 ];
 
 impl Field {
-    fn new(offset: usize, kind: &'static str, bytes: usize) -> Self {
+    pub fn new(offset: usize, kind: &'static str, bytes: usize) -> Self {
         Self { offset, kind, bytes, descending: false }
     }
 
@@ -70,23 +70,23 @@ impl Field {
 
 /// Records of `size` bytes and the fields that order them.
 #[derive(Debug)]
-struct Layout {
-    size: usize,
-    fields: Vec<Field>,
+pub struct Layout {
+    pub size: usize,
+    pub fields: Vec<Field>,
 }
 
 impl Layout {
-    fn arguments(&self) -> String {
+    pub fn arguments(&self) -> String {
         let fields: Vec<_> = self.fields.iter().map(Field::argument).collect();
         format!("--record-size {} --key {}", self.size, fields.join(","))
     }
 
-    fn compare(&self, a: &[u8], b: &[u8], nans: &str, reverse: bool) -> Ordering {
+    pub fn compare(&self, a: &[u8], b: &[u8], nans: &str, reverse: bool) -> Ordering {
         let orders = self.fields.iter().map(|field| field.compare(a, b, nans, reverse));
         orders.fold(Ordering::Equal, Ordering::then)
     }
 
-    fn sorted(&self, bytes: &[u8], reverse: bool) -> Vec<u8> {
+    pub fn sorted(&self, bytes: &[u8], reverse: bool) -> Vec<u8> {
         self.sorted_by(bytes, "last", reverse)
     }
 
@@ -116,7 +116,7 @@ impl Layout {
     }
 
     /// Random records, many with equal keys, or keys that are equal up to some byte.
-    fn records(&self, random: &mut Random, count: usize) -> Vec<u8> {
+    pub fn records(&self, random: &mut Random, count: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..count * self.size).map(|_| random.next() as u8).collect();
         // Bytes with few distinct values, so that keys have common prefixes.
         let few = random.next().is_multiple_of(2);
@@ -141,7 +141,7 @@ impl Layout {
 
 /// Checks a file of records. A failure names the first record that differs.
 #[track_caller]
-fn assert_records(found: &[u8], expected: &[u8], layout: &Layout) {
+pub fn assert_records(found: &[u8], expected: &[u8], layout: &Layout) {
     assert_eq!(found.len(), expected.len(), "{layout:?}");
     let place = found.chunks(layout.size).zip(expected.chunks(layout.size)).position(|(x, y)| x != y);
     assert_eq!(place, None, "{layout:?}");
@@ -383,7 +383,7 @@ fn errors() {
             folder.refuses(&format!("{command} --record-size 6 --key={key}"), &["--key", "expected"]);
         }
     }
-    for more in ["--argsort", "--values in --values-out v"] {
+    for more in ["--segment-len 2", "--values in --values-out v"] {
         folder.refuses(&format!("sort in -o out --record-size 6 --key 0:u8 {more}"), &["--record-size"]);
     }
     let arguments = "--record-size 100 --key 0:u32";

@@ -18,7 +18,7 @@ use super::spill::{Extent, ExtentReader, Spill, Spills};
 use super::{Options, sort};
 use crate::cpu::memory;
 use crate::records::{self, RecordKey};
-use crate::{Engine, Word, allocation};
+use crate::{Engine, Word, allocation, parallel};
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,16 +28,21 @@ const SORT_PARTS: u64 = 2;
 const GROUP_SORT_PARTS: u64 = 4;
 const GROUP_PARTS: u64 = 16;
 
-/// Takes whole records, in the order of their keys.
-type Write<'a, E> = Box<dyn FnMut(&mut [u8]) -> Result<(), E> + Send + 'a>;
+/// The most records that the next target gets at once.
+const NUMBERED: u64 = 1 << 16;
+/// Records that a thread compares at once.
+const BLOCK: usize = 1 << 10;
 
-/// A target of records that an external sort has sorted by the first bytes of their keys. It hands them on in the order
-/// of the whole keys. Stable.
+/// A target of records that an external sort or merge has ordered by the first bytes of their keys. It hands them on to
+/// another target in the order of the whole keys. Stable.
 ///
 /// The keys of the sort are [`RecordKey::part`] number 0 of each record, and the payloads are the records. The sort has
 /// half of the memory ([`sort_options`](Self::sort_options)). Keys of any length are possible: records with equal parts
 /// are sorted by the next parts, in memory or again by an external sort.
-pub struct Ties<'a, E> {
+///
+/// The other target gets the records as payloads. The words that it gets as keys tell equal keys apart: the words of
+/// two neighbours are equal if and only if the whole keys of their records are.
+pub struct Ties<'a, W, E> {
     key: &'a RecordKey,
     /// Bytes of a record.
     size: usize,
@@ -45,7 +50,7 @@ pub struct Ties<'a, E> {
     part: usize,
     options: Options,
     engine: Engine,
-    out: Out<'a, E>,
+    out: Out<'a, W, E>,
     failure: fn(Error<E>) -> E,
     /// The temporary files, created for the first group that does not fit in memory.
     spills: Option<Arc<Spills>>,
@@ -57,9 +62,42 @@ pub struct Ties<'a, E> {
 }
 
 /// Where records in order go.
-enum Out<'a, E> {
-    Write(Write<'a, E>),
+enum Out<'a, W, E> {
+    Target(Numbered<'a, W, E>),
     Pieces(Vec<Piece>),
+}
+
+/// A target with the number of the last group of equal keys.
+struct Numbered<'a, W, E> {
+    target: Box<dyn Target<W, Error = E> + 'a>,
+    number: u128,
+    /// The last record.
+    last: Vec<u8>,
+    words: Vec<W>,
+}
+
+impl<W: Word, E: Send> Numbered<'_, W, E> {
+    /// Writes records of `size` bytes, with the numbers of their groups as keys.
+    fn write(&mut self, key: &RecordKey, size: usize, records: &mut [u8]) -> Result<(), E> {
+        let Self { target, number, last, words } = self;
+        words.resize(records.len() / size, W::narrowed(0));
+        let record = |i: usize| &records[i * size..][..size];
+        parallel::for_each(words.chunks_mut(BLOCK).enumerate(), |(block, words)| {
+            for (i, word) in (block * BLOCK..).zip(words) {
+                let is_new = i > 0 && key.compare(record(i - 1), record(i)).is_ne();
+                *word = W::narrowed(is_new.into());
+            }
+        });
+        *number += u128::from(!last.is_empty() && key.compare(last, record(0)).is_ne());
+        for word in &mut *words {
+            *number += word.widened();
+            // The numbers of neighbours differ by at most 1, so that a word of one byte suffices.
+            *word = W::narrowed(*number);
+        }
+        last.clear();
+        last.extend_from_slice(record(words.len() - 1));
+        target.write(words, records)
+    }
 }
 
 /// Records in a temporary file, one piece of some that follow each other.
@@ -97,19 +135,21 @@ impl Drop for Stored {
     }
 }
 
-impl<'a, E: Send> Ties<'a, E> {
+impl<'a, W: Word, E: Send> Ties<'a, W, E> {
     /// A target for records of [`Options::width`] bytes. `options` are those of the sort and its target together.
-    /// `write` takes one or more whole records at a time. `failure` makes an error of sources and targets.
+    /// `target` is where the records go, in the order of their whole keys. `failure` makes an error of sources and
+    /// targets.
     ///
     /// # Panics
     /// The target panics if [`RecordKey::check`] returns an error for records of this size.
     pub fn new(
         key: &'a RecordKey,
         options: &Options,
-        write: impl FnMut(&mut [u8]) -> Result<(), E> + Send + 'a,
+        target: impl Target<W, Error = E> + 'a,
         failure: fn(Error<E>) -> E,
     ) -> Self {
-        let out = Out::Write(Box::new(write));
+        let out = Numbered { target: Box::new(target), number: 0, last: Vec::new(), words: Vec::new() };
+        let out = Out::Target(out);
         // The target works on a thread of the sort, whose pool is free meanwhile.
         let engine = Engine::cpu().on_current_pool();
         let (size, options) = (options.width, options.clone());
@@ -117,8 +157,8 @@ impl<'a, E: Send> Ties<'a, E> {
         Self { key, size, part: 0, options, engine, out, failure, spills, held_part, held, spilled }
     }
 
-    /// The options of a sort with such a target, if `options` are those of both together. The target needs memory only
-    /// for keys of several parts. All records are kept: [`Options::unique`] is ignored.
+    /// The options of a sort or merge with such a target, if `options` are those of both together. The target needs
+    /// memory only for keys of several parts. With these, all records are kept: [`Options::unique`] is ignored.
     pub fn sort_options(key: &RecordKey, options: &Options) -> Options {
         options_before(key, 0, options)
     }
@@ -181,7 +221,7 @@ impl<'a, E: Send> Ties<'a, E> {
         }
         if let Some(spilled) = self.spilled.take() {
             return match &mut self.out {
-                Out::Write(_) => self.sort_spilled(spilled),
+                Out::Target(_) => self.sort_spilled(spilled),
                 Out::Pieces(pieces) => {
                     memory::push(pieces, Piece::Group(spilled)).map_err(|e| (self.failure)(e.into()))
                 }
@@ -217,16 +257,18 @@ impl<'a, E: Send> Ties<'a, E> {
         let least = SORT_PARTS * self.options.shape::<u128>().least_memory();
         let memory = (self.options.memory / GROUP_SORT_PARTS).max(least);
         let (key, failure, part) = (self.key, self.failure, group.differing);
-        let target = Ties {
+        let target: Ties<u128, E> = Ties {
+            key,
+            size: self.size,
             part,
             options: Options { memory, ..self.options.clone() },
             engine: self.engine.clone(),
             out: Out::Pieces(Vec::new()),
+            failure,
             spills: self.spills.clone(),
             held_part: None,
             held: Vec::new(),
             spilled: None,
-            ..*self
         };
         let (options, mut engine) = (options_before(key, part, &target.options), &self.engine);
         let reader = ExtentReader::new(&group.stored.file, &group.stored.records);
@@ -237,9 +279,14 @@ impl<'a, E: Send> Ties<'a, E> {
         Ok(pieces)
     }
 
+    /// The most records to hand on at once.
+    fn most_at_once(&self) -> u64 {
+        (self.options.memory / GROUP_PARTS / self.size as u64).clamp(1, NUMBERED)
+    }
+
     /// Hands on records of a temporary file that are in order.
     fn hand_on_stored(&mut self, stored: &Stored) -> Result<(), E> {
-        let most = (self.options.memory / GROUP_PARTS / self.size as u64).clamp(1, stored.count.max(1));
+        let most = self.most_at_once().min(stored.count.max(1));
         let block = memory::zeroed::<u8>(most as usize * self.size);
         let mut block = block.map_err(|error| (self.failure)(error.into()))?;
         let (mut reader, mut left) = (ExtentReader::new(&stored.file, &stored.records), stored.count);
@@ -255,8 +302,11 @@ impl<'a, E: Send> Ties<'a, E> {
 
     /// Hands on records in order.
     fn hand_on(&mut self, records: &mut [u8]) -> Result<(), E> {
+        let (size, most) = (self.size, self.most_at_once() as usize);
         match &mut self.out {
-            Out::Write(write) => write(records),
+            Out::Target(target) => {
+                records.chunks_mut(most * size).try_for_each(|records| target.write(self.key, size, records))
+            }
             Out::Pieces(_) => self.store(records).map_err(self.failure),
         }
     }
@@ -297,12 +347,16 @@ fn has_rest(key: &RecordKey, part: usize) -> bool {
     part + 1 < key.parts()
 }
 
-impl<W: Word, E: Send> Target<W> for Ties<'_, E> {
+impl<W: Word, E: Send> Target<W> for Ties<'_, W, E> {
     type Error = E;
 
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), E> {
         if !has_rest(self.key, self.part) {
-            return self.hand_on(payload);
+            return match &mut self.out {
+                // The words are whole keys.
+                Out::Target(out) if self.part == 0 => out.target.write(keys, payload),
+                _ => self.hand_on(payload),
+            };
         }
         let part = |key: &W| Some(key.widened());
         // First come records of the group that is held back, then whole groups, then a group that may go on.
@@ -320,7 +374,7 @@ impl<W: Word, E: Send> Target<W> for Ties<'_, E> {
     }
 }
 
-impl<E> fmt::Debug for Ties<'_, E> {
+impl<W, E> fmt::Debug for Ties<'_, W, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ties").field("part", &self.part).field("options", &self.options).finish_non_exhaustive()
     }

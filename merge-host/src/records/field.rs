@@ -17,7 +17,10 @@ pub enum Endian {
 pub(super) enum Kind {
     Unsigned,
     Signed,
+    /// A signed number whose least value is `NaT`.
+    Time,
     Float,
+    Bfloat16,
     Bytes,
 }
 
@@ -59,11 +62,30 @@ impl Field {
         Self::new(offset, size, Kind::Signed)
     }
 
+    /// A date or duration of NumPy: a signed integer of 8 bytes whose least value is `NaT`, which is no time.
+    ///
+    /// ```
+    /// use merge_host::NanOrder;
+    /// use merge_host::records::{Field, RecordKey};
+    ///
+    /// let (nat, now) = (i64::MIN.to_le_bytes(), 1_764_288_000_i64.to_le_bytes());
+    /// assert!(RecordKey::new(&[Field::time(0)]).compare(&nat, &now).is_lt());
+    /// assert!(RecordKey::new(&[Field::time(0).nans(NanOrder::Last)]).compare(&nat, &now).is_gt());
+    /// ```
+    pub fn time(offset: usize) -> Self {
+        Self::new(offset, size_of::<i64>(), Kind::Time)
+    }
+
     /// An IEEE 754 floating-point number of `size` bytes. `size` is 2, 4, 8 or 16, or 0 for a field
     /// that orders nothing. A key with a float of another size orders no records
     /// ([`RecordKey::check`](super::RecordKey::check)).
     pub fn float(offset: usize, size: usize) -> Self {
         Self::new(offset, size, Kind::Float)
+    }
+
+    /// A number of type bfloat16: the 2 most significant bytes of an IEEE 754 number of 4 bytes.
+    pub fn bfloat16(offset: usize) -> Self {
+        Self::new(offset, 2, Kind::Bfloat16)
     }
 
     /// `size` bytes, which are compared one by one as by `memcmp`.
@@ -84,7 +106,8 @@ impl Field {
     }
 
     /// The same field with NaNs in this order, which describes the result in either direction, as in
-    /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float) has NaNs.
+    /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float) and [`bfloat16`](Self::bfloat16) have NaNs, and
+    /// [`time`](Self::time) has `NaT`, which lies where NaNs do, and first in total order.
     ///
     /// ```
     /// use merge_host::NanOrder;

@@ -29,6 +29,9 @@ const FLOATS: [usize; 4] = [2, 4, 8, 16];
 /// The number of NaNs of each sign among the floating-point numbers of these sizes, in the same order.
 const NANS: [u128; 4] = [f16::NANS as u128, f32::NANS as u128, f64::NANS as u128, (1 << 112) - 1];
 
+/// The number of NaNs of each sign among the numbers of type bfloat16.
+const BFLOAT16_NANS: i128 = (1 << 7) - 1;
+
 /// The order of records: by some fields, the most significant field first.
 ///
 /// ```
@@ -268,8 +271,8 @@ impl Piece {
         let all = u64::MAX >> (64 - 8 * count);
         let sign_bit = if done == 0 { 1 << (8 * count - 1) } else { 0 };
         let mut flips = match field.kind {
-            Kind::Float => [sign_bit, all],
-            Kind::Signed => [sign_bit; 2],
+            Kind::Float | Kind::Bfloat16 => [sign_bit, all],
+            Kind::Signed | Kind::Time => [sign_bit; 2],
             Kind::Unsigned | Kind::Bytes => [0; 2],
         };
         if field.order == SortOrder::Descending {
@@ -321,17 +324,32 @@ impl Rotation {
     /// The rotation of the `count` bytes of a field after its `done` most significant bytes. `None` for a field without
     /// NaNs, and in total order.
     fn new(field: &Field, done: usize, count: usize) -> Option<Self> {
-        let nans = FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i])?;
-        let summand = match field.nans {
-            _ if field.kind != Kind::Float => return None,
-            NanOrder::Total => return None,
-            NanOrder::Last => nans.wrapping_neg(),
-            NanOrder::First => nans,
-        };
+        let summand = Self::of_field(field)?;
         let rest = field.size - done - count;
         let summand = (summand >> (8 * rest)) as u64 & (u64::MAX >> (64 - 8 * count));
         let lower = (rest > 0).then(|| Box::new(Piece::new(field, done + count, rest.min(WORD))));
         Some(Self { summand, lower })
+    }
+
+    /// The number to add to a whole field, in two's complement. The NaNs of one sign are the least numbers of a float,
+    /// and the NaNs of the other sign the greatest. `NaT` is at one end.
+    fn of_field(field: &Field) -> Option<i128> {
+        let [least, greatest] = match (field.kind, field.order) {
+            (Kind::Float, _) => {
+                let nans = FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i] as i128)?;
+                [nans, nans]
+            }
+            (Kind::Bfloat16, _) => [BFLOAT16_NANS; 2],
+            (Kind::Time, SortOrder::Ascending) => [1, 0],
+            (Kind::Time, SortOrder::Descending) => [0, 1],
+            _ => return None,
+        };
+        let summand = match field.nans {
+            NanOrder::Total => 0,
+            NanOrder::Last => -least,
+            NanOrder::First => greatest,
+        };
+        (summand != 0).then_some(summand)
     }
 
     /// The sum of `number`, this part of the summand, and the carry of less significant bytes. Behind the bits of the
@@ -402,6 +420,42 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn nat_is_at_the_end_that_is_asked_for() {
+        for before in 0..9 {
+            for (order, nans) in [SortOrder::Ascending, SortOrder::Descending]
+                .into_iter()
+                .flat_map(|order| [NanOrder::First, NanOrder::Last, NanOrder::Total].map(|nans| (order, nans)))
+            {
+                let mut expected = vec![i64::MIN + 1, -256, -1, 0, 255, i64::MAX];
+                if order == SortOrder::Descending {
+                    expected.reverse();
+                }
+                let is_first = nans == NanOrder::First || nans == NanOrder::Total && order == SortOrder::Ascending;
+                expected.insert(if is_first { 0 } else { expected.len() }, i64::MIN);
+                for endian in [Endian::Little, BIG] {
+                    let field = Field::time(8).order(order).nans(nans).endian(endian);
+                    let key = RecordKey::new(&[Field::bytes(0, before), field]);
+                    let record = |time: &i64| {
+                        [[0; 8], if endian == BIG { time.to_be_bytes() } else { time.to_le_bytes() }].concat()
+                    };
+                    assert!(
+                        expected.is_sorted_by(|a, b| key.compare(&record(a), &record(b)).is_lt()),
+                        "{before} {order:?} {nans:?} {endian:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nans_of_bfloat16_are_last() {
+        let keys = [0xff80u16, 0xbf80, 0x8000, 0, 0x3f80, 0x7f80, 0x7f81, 0x7fff, 0xffff, 0xff81];
+        let key = RecordKey::new(&[Field::bfloat16(1).nans(NanOrder::Last)]);
+        let record = |key: &u16| [[7].as_slice(), &key.to_le_bytes()].concat();
+        assert!(keys.is_sorted_by(|a, b| key.compare(&record(a), &record(b)).is_lt()));
     }
 
     #[test]

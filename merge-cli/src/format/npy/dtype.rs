@@ -104,8 +104,10 @@ pub struct Field {
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A number. Dates and durations are signed numbers of 8 bytes, with `NaT` as the least number.
+    /// A number.
     Number(KeyType, Endian),
+    /// A date or duration: a signed number of 8 bytes, with `NaT` as the least number.
+    Time(Endian),
     /// This many bytes, which compare from the first to the last: `S`, `V`, booleans, and arrays of `u1`.
     Bytes(usize),
     /// Any other type, as the header writes it.
@@ -290,7 +292,7 @@ fn named_item(name: &str) -> Result<Item, String> {
     let other = |size| Item { kind: FieldKind::Other(format!("'{name}'")), size };
     match (letter, count, unit) {
         ("O", _, _) => Err(format!("dtype {} is Python objects, which are not in the file as they are", quote(name))),
-        ("m" | "M", Some(8), _) => Ok(Item { kind: FieldKind::Number(KeyType::I64, endian), size: 8 }),
+        ("m" | "M", Some(8), _) => Ok(Item { kind: FieldKind::Time(endian), size: 8 }),
         ("b", Some(1), "") => Ok(Item { kind: FieldKind::Bytes(1), size: 1 }),
         ("S" | "V" | "a", Some(size @ 1..), "") => Ok(Item { kind: FieldKind::Bytes(size), size }),
         ("S" | "V" | "a", Some(0), "") => Ok(other(0)),

@@ -18,7 +18,8 @@
 //! 6. Offsets may be in an .npy file.
 //! 7. `--unique` keeps the first of equal keys, or the first record with equal keys, with its value and index. So does
 //!    it with `-m`. With `-c` and `-C`, equal neighbours are out of order. With `--top`, it keeps the first N distinct
-//!    keys.
+//!    keys. With `--last`, it keeps the last of equal keys. `--count` writes the number of equal keys, as u64 or as the
+//!    type in the extension, in the byte order of rule 2.
 //! 8. `--top N` keeps the first N keys of the output, with their values or indices.
 //! 9. `--reverse` reverses the order, including fields of records with `:desc`. Equal keys stay in the order of the
 //!    input.
@@ -49,6 +50,8 @@ pub struct Item {
     pub value: Vec<u8>,
     /// The index of the item among all items of all inputs.
     index: usize,
+    /// The number of items with this key, if the item stands for all of them.
+    count: usize,
 }
 
 impl Item {
@@ -60,7 +63,7 @@ impl Item {
         if request.has("reverse") {
             complement(&mut key);
         }
-        Self { key, bytes, value, index }
+        Self { key, bytes, value, index, count: 1 }
     }
 }
 
@@ -172,11 +175,23 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
         ("key", &["type"]),
         ("d", &["offsets"]),
         ("a-len", &["offsets"]),
-        ("segments", &["segment-len", "unique", "top", "argsort", "merge"]),
-        ("segment-len", &["unique", "top", "argsort", "merge"]),
+        ("segments", &["segment-len", "unique", "top", "argsort", "merge", "record-size"]),
+        ("segment-len", &["unique", "top", "argsort", "merge", "record-size"]),
     ];
-    const NOT_WITH_CHECK: [&str; 10] =
-        ["output", "format", "values", "values-out", "argsort", "top", "segments", "segment-len", "merge", "check"];
+    const NOT_WITH_CHECK: [&str; 12] = [
+        "output",
+        "format",
+        "values",
+        "values-out",
+        "argsort",
+        "top",
+        "segments",
+        "segment-len",
+        "merge",
+        "check",
+        "last",
+        "count",
+    ];
     const NOT_ON_GPU: [&str; 6] = ["c", "C", "merge", "top", "segments", "segment-len"];
     const TYPES_ON_GPU: [&str; 6] = ["u32", "i32", "f32", "u64", "i64", "f64"];
     let given = |id: &&&str| request.has(id);
@@ -251,14 +266,11 @@ fn transform(request: &Request, input: &Input) -> Vec<Item> {
     let mut items = match &*request.command {
         "sort" if request.has_any(&["segments", "segment-len"]) => segments(request, input),
         "batch" => batch(input),
-        "union" => set_operation(input, |m, n| m.max(n)),
-        "intersect" => set_operation(input, |m, n| m.min(n)),
-        "difference" => set_operation(input, |m, n| m.saturating_sub(n)),
-        "symmetric-difference" => set_operation(input, usize::abs_diff),
+        "union" | "intersect" | "difference" | "symmetric-difference" => set_operation(&request.command, input),
         _ => sorted(all()),
     };
     if request.has("unique") {
-        items.dedup_by(|item, first| item.key == first.key);
+        items = one_of_equal(items, request.has("last"));
     }
     items.truncate(request.number("top").unwrap_or(usize::MAX));
     items
@@ -283,15 +295,37 @@ fn batch(input: &Input) -> Vec<Item> {
     (0..input.offsets[0].len() - 1).flat_map(|i| sorted([run(0, i), run(1, i)].concat())).collect()
 }
 
-/// The items that are m times in the first input and n times in the second, `count(m, n)` times each.
-fn set_operation(input: &Input, count: impl Fn(usize, usize) -> usize) -> Vec<Item> {
-    let mut counts: BTreeMap<&[u8], (&Item, [usize; 2])> = BTreeMap::new();
-    for (file, items) in input.items.iter().enumerate() {
-        for item in items {
-            counts.entry(&item.key).or_insert((item, [0; 2])).1[file] += 1;
+/// The first or the last of equal items, with their number.
+fn one_of_equal(items: Vec<Item>, last: bool) -> Vec<Item> {
+    let mut kept: Vec<Item> = Vec::new();
+    for item in items {
+        match kept.last_mut().filter(|other| other.key == item.key) {
+            Some(other) if last => *other = Item { count: other.count + 1, ..item },
+            Some(other) => other.count += 1,
+            None => kept.push(item),
         }
     }
-    counts.into_values().flat_map(|(item, [m, n])| vec![item.clone(); count(m, n)]).collect()
+    kept
+}
+
+/// The result of the function of C++ of the same name. Items with equal keys come m times in the first input and n
+/// times in the second.
+fn set_operation(command: &str, input: &Input) -> Vec<Item> {
+    let mut groups: BTreeMap<&[u8], [Vec<Item>; 2]> = BTreeMap::new();
+    for (file, items) in input.items.iter().enumerate() {
+        items.iter().for_each(|item| groups.entry(&item.key).or_default()[file].push(item.clone()));
+    }
+    let chosen = |[a, b]: [Vec<Item>; 2]| {
+        let (m, n) = (a.len(), b.len());
+        let (rest_of_a, rest_of_b) = (a[n.min(m)..].to_vec(), b[m.min(n)..].to_vec());
+        match command {
+            "union" => [a, rest_of_b].concat(),
+            "intersect" => a[..m.min(n)].to_vec(),
+            "difference" => rest_of_a,
+            _ => [rest_of_a, rest_of_b].concat(),
+        }
+    };
+    groups.into_values().flat_map(chosen).collect()
 }
 
 /// The files that hold these items.
@@ -311,11 +345,24 @@ fn written(request: &Request, items: Vec<Item>) -> Expected {
         let values = if name.ends_with(".npy") { npy(&format!("'|V{VALUE}'"), items.len(), &values) } else { values };
         files.insert(name, values);
     }
+    if let Some(name) = request.value("count") {
+        files.insert(name.clone(), counts(request, &name, &items));
+    }
     if name == "-" {
         return Expected::Output { files, stdout: bytes };
     }
     files.insert(name, bytes);
     Expected::Output { files, stdout: Vec::new() }
+}
+
+/// The file `name` with the numbers of equal keys.
+fn counts(request: &Request, name: &str, items: &[Item]) -> Vec<u8> {
+    let (key_type, order) = extension(name);
+    let (key_type, big) =
+        (if key_type.is_empty() { "u64" } else { key_type }, order == "be" || request.is("endian", "big"));
+    let bytes = items.iter().flat_map(|item| item.count.to_le_bytes()[..dtype_size(key_type)].to_vec()).collect();
+    let bytes = if big { swap(bytes, dtype_size(key_type)) } else { bytes };
+    if name.ends_with(".npy") { npy(&dtype(key_type, big), items.len(), &bytes) } else { bytes }
 }
 
 fn dtype_size(name: &str) -> usize {

@@ -37,7 +37,8 @@ fn table(command: &str, id: &str) -> &'static [&'static str] {
         "d" => &["4"],
         "a-len" => &["1", "4"],
         "device" => &["0", "all"],
-        "count" => &["240"],
+        "count" if command == "gen" => &["240"],
+        "count" => &["out.counts", "counts.npy", "counts.u16be"],
         "seed" => &["9"],
         _ => &[],
     }

@@ -3,7 +3,7 @@
 use super::slices::{FromSlice, Pairs};
 use crate::common::{rng, seed};
 use merge_host::Engine;
-use merge_host::external::{Error, Options, Ties, sort};
+use merge_host::external::{Error, Options, Target, Ties, sort};
 use merge_host::records::{Field, RecordKey};
 use rand::Rng;
 
@@ -27,19 +27,41 @@ fn sorted_by((size, key): (usize, usize), records: &[u8], memory: u64, most: usi
     let options = Options { width: size, unique: true, ..Options::new(memory) };
     let parts = records.chunks(size).map(|record| key.part(0, record)).collect();
     let source = FromSlice::new(Pairs { keys: parts, payload: records.to_vec() }, size);
-    let mut out = Vec::new();
-    let write = |records: &mut [u8]| {
-        assert!(!records.is_empty() && records.len().is_multiple_of(size));
-        out.extend_from_slice(records);
-        if out.len() > most { Err("full".to_owned()) } else { Ok(()) }
-    };
-    let target = Ties::new(&key, &options, write, failure);
-    let of_sort = Ties::<String>::sort_options(&key, &options);
+    let mut out = Written { key: &key, size, most, records: Vec::new(), word: None };
+    let target = Ties::new(&key, &options, &mut out, failure);
+    let of_sort = Ties::<u128, String>::sort_options(&key, &options);
     let engine = Engine::cpu_with_threads(2).unwrap();
     let (target, summary) = sort(&of_sort, source, || Ok(target), &mut &engine, &mut ()).map_err(failure)?;
     target.finish()?;
     assert_eq!(summary.keys_read as usize, records.len() / size);
-    Ok(out)
+    Ok(out.records)
+}
+
+/// Records in order, whose words are equal if and only if their keys are.
+struct Written<'a> {
+    key: &'a RecordKey,
+    size: usize,
+    /// Writing fails once this many bytes are there.
+    most: usize,
+    records: Vec<u8>,
+    /// The last word.
+    word: Option<u128>,
+}
+
+impl Target<u128> for Written<'_> {
+    type Error = String;
+
+    fn write(&mut self, words: &mut [u128], records: &mut [u8]) -> Result<(), String> {
+        assert!(!words.is_empty() && records.len() == words.len() * self.size);
+        for (word, record) in words.iter().zip(records.chunks(self.size)) {
+            if let Some(before) = self.word.replace(*word) {
+                let last = &self.records[self.records.len() - self.size..];
+                assert_eq!(before == *word, self.key.compare(last, record).is_eq());
+            }
+            self.records.extend_from_slice(record);
+        }
+        if self.records.len() > self.most { Err("full".to_owned()) } else { Ok(()) }
+    }
 }
 
 #[test]
