@@ -211,6 +211,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         memory: MemoryArgs { memory, tmp_dir: tmp_dir.into_iter().collect(), batch_size },
         segments: None,
         segment_len: None,
+        axis: None,
         records,
         kernel: SortKernel::Auto,
         // The rank determines the GPU.

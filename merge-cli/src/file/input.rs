@@ -122,9 +122,15 @@ impl Input {
         progress::phase("read");
         let first = self.peek(format::PREFIX)?;
         match format::detect(&self.path, &first, format, content)? {
+            Format::Npy => self.read_npy(match content {
+                Content::Values => Purpose::Values,
+                Content::Keys { in_rows: true, .. } => Purpose::Rows,
+                Content::Keys { .. } | Content::Offsets => Purpose::Keys,
+            }),
+            Format::Raw | Format::Arrow | Format::Arrows if matches!(content, Content::Keys { in_rows: true, .. }) => {
+                Err(Failure::file(&self.path, "is no .npy file, expected an array with rows for --rows and --axis"))
+            }
             Format::Raw => Ok(()),
-            Format::Npy if content == Content::Values => self.read_npy(Purpose::Values),
-            Format::Npy => self.read_npy(Purpose::Keys),
             found @ (Format::Arrow | Format::Arrows) => self.read_arrow(found),
         }
     }
@@ -253,6 +259,16 @@ impl Input {
             Header::Npy(npy::Header { dtype: Dtype::Record(record), .. }) => Some(record),
             _ => None,
         }
+    }
+
+    /// Turns each row of an array into a record, which is ordered by its numbers.
+    pub fn rows_to_records(&mut self) -> Result<()> {
+        let has_rows = match &mut self.header {
+            Header::Npy(header) => header.rows_to_records(),
+            Header::Arrow(_) | Header::None => false,
+        };
+        let expected = "has no rows of numbers for --rows, expected an array of numbers with rows of 1 byte to 16 MiB";
+        if has_rows { Ok(()) } else { Err(Failure::file(&self.path, expected)) }
     }
 
     /// The rows of the file as an array, if a header gives their dtype.

@@ -34,8 +34,8 @@ const FOREIGN: [(&[&str], &str); 14] = [
 /// The content of a file, for messages about the extension of a raw file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Keys or records. If `is_typed`, the command line gives their type.
-    Keys { is_typed: bool },
+    /// Keys or records. If `is_typed`, the command line gives their type. Rows of keys if `in_rows`.
+    Keys { is_typed: bool, in_rows: bool },
     /// The values of keys.
     Values,
     /// Offsets of runs.
@@ -55,7 +55,7 @@ pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Conten
     let by_extension = Format::of_extension(path);
     match forced.or(by_extension) {
         Some(expected) if !expected.reads(found) => Err(unlike(path, first, expected, forced.is_some())),
-        None if found == Format::Raw && content != (Content::Keys { is_typed: true }) => {
+        None if found == Format::Raw && !matches!(content, Content::Keys { is_typed: true, .. }) => {
             let hint = match content {
                 Content::Keys { .. } => "name the type of raw numbers with --type",
                 Content::Values => "give --format raw",
@@ -76,7 +76,8 @@ pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Conten
 pub fn of_output(path: &Path, forced: Option<Format>) -> Result<Format> {
     match forced.or(Format::of_extension(path)) {
         Some(format) => Ok(format),
-        None => foreign(path, Content::Keys { is_typed: false }, "give --format raw").map_or(Ok(Format::Raw), Err),
+        None => foreign(path, Content::Keys { is_typed: false, in_rows: false }, "give --format raw")
+            .map_or(Ok(Format::Raw), Err),
     }
 }
 
@@ -160,7 +161,7 @@ fn foreign(path: &Path, content: Content, hint: &str) -> Option<Failure> {
 mod tests {
     use super::*;
 
-    const KEYS: Content = Content::Keys { is_typed: false };
+    const KEYS: Content = Content::Keys { is_typed: false, in_rows: false };
     const EXTENSIONS: [(&str, Option<Format>); 10] = [
         ("x", None),
         ("x.u32", None),
@@ -262,7 +263,10 @@ mod tests {
                 assert_eq!(detect(b"12345678", raw, KEYS).unwrap(), Format::Raw);
                 assert_eq!(detect(b"12345678", raw, Content::Values).unwrap(), Format::Raw);
                 assert_eq!(super::of_values(path, raw).unwrap(), Format::Raw);
-                assert_eq!(detect(b"12345678", None, Content::Keys { is_typed: true }).unwrap(), Format::Raw);
+                assert_eq!(
+                    detect(b"12345678", None, Content::Keys { is_typed: true, in_rows: false }).unwrap(),
+                    Format::Raw
+                );
                 // A header takes precedence over the name.
                 assert_eq!(detect(npy::MAGIC, None, KEYS).unwrap(), Format::Npy);
                 for forced in FORCED.into_iter().flatten() {

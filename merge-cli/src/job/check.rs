@@ -1,10 +1,10 @@
 //! The jobs of `gmerge check`, and of `gmerge sort -c` and `-C`.
 
 use super::keys::{KeyFlags, order_of, resources};
-use super::{Check, CheckRecords, Job, Resources, records, refuse};
+use super::{Check, CheckRecords, Items, Job, Resources, records, refuse};
 use crate::args::{CheckArgs, CommonArgs, MemoryArgs, RecordArgs};
+use crate::records::Records;
 use crate::say::error::Result;
-use crate::say::stats::Stats;
 use crate::spec::{EngineChoice, StatsFormat};
 use std::path::Path;
 
@@ -38,22 +38,14 @@ pub fn keys_or_records(
 ) -> Result<Job> {
     let How { unique, silent } = how;
     let mut inputs = [flags.open_keys(path)?];
-    if records::are_meant(&record_args, &inputs) {
-        let layout = records::layout(record_args, &inputs, flags)?;
-        let stats = Stats::begin("check", records::RECORD, layout.size, stats);
-        let [input] = inputs;
-        return Ok(Job::CheckRecords(CheckRecords {
-            input,
-            layout,
-            order: flags.order,
-            unique,
-            silent,
-            resources,
-            stats,
-        }));
-    }
-    let key_type = flags.decide(&mut inputs, None)?;
-    let stats = Stats::begin("check", key_type.name(), key_type.size(), stats);
+    let items = Items::decide(record_args, &mut inputs, flags, None)?;
+    let stats = items.stats("check", stats);
     let [input] = inputs;
-    Ok(Job::Check(Check { input, key_type, unique, silent, resources, stats }))
+    Ok(match items {
+        Items::Keys(key_type) => Job::Check(Check { input, key_type, unique, silent, resources, stats }),
+        Items::Records(Records { layout, key: _ }) => {
+            let order = flags.order;
+            Job::CheckRecords(CheckRecords { input, layout, order, unique, silent, resources, stats })
+        }
+    })
 }

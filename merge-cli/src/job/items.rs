@@ -23,6 +23,9 @@ impl Items {
     /// What `inputs` hold, by the flags and the headers. Sets the coding of keys. The extension of `output` may name
     /// their type.
     pub fn decide(args: RecordArgs, inputs: &mut [Input], flags: KeyFlags, output: Option<&Path>) -> Result<Self> {
+        if args.rows {
+            inputs.iter_mut().try_for_each(Input::rows_to_records)?;
+        }
         if !records::are_meant(&args, inputs) {
             return Ok(Self::Keys(flags.decide(inputs, output)?));
         }

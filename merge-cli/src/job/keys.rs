@@ -13,7 +13,7 @@ use crate::say::error::{Failure, Result, name};
 use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors};
 use clap::ValueEnum;
 use merge_host::{SortKernel, SortOrder};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 /// The order by `--reverse` and `--nan`.
@@ -31,12 +31,14 @@ pub struct KeyFlags {
     pub order: KeyOrder,
     /// Whether a flag gives the content of raw files: the type of keys, or records.
     pub is_typed: bool,
+    /// Whether keys are in rows of arrays with several dimensions.
+    pub in_rows: bool,
 }
 
 impl KeyFlags {
     /// These flags beside the flags about records.
     pub fn beside(self, records: &RecordArgs) -> Self {
-        Self { is_typed: self.is_typed || records.record_size.is_some(), ..self }
+        Self { is_typed: self.is_typed || records.record_size.is_some(), in_rows: self.in_rows || records.rows, ..self }
     }
 
     /// The forced format of the input at `path`, if any. `--format raw` also concerns the output. So it must not
@@ -47,9 +49,13 @@ impl KeyFlags {
         self.format.filter(|format| *format == Format::Raw && is_raw)
     }
 
+    fn content(&self) -> Content {
+        Content::Keys { is_typed: self.is_typed, in_rows: self.in_rows }
+    }
+
     /// Opens the file of keys at `path` and reads its header.
     pub fn open_keys(&self, path: &Path) -> Result<Input> {
-        self.open(path, Content::Keys { is_typed: self.is_typed })
+        self.open(path, self.content())
     }
 
     fn open(&self, path: &Path, content: Content) -> Result<Input> {
@@ -60,7 +66,7 @@ impl KeyFlags {
 
     /// Opens files of keys and reads their headers.
     pub fn open_all(&self, paths: &[PathBuf]) -> Result<Vec<Input>> {
-        self.open_beside(0, paths, Content::Keys { is_typed: self.is_typed })
+        self.open_beside(0, paths, self.content())
     }
 
     /// Opens files in addition to `others` files, and reads their headers.
@@ -88,6 +94,8 @@ impl KeyFlags {
             Some((key_type, _)) => Source::header(input.path(), key_type),
             None => Source::extension(input.path()),
         });
+        let shape = |input: &Input| Some(input.rows()?.shape).filter(|shape| !shape.is_empty());
+        check_same("rows", inputs.iter().filter_map(|input| Some((input, Shape(shape(input)?)))))?;
         let key_type = decide(self.key_type, &sources.chain(output.map(Source::extension)).collect::<Vec<_>>())?;
         check_same("keys", inputs.iter().filter_map(|input| Some((input, input.number()?.name))))?;
         let has_nat = has_nat(inputs);
@@ -108,7 +116,10 @@ impl KeyFlags {
         let first = inputs.first();
         let endian = format::endian_of_output(path, format, self.endian, first.map(|input| input.coding().endian));
         let number = inputs.iter().find_map(Input::number);
-        let container = Container::of_keys(path, format, key_type, endian, number, first.and_then(Input::column))?;
+        let mut container = Container::of_keys(path, format, key_type, endian, number, first.and_then(Input::column))?;
+        if let (Container::Npy(rows), Some(of_input)) = (&mut container, first.and_then(Input::rows)) {
+            rows.shape = of_input.shape;
+        }
         let coding = Coding { key_type, endian, order: self.order, has_nat: has_nat(inputs) };
         Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
     }
@@ -171,6 +182,16 @@ impl ValueFiles {
         Err(Failure::new(format!(
             "--values names {values} files, expected {one}{keys}{by}, one for each file of keys{hint}"
         )))
+    }
+}
+
+/// The shape of a row, for a message.
+#[derive(PartialEq)]
+struct Shape(Vec<u64>);
+
+impl Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shape {:?}", self.0)
     }
 }
 
@@ -259,6 +280,6 @@ impl CommonArgs {
     /// The flags about keys: these flags, with the given format and order.
     pub fn key_flags(&self, format: Option<Format>, order: KeyOrder) -> KeyFlags {
         let Self { key_type, endian, parallel: _, stats: _ } = self;
-        KeyFlags { key_type: *key_type, endian: *endian, format, order, is_typed: key_type.is_some() }
+        KeyFlags { key_type: *key_type, endian: *endian, format, order, is_typed: key_type.is_some(), in_rows: false }
     }
 }

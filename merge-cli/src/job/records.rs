@@ -9,7 +9,7 @@ use crate::format::{self, Container, Format};
 use crate::records::layout::{Field, no_names};
 use crate::records::{Layout, Records};
 use crate::say::error::{Failure, Result, name, shortened, shown};
-use crate::spec::{Endian, FieldType, KeyField, KeyFields, quoted};
+use crate::spec::{Endian, FieldType, KeyField, KeyFields, Location, quoted};
 use std::path::Path;
 
 /// The name of records in place of a key type.
@@ -22,6 +22,7 @@ impl RecordArgs {
     /// The flag that makes files records, if given.
     pub fn flag(&self) -> Flag {
         match self.record_size {
+            _ if self.rows => ("--rows", true),
             Some(_) => ("--record-size", true),
             None => ("--key", !self.key.is_empty()),
         }
@@ -35,7 +36,7 @@ pub fn are_meant(args: &RecordArgs, inputs: &[Input]) -> bool {
 
 /// The layout of the records in `inputs`: from `--record-size` and `--key`, or from an .npy file's structured dtype.
 pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Layout> {
-    let RecordArgs { record_size, key } = args;
+    let RecordArgs { record_size, key, rows: _ } = args;
     let key: Vec<KeyField> = key.into_iter().flat_map(|KeyFields(fields)| fields).collect();
     let endian = flags.endian.unwrap_or(Endian::Little);
     let Some(record) = inputs.iter().find_map(Input::header_record) else {
@@ -47,7 +48,7 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
             ));
         }
         return match (record_size, &key[..]) {
-            (Some(size), [_, ..]) => Layout::new(size, &key, |_| endian, |name| Err(no_names(name))),
+            (Some(size), [_, ..]) => Layout::new(size, &key, |_| endian, no_names),
             (Some(_), []) => Err(Failure::new("--record-size needs --key, which names the fields that order records")),
             (None, _) => Err(Failure::new(
                 "--key needs --record-size, the bytes of a record, which only .npy files with a structured dtype tell",
@@ -79,7 +80,7 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         Some(FieldKind::Number(_, endian) | FieldKind::Time(endian)) => *endian,
         _ => Endian::Little,
     };
-    Layout::new(record.size, &key, endian_at, |name| named(path, record, name))
+    Layout::new(record.size, &key, endian_at, |location| named(path, record, location))
 }
 
 /// The fields of records that are ordered as a whole.
@@ -109,9 +110,15 @@ fn fields_of(record: &npy::Record) -> String {
     }
 }
 
-/// The offset and the type of the field `name` in a record of the file at `path`.
-fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldType)> {
-    let Some(field) = record.fields.iter().find(|field| field.name == name) else {
+/// The offset and the type of the field that has a name or a number in a record of the file at `path`.
+fn named(path: &Path, record: &npy::Record, location: &Location) -> Result<(usize, FieldType)> {
+    let name = match location {
+        Location::At(offset, field_type) => return Ok((*offset, *field_type)),
+        Location::Column(column) if record.is_row => return of_column(path, record, *column),
+        Location::Column(_) => return no_names(location),
+        Location::Named(name) => name,
+    };
+    let Some(field) = record.fields.iter().find(|field| field.name == *name) else {
         let (name, fields) = (shortened(name), fields_of(record));
         return Err(Failure::file(path, format!("has no field {name:?} for --key, expected one {fields}")));
     };
@@ -127,6 +134,20 @@ fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldT
             ))
         }
     }
+}
+
+/// The offset and the type of a column of rows in the file at `path`.
+fn of_column(path: &Path, record: &npy::Record, column: usize) -> Result<(usize, FieldType)> {
+    let columns = record.whole.len();
+    let field_type = match record.whole.get(column) {
+        Some(FieldKind::Number(key_type, endian)) => FieldType::Number(*key_type, Some(*endian)),
+        Some(FieldKind::Time(endian)) => FieldType::Time(*endian),
+        _ => {
+            let message = format!("has rows of {columns} numbers, expected columns 0 to {} in --key", columns - 1);
+            return Err(Failure::file(path, message));
+        }
+    };
+    Ok((column * field_type.size(), field_type))
 }
 
 /// The output of records of `inputs`.

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
     let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
+    let flags = KeyFlags { in_rows: flags.in_rows || args.axis.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
     let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
@@ -55,10 +56,12 @@ pub fn job(args: SortArgs) -> Result<Job> {
         (values.map(Concatenation::new).map_or(Payload::None, Payload::Values), outputs)
     };
     let outputs = with_counts(outputs, counts, flags)?;
+    let bounds = match args.axis {
+        Some(axis) => Some(rows_along(axis, &inputs)?),
+        None => bounds_of(args.segments.as_deref(), args.segment_len, flags)?,
+    };
     let keys = Concatenation::new(inputs);
-    if let (Some(bounds), Items::Keys(key_type)) =
-        (bounds_of(args.segments.as_deref(), args.segment_len, flags)?, &items)
-    {
+    if let (Some(bounds), Items::Keys(key_type)) = (bounds, &items) {
         let key_type = *key_type;
         let values = if let Payload::Values(values) = payload { Some(values) } else { None };
         return Ok(Job::Segments(Segments { keys, key_type, values, bounds, outputs, resources, stats }));
@@ -96,6 +99,24 @@ fn bounds_of(offsets: Option<&Path>, length: Option<usize>, flags: KeyFlags) -> 
     Ok(Some(SegmentBounds::Between(Offsets::open(path, flags.endian)?)))
 }
 
+/// The rows along an axis of arrays, which must be the last one, because the keys of a row are adjacent in a file.
+fn rows_along(axis: i64, inputs: &[Input]) -> Result<SegmentBounds> {
+    let Some((input, rows)) = inputs.iter().find_map(|input| Some((input, input.rows()?))) else {
+        return Err(Failure::new("--axis needs an .npy array with two dimensions or more"));
+    };
+    let last = rows.shape.len() as i64;
+    if ![-1, last].contains(&axis) {
+        let message = format!("has {} dimensions, expected --axis {last} or -1, the last: the keys of a row", last + 1);
+        return Err(Failure::file(input.path(), message));
+    }
+    match rows.shape.last() {
+        Some(&length) if rows.shape.iter().all(|length| *length > 0) => {
+            Ok(SegmentBounds::OfLength(usize::try_from(length).unwrap_or(usize::MAX)))
+        }
+        _ => Err(Failure::file(input.path(), "has rows without keys, expected at least one key in a row for --axis")),
+    }
+}
+
 /// Refuses flags that cannot be used together.
 fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let given = |path: &Option<PathBuf>| path.is_some();
@@ -114,6 +135,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let skip: Flag = ("--skip", args.skip.is_some());
     let argsort: Flag = ("--argsort", args.argsort);
     let segments: Flag = match args.segments {
+        _ if args.axis.is_some() => ("--axis", true),
         Some(_) => ("--segments", true),
         None => ("--segment-len", args.segment_len.is_some()),
     };
@@ -154,6 +176,7 @@ fn refuse_tasks(args: &SortArgs, [check, merge, top, argsort, records]: &[Flag; 
     let segments = [
         (("--segments", args.segments.is_some()), "sorts each segment of keys on its own"),
         (("--segment-len", args.segment_len.is_some()), "sorts segments of keys of one length"),
+        (("--axis", args.axis.is_some()), "sorts each row of an array on its own"),
     ];
     let (check, merge) = ((*check, "checks one file"), (*merge, "merges files of sorted keys"));
     let with = |tasks: &[(Flag, &'static str)]| refuse::more_than_one(&[tasks, &segments].concat());

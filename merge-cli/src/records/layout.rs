@@ -90,19 +90,16 @@ pub struct Layout {
 
 impl Layout {
     /// Records of `size` bytes, ordered by `fields`. A number without a byte order of its own has the byte order that
-    /// `endian_at` returns for its offset. `named` finds a field by its name.
+    /// `endian_at` returns for its offset. `find` finds the offset and the type of a field.
     pub fn new(
         size: usize,
         fields: &[KeyField],
         endian_at: impl Fn(usize) -> Endian,
-        named: impl Fn(&str) -> Result<(usize, FieldType)>,
+        find: impl Fn(&Location) -> Result<(usize, FieldType)>,
     ) -> Result<Self> {
         let mut found: Vec<Field> = Vec::new();
         for typed in fields {
-            let (offset, field_type) = match &typed.location {
-                Location::At(offset, field_type) => (*offset, *field_type),
-                Location::Named(name) => named(name)?,
-            };
+            let (offset, field_type) = find(&typed.location)?;
             let own = match field_type {
                 FieldType::Number(_, own) => own,
                 FieldType::Time(endian) => Some(endian),
@@ -153,13 +150,21 @@ impl Layout {
     }
 }
 
-/// The error for a field's name if the file has no names of fields.
-pub fn no_names(name: &str) -> Failure {
-    Failure::new(format!(
-        "--key {}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such as \
-         8:f64",
-        quoted(name)
-    ))
+/// The offset and the type of a field in a file that has neither names of fields nor columns.
+pub fn no_names(location: &Location) -> Result<(usize, FieldType)> {
+    let message = match location {
+        Location::At(offset, field_type) => return Ok((*offset, *field_type)),
+        Location::Named(name) => format!(
+            "--key {}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such \
+             as 8:f64",
+            quoted(name)
+        ),
+        Location::Column(column) => format!(
+            "--key {column}: is a column, which only --rows of an .npy array have: expected OFFSET:TYPE, such as \
+             {column}:f64"
+        ),
+    };
+    Err(Failure::new(message))
 }
 
 #[cfg(test)]
@@ -170,7 +175,7 @@ mod tests {
 
     fn layout(size: usize, fields: &[&str], endian: Endian) -> Result<Layout> {
         let fields: Vec<KeyField> = fields.iter().map(|text| text.parse().unwrap()).collect();
-        Layout::new(size, &fields, |_| endian, |name| Err(no_names(name)))
+        Layout::new(size, &fields, |_| endian, no_names)
     }
 
     #[test]

@@ -66,9 +66,11 @@ pub enum Location {
     At(usize, FieldType),
     /// The field of this name in the file's header.
     Named(String),
+    /// The number of this index in a row.
+    Column(usize),
 }
 
-/// A field that orders records: `OFFSET:TYPE`, `NAME` or `"NAME"`, and `:desc` for descending order.
+/// A field that orders records: `OFFSET:TYPE`, `NAME`, `"NAME"` or `COLUMN`, and `:desc` for descending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
     /// The location of the field.
@@ -109,6 +111,7 @@ impl fmt::Display for KeyField {
         match &self.location {
             Location::At(offset, field_type) => write!(f, "{offset}:{field_type}")?,
             Location::Named(name) => f.write_str(&quoted(name))?,
+            Location::Column(column) => write!(f, "{column}")?,
         }
         f.write_str(if self.descending { ":desc" } else { "" })
     }
@@ -138,16 +141,22 @@ impl FromStr for KeyField {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || {
-            "expected OFFSET:TYPE, such as 0:u32, 8:f64:desc or 0:bytes10, or the NAME of a field, \
-             in double quotes if it has a comma or colon or is a number"
+            "expected OFFSET:TYPE, such as 0:u32, 8:f64:desc or 0:bytes10, the NAME of a field, in double quotes if it \
+             has a comma or colon or is a number, or the number of a column of --rows"
         };
         let quoted = quoted_length(text)?;
         let (first, rest) = text.split_at(if quoted > 0 { quoted } else { text.find(':').unwrap_or(text.len()) });
         let mut parts = rest.split(':');
         let before = parts.next();
         let location = if first.bytes().all(|byte| byte.is_ascii_digit()) {
-            let offset = first.parse().map_err(|_| expected())?;
-            Location::At(offset, parts.next().ok_or_else(expected)?.parse()?)
+            let number = first.parse().map_err(|_| expected())?;
+            match parts.clone().next() {
+                None | Some("desc") => Location::Column(number),
+                Some(field_type) => {
+                    parts.next();
+                    Location::At(number, field_type.parse()?)
+                }
+            }
         } else if first.starts_with(['+', '-']) || first == "\"\"" {
             return Err(expected().to_owned());
         } else if quoted > 0 {

@@ -1,7 +1,7 @@
 //! Arrays of NumPy: values of any dtype and shape; dates, durations and booleans as keys; records in pipes. The headers
 //! are built here.
 
-use crate::common::{Folder, npy as array, npy_header};
+use crate::common::{Folder, Random, npy as array, npy_header};
 use std::fs;
 
 /// The rows of `bytes`, of `width` bytes each, at these indices.
@@ -332,6 +332,107 @@ fn bfloat16_in_arrays() {
     folder.write("k.npy", &array("'|V2'", "(2,)", &[0, 0x80, 0, 0]));
     folder.run("sort k.npy -o out.npy").succeeds();
     assert!(read("out.npy") == array("'|V2'", "(2,)", &[0, 0, 0, 0x80]));
+}
+
+#[test]
+fn rows_of_arrays_are_sorted_each_on_its_own() {
+    let folder = Folder::new();
+    let read = |name: &str| folder.read::<u8>(name);
+    let bytes = |numbers: &[i16]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
+    let numbers = |shape: &str, numbers: &[i16]| array("'>i2'", shape, &bytes(numbers));
+    folder.write("k.npy", &numbers("(2, 3)", &[3, -1, 2, 0, 9, -9]));
+    for axis in [1, -1] {
+        folder.run(&format!("sort k.npy --axis {axis} -o out.npy")).succeeds();
+        assert!(read("out.npy") == numbers("(2, 3)", &[-1, 2, 3, -9, 0, 9]));
+        folder.run(&format!("sort k.npy --axis {axis} -r -o out.npy")).succeeds();
+        assert!(read("out.npy") == numbers("(2, 3)", &[3, 2, -1, 9, 0, -9]));
+    }
+    folder.run("sort k.npy k.npy --axis 1 -o out.i16be").succeeds();
+    assert!(read("out.i16be") == bytes(&[-1, 2, 3, -9, 0, 9, -1, 2, 3, -9, 0, 9]));
+    folder.write("v.npy", &array("'|u1'", "(6,)", &[0, 1, 2, 3, 4, 5]));
+    folder.run("sort k.npy --axis 1 --values v.npy -o out.npy --values-out moved.u8").succeeds();
+    assert_eq!(read("moved.u8"), [1, 2, 0, 5, 3, 4]);
+    // In a pipe, and of three dimensions: the last one.
+    folder.write("three.npy", &numbers("(2, 2, 2)", &[4, 3, 2, 1, 8, 7, 5, 6]));
+    let run = folder.run_with_input("sort - --axis 2 -o - --format npy", &read("three.npy"));
+    run.succeeds();
+    assert!(run.stdout() == numbers("(2, 2, 2)", &[3, 4, 1, 2, 7, 8, 5, 6]));
+    folder.write("none.npy", &numbers("(0, 3)", &[]));
+    folder.run("sort none.npy --axis 1 -o out.npy").succeeds();
+    assert!(read("out.npy") == read("none.npy"));
+    folder.write("empty.npy", &numbers("(3, 0)", &[]));
+    folder.write("flat.npy", &numbers("(3,)", &[1, 2, 3]));
+    folder.write("wide.npy", &numbers("(1, 4)", &[1, 2, 3, 4]));
+    folder.write("raw.u32", &[1u32]);
+    for (arguments, parts) in [
+        ("k.npy --axis 0", ["k.npy: has 2 dimensions", "--axis 1 or -1"]),
+        ("three.npy --axis 1", ["three.npy: has 3 dimensions", "--axis 2 or -1"]),
+        ("k.npy", ["k.npy: .npy header", "see --rows and --axis"]),
+        ("flat.npy --axis -1", ["flat.npy: .npy header", "2 or more"]),
+        ("empty.npy --axis 1", ["empty.npy: has rows without keys", "--axis"]),
+        ("raw.u32 --axis 1", ["raw.u32: is no .npy file", "--axis"]),
+        ("k.npy wide.npy --axis 1", ["k.npy holds rows of dtype shape [3]", "wide.npy of dtype shape [4]"]),
+        ("k.npy --axis 1 --segment-len 3", ["--axis", "--segment-len"]),
+        ("k.npy --axis 1 -u", ["--axis", "--unique"]),
+        ("k.npy --axis 1 --rows", ["--axis", "--rows"]),
+    ] {
+        folder.refuses(&format!("sort {arguments} -o new.npy"), &parts);
+    }
+}
+
+#[test]
+fn rows_of_arrays_are_records() {
+    let (folder, mut random) = (Folder::new(), Random::new());
+    let read = |name: &str| folder.read::<u8>(name);
+    for count in [0, 1, 5000] {
+        let rows: Vec<[i32; 3]> = (0..count).map(|_| std::array::from_fn(|_| (random.next() % 5) as i32 - 2)).collect();
+        let of = |rows: &[[i32; 3]]| {
+            array("'<i4'", &format!("({}, 3)", rows.len()), bytemuck::cast_slice(rows.as_flattened()))
+        };
+        folder.write("k.npy", &of(&rows));
+        let mut sorted = rows.clone();
+        sorted.sort();
+        let mut by_columns = rows.clone();
+        by_columns.sort_by_key(|row| (std::cmp::Reverse(row[2]), row[0]));
+        let mut distinct = sorted.clone();
+        distinct.dedup();
+        for (flags, expected) in [
+            ("--rows", &sorted),
+            ("--rows --check -S 1M", &sorted),
+            ("--rows --key 0,1,2", &sorted),
+            ("--rows --key 2:desc,0", &by_columns),
+            ("--rows --key 2,0:desc -r", &{
+                let mut rows = rows.clone();
+                rows.sort_by_key(|row| (std::cmp::Reverse(row[2]), row[0]));
+                rows
+            }),
+            ("--rows -u", &distinct),
+            ("--rows --top 7", &sorted[..sorted.len().min(7)].to_vec()),
+        ] {
+            folder.run(&format!("sort k.npy {flags} -o out.npy")).succeeds();
+            assert!(read("out.npy") == of(expected), "{count} {flags}");
+        }
+        folder.write("sorted.npy", &of(&sorted));
+        folder.run("check sorted.npy --rows").succeeds();
+        folder.run("merge sorted.npy sorted.npy --rows -u -o out.npy").succeeds();
+        assert!(read("out.npy") == of(&distinct));
+        folder.run("intersect sorted.npy sorted.npy --rows -o out.npy").succeeds();
+        assert!(read("out.npy") == of(&sorted));
+    }
+    folder.write("flat.npy", &array("'<i4'", "(1,)", &[0; 4]));
+    folder.write("text.npy", &array("'|S2'", "(1, 2)", &[0; 4]));
+    folder.write("raw.u32", &[1u32]);
+    for (arguments, parts) in [
+        ("k.npy --rows --key 3", ["k.npy: has rows of 3 numbers", "columns 0 to 2"]),
+        ("k.npy --rows --key x", ["k.npy: has no field", "\"x\""]),
+        ("flat.npy --rows", ["flat.npy: .npy header", "2 or more"]),
+        ("text.npy --rows", ["text.npy: has no rows of numbers", "--rows"]),
+        ("raw.u32 --rows", ["raw.u32: is no .npy file", "--rows"]),
+        ("raw.u32 --record-size 4 --key 0", ["--key 0: is a column", "0:f64"]),
+        ("k.npy --rows --type i32", ["--rows", "--type"]),
+    ] {
+        folder.refuses(&format!("sort {arguments} -o new.npy"), &parts);
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The longest strings of characters that are ordered: a key has at most 16 MiB.
-const MAX_CHARACTERS: usize = 1 << 22;
+/// The greatest number of bytes of a record that is ordered by all its characters or numbers.
+const MAX_WHOLE: usize = 16 << 20;
 
 /// The type of the items of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,10 +86,27 @@ pub struct Record {
     pub size: usize,
     /// The named fields, in the order of their offsets. They do not overlap. Padding is not a field.
     pub fields: Vec<Field>,
-    /// The order of records without named fields, the dtypes `S`, `V` and `U`: all bytes, or all characters.
+    /// The order of records without named fields, the dtypes `S`, `V` and `U`, and rows: all bytes, all characters, or
+    /// all numbers.
     pub whole: Vec<FieldKind>,
+    /// Whether the record is a row of numbers.
+    pub is_row: bool,
     /// The dtype as the header writes it: a Python literal.
     pub descr: String,
+}
+
+impl Record {
+    /// A row of `items` numbers. `None` for no numbers, and for more than a key can have.
+    pub(super) fn of_row(number: &Number, endian: Endian, items: usize) -> Option<Self> {
+        let size = items.checked_mul(number.key_type.size()).filter(|size| (1..=MAX_WHOLE).contains(size))?;
+        let kind = if number.has_nat() { FieldKind::Time(endian) } else { FieldKind::Number(number.key_type, endian) };
+        Some(Self { size, fields: Vec::new(), whole: vec![kind; items], is_row: true, descr: number.descr(endian) })
+    }
+
+    /// Bytes of an item of the array.
+    fn item(&self) -> usize {
+        if self.is_row { self.size / self.whole.len() } else { self.size }
+    }
 }
 
 /// A field of a record.
@@ -124,7 +141,7 @@ impl Dtype {
                 }
                 if let Some((size, whole)) = whole_order(name) {
                     let descr = text[descr.span.clone()].to_owned();
-                    return Ok(Self::Record(Record { size, fields: Vec::new(), whole, descr }));
+                    return Ok(Self::Record(Record { size, fields: Vec::new(), whole, is_row: false, descr }));
                 }
                 if purpose == Purpose::Values {
                     let Item { kind: _, size } = named_item(name).map_err(|message| descr.problem(message))?;
@@ -140,13 +157,21 @@ impl Dtype {
                 }
                 check_names(&fields, descr)?;
                 let descr = text[descr.span.clone()].to_owned();
-                Ok(Self::Record(Record { size, fields, whole: Vec::new(), descr }))
+                Ok(Self::Record(Record { size, fields, whole: Vec::new(), is_row: false, descr }))
             }
             _ => Err(descr.problem("expected a dtype: a string or a list of fields")),
         }
     }
 
-    /// Bytes of an item.
+    /// Bytes of an item of the array. It may be a part of a [`size`](Self::size): a number of a row.
+    pub fn item(&self) -> usize {
+        match self {
+            Self::Record(record) => record.item(),
+            Self::Number(..) | Self::Other(..) => self.size(),
+        }
+    }
+
+    /// Bytes of a number, record or other item.
     pub fn size(&self) -> usize {
         match self {
             Self::Number(number, _) => number.key_type.size(),
@@ -171,7 +196,7 @@ fn whole_order(name: &str) -> Option<(usize, Vec<FieldKind>)> {
     let count = plain.get(1..)?.parse().ok().filter(|&count: &usize| count > 0)?;
     match plain.as_bytes()[0] {
         b'S' | b'V' => Some((count, vec![FieldKind::Bytes(count)])),
-        b'U' if count <= MAX_CHARACTERS => {
+        b'U' if count <= MAX_WHOLE / 4 => {
             Some((count.checked_mul(4)?, vec![FieldKind::Number(KeyType::U32, endian); count]))
         }
         _ => None,

@@ -35,6 +35,8 @@ const MAX_TEXT: u32 = 1 << 16;
 pub enum Purpose {
     /// Keys or records: one dimension of items that have an order.
     Keys,
+    /// Rows of keys: two dimensions or more of items that have an order.
+    Rows,
     /// Values: items of any type, in rows of any shape.
     Values,
 }
@@ -96,7 +98,22 @@ impl Header {
 
     /// The rows of the array.
     pub fn rows(&self) -> Rows {
-        Rows { descr: self.dtype.descr(), item: self.dtype.size(), shape: self.row.clone() }
+        Rows { descr: self.dtype.descr(), item: self.dtype.item(), shape: self.row.clone() }
+    }
+
+    /// Turns each row of numbers into a record, which is ordered by its numbers. Returns whether the array has such
+    /// rows.
+    pub fn rows_to_records(&mut self) -> bool {
+        let items = self.row.iter().try_fold(1, |items: u64, &length| items.checked_mul(length));
+        let items = items.and_then(|items| usize::try_from(items).ok());
+        let (Dtype::Number(number, endian), Some(items)) = (&self.dtype, items) else { return false };
+        match Record::of_row(number, *endian, items) {
+            Some(record) if !self.row.is_empty() => {
+                self.dtype = Dtype::Record(record);
+                true
+            }
+            _ => false,
+        }
     }
 }
 
@@ -122,14 +139,17 @@ impl Rows {
         self.shape.iter().fold(self.item as u64, |bytes, &length| bytes.saturating_mul(length))
     }
 
-    /// The shape of an array with `size` bytes at each of `count` indices. Several rows at an index add one dimension.
+    /// The shape of an array with `count` parts of `size` bytes. A part of several rows adds one dimension. Several
+    /// parts may be a row.
     fn shape_of(&self, count: u64, size: usize) -> Vec<u64> {
-        let rows = size as u64 / self.bytes().max(1);
-        let several = Some(rows).filter(|&rows| rows > 1);
+        let (size, row) = (size as u64, self.bytes().max(1));
+        let several = Some(size / row).filter(|&rows| rows > 1);
+        let count = if (1..row).contains(&size) { count / (row / size) } else { count };
         [count].into_iter().chain(several).chain(self.shape.iter().copied()).collect()
     }
 
-    /// The header of an array with `size` bytes at each of `count` indices. Its length does not depend on `count`.
+    /// The header of an array with `count` parts of `size` bytes: rows, several rows, or items of a row. Its length does
+    /// not depend on `count`.
     pub fn header(&self, count: u64, size: usize) -> Vec<u8> {
         header(&self.descr, &self.shape_of(count, size))
     }
@@ -229,7 +249,8 @@ fn parse(text: &str, begin: u64, purpose: Purpose) -> std::result::Result<Header
     }
 }
 
-/// The length of the first dimension, and the lengths of the other dimensions. Keys have one dimension.
+/// The length of the first dimension, and the lengths of the other dimensions. Keys have one dimension, and rows of keys
+/// have more.
 fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result<(u64, Vec<u64>), Problem> {
     let Value::Tuple(lengths) = &shape.value else {
         return Err(shape.problem("expected a shape: a tuple of one length, such as (3,)"));
@@ -239,13 +260,17 @@ fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result
         _ => Err(literal.problem("expected a length")),
     };
     match (&lengths[..], purpose) {
-        ([count], _) => Ok((length(count)?, Vec::new())),
-        ([count, row @ ..], Purpose::Values) => {
+        ([count], Purpose::Keys | Purpose::Values) => Ok((length(count)?, Vec::new())),
+        ([count, row @ ..], _) if !row.is_empty() && purpose != Purpose::Keys => {
             Ok((length(count)?, row.iter().map(length).collect::<std::result::Result<_, _>>()?))
         }
         _ => {
             let (dimensions, shape_text) = (lengths.len(), quote(&text[shape.span.clone()]));
-            let (expected, hint) = if purpose == Purpose::Keys { ("1", ": save it flat") } else { ("1 or more", "") };
+            let (expected, hint) = match purpose {
+                Purpose::Keys => ("1", ": save it flat, or see --rows and --axis"),
+                Purpose::Rows => ("2 or more for --rows and --axis", ""),
+                Purpose::Values => ("1 or more", ""),
+            };
             let message = format!("the array has {dimensions} dimensions, {shape_text}, expected {expected}{hint}");
             Err(shape.problem(message))
         }

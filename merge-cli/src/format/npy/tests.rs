@@ -325,6 +325,8 @@ fn several_rows_at_an_index_are_a_dimension() {
     assert_eq!((shape_of(&[], 4), shape_of(&[], 16), shape_of(&[], 0)), (vec![3], vec![3, 4], vec![3]));
     assert_eq!((shape_of(&[2], 8), shape_of(&[2], 24), shape_of(&[2], 0)), (vec![3, 2], vec![3, 3, 2], vec![3, 2]));
     assert_eq!(shape_of(&[0], 0), [3, 0]);
+    // Three numbers are a row.
+    assert_eq!(shape_of(&[3], 4), [1, 3]);
     let text = header("'<f4'", &[3, 4]);
     assert!(text.starts_with(b"\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  "));
     assert_eq!((text.len(), header("'<f4'", &[12_345_678, 4]).len()), (128, 128));
