@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!   in a file             in memory                                    in a file
-//!   u8 … f64, u128   ──►  u8, u16, u32, u64 or u128, ascending   ──►   u8 … f64, u128
+//!   u8 … f64, i128   ──►  u8, u16, u32, u64 or u128, ascending   ──►   u8 … f64, i128
 //!   either byte order     in the order that is wanted                  either byte order
 //! ```
 //!
-//! In memory there are five types and one order instead of twelve types and six orders. A key is encoded in at most
+//! In memory there are five types and one order instead of fourteen types and six orders. A key is encoded in at most
 //! four steps, and each of the first three is its own inverse. Big endian: the bytes are reversed. Negative floats:
 //! all bits but the sign bit are flipped. Then the bits of a mask are flipped. For ascending order, the mask is the
 //! sign bit of signed types and floats, and empty for unsigned types. For descending order, it is the complement. Now
@@ -173,7 +173,9 @@ impl Coding {
             KeyType::I32 => (bits as i32).to_string(),
             KeyType::I64 if self.has_nat && bits as i64 == i64::MIN => "NaT".to_owned(),
             KeyType::I64 => (bits as i64).to_string(),
+            KeyType::I128 => (bits as i128).to_string(),
             KeyType::F16 => format!("{:?}", merge_host::f16::from_bits(bits as u16)),
+            KeyType::Bf16 => format!("{:?}", f32::from_bits((bits as u32) << 16)),
             KeyType::F32 => format!("{:?}", f32::from_bits(bits as u32)),
             KeyType::F64 => format!("{:?}", f64::from_bits(bits as u64)),
             KeyType::U8 | KeyType::U16 | KeyType::U32 | KeyType::U64 | KeyType::U128 => bits.to_string(),
@@ -196,6 +198,7 @@ impl Coding {
         // The numbers of NaNs, or of `NaT`, among the least keys of the type and among the greatest keys.
         let of_type = match self.key_type {
             KeyType::F16 => [(1 << 10) - 1; 2],
+            KeyType::Bf16 => [(1 << 7) - 1; 2],
             KeyType::F32 => [(1 << 23) - 1; 2],
             KeyType::F64 => [(1 << 52) - 1; 2],
             _ => [self.has_nat.into(), 0],
@@ -256,10 +259,12 @@ mod tests {
         check(KeyType::U64, [0u64, 1, 1 << 63, u64::MAX]);
         check(KeyType::I64, [i64::MIN, -1, 0, 1, i64::MAX].map(|key| key as u64));
         check(KeyType::U128, [0u128, 1, 1 << 127, u128::MAX]);
+        check(KeyType::I128, [i128::MIN, -1, 0, 1, i128::MAX].map(|key| key as u128));
         let floats = [-nan, f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1.5, f64::INFINITY, nan];
         check(KeyType::F64, floats.map(f64::to_bits));
         check(KeyType::F32, floats.map(|key| (key as f32).to_bits()));
         check(KeyType::F16, floats.map(|key| merge_host::f16::from_f64(key).to_bits()));
+        check(KeyType::Bf16, floats.map(|key| ((key as f32).to_bits() >> 16) as u16));
     }
 
     /// Encodes `keys`, which are in this order of NaNs in this direction, and checks that the words ascend.
@@ -291,6 +296,8 @@ mod tests {
         check_nans(f32s, (Ascending, Last), [0xff80_0000u32, 0, 0x7f80_0000, 0x7f80_0001, u32::MAX, 0xff80_0001]);
         let f16s = Coding::total(KeyType::F16, Endian::Little);
         check_nans(f16s, (Ascending, Last), [0xfc00u16, 0, 0x7c00, 0x7c01, u16::MAX, 0xfc01]);
+        let bf16s = Coding::total(KeyType::Bf16, Endian::Little);
+        check_nans(bf16s, (Ascending, Last), [0xff80u16, 0, 0x7f80, 0x7f81, u16::MAX, 0xff81]);
         let dates = Coding { has_nat: true, ..Coding::total(KeyType::I64, Endian::Little) };
         let bits = |keys: [i64; 4]| keys.map(|key| key as u64);
         check_nans(dates, (Ascending, Last), bits([i64::MIN + 1, -1, i64::MAX, i64::MIN]));
@@ -321,5 +328,7 @@ mod tests {
         assert_eq!(show(KeyType::F32, (-2.5f32).to_bits().into()), "-2.5");
         assert_eq!(show(KeyType::F64, f64::NAN.to_bits().into()), "NaN (0x7ff8000000000000)");
         assert_eq!(show(KeyType::F16, 0xfc00), "-inf");
+        assert_eq!(show(KeyType::Bf16, 0xc020), "-2.5");
+        assert_eq!(show(KeyType::I128, u128::MAX), "-1");
     }
 }

@@ -20,6 +20,7 @@ use crate::cpu::memory;
 use crate::pool::{OwnPool, processors, run_in_each, spawn};
 use rayon::ThreadPoolBuilder;
 use std::error::Error as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Calls `work` with every item.
@@ -264,30 +265,38 @@ fn share<T: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> Next + Sync,
 ) {
-    let mut items = items.into_iter();
+    let items = items.into_iter();
     let most = items.size_hint().1.unwrap_or(usize::MAX);
-    share_items(threads.up_to(most), &mut || items.next(), &work);
+    run_steps(threads.up_to(most), &Steps { items: Mutex::new(items.fuse()), work });
 }
 
-/// [`share`], compiled once for each type of items. `next` returns `None` at the end.
-fn share_items<T: Send>(
-    threads: Threads,
-    next: &mut (dyn FnMut() -> Option<T> + Send),
-    work: &(dyn Fn(T) -> Next + Sync),
-) {
-    let source = Mutex::new(Some(next));
-    let take = || {
-        let mut source = lock(&source);
-        let item = source.as_mut()?();
-        if item.is_none() {
-            *source = None;
-        }
-        item
-    };
+/// The steps of a loop, which threads share. This is a trait and no `Fn`, because the compiler makes three more
+/// functions of each closure that becomes a `dyn Fn`.
+trait Step: Sync {
+    /// Works on the next item. There may be none.
+    fn step(&self) -> Next;
+}
+
+struct Steps<I, F> {
+    items: Mutex<I>,
+    work: F,
+}
+
+impl<I: Iterator<Item: Send> + Send, F: Fn(I::Item) -> Next + Sync> Step for Steps<I, F> {
+    fn step(&self) -> Next {
+        // A statement of its own, so that the mutex is free during the work.
+        let item = lock(&self.items).next();
+        item.map_or(Next::Stop, &self.work)
+    }
+}
+
+/// Steps on all of the threads until one step stops the loop. Compiled once.
+fn run_steps(threads: Threads, steps: &dyn Step) {
+    let is_stopped = AtomicBool::new(false);
     threads.run(&|| {
-        while let Some(item) = take() {
-            if work(item) == Next::Stop {
-                *lock(&source) = None;
+        while !is_stopped.load(Ordering::Relaxed) {
+            if steps.step() == Next::Stop {
+                is_stopped.store(true, Ordering::Relaxed);
             }
         }
     });
@@ -370,7 +379,7 @@ fn into_inner<T>(mutex: Mutex<T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::sync::{Barrier, Condvar};
     use std::time::Duration;
 

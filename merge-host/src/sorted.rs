@@ -2,6 +2,7 @@
 
 use crate::cpu::wide;
 use crate::{Key, parallel};
+use std::ops::Range;
 
 /// The number of keys of a block that a thread scans.
 const BLOCK: usize = 1 << 16;
@@ -41,20 +42,30 @@ pub(crate) fn first_break_on<K: Copy + Sync>(
     keys: &[K],
     is_break: impl Fn(K, K) -> bool + Sync,
 ) -> Option<usize> {
+    // The index of the first break among the keys of a range. Its first key has no predecessor there.
+    let within = |range: Range<usize>| first_break(&keys[range.clone()], &is_break).map(|i| range.start + i);
     // Most arrays have a break soon.
     let begin = keys.len().min(BLOCK);
-    let first = first_break(&keys[..begin], &is_break);
+    let first = within(0..begin);
     if first.is_some() || begin == keys.len() {
         return first;
     }
     if threads == 1 {
-        return first_break(&keys[begin - 1..], is_break).map(|i| begin - 1 + i);
+        return within(begin - 1..keys.len());
     }
+    find_in_blocks(threads, begin - 1..keys.len(), &within)
+}
+
+/// The first result of `find` for the blocks of the keys in `range`. Compiled once for all types of keys.
+fn find_in_blocks(
+    threads: usize,
+    range: Range<usize>,
+    find: &(dyn Fn(Range<usize>) -> Option<usize> + Sync),
+) -> Option<usize> {
     // There is a pair of neighbours for each key except the last.
-    parallel::find_first_on(threads, (begin - 1..keys.len() - 1).step_by(BLOCK), |begin| {
+    parallel::find_first_on(threads, (range.start..range.end - 1).step_by(BLOCK), |begin| {
         // One more key than the block, to compare its last key with the next block's first.
-        let block = &keys[begin..keys.len().min(begin + BLOCK + 1)];
-        first_break(block, &is_break).map(|i| begin + i)
+        find(begin..range.end.min(begin + BLOCK + 1))
     })
 }
 

@@ -6,7 +6,7 @@ use crate::args::RecordArgs;
 use crate::file::{Form, Input, Output, Target};
 use crate::format::npy::{self, FieldKind};
 use crate::format::{self, Container, Format};
-use crate::records::layout::no_names;
+use crate::records::layout::{Field, no_names};
 use crate::records::{Layout, Records};
 use crate::say::error::{Failure, Result, name, shortened, shown};
 use crate::spec::{Endian, FieldType, KeyField, KeyFields, quoted};
@@ -68,6 +68,9 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
             format!("holds records of {found} bytes by its header, expected {size} by --record-size"),
         ));
     }
+    if key.is_empty() && !record.whole.is_empty() {
+        return Ok(Layout { size: record.size, fields: whole(record) });
+    }
     if key.is_empty() {
         let message = format!("holds records: name the fields that order them with --key, {}", fields_of(record));
         return Err(Failure::file(path, message));
@@ -77,6 +80,23 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         _ => Endian::Little,
     };
     Layout::new(record.size, &key, endian_at, |name| named(path, record, name))
+}
+
+/// The fields of records that are ordered as a whole.
+fn whole(record: &npy::Record) -> Vec<Field> {
+    let mut offset = 0;
+    let fields = record.whole.iter().filter_map(|kind| {
+        let (field_type, endian) = match kind {
+            FieldKind::Number(key_type, endian) => (FieldType::Number(*key_type, None), *endian),
+            FieldKind::Bytes(count) => (FieldType::Bytes(*count), Endian::Little),
+            FieldKind::Time(endian) => (FieldType::Time(*endian), *endian),
+            FieldKind::Other(_) => return None,
+        };
+        let field = Field { offset, field_type, endian, descending: false };
+        offset += field.size();
+        Some(field)
+    });
+    fields.collect()
 }
 
 /// The fields that `--key` can name, for a message.

@@ -39,6 +39,7 @@ impl Field {
         let field = match self.field_type {
             FieldType::Bytes(_) => records::Field::bytes(offset, size),
             FieldType::Time(_) => records::Field::time(offset),
+            FieldType::Number(KeyType::Bf16, _) => records::Field::bfloat16(offset),
             FieldType::Number(number, _) => match number.kind() {
                 Kind::Unsigned => records::Field::unsigned(offset, size),
                 Kind::Signed => records::Field::signed(offset, size),

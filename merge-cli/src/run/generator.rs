@@ -128,7 +128,7 @@ fn greatest_small(key_type: KeyType) -> u16 {
         KeyType::U8 => u8::MAX.into(),
         KeyType::I8 => i8::MAX as u16,
         KeyType::I16 => i16::MAX as u16,
-        KeyType::F16 => 1 << mantissa_digits(key_type),
+        KeyType::F16 | KeyType::Bf16 => 1 << mantissa_digits(key_type),
         _ => u16::MAX,
     }
 }
@@ -136,6 +136,7 @@ fn greatest_small(key_type: KeyType) -> u16 {
 fn mantissa_digits(key_type: KeyType) -> u32 {
     match key_type {
         KeyType::F16 => f16::MANTISSA_DIGITS,
+        KeyType::Bf16 => 8,
         KeyType::F32 => f32::MANTISSA_DIGITS,
         _ => f64::MANTISSA_DIGITS,
     }
@@ -144,6 +145,8 @@ fn mantissa_digits(key_type: KeyType) -> u32 {
 fn encoded_float<W: Word>(key_type: KeyType, number: f64) -> W {
     let bits: u128 = match key_type {
         KeyType::F16 => f16::from_f64(number).to_bits().into(),
+        // Every number here has at most 8 digits, so that nothing is rounded.
+        KeyType::Bf16 => u128::from((number as f32).to_bits() >> 16),
         KeyType::F32 => (number as f32).to_bits().into(),
         _ => number.to_bits().into(),
     };

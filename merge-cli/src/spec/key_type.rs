@@ -23,6 +23,9 @@ pub enum KeyType {
     /// IEEE 754 half precision
     #[value(aliases = ["float16", "half"])]
     F16,
+    /// bfloat16: single precision without its 16 low bits
+    #[value(alias = "bfloat16")]
+    Bf16,
     /// Unsigned, 4 bytes
     #[value(alias = "uint32")]
     U32,
@@ -43,6 +46,8 @@ pub enum KeyType {
     F64,
     /// Unsigned, 16 bytes
     U128,
+    /// Signed, 16 bytes
+    I128,
 }
 
 /// How the bits of a type stand for numbers.
@@ -52,14 +57,15 @@ pub enum Kind {
     Unsigned,
     /// A signed integer, in two's complement.
     Signed,
-    /// An IEEE 754 number.
+    /// A floating-point number: the sign, the exponent, and the mantissa.
     Float,
 }
 
 impl KeyType {
     /// The name for `--type` and in extensions, such as `u32`.
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; 12] = ["u8", "i8", "u16", "i16", "f16", "u32", "i32", "f32", "u64", "i64", "f64", "u128"];
+        const NAMES: [&str; 14] =
+            ["u8", "i8", "u16", "i16", "f16", "bf16", "u32", "i32", "f32", "u64", "i64", "f64", "u128", "i128"];
         NAMES[self as usize]
     }
 
@@ -67,10 +73,10 @@ impl KeyType {
     pub fn size(self) -> usize {
         match self {
             Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 | Self::F16 => 2,
+            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
             Self::U32 | Self::I32 | Self::F32 => 4,
             Self::U64 | Self::I64 | Self::F64 => 8,
-            Self::U128 => 16,
+            Self::U128 | Self::I128 => 16,
         }
     }
 
@@ -122,7 +128,8 @@ mod tests {
     fn names_are_those_that_the_command_line_takes() {
         for &key_type in KeyType::value_variants() {
             assert_eq!(KeyType::from_str(key_type.name(), false), Ok(key_type));
-            assert_eq!(key_type.name()[1..].parse(), Ok(8 * key_type.size()));
+            let bits = key_type.name().trim_start_matches(char::is_alphabetic);
+            assert_eq!(bits.parse(), Ok(8 * key_type.size()));
         }
     }
 

@@ -277,6 +277,63 @@ fn dates_durations_and_booleans_in_other_formats() {
     }
 }
 
+/// Without `--key`, strings are ordered by their bytes, and strings of characters by their characters.
+#[test]
+fn strings_are_ordered_as_a_whole() {
+    let folder = Folder::new();
+    let read = |name: &str| folder.read::<u8>(name);
+    let characters = |texts: [&str; 4], endian: fn(u32) -> [u8; 4]| {
+        let padded = texts.map(|text| text.chars().chain(['\0'; 2]).take(2).map(u32::from).collect::<Vec<_>>());
+        padded.concat().into_iter().flat_map(endian).collect::<Vec<u8>>()
+    };
+    // The code points have more than one byte, and their little-endian bytes are in another order.
+    let texts = ["éa", "z", "\u{1f600}", "Ā"];
+    for (descr, width, bytes, order) in [
+        ("'|S3'", 3, b"bcab\0\0\xff\0\0abc".to_vec(), [3, 1, 0, 2]),
+        ("'|V20'", 20, [[1; 20], [0; 20], [255; 20], [7; 20]].concat(), [1, 0, 3, 2]),
+        ("'<U2'", 8, characters(texts, u32::to_le_bytes), [1, 0, 3, 2]),
+        ("'>U2'", 8, characters(texts, u32::to_be_bytes), [1, 0, 3, 2]),
+    ] {
+        folder.write("k.npy", &array(descr, "(4,)", &bytes));
+        let sorted = |order: &[usize]| array(descr, "(4,)", &rows(&bytes, width, order));
+        folder.run("sort k.npy -o out.npy --check").succeeds();
+        assert!(read("out.npy") == sorted(&order), "{descr}");
+        folder.run("check out.npy").succeeds();
+        folder.run("check out.npy -u").succeeds();
+        folder.run("check k.npy").fails(1, &["k.npy: disorder at index "]);
+        folder.run("sort k.npy -r -o out.npy").succeeds();
+        let reverse: Vec<usize> = order.into_iter().rev().collect();
+        assert!(read("out.npy") == sorted(&reverse), "{descr}");
+    }
+}
+
+/// bfloat16 of the package ml_dtypes is `V` with a byte order.
+#[test]
+fn bfloat16_in_arrays() {
+    let folder = Folder::new();
+    let read = |name: &str| folder.read::<u8>(name);
+    let keys = [0x3f80u16, 0xbf80, 0x7fc0, 0xffc0, 0x8000, 0, 0xff80];
+    for (descr, bytes) in [("'<V2'", keys.map(u16::to_le_bytes)), ("'>V2'", keys.map(u16::to_be_bytes))] {
+        let bytes = bytes.as_flattened();
+        folder.write("k.npy", &array(descr, "(7,)", bytes));
+        for (flags, order) in
+            [("", [6, 1, 4, 5, 0, 2, 3]), ("--nan total", [3, 6, 1, 4, 5, 0, 2]), ("-r", [0, 5, 4, 1, 6, 3, 2])]
+        {
+            folder.run(&format!("sort k.npy -o out.npy --check {flags}")).succeeds();
+            assert!(read("out.npy") == array(descr, "(7,)", &rows(bytes, 2, &order)), "{descr} {flags}");
+        }
+        folder.run("sort k.npy -o out.bf16le").succeeds();
+        assert_eq!(folder.read::<u16>("out.bf16le"), [6, 1, 4, 5, 0, 2, 3].map(|i: usize| keys[i]));
+        folder.run("merge out.bf16le k.npy -o new.npy").fails(2, &["k.npy: not sorted at index 1: -1.0 after 1.0"]);
+        folder.refuses("sort k.npy -o new.arrow", &["new.arrow: Arrow has no type for bf16 keys"]);
+        folder.refuses("sort k.npy -o new --type f16", &["k.npy: holds bf16 keys by its header, expected f16"]);
+    }
+    // Without a byte order, these are bytes.
+    folder.write("k.npy", &array("'|V2'", "(2,)", &[0, 0x80, 0, 0]));
+    folder.run("sort k.npy -o out.npy").succeeds();
+    assert!(read("out.npy") == array("'|V2'", "(2,)", &[0, 0, 0, 0x80]));
+}
+
 #[test]
 fn keys_of_two_dtypes_are_not_mixed() {
     let folder = Folder::new();

@@ -94,7 +94,7 @@ fn types_that_nobody_can_tell() {
     folder.write("keys.bin", &[1u32]);
     folder.write("keys", &[1u32]);
     folder.write("keys.i64", &[1i64]);
-    folder.refuses("sort keys.bin -o out", &["keys.bin: ", "(.u8, .i8, ", ".u128 would)", "--type"]);
+    folder.refuses("sort keys.bin -o out", &["keys.bin: ", "(.u8, .i8, ", ".i128 would)", "--type"]);
     folder.refuses("check keys", &["keys: ", "--type"]);
     folder.refuses("gen -n 5 -o new.bin", &["new.bin: ", "--type"]);
     let both = ["good.u32 holds u32", "keys.i64 i64", "--type"];

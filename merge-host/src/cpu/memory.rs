@@ -62,11 +62,17 @@ pub(crate) fn collected<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>,
 #[inline]
 pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Error> {
     if values.len() == values.capacity() {
-        allocation::handled(|| values.try_reserve(1))
-            .map_err(|_| out_of_memory::<T>(values.len().saturating_mul(2).max(1)))?;
+        grow(values)?;
     }
     values.push(value);
     Ok(())
+}
+
+/// Makes room for another value. Compiled once for each type of values, and not for each caller of [`push`].
+#[cold]
+#[inline(never)]
+fn grow<T>(values: &mut Vec<T>) -> Result<(), Error> {
+    allocation::handled(|| values.try_reserve(1)).map_err(|_| out_of_memory::<T>(values.len().saturating_mul(2).max(1)))
 }
 
 /// Checks the headroom after an allocation of at least [`LARGE`] bytes.

@@ -20,6 +20,7 @@ pub(super) enum Kind {
     /// A signed number whose least value is `NaT`.
     Time,
     Float,
+    Bfloat16,
     Bytes,
 }
 
@@ -82,6 +83,11 @@ impl Field {
         Self::new(offset, size, Kind::Float)
     }
 
+    /// A number of type bfloat16: the 2 most significant bytes of an IEEE 754 number of 4 bytes.
+    pub fn bfloat16(offset: usize) -> Self {
+        Self::new(offset, 2, Kind::Bfloat16)
+    }
+
     /// `size` bytes, which are compared one by one as by `memcmp`.
     pub fn bytes(offset: usize, size: usize) -> Self {
         Self::new(offset, size, Kind::Bytes)
@@ -100,8 +106,8 @@ impl Field {
     }
 
     /// The same field with NaNs in this order, which describes the result in either direction, as in
-    /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float) has NaNs, and [`time`](Self::time) has `NaT`,
-    /// which lies where NaNs do, and first in total order.
+    /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float) and [`bfloat16`](Self::bfloat16) have NaNs, and
+    /// [`time`](Self::time) has `NaT`, which lies where NaNs do, and first in total order.
     ///
     /// ```
     /// use merge_host::NanOrder;

@@ -29,6 +29,9 @@ const FLOATS: [usize; 4] = [2, 4, 8, 16];
 /// The number of NaNs of each sign among the floating-point numbers of these sizes, in the same order.
 const NANS: [u128; 4] = [f16::NANS as u128, f32::NANS as u128, f64::NANS as u128, (1 << 112) - 1];
 
+/// The number of NaNs of each sign among the numbers of type bfloat16.
+const BFLOAT16_NANS: i128 = (1 << 7) - 1;
+
 /// The order of records: by some fields, the most significant field first.
 ///
 /// ```
@@ -268,7 +271,7 @@ impl Piece {
         let all = u64::MAX >> (64 - 8 * count);
         let sign_bit = if done == 0 { 1 << (8 * count - 1) } else { 0 };
         let mut flips = match field.kind {
-            Kind::Float => [sign_bit, all],
+            Kind::Float | Kind::Bfloat16 => [sign_bit, all],
             Kind::Signed | Kind::Time => [sign_bit; 2],
             Kind::Unsigned | Kind::Bytes => [0; 2],
         };
@@ -336,6 +339,7 @@ impl Rotation {
                 let nans = FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i] as i128)?;
                 [nans, nans]
             }
+            (Kind::Bfloat16, _) => [BFLOAT16_NANS; 2],
             (Kind::Time, SortOrder::Ascending) => [1, 0],
             (Kind::Time, SortOrder::Descending) => [0, 1],
             _ => return None,
@@ -444,6 +448,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn nans_of_bfloat16_are_last() {
+        let keys = [0xff80u16, 0xbf80, 0x8000, 0, 0x3f80, 0x7f80, 0x7f81, 0x7fff, 0xffff, 0xff81];
+        let key = RecordKey::new(&[Field::bfloat16(1).nans(NanOrder::Last)]);
+        let record = |key: &u16| [[7].as_slice(), &key.to_le_bytes()].concat();
+        assert!(keys.is_sorted_by(|a, b| key.compare(&record(a), &record(b)).is_lt()));
     }
 
     #[test]

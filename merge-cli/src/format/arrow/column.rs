@@ -58,7 +58,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column of this name. `None` for numbers of 16 bytes, because Arrow has no such type.
+    /// A column of this name. `None` if Arrow has no type for such keys.
     pub fn new(name: &str, key_type: KeyType) -> Option<Self> {
         let (data_type, name) = (DataType::of(key_type)?, name.into());
         let (metadata, schema_metadata) = (Metadata::new(), Metadata::new());
@@ -149,10 +149,12 @@ enum DataType {
 }
 
 impl DataType {
-    /// The type of keys. Arrow has no type of 16 bytes.
+    /// The type of keys. `None` if Arrow has no such type.
     fn of(key_type: KeyType) -> Option<Self> {
         match (key_type.kind(), key_type.size()) {
+            // Neither numbers of 16 bytes nor bfloat16.
             (_, 16) => None,
+            (Kind::Float, 2) if key_type == KeyType::Bf16 => None,
             (Kind::Float, size) => Some(Self::FloatingPoint { precision: size.ilog2() as i16 - 1 }),
             (kind, size) => Some(Self::Int { bits: 8 * size as i32, is_signed: kind == Kind::Signed }),
         }

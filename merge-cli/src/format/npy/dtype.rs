@@ -8,6 +8,9 @@ use clap::ValueEnum;
 use std::collections::HashSet;
 use std::ops::Range;
 
+/// The longest strings of characters that are ordered: a key has at most 16 MiB.
+const MAX_CHARACTERS: usize = 1 << 22;
+
 /// The type of the items of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dtype {
@@ -81,9 +84,10 @@ fn is_unit(text: &str) -> bool {
 pub struct Record {
     /// Bytes of a record, at least 1.
     pub size: usize,
-    /// The named fields, in the order of their offsets. They do not overlap. The dtypes `V` and `S` have none, and
-    /// padding is not a field.
+    /// The named fields, in the order of their offsets. They do not overlap. Padding is not a field.
     pub fields: Vec<Field>,
+    /// The order of records without named fields, the dtypes `S`, `V` and `U`: all bytes, or all characters.
+    pub whole: Vec<FieldKind>,
     /// The dtype as the header writes it: a Python literal.
     pub descr: String,
 }
@@ -115,13 +119,12 @@ impl Dtype {
     pub fn parse(descr: &Literal, text: &str, purpose: Purpose) -> Result<Self, Problem> {
         match &descr.value {
             Value::String(name) => {
-                let is_bytes = name.trim_start_matches('|').starts_with(['V', 'S']);
-                if is_bytes && let Ok(Item { kind: FieldKind::Bytes(size), .. }) = named_item(name) {
-                    let descr = text[descr.span.clone()].to_owned();
-                    return Ok(Self::Record(Record { size, fields: Vec::new(), descr }));
-                }
                 if let Some((number, endian)) = Number::parse(name) {
                     return Ok(Self::Number(number, endian));
+                }
+                if let Some((size, whole)) = whole_order(name) {
+                    let descr = text[descr.span.clone()].to_owned();
+                    return Ok(Self::Record(Record { size, fields: Vec::new(), whole, descr }));
                 }
                 if purpose == Purpose::Values {
                     let Item { kind: _, size } = named_item(name).map_err(|message| descr.problem(message))?;
@@ -136,7 +139,8 @@ impl Dtype {
                     return Err(descr.problem("a structured dtype of 0 bytes, expected at least 1"));
                 }
                 check_names(&fields, descr)?;
-                Ok(Self::Record(Record { size, fields, descr: text[descr.span.clone()].to_owned() }))
+                let descr = text[descr.span.clone()].to_owned();
+                Ok(Self::Record(Record { size, fields, whole: Vec::new(), descr }))
             }
             _ => Err(descr.problem("expected a dtype: a string or a list of fields")),
         }
@@ -160,20 +164,45 @@ impl Dtype {
     }
 }
 
-/// NumPy's short name of a type, without the byte order: the letter of its kind, and its bytes.
-fn number_name(key_type: KeyType) -> Option<String> {
-    (key_type != KeyType::U128).then(|| format!("{}{}", &key_type.name()[..1], key_type.size()))
+/// The bytes and the order of an item that NumPy calls `name`, if it is a string: of bytes, or of characters, which are
+/// numbers of 4 bytes.
+fn whole_order(name: &str) -> Option<(usize, Vec<FieldKind>)> {
+    let (endian, plain) = split_order(name);
+    let count = plain.get(1..)?.parse().ok().filter(|&count: &usize| count > 0)?;
+    match plain.as_bytes()[0] {
+        b'S' | b'V' => Some((count, vec![FieldKind::Bytes(count)])),
+        b'U' if count <= MAX_CHARACTERS => {
+            Some((count.checked_mul(4)?, vec![FieldKind::Number(KeyType::U32, endian); count]))
+        }
+        _ => None,
+    }
 }
 
+/// NumPy's short name of a type, without the byte order: the letter of its kind, and its bytes. NumPy has no bfloat16,
+/// and packages that add it have items of two bytes, `V`, with a byte order, which plain bytes do not have.
+fn number_name(key_type: KeyType) -> Option<String> {
+    match key_type {
+        KeyType::U128 | KeyType::I128 => None,
+        KeyType::Bf16 => Some("V2".to_owned()),
+        _ => Some(format!("{}{}", &key_type.name()[..1], key_type.size())),
+    }
+}
+
+/// The names of NumPy's own types of numbers, separated by commas.
 fn number_names() -> String {
-    KeyType::value_variants().iter().filter_map(|&key_type| number_name(key_type)).collect::<Vec<_>>().join(", ")
+    let own = KeyType::value_variants().iter().filter(|&&key_type| key_type != KeyType::Bf16);
+    own.filter_map(|&key_type| number_name(key_type)).collect::<Vec<_>>().join(", ")
 }
 
 /// The type and the byte order of the numbers that NumPy calls `name`.
 fn number(name: &str) -> Option<(KeyType, Endian)> {
+    let is_bytes = !name.starts_with(['<', '>']);
     let (endian, name) = split_order(name);
-    let key_type =
-        KeyType::value_variants().iter().find(|&&key_type| number_name(key_type).as_deref() == Some(name))?;
+    let has_name = |key_type: &&KeyType| number_name(**key_type).as_deref() == Some(name);
+    let key_type = KeyType::value_variants().iter().find(has_name)?;
+    if *key_type == KeyType::Bf16 && is_bytes {
+        return None;
+    }
     // NumPy may write any byte order for numbers of one byte.
     let endian = if key_type.size() == 1 { Endian::Little } else { endian };
     Some((*key_type, endian))

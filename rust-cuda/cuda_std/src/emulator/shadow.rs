@@ -156,6 +156,8 @@ struct Lanes {
     lanes: u32,
     warp: u8,
     access: Access,
+    /// Whether [`Extra`] has one more access of this kind.
+    has_other: bool,
 }
 
 /// A thread of another warp or block than the last [`Lanes`], or one that has read the location as constant.
@@ -173,11 +175,17 @@ struct Other {
 struct Cell {
     /// The last write, or atomic updates of a warp.
     write: Lanes,
-    /// One more atomic update.
-    other_write: Other,
     readers: Lanes,
+}
+
+/// The rest of the record of one location. It lies apart, because few locations need it, and the smaller a [`Cell`]
+/// is, the more of them fit a processor's cache.
+#[derive(Clone, Copy)]
+struct Extra {
+    /// One more atomic update.
+    write: Other,
     /// One more read.
-    other: Other,
+    reader: Other,
 }
 
 /// An earlier access that conflicts with the present one.
@@ -202,98 +210,106 @@ enum CellTrouble {
 }
 
 impl Cell {
-    fn access(&mut self, access: Access, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+    /// Checks and records an access to the location with this record, and its `extra` part.
+    fn access(&mut self, extra: &mut Extra, access: Access, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
         match access {
-            Access::Read => self.read(at, location),
-            Access::ReadConstant => self.read_constant(at, location),
-            Access::Write | Access::Copy => self.write(access, at, location),
-            Access::Update => self.update(at, location),
+            Access::Read => self.read(extra, at, location),
+            Access::ReadConstant => self.read_constant(extra, at, location),
+            Access::Write | Access::Copy => self.write(extra, access, at, location),
+            Access::Update => self.update(extra, at, location),
         }
     }
 
-    fn read(&mut self, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+    fn read(&mut self, extra: &mut Extra, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
         self.check_written(at.era)?;
-        self.check_writes_before(at)?;
+        self.check_writes_before(extra, at)?;
         let readers = &mut self.readers;
         if readers.are_of(at.now) {
             readers.join(at.now, location);
             return Ok(());
         }
-        // A constant read conflicts with every later write, and a read in another block with most, so that they are
-        // kept.
-        let keep_other = self.other.is_within(at.era) && (self.other.is_constant() || self.other.is_elsewhere(at));
-        if readers.unordered(at) != 0 && !keep_other {
-            self.other = Other::from(readers);
+        if readers.unordered(at) != 0 {
+            // A constant read conflicts with every later write, and a read in another block with most, so that they
+            // are kept.
+            let keep = |other: &Other| other.is_within(at.era) && (other.is_constant() || other.is_elsewhere(at));
+            if !(readers.has_other && keep(&extra.reader)) {
+                (extra.reader, readers.has_other) = (Other::from(readers), true);
+            }
         }
-        self.readers = Lanes::new(Access::Read, at.now, location);
+        *readers = Lanes { has_other: readers.has_other, ..Lanes::new(Access::Read, at.now, location) };
         Ok(())
     }
 
-    fn read_constant(&mut self, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+    fn read_constant(&mut self, extra: &mut Extra, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
         self.check_written(at.era)?;
         if self.write.phase >= at.era.start {
             return Err(CellTrouble::Race(self.write.past(self.write.lanes)));
         }
         // One such reader conflicts with every write of the launch, so that one is enough.
-        if !(self.other.is_constant() && self.other.is_within(at.era)) {
-            self.other = Other::from(&Lanes::new(Access::ReadConstant, at.now, location));
+        if !(self.readers.has_other && extra.reader.is_constant() && extra.reader.is_within(at.era)) {
+            extra.reader = Other::from(&Lanes::new(Access::ReadConstant, at.now, location));
+            self.readers.has_other = true;
         }
         Ok(())
     }
 
-    fn write(&mut self, access: Access, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
-        self.check_writes_before(at)?;
-        self.check_reads_before(at)?;
+    fn write(&mut self, extra: &Extra, access: Access, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+        self.check_writes_before(extra, at)?;
+        self.check_reads_before(extra, at)?;
         *self = Self { write: Lanes::new(access, at.now, location), ..NOTHING };
         Ok(())
     }
 
     /// An atomic update. Reads are kept, because a later update need not be ordered after this one.
-    fn update(&mut self, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+    fn update(&mut self, extra: &mut Extra, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
         self.check_written(at.era)?;
-        if self.write.access != Access::Update {
-            self.check_writes_before(at)?;
+        let is_update = self.write.access == Access::Update;
+        if !is_update {
+            self.check_writes_before(extra, at)?;
         }
-        self.check_reads_before(at)?;
+        self.check_reads_before(extra, at)?;
         let write = &mut self.write;
-        if write.access == Access::Update && write.are_of(at.now) {
+        if is_update && write.are_of(at.now) {
             write.join(at.now, location);
             return Ok(());
         }
-        let keep_other = self.other_write.is_within(at.era) && self.other_write.is_elsewhere(at);
-        if write.access == Access::Update && write.unordered(at) != 0 && !keep_other {
-            self.other_write = Other::from(write);
+        if is_update && write.unordered(at) != 0 {
+            let keep = |other: &Other| other.is_within(at.era) && other.is_elsewhere(at);
+            if !(write.has_other && keep(&extra.write)) {
+                (extra.write, write.has_other) = (Other::from(write), true);
+            }
         }
-        self.write = Lanes::new(Access::Update, at.now, location);
+        *write = Lanes { has_other: write.has_other, ..Lanes::new(Access::Update, at.now, location) };
         Ok(())
     }
 
     /// The copy to this location has arrived.
     fn finish_copy(&mut self, now: &Now) {
-        self.write = Lanes::new(Access::Write, now, self.write.location);
+        let Lanes { location, has_other, .. } = self.write;
+        self.write = Lanes { has_other, ..Lanes::new(Access::Write, now, location) };
     }
 
     fn check_written(&self, era: Era) -> Result<(), CellTrouble> {
         if self.write.phase < era.first_write { Err(CellTrouble::Uninitialised) } else { Ok(()) }
     }
 
-    fn check_writes_before(&self, at: &At<'_>) -> Result<(), CellTrouble> {
+    fn check_writes_before(&self, extra: &Extra, at: &At<'_>) -> Result<(), CellTrouble> {
         let write = &self.write;
         let is_under_way = write.access == Access::Copy && write.phase >= at.era.start;
         write.check_before(if is_under_way { write.lanes } else { write.unordered(at) })?;
-        self.other_write.check_before(at)
+        if write.has_other { extra.write.check_before(at) } else { Ok(()) }
     }
 
-    fn check_reads_before(&self, at: &At<'_>) -> Result<(), CellTrouble> {
+    fn check_reads_before(&self, extra: &Extra, at: &At<'_>) -> Result<(), CellTrouble> {
         self.readers.check_before(self.readers.unordered(at))?;
-        self.other.check_before(at)
+        if self.readers.has_other { extra.reader.check_before(at) } else { Ok(()) }
     }
 }
 
 impl Lanes {
     fn new(access: Access, now: &Now, location: impl Into<Option<Caller>>) -> Self {
         let (location, lanes) = (location.into(), 1 << now.lane());
-        Self { location, phase: now.phase, stamp: now.stamp, lanes, warp: now.warp(), access }
+        Self { location, phase: now.phase, stamp: now.stamp, lanes, warp: now.warp(), access, has_other: false }
     }
 
     /// Whether the lanes are in the running thread's warp, and their accesses in the current phase.
@@ -381,25 +397,60 @@ impl Other {
 
 /// The record of a location before any access: all zeros.
 const NOTHING: Cell = {
-    let lanes = Lanes { location: None, phase: 0, stamp: 0, lanes: 0, warp: 0, access: Access::Read };
-    let other = Other { location: None, phase: 0, stamp: 0, thread: 0, access: Access::Read };
-    Cell { write: lanes, other_write: other, readers: lanes, other }
+    let lanes = Lanes { location: None, phase: 0, stamp: 0, lanes: 0, warp: 0, access: Access::Read, has_other: false };
+    Cell { write: lanes, readers: lanes }
 };
+
+/// The records of some locations.
+#[derive(Default)]
+struct Records {
+    cells: Box<[Cell]>,
+    extra: Box<[Extra]>,
+}
+
+impl Records {
+    /// Empty records. The system provides zeroed pages, so that unused ones cost nothing.
+    fn blank(count: usize) -> Self {
+        // SAFETY: all zeros are a valid `Cell` and a valid `Extra`: `None`s, zeros, `false`s and `Access::Read`, which
+        // is 0 (see `NOTHING`).
+        unsafe {
+            Self {
+                cells: Box::new_zeroed_slice(count).assume_init(),
+                extra: Box::new_zeroed_slice(count).assume_init(),
+            }
+        }
+    }
+
+    fn access(&mut self, i: usize, access: Access, at: &At<'_>, location: Caller) -> Result<(), CellTrouble> {
+        self.cells[i].access(&mut self.extra[i], access, at, location)
+    }
+
+    /// Record `i`.
+    fn get(&self, i: usize) -> (Cell, Extra) {
+        (self.cells[i], self.extra[i])
+    }
+
+    /// Sets the records in `range`.
+    fn fill(&mut self, range: Range<usize>, (cell, extra): (Cell, Extra)) {
+        self.cells[range.clone()].fill(cell);
+        self.extra[range].fill(extra);
+    }
+}
 
 /// The records of a memory: one per word, or one per byte of words that were accessed in parts.
 pub(super) struct Shadow {
     /// Bytes per word.
     word: usize,
-    words: Box<[Cell]>,
+    words: Records,
     /// Whether a word's records are in `bytes`. Empty if no word's are.
     split: Vec<bool>,
-    bytes: Box<[Cell]>,
+    bytes: Records,
 }
 
 impl Shadow {
     /// The records of a memory of `bytes` bytes, usually accessed `word` bytes (1, 2, 4 or 8) at a time.
     pub(super) fn new(bytes: usize, word: usize) -> Self {
-        Self { word, words: blank(bytes.div_ceil(word)), split: Vec::new(), bytes: Box::default() }
+        Self { word, words: Records::blank(bytes.div_ceil(word)), split: Vec::new(), bytes: Records::default() }
     }
 
     /// Checks and records an access to `size` bytes (1, 2, 4 or 8) at `offset`, a multiple of `size`.
@@ -417,7 +468,7 @@ impl Shadow {
         let shift = self.word.trailing_zeros();
         for word in offset >> shift..(offset + size) >> shift {
             if self.split.is_empty() || !self.split[word] {
-                self.words[word].access(access, at, location).map_err(|t| t.at(word * self.word))?;
+                self.words.access(word, access, at, location).map_err(|t| t.at(word * self.word))?;
             } else {
                 self.access_split(access, word, at, location)?;
             }
@@ -428,11 +479,11 @@ impl Shadow {
     /// Gives a word one record per byte, if it has not got them.
     fn split(&mut self, word: usize) {
         if self.split.is_empty() {
-            self.split = vec![false; self.words.len()];
-            self.bytes = blank(self.words.len() * self.word);
+            self.split = vec![false; self.words.cells.len()];
+            self.bytes = Records::blank(self.words.cells.len() * self.word);
         }
         if !self.split[word] {
-            self.bytes[word * self.word..][..self.word].fill(self.words[word]);
+            self.bytes.fill(word * self.word..(word + 1) * self.word, self.words.get(word));
             self.split[word] = true;
         }
     }
@@ -448,7 +499,7 @@ impl Shadow {
     ) -> Result<(), Trouble> {
         self.split(offset / self.word);
         for byte in offset..offset + size {
-            self.bytes[byte].access(access, at, location).map_err(|t| t.at(byte))?;
+            self.bytes.access(byte, access, at, location).map_err(|t| t.at(byte))?;
         }
         Ok(())
     }
@@ -457,10 +508,10 @@ impl Shadow {
     #[cold]
     fn access_split(&mut self, access: Access, word: usize, at: &At<'_>, location: Caller) -> Result<(), Trouble> {
         for byte in word * self.word..(word + 1) * self.word {
-            self.bytes[byte].access(access, at, location).map_err(|t| t.at(byte))?;
+            self.bytes.access(byte, access, at, location).map_err(|t| t.at(byte))?;
         }
         if access == Access::Write {
-            self.words[word] = self.bytes[word * self.word];
+            self.words.fill(word..word + 1, self.bytes.get(word * self.word));
             self.split[word] = false;
         }
         Ok(())
@@ -470,9 +521,9 @@ impl Shadow {
     pub(super) fn finish_copy(&mut self, (offset, size): (usize, usize), now: &Now) {
         for at in offset / self.word..(offset + size) / self.word {
             if self.split.is_empty() || !self.split[at] {
-                self.words[at].finish_copy(now);
+                self.words.cells[at].finish_copy(now);
             } else {
-                self.bytes[at * self.word..][..self.word].iter_mut().for_each(|cell| cell.finish_copy(now));
+                self.bytes.cells[at * self.word..][..self.word].iter_mut().for_each(|cell| cell.finish_copy(now));
             }
         }
     }
@@ -485,7 +536,7 @@ impl Shadow {
     fn is_written(&self, byte: usize) -> bool {
         let word = byte / self.word;
         let is_split = !self.split.is_empty() && self.split[word];
-        let cell = if is_split { &self.bytes[byte] } else { &self.words[word] };
+        let cell = if is_split { &self.bytes.cells[byte] } else { &self.words.cells[word] };
         cell.write.phase != 0
     }
 
@@ -511,10 +562,10 @@ impl Shadow {
             if whole.is_empty() { [bytes.clone(), 0..0] } else { [bytes.start..whole.start, whole.end..bytes.end] };
         for byte in first.chain(last) {
             self.split(byte / self.word);
-            self.bytes[byte] = written;
+            self.bytes.cells[byte] = written;
         }
         for word in whole.start / self.word..whole.end / self.word {
-            self.words[word] = written;
+            self.words.cells[word] = written;
             if !self.split.is_empty() {
                 self.split[word] = false;
             }
@@ -523,7 +574,7 @@ impl Shadow {
 
     /// Forgets the order of accesses, but not which locations were written, so that phases can start again.
     pub(super) fn forget_order(&mut self) {
-        for cell in self.words.iter_mut().chain(&mut self.bytes) {
+        for cell in self.words.cells.iter_mut().chain(&mut self.bytes.cells) {
             let phase = cell.write.phase.min(HOST_PHASE);
             *cell = Cell { write: Lanes { phase, ..NOTHING.write }, ..NOTHING };
         }
@@ -538,10 +589,4 @@ impl CellTrouble {
             Self::Race(with) => Trouble::Race { byte, with },
         }
     }
-}
-
-/// Empty cells. The system provides zeroed pages, so that unused ones cost nothing.
-fn blank(cells: usize) -> Box<[Cell]> {
-    // SAFETY: all zeros are a valid `Cell`: `None`s, zeros and `Access::Read`, which is 0 (see `NOTHING`).
-    unsafe { Box::<[Cell]>::new_zeroed_slice(cells).assume_init() }
 }
