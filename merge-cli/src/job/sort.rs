@@ -167,8 +167,8 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(segments, &[kernel], "segments are sorted by kernels of their own")?;
     refuse::beside(records, &[("--type", args.common.key_type.is_some())], TYPE_OF_FIELD)?;
     refuse::beside(records, &[values], "all bytes of a record move with its key")?;
-    let merged = if records.1 { merge } else { ("", false) };
-    refuse::beside(merged, &[on_gpu], "the CPU merges records while they are read")
+    let merged = (records.0, records.1 && args.merge);
+    refuse::beside(merged, &[on_gpu], "with --merge, the CPU merges records while they are read")
 }
 
 /// Refuses two tasks at once: two of these flags or of the flags about segments.

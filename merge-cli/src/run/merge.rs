@@ -3,7 +3,7 @@
 use super::checksum::Checksum;
 use super::engine::{ChosenEngine, work_of};
 use super::finish;
-use super::in_memory::{self, Files, Merged, write_all};
+use super::in_memory::{self, Files, Merged};
 use super::runs::Runs;
 use super::spilled::{self, Carried, PayloadSource, SortedSource};
 use super::verify::{Expected, verify};
@@ -18,7 +18,7 @@ use crate::say::error::Result;
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::Target;
 use merge_host::external::{Options, Shape};
-use merge_host::{MergeKernel, Work};
+use merge_host::{MergeKernel, Work, unique};
 
 /// Merges files.
 pub fn run<W: Word>(mut job: Merge) -> Result<()> {
@@ -107,6 +107,13 @@ fn options<W: Word>(job: &Merge, sizes: &Sizes) -> Result<Option<Options>> {
     if job.verify {
         outputs.check_can_be_read_back()?;
     }
+    let is_records = job.items.records().is_some();
+    let by_target = job.keep == Keep::Last || outputs.counts.is_some();
+    if sizes.unique && (is_records || by_target) {
+        outputs.iter().try_for_each(|output| output.check_needs_no_count("--unique"))?;
+    } else if is_records && sizes.count.is_none() {
+        outputs.keys.check_needs_no_count("a pipe with --key")?;
+    }
     let bytes = sizes.least_bytes();
     outputs.check_space(bytes)?;
     threads::start(job.resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
@@ -122,7 +129,7 @@ fn options<W: Word>(job: &Merge, sizes: &Sizes) -> Result<Option<Options>> {
         needs_count: sizes.written().is_none() && needs_count || sizes.width.is_none(),
         may_fail_late: job.assume_sorted || outputs.keys.folder().is_some(),
         kernel: job.kernel.map(MergeKernel::name),
-        is_streamed: job.items.records().is_some(),
+        is_streamed: is_records,
         destination: Destination::new(&outputs.keys, outputs.values.as_ref(), bytes).or_up_to(sizes.most_bytes()),
         path: &path,
     };
@@ -165,9 +172,6 @@ impl Progress {
         // The merge keeps the first of keys with equal words.
         let is_long = records.as_ref().is_some_and(|records| records.has_long_key());
         let by_merge = self.keep == Keep::First && outputs.counts.is_none() && !is_long;
-        if self.keep != Keep::All {
-            outputs.iter().try_for_each(|output| output.check_needs_no_count("--unique"))?;
-        }
         let mut values = values.into_iter().flatten();
         let of_sources = self.checksum.clone().filter(|_| self.keep == Keep::All);
         let sources = inputs.into_iter().map(|keys| {
@@ -205,14 +209,16 @@ impl Progress {
         let Merged { mut keys, mut values, width } = merged;
         self.width = width;
         self.stats.engine = engine.name()?;
-        if outputs.values.is_some() {
-            outputs.set_width(width);
+        outputs.set_width(width);
+        let mut keep = self.keep;
+        if keep == Keep::First && outputs.counts.is_none() {
+            let kept = self.stats.time(Phase::Compute, || unique(&mut keys, &mut values, width, None));
+            keys.truncate(kept);
+            values.truncate(kept * width);
+            keep = Keep::All;
         }
-        if self.keep == Keep::All {
-            let writers = write_all::<W>(outputs, &keys, &values, width, &mut self.stats)?;
-            return Ok((writers, keys.len() as u64));
-        }
-        let writing = Writing { form: Form::Key, keep: self.keep, most: u64::MAX };
+        outputs.expect(Some(keys.len() as u64).filter(|_| keep == Keep::All));
+        let writing = Writing { form: Form::Key, keep, most: u64::MAX };
         let mut written = Written::<W>::begin(outputs, writing, self.written_checksum())?;
         self.stats.time(Phase::Write, || {
             if !keys.is_empty() {

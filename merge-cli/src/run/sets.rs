@@ -41,6 +41,7 @@ pub fn run<W: Word>(job: Set) -> Result<()> {
     let key_type = match items {
         Items::Keys(key_type) => key_type,
         Items::Records(records) => {
+            output.check_needs_no_count("--key")?;
             let options = plan::set_of_records(records.layout.size + 1, destination, &resources)?;
             let sources = RecordSources { records, inputs, counts, checked: !assume_sorted };
             let writers = of_records::<W>(operation, options, sources, output, &mut stats)?;

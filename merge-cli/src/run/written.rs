@@ -19,7 +19,7 @@ const BLOCK: usize = 1 << 14;
 /// Numbers that are converted at once before writing, so that the copy takes little memory.
 const NUMBERS: usize = 1 << 20;
 /// Items whose groups are found at once.
-const GROUPED: usize = 1 << 16;
+const GROUPED: usize = 1 << 18;
 
 /// What is written of each item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
