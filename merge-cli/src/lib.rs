@@ -10,6 +10,7 @@
 //! | `coding` | keys as unsigned numbers, between reading and writing |
 //! | `format`, `file` | headers; inputs and outputs |
 //! | `records` | the order of records |
+//! | `table` | tables of columns, in Arrow and Parquet files |
 //! | `os`, `say` | the operating system; messages |
 //! | `shared` | what `gmerge-mpi` has of this program |
 
@@ -25,6 +26,7 @@ mod run;
 mod say;
 pub mod shared;
 mod spec;
+mod table;
 
 pub use os::allocator::Allocator;
 

@@ -16,6 +16,7 @@ mod names;
 mod records;
 mod refuse;
 mod sort;
+mod tables;
 
 use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
 use crate::coding::KeyOrder;
@@ -25,6 +26,7 @@ use crate::run::generator::Generator;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::Stats;
 use crate::spec::{KeyType, Kind, MemorySize, Processors};
+use crate::table::{Dictionaries, Limits, Reader, TableKey, TableOutput};
 use clap_complete::Shell;
 use merge_host::{MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
@@ -37,11 +39,13 @@ pub enum Job {
     Segments(Segments),
     Top(Top),
     SortRecords(SortRecords),
+    SortTables(SortTables),
     Merge(Merge),
     Batch(Batch),
     Set(Set),
     Check(Check),
     CheckRecords(CheckRecords),
+    CheckTable(CheckTable),
     Generate(Generate),
     Info,
     Completions(Shell),
@@ -169,6 +173,22 @@ pub struct SortRecords {
     pub stats: Stats,
 }
 
+/// A sort of tables.
+#[derive(Debug)]
+pub struct SortTables {
+    /// The tables, at least one, which have the same columns.
+    pub readers: Vec<Reader>,
+    /// Bytes of all files, if known.
+    pub length: Option<u64>,
+    pub key: TableKey,
+    pub dictionaries: Dictionaries,
+    /// Which rows are written.
+    pub limits: Limits,
+    pub output: TableOutput,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
 /// A merge of sorted files.
 #[derive(Debug)]
 pub struct Merge {
@@ -239,6 +259,19 @@ pub struct CheckRecords {
     pub input: Input,
     pub layout: Layout,
     pub order: KeyOrder,
+    pub unique: bool,
+    pub silent: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A check of the order of a table.
+#[derive(Debug)]
+pub struct CheckTable {
+    pub reader: Reader,
+    /// Bytes of the file, if known.
+    pub length: Option<u64>,
+    pub key: TableKey,
     pub unique: bool,
     pub silent: bool,
     pub resources: Resources,
@@ -331,6 +364,8 @@ impl Job {
                 outputs.push(output);
             }
             Self::Generate(Generate { output, .. }) => outputs.push(output),
+            // The inputs were checked before they became readers.
+            Self::SortTables(_) | Self::CheckTable(_) => {}
             Self::Check(_) | Self::CheckRecords(_) | Self::Info | Self::Completions(_) | Self::Man(_) => {}
         }
         (inputs, outputs)

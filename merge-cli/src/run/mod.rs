@@ -17,6 +17,7 @@ mod segments;
 mod sets;
 mod sort;
 pub mod spilled;
+mod tables;
 mod top;
 mod verify;
 
@@ -34,11 +35,13 @@ pub fn run(job: Job) -> Result<()> {
         Job::Segments(job) => with_word!(job.key_type.size(), W => segments::run::<W>(job)),
         Job::Top(job) => with_word!(job.key_type.size(), W => top::run::<W>(job)),
         Job::SortRecords(job) => records::sort(job),
+        Job::SortTables(job) => tables::sort(job),
         Job::Merge(job) => with_word!(job.key_type.size(), W => merge::run::<W>(job)),
         Job::Batch(job) => with_word!(job.key_type.size(), W => batch::run::<W>(job)),
         Job::Set(job) => with_word!(job.key_type.size(), W => sets::run::<W>(job)),
         Job::Check(job) => with_word!(job.key_type.size(), W => check::keys::<W>(job)),
         Job::CheckRecords(job) => check::records(job),
+        Job::CheckTable(job) => tables::check(job),
         Job::Generate(job) => with_word!(job.generator.key_type().size(), W => generate::run::<W>(job)),
         Job::Info => info::run(),
         Job::Completions(shell) => documents::completions(shell),
