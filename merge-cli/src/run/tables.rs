@@ -64,15 +64,16 @@ struct Sorting {
 
 impl Sorting {
     /// Adds the next batches of the table at `path`.
-    fn add(&mut self, path: &Path, batches: Vec<RecordBatch>, stats: &mut Stats) -> Result<()> {
+    fn add(&mut self, path: &Path, batches: Vec<(RecordBatch, u64)>, stats: &mut Stats) -> Result<()> {
+        let (batches, bytes): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
         let keyed = stats.time(Phase::Compute, || self.keyed(path, batches))?;
-        for (batch, keys) in keyed {
+        for ((batch, keys), bytes) in keyed.into_iter().zip(bytes) {
             let rows = batch.num_rows();
             let needed = self.chunk.memory() + self.memory / PARTS * 3;
             if self.chunk.rows() > 0 && (needed > self.memory || self.chunk.rows() + rows > Chunk::MOST) {
                 self.make_room(stats)?;
             }
-            self.chunk.push(batch, &keys);
+            self.chunk.push(batch, &keys, bytes);
             stats.keys += rows as u64;
         }
         let most = self.limits.most.saturating_mul(2).saturating_add(FIRST_ROWS);
@@ -135,7 +136,7 @@ pub fn check(job: CheckTable) -> Result<()> {
         if batches.is_empty() {
             break Ok(());
         }
-        let keys = parallel::map(&batches, |batch| key.of_batch(batch));
+        let keys = parallel::map(&batches, |(batch, _)| key.of_batch(batch));
         let keys = keys.into_iter().collect::<std::result::Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| failure(reader.path(), &error))?;
         let is_wrong = |before: &[u8], after: &[u8]| before > after || unique && before == after;
@@ -146,7 +147,7 @@ pub fn check(job: CheckTable) -> Result<()> {
             let message = if unique { format!("{message}, or equals it") } else { message };
             break Err(Failure::disorder(reader.path(), message));
         }
-        stats.keys += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+        stats.keys += batches.iter().map(|(batch, _)| batch.num_rows() as u64).sum::<u64>();
     };
     stats.print();
     disorder.map_err(|failure| if silent { failure.silent_if_disorder() } else { failure })

@@ -1,8 +1,9 @@
 //! Rows in memory: record batches, and the keys of their rows.
 
 use super::write::{ROWS, gathered};
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions};
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave;
 use merge_host::{Engine, Timing, parallel};
 
@@ -43,14 +44,14 @@ impl Chunk {
     /// The most rows of a chunk.
     pub const MOST: usize = u32::MAX as usize;
 
-    /// Adds a batch, with the keys of its rows.
-    pub fn push(&mut self, batch: RecordBatch, keys: &BinaryArray) {
+    /// Adds a batch of `bytes` bytes, with the keys of its rows.
+    pub fn push(&mut self, batch: RecordBatch, keys: &BinaryArray, bytes: u64) {
         let offsets = keys.value_offsets();
         let (Some(&begin), Some(&end)) = (offsets.first(), offsets.last()) else { return };
         let shift = self.keys.len().wrapping_sub(begin as usize);
         self.keys.extend_from_slice(&keys.value_data()[begin as usize..end as usize]);
         self.offsets.extend(offsets.iter().skip(1).map(|&offset| (offset as usize).wrapping_add(shift)));
-        self.bytes += bytes_of(&batch);
+        self.bytes += bytes;
         self.starts.push(self.rows() + batch.num_rows());
         self.batches.push(batch);
     }
@@ -135,7 +136,9 @@ impl Chunk {
         for (columns, order) in columns.into_iter().zip(order.chunks(ROWS)) {
             let keys = BinaryArray::from_iter_values(order.iter().map(|&row| self.key(row)));
             let options = RecordBatchOptions::new().with_row_count(Some(order.len()));
-            compacted.push(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?, &keys);
+            let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+            let bytes = bytes_of(&batch);
+            compacted.push(batch, &keys, bytes);
         }
         Ok(compacted)
     }
@@ -146,11 +149,12 @@ impl Chunk {
     }
 }
 
-/// Bytes of the values of a batch.
+/// Bytes of the values of a batch. Parts of a nested column count as if they were the whole.
 pub fn bytes_of(batch: &RecordBatch) -> u64 {
-    let of_column = |column: &ArrayRef| {
-        let data = column.to_data();
-        data.get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()) as u64
+    let of_column = |column: &ArrayRef| match column.data_type() {
+        DataType::Utf8View => column.len() * size_of::<u128>() + column.as_string_view().total_buffer_bytes_used(),
+        DataType::BinaryView => column.len() * size_of::<u128>() + column.as_binary_view().total_buffer_bytes_used(),
+        _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_buffer_memory_size()),
     };
-    batch.columns().iter().map(of_column).sum()
+    batch.columns().iter().map(of_column).sum::<usize>() as u64
 }

@@ -27,10 +27,10 @@ mod schema;
 mod spill;
 mod write;
 
-pub use chunk::{Chunk, Limits};
+pub use chunk::{Chunk, Limits, bytes_of};
 pub use dictionary::Dictionaries;
 pub use key::TableKey;
-pub use read::Reader;
+pub use read::{Reader, is_decoding};
 pub use schema::{common_schema, list_of_columns};
 pub use spill::Spill;
 pub use write::{TableOutput, TableWriter};

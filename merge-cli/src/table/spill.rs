@@ -10,7 +10,7 @@
 //! ```
 
 use super::write::gathered;
-use super::{Chunk, Dictionaries, Limits, failure};
+use super::{Chunk, Dictionaries, Limits, bytes_of, failure};
 use crate::run::engine::cpu;
 use crate::say::error::{Failure, Result};
 use arrow_array::cast::AsArray;
@@ -182,6 +182,8 @@ struct RunReader {
     reader: StreamReader<BufReader<At>>,
     /// The rows of the batch that have not been taken, and their keys.
     rows: Option<(RecordBatch, BinaryArray)>,
+    /// Bytes of a row of the batch.
+    row: u64,
 }
 
 impl RunReader {
@@ -189,7 +191,7 @@ impl RunReader {
         let at = At { file: file.clone(), position: run.begin, end: run.end };
         let reader = StreamReader::try_new(BufReader::with_capacity(BUFFER, at), None);
         let reader = reader.map_err(|error| failure(folder, &error))?;
-        Ok(Self { folder: folder.clone(), reader, rows: None })
+        Ok(Self { folder: folder.clone(), reader, rows: None, row: 0 })
     }
 
     /// Reads the next batch, if all rows of the last were taken.
@@ -199,6 +201,7 @@ impl RunReader {
             let mut batch = batch.map_err(|error| failure(&self.folder, &error))?;
             if batch.num_rows() > 0 {
                 let keys = batch.remove_column(batch.num_columns() - 1).as_binary().clone();
+                self.row = bytes_of(&batch) / batch.num_rows() as u64;
                 self.rows = Some((batch, keys));
             }
         }
@@ -219,7 +222,7 @@ impl RunReader {
             let key = keys.value(middle);
             if key < bound || inclusive && key == bound { count = middle + 1 } else { end = middle }
         }
-        chunk.push(batch.slice(0, count), &keys.slice(0, count));
+        chunk.push(batch.slice(0, count), &keys.slice(0, count), self.row * count as u64);
         let left = keys.len() - count;
         self.rows = (left > 0).then(|| (batch.slice(count, left), keys.slice(count, left)));
     }

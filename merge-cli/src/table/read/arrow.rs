@@ -1,6 +1,6 @@
 //! Arrow files and streams.
 
-use super::{AHEAD, Error, InOrder, bytes_at};
+use super::{AHEAD, Error, InOrder, bytes_at, decoding};
 use crate::file::Input;
 use crate::format::{Format, arrow::MAGIC};
 use crate::say::error::{Failure, Result};
@@ -37,7 +37,7 @@ impl FileBatches {
     /// Reads the footer and the dictionaries.
     pub fn open(input: Input) -> Result<(SchemaRef, Self)> {
         let path = input.path().to_owned();
-        let opened = Self::read_footer(&input).map_err(|error| failure(&path, &*error));
+        let opened = decoding(|| Self::read_footer(&input)).map_err(|error| failure(&path, &*error));
         let (schema, decoder, blocks) = opened?;
         Ok((schema, Self { input, decoder, blocks }))
     }
@@ -77,8 +77,10 @@ impl FileBatches {
             }
             blocks.extend(self.blocks.pop_front());
         }
+        let (input, decoder) = (&self.input, &self.decoder);
         let decoded = parallel::map(blocks, |block| {
-            let batch = self.decoder.read_record_batch(&block, &bytes_of(&self.input, &block)?)?;
+            let bytes = bytes_of(input, &block)?;
+            let batch = decoding(|| Ok(decoder.read_record_batch(&block, &bytes)?))?;
             Ok::<_, Error>(batch.ok_or("the footer lists a record batch that is none")?)
         });
         let batches = decoded.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
@@ -112,15 +114,14 @@ impl StreamBatches {
         let mut bytes = InOrder(input);
         let head = if format == Format::Arrow { head(&path, &mut bytes)? } else { Vec::new() };
         let bytes: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
-        let reader = StreamReader::try_new(BufReader::with_capacity(BUFFER, bytes), None);
-        let reader = reader.map_err(|error| failure(&path, &error))?;
+        let reader = decoding(|| Ok(StreamReader::try_new(BufReader::with_capacity(BUFFER, bytes), None)?));
+        let reader = reader.map_err(|error| failure(&path, &*error))?;
         Ok((reader.schema(), Self { reader, format }))
     }
 
     /// The next batch with rows.
     pub fn next(&mut self) -> std::result::Result<Vec<RecordBatch>, Error> {
-        for batch in self.reader.by_ref() {
-            let batch = batch?;
+        while let Some(batch) = decoding(|| Ok(self.reader.next().transpose()?))? {
             if batch.num_rows() > 0 {
                 return Ok(vec![batch]);
             }

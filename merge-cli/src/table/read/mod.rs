@@ -4,13 +4,15 @@ mod arrow;
 #[cfg(feature = "parquet")]
 mod parquet;
 
-use super::{carried, failure};
+use super::{bytes_of, carried, failure};
 use crate::file::Input;
 use crate::format::Format;
 use crate::say::error::{Failure, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use std::cell::Cell;
 use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// The most rows of a batch: enough to hide the overhead of a batch, and few enough to divide work among threads.
@@ -83,8 +85,9 @@ impl Reader {
         &self.schema
     }
 
-    /// The next batches, of at most some `memory` bytes if they can be read apart. Empty at the end of the table.
-    pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>> {
+    /// The next batches with the bytes of each, of at most some `memory` bytes if they can be read apart. Empty at the
+    /// end of the table.
+    pub fn next(&mut self, memory: u64) -> Result<Vec<(RecordBatch, u64)>> {
         let batches = match &mut self.kind {
             Kind::File(batches) => batches.next(memory),
             Kind::Stream(batches) => batches.next(),
@@ -99,10 +102,32 @@ impl Reader {
 /// An error of a library that reads tables.
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// A batch in slices of up to [`ROWS`] rows.
-fn sliced(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+thread_local! {
+    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread decodes a part of a table. A panic is an error of the file then.
+pub fn is_decoding() -> bool {
+    IS_DECODING.get()
+}
+
+/// Runs `decode`, which calls a library. The libraries check most of what a file says, and panic at the rest.
+fn decoding<T>(decode: impl FnOnce() -> std::result::Result<T, Error>) -> std::result::Result<T, Error> {
+    IS_DECODING.set(true);
+    // What `decode` leaves incomplete is not used again, because the run ends.
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    IS_DECODING.set(false);
+    decoded.unwrap_or_else(|_| Err("is damaged: its parts contradict each other".into()))
+}
+
+/// A batch in slices of up to [`ROWS`] rows, with the bytes of each.
+fn sliced(batch: &RecordBatch) -> impl Iterator<Item = (RecordBatch, u64)> {
     let rows = batch.num_rows();
-    (0..rows).step_by(ROWS).map(move |begin| batch.slice(begin, ROWS.min(rows - begin)))
+    let row = bytes_of(batch) / rows.max(1) as u64;
+    (0..rows).step_by(ROWS).map(move |begin| {
+        let count = ROWS.min(rows - begin);
+        (batch.slice(begin, count), row * count as u64)
+    })
 }
 
 /// A reader of the bytes of an input in order.

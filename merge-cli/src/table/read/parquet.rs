@@ -1,6 +1,6 @@
 //! Parquet files.
 
-use super::{AHEAD, Error, ROWS, bytes_at};
+use super::{AHEAD, Error, ROWS, bytes_at, decoding};
 use crate::file::Input;
 use crate::say::error::{Failure, Result};
 use crate::table::failure;
@@ -53,8 +53,8 @@ impl Groups {
             ));
         }
         let source = Source { input: Arc::new(input), window: None };
-        let metadata = ArrowReaderMetadata::load(&source, ArrowReaderOptions::new());
-        let metadata = metadata.map_err(|error| failure(&path, &error))?;
+        let metadata = decoding(|| Ok(ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())?));
+        let metadata = metadata.map_err(|error| failure(&path, &*error))?;
         let left = 0..metadata.metadata().num_row_groups();
         Ok((metadata.schema().clone(), Self { file: ParquetFile { source, metadata }, left, part: None }))
     }
@@ -70,7 +70,7 @@ impl Groups {
     pub fn next(&mut self, memory: u64) -> std::result::Result<Vec<RecordBatch>, Error> {
         loop {
             if let Some(part) = &mut self.part {
-                match part.next().transpose()? {
+                match decoding(|| Ok(part.next().transpose()?))? {
                     Some(batch) => return Ok(vec![batch]),
                     None => self.part = None,
                 }
@@ -81,7 +81,7 @@ impl Groups {
                 let found = self.file.group(group);
                 let row = bytes_of(found) / u64::try_from(found.num_rows()).unwrap_or(0).max(1) + 1;
                 let rows = (memory / row).clamp(LEAST_ROWS, ROWS as u64) as usize;
-                self.part = Some(self.file.reader(self.file.source.clone(), group, rows)?);
+                self.part = Some(decoding(|| Ok(self.file.reader(self.file.source.clone(), group, rows)?))?);
                 continue;
             }
             let file = &self.file;
@@ -120,8 +120,8 @@ impl ParquetFile {
         });
         let window = (begin < end).then(|| bytes_at(&self.source.input, begin, end - begin)).transpose()?;
         let window = window.map(|bytes| (begin, Bytes::from(bytes)));
-        let reader = self.reader(Source { window, ..self.source.clone() }, group, ROWS)?;
-        Ok(reader.collect::<std::result::Result<_, _>>()?)
+        let source = Source { window, ..self.source.clone() };
+        decoding(|| Ok(self.reader(source, group, ROWS)?.collect::<std::result::Result<_, _>>()?))
     }
 
     fn reader(

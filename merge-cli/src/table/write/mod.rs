@@ -145,8 +145,7 @@ impl TableWriter {
             return writer.write(chunk, order, dictionaries);
         }
         for part in order.chunks(self.rows * rayon::current_num_threads()) {
-            let restored = |column, array| compacted(dictionaries.restored(column, array)?);
-            let batches = gathered(chunk, part, self.rows, restored)?;
+            let batches = gathered(chunk, part, self.rows, |column, array| dictionaries.restored(column, array))?;
             for (columns, rows) in batches.into_iter().zip(part.chunks(self.rows).map(<[u32]>::len)) {
                 let options = RecordBatchOptions::new().with_row_count(Some(rows));
                 let batch = RecordBatch::try_new_with_options(dictionaries.schema().clone(), columns, &options)?;
@@ -193,19 +192,20 @@ pub fn gathered(
 ) -> std::result::Result<Vec<Vec<ArrayRef>>, ArrowError> {
     let (places, columns) = (chunk.places(order), chunk.columns());
     let tasks = places.chunks(rows).flat_map(|places| (0..columns).map(move |column| (column, places)));
-    let arrays =
-        parallel::map(tasks.collect::<Vec<_>>(), |(column, places)| with(column, chunk.gather(column, places)?));
+    let arrays = parallel::map(tasks.collect::<Vec<_>>(), |(column, places)| {
+        with(column, compacted(chunk.gather(column, places)?))
+    });
     let mut arrays = arrays.into_iter();
     places.chunks(rows).map(|_| arrays.by_ref().take(columns).collect()).collect()
 }
 
 /// The array without the bytes of strings that no view of it refers to.
-fn compacted(array: ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
-    Ok(match array.data_type() {
+fn compacted(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
         DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
         _ => array,
-    })
+    }
 }
 
 /// An output as a writer of the standard library.
