@@ -10,6 +10,7 @@
 //! | `coding` | keys as unsigned numbers, between reading and writing |
 //! | `format`, `file` | headers; inputs and outputs |
 //! | `records` | the order of records |
+//! | `table` | tables of columns, in Arrow and Parquet files |
 //! | `os`, `say` | the operating system; messages |
 //! | `shared` | what `gmerge-mpi` has of this program |
 
@@ -25,6 +26,7 @@ mod run;
 mod say;
 pub mod shared;
 mod spec;
+mod table;
 
 pub use os::allocator::Allocator;
 
@@ -114,6 +116,9 @@ pub fn command() -> clap::Command {
 /// Runs `work`. A panic, which is a mistake in this program, becomes an ordinary error.
 fn catch_bugs(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     std::panic::set_hook(Box::new(|info| {
+        if table::is_decoding() {
+            return;
+        }
         let message = info.payload_as_str().unwrap_or("panic");
         // The standard library panics if a new thread gets no memory for its signal stack.
         if message.starts_with("failed to allocate an alternative stack") {

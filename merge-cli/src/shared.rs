@@ -195,6 +195,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         list: ListArgs::default(),
         output: Some(output),
         writing: WritingArgs { format, sync },
+        compression: None,
         reverse,
         order: keys.order,
         top: None,

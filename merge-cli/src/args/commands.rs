@@ -4,7 +4,7 @@ use super::groups::{
     CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, UniqueArgs, ValuesArgs,
     WritingArgs,
 };
-use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
+use crate::spec::{Compression, Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
 use std::path::PathBuf;
@@ -25,6 +25,11 @@ pub struct SortArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub writing: WritingArgs,
+    /// Compression of the columns of OUT, a table; default: none for Arrow, snappy for Parquet
+    ///
+    /// Arrow has none, lz4 and zstd. Parquet has all of these.
+    #[arg(long, value_name = "CODEC")]
+    pub compression: Option<Compression>,
     /// Sort from the greatest key to the least
     #[arg(short, long)]
     pub reverse: bool,

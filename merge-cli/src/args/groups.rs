@@ -73,7 +73,8 @@ pub struct OutputArgs {
 /// How an output is written.
 #[derive(Debug, clap::Args)]
 pub struct WritingArgs {
-    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .ipc, .arrows), otherwise raw
+    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .ipc, .arrows, .parquet), otherwise raw, and
+    /// for a table that of the first input
     ///
     /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.
     #[arg(long, value_name = "FORMAT")]
@@ -134,8 +135,9 @@ pub struct RecordArgs {
     /// The file is records of R bytes each, ordered by --key; not needed for .npy files with a structured dtype
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = number::<usize>(1..=isize::MAX as u64))]
     pub record_size: Option<usize>,
-    /// Fields that order records, the most significant one first, with commas between them: OFFSET:TYPE, or NAME of an
-    /// .npy file with a structured dtype; append `:desc` for descending
+    /// Fields that order records or columns that order a table, the most significant one first, with commas between
+    /// them: OFFSET:TYPE, or NAME in an .npy file with a structured dtype, an Arrow or a Parquet file; append `:desc`
+    /// for descending, `:nulls-first` for a column whose nulls come first
     ///
     /// OFFSET is in bytes from the beginning of the record. TYPE is a type as for --type, with the byte order of
     /// --endian or its own (`u32be`). It can also be `bytesN`, for N bytes that are compared like memcmp(3). A NAME

@@ -21,7 +21,8 @@ use clap::{Parser, Subcommand};
 /// A raw file is an array of keys without a header. The least significant byte of a key comes first, and the file's
 /// extension (`keys.u32`) or --type names the type. NumPy's .npy files with one dimension and Apache Arrow's files and
 /// streams with one column are recognized by content, and written where the name ends in .npy, .arrow, .feather, .ipc
-/// or .arrows. Sorts and merges are stable. Floating-point keys are in the order -inf, ..., -0.0, +0.0, ...,
+/// or .arrows. `sort` and `check` also take tables: Arrow files with any columns, and Parquet files. Sorts and merges
+/// are stable. Floating-point keys are in the order -inf, ..., -0.0, +0.0, ...,
 /// +inf, and then NaNs, which --nan moves. Every key keeps its bits.
 ///
 /// Output goes to a temporary file beside its target, which it replaces when it is complete: a run that fails or is
@@ -80,6 +81,7 @@ Examples:
   gmerge sort keys.f64 --argsort -o order.u64
   gmerge sort gensort.dat -o sorted.dat --record-size 100 --key 0:bytes10
   gmerge sort trades.bin -o trades.bin --record-size 24 --key 8:u32,16:f64:desc
+  gmerge sort trades.parquet -o sorted.parquet --key symbol,price:desc:nulls-first
   gmerge sort huge.u64 -o sorted.u64 --memory 8G --tmp-dir /scratch --check")]
     Sort(SortArgs),
     /// Merge any number of sorted files into one

@@ -44,7 +44,7 @@ pub struct Input {
     ahead: Cursor<Vec<u8>>,
     coding: Coding,
     header: Header,
-    /// The keys of an Arrow stream that is read from a pipe.
+    /// The keys of an Arrow stream that is read from a pipe, from the first read on.
     stream: Option<arrow::Stream<Chain<Cursor<Vec<u8>>, File>>>,
 }
 
@@ -53,7 +53,10 @@ pub struct Input {
 enum Header {
     None,
     Npy(npy::Header),
-    Arrow(arrow::Column),
+    /// One column of numbers in Arrow's format.
+    Arrow(Format, arrow::Column),
+    /// A table in this format, and why it is no column of numbers.
+    Table(Format, Failure),
 }
 
 impl Input {
@@ -121,18 +124,69 @@ impl Input {
         // It may take long until the first bytes of a pipe arrive.
         progress::phase("read");
         let first = self.peek(format::PREFIX)?;
-        match format::detect(&self.path, &first, format, content)? {
+        let found = format::detect(&self.path, &first, format, content)?;
+        let is_of_rows = matches!(content, Content::Keys { in_rows: true, .. });
+        match if found == Format::Parquet { self.parquet_or_raw(content)? } else { found } {
             Format::Npy => self.read_npy(match content {
                 Content::Values => Purpose::Values,
-                Content::Keys { in_rows: true, .. } => Purpose::Rows,
+                Content::Keys { .. } if is_of_rows => Purpose::Rows,
                 Content::Keys { .. } | Content::Offsets => Purpose::Keys,
             }),
-            Format::Raw | Format::Arrow | Format::Arrows if matches!(content, Content::Keys { in_rows: true, .. }) => {
+            _ if is_of_rows => {
                 Err(Failure::file(&self.path, "is no .npy file, expected an array with rows for --rows and --axis"))
             }
             Format::Raw => Ok(()),
-            found @ (Format::Arrow | Format::Arrows) => self.read_arrow(found),
+            found @ (Format::Arrow | Format::Arrows) => match self.read_arrow(found) {
+                Err(failure) if matches!(content, Content::Keys { .. }) => {
+                    self.header = Header::Table(found, failure);
+                    Ok(())
+                }
+                read => read,
+            },
+            Format::Parquet => {
+                let message = "is a Parquet file, which only `gmerge sort` and `check` read, as a table";
+                self.header = Header::Table(Format::Parquet, Failure::file(&self.path, message));
+                if matches!(content, Content::Keys { .. }) { Ok(()) } else { self.check_is_no_table() }
+            }
         }
+    }
+
+    /// The format of a file that begins like a Parquet file. Its end tells, because raw keys may begin like that, too.
+    /// In a pipe, a type on the command line tells.
+    fn parquet_or_raw(&self, content: Content) -> Result<Format> {
+        let is_raw = match self.length {
+            _ if Format::of_extension(&self.path) == Some(Format::Parquet) => false,
+            Some(length) => {
+                let mut end = [0; format::PARQUET.len()];
+                self.read_at(length - end.len() as u64, &mut end)?;
+                end != *format::PARQUET
+            }
+            None => matches!(content, Content::Keys { is_typed: true, .. }),
+        };
+        Ok(if is_raw { Format::Raw } else { Format::Parquet })
+    }
+
+    /// The format of a file of columns: a table, or one column of numbers in Arrow's format.
+    pub fn table_format(&self) -> Option<Format> {
+        match &self.header {
+            Header::Arrow(format, _) | Header::Table(format, _) => Some(*format),
+            Header::Npy(_) | Header::None => None,
+        }
+    }
+
+    /// An error if the file is a table, and no column of numbers: the reason.
+    pub fn check_is_no_table(&self) -> Result<()> {
+        if let Header::Table(_, failure) = &self.header { Err(failure.clone()) } else { Ok(()) }
+    }
+
+    /// The same file with all of its bytes. Nothing has been read behind the header, which is read again.
+    pub fn into_bytes(mut self) -> Result<Self> {
+        if self.is_regular {
+            let metadata = self.file.metadata(&self.path).map_err(|error| Failure::io(&self.path, &error))?;
+            self.length = Some(metadata.len());
+            self.parts = vec![Part { begin: 0, length: metadata.len() }];
+        }
+        Ok(Self { header: Header::None, coding: Coding::BYTES, position: 0, ..self })
     }
 
     /// Reads the first `count` bytes of a raw file. The keys begin after them.
@@ -212,16 +266,20 @@ impl Input {
     /// Reads the description of the keys in an Arrow file or stream.
     fn read_arrow(&mut self, format: Format) -> Result<()> {
         let Some(length) = self.length else {
-            let file = self.open_file()?.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
-            let stream = arrow::Stream::begin(&self.path, std::mem::take(&mut self.ahead).chain(file), format)?;
-            self.header = Header::Arrow(stream.column().clone());
-            self.stream = Some(stream);
+            let ahead = std::mem::take(&mut self.ahead).into_inner();
+            let mut recorder = Recorder { bytes: ahead, position: 0, rest: self.file.get(&self.path)? };
+            let column = arrow::Stream::begin(&self.path, &mut recorder, format).and_then(|mut stream| {
+                stream.has_keys()?;
+                Ok(stream.column().clone())
+            });
+            self.ahead = Cursor::new(recorder.bytes);
+            self.header = Header::Arrow(format, column?);
             return Ok(());
         };
         let arrow::Layout { column, parts } = arrow::Layout::read(&self.path, self.open_file()?, length, format)?;
         self.length = Some(parts.iter().map(|part| part.length).sum());
         self.parts = parts;
-        self.header = Header::Arrow(column);
+        self.header = Header::Arrow(format, column);
         Ok(())
     }
 
@@ -239,8 +297,8 @@ impl Input {
     pub fn header_type(&self) -> Option<(KeyType, Endian)> {
         match &self.header {
             Header::Npy(npy::Header { dtype: Dtype::Number(number, endian), .. }) => Some((number.key_type, *endian)),
-            Header::Arrow(column) => Some((column.key_type(), Endian::Little)),
-            Header::Npy(_) | Header::None => None,
+            Header::Arrow(_, column) => Some((column.key_type(), Endian::Little)),
+            Header::Npy(_) | Header::Table(..) | Header::None => None,
         }
     }
 
@@ -248,8 +306,8 @@ impl Input {
     pub fn number(&self) -> Option<npy::Number> {
         match &self.header {
             Header::Npy(npy::Header { dtype: Dtype::Number(number, _), .. }) => Some(number.clone()),
-            Header::Arrow(column) => npy::Number::plain(column.key_type()),
-            Header::Npy(_) | Header::None => None,
+            Header::Arrow(_, column) => npy::Number::plain(column.key_type()),
+            Header::Npy(_) | Header::Table(..) | Header::None => None,
         }
     }
 
@@ -265,7 +323,7 @@ impl Input {
     pub fn rows_to_records(&mut self) -> Result<()> {
         let has_rows = match &mut self.header {
             Header::Npy(header) => header.rows_to_records(),
-            Header::Arrow(_) | Header::None => false,
+            Header::Arrow(..) | Header::Table(..) | Header::None => false,
         };
         let expected = "has no rows of numbers for --rows, expected an array of numbers with rows of 1 byte to 16 MiB";
         if has_rows { Ok(()) } else { Err(Failure::file(&self.path, expected)) }
@@ -275,15 +333,15 @@ impl Input {
     pub fn rows(&self) -> Option<npy::Rows> {
         match &self.header {
             Header::Npy(header) => Some(header.rows()),
-            Header::Arrow(column) => column.rows(),
-            Header::None => None,
+            Header::Arrow(_, column) => column.rows(),
+            Header::Table(..) | Header::None => None,
         }
     }
 
     /// The column of an Arrow file or stream.
     pub fn column(&self) -> Option<&arrow::Column> {
         match &self.header {
-            Header::Arrow(column) => Some(column),
+            Header::Arrow(_, column) => Some(column),
             _ => None,
         }
     }
@@ -447,6 +505,13 @@ impl Input {
 
     /// Reads until `bytes` is full or the input ends, and returns the number of bytes read.
     fn read_stream(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        if let Header::Arrow(format, _) = self.header
+            && self.stream.is_none()
+        {
+            let file = self.open_file()?.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
+            let bytes = std::mem::take(&mut self.ahead).chain(file);
+            self.stream = Some(arrow::Stream::begin(&self.path, bytes, format)?);
+        }
         if let Some(stream) = &mut self.stream {
             let count = stream.read(bytes)?;
             progress::add(count);
@@ -521,6 +586,28 @@ impl Input {
                  writes to it"
             ),
         )
+    }
+}
+
+/// A reader of bytes that were read before and of the rest of a file, which keeps all bytes that it has read.
+#[derive(Debug)]
+struct Recorder<R> {
+    bytes: Vec<u8>,
+    position: usize,
+    rest: R,
+}
+
+impl<R: Read> Read for Recorder<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.position == self.bytes.len() {
+            let count = self.rest.read(buffer)?;
+            self.bytes.extend_from_slice(&buffer[..count]);
+            self.position += count;
+            return Ok(count);
+        }
+        let count = (&self.bytes[self.position..]).read(buffer)?;
+        self.position += count;
+        Ok(count)
     }
 }
 

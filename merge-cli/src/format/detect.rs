@@ -8,14 +8,15 @@ use std::path::Path;
 /// Length of the prefix of an input that shows its format, in bytes. A shorter input has fewer.
 pub const PREFIX: usize = 256;
 
+/// The first and last bytes of a Parquet file.
+pub const PARQUET: &[u8; 4] = b"PAR1";
 /// The first bytes of a file in Feather's first version, which has nothing in common with Arrow's formats.
 const FEATHER_1: &[u8] = b"FEA1";
 
 /// The name of a format with numbers as lines of text.
 const TEXT: &str = "text";
 /// The extensions and names of formats that this program does not support.
-const FOREIGN: [(&[&str], &str); 14] = [
-    (&["parquet", "pq"], "Parquet"),
+const FOREIGN: [(&[&str], &str); 13] = [
     (&["csv", "tsv"], "CSV"),
     (&["json", "jsonl", "ndjson"], "JSON"),
     (&["txt"], TEXT),
@@ -52,8 +53,7 @@ pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Conten
         return Ok(Format::Raw);
     }
     let found = of_content(first);
-    let by_extension = Format::of_extension(path);
-    match forced.or(by_extension) {
+    match forced.or(Format::of_extension(path)) {
         Some(expected) if !expected.reads(found) => Err(unlike(path, first, expected, forced.is_some())),
         None if found == Format::Raw && !matches!(content, Content::Keys { is_typed: true, .. }) => {
             let hint = match content {
@@ -97,6 +97,7 @@ impl Format {
             "npy" => Some(Self::Npy),
             "arrow" | "feather" | "ipc" => Some(Self::Arrow),
             "arrows" => Some(Self::Arrows),
+            "parquet" | "pq" => Some(Self::Parquet),
             _ => None,
         }
     }
@@ -119,6 +120,8 @@ fn of_content(first: &[u8]) -> Format {
         Format::Arrow
     } else if arrow::is_stream(first) {
         Format::Arrows
+    } else if first.starts_with(PARQUET) {
+        Format::Parquet
     } else {
         Format::Raw
     }
@@ -136,6 +139,7 @@ fn unlike(path: &Path, first: &[u8], expected: Format, is_forced: bool) -> Failu
     };
     let expected = match expected {
         Format::Npy => format!("\"{}\" of an .npy file", npy::MAGIC.escape_ascii()),
+        Format::Parquet => format!("\"{}\" of a Parquet file", PARQUET.escape_ascii()),
         _ => format!("\"{}\" of an Arrow file, or an Arrow stream", arrow::MAGIC.escape_ascii()),
     };
     let hint = if is_forced { "" } else { ": if it is raw, rename it" };
@@ -151,7 +155,7 @@ fn foreign(path: &Path, content: Content, hint: &str) -> Option<Failure> {
         Content::Values if *name == TEXT => return None,
         Content::Values => "expected .npy, .arrow, .arrows, or another extension for raw values",
         Content::Keys { .. } | Content::Offsets => {
-            "expected .npy, .arrow, .arrows, or a type such as .u32 for raw numbers"
+            "expected .npy, .arrow, .arrows, .parquet, or a type such as .u32 for raw numbers"
         }
     };
     Some(Failure::file(path, format!(".{extension} is for {name}, {expected}: rename it, or {hint}")))
@@ -162,7 +166,7 @@ mod tests {
     use super::*;
 
     const KEYS: Content = Content::Keys { is_typed: false, in_rows: false };
-    const EXTENSIONS: [(&str, Option<Format>); 10] = [
+    const EXTENSIONS: [(&str, Option<Format>); 12] = [
         ("x", None),
         ("x.u32", None),
         (".npy", None),
@@ -172,13 +176,15 @@ mod tests {
         ("x.Feather", Some(Format::Arrow)),
         ("x.ipc", Some(Format::Arrow)),
         ("x.arrows", Some(Format::Arrows)),
+        ("x.parquet", Some(Format::Parquet)),
+        ("x.PQ", Some(Format::Parquet)),
         ("-", None),
     ];
-    const FORCED: [Option<Format>; 5] =
-        [None, Some(Format::Raw), Some(Format::Npy), Some(Format::Arrow), Some(Format::Arrows)];
+    const FORCED: [Option<Format>; 6] =
+        [None, Some(Format::Raw), Some(Format::Npy), Some(Format::Arrow), Some(Format::Arrows), Some(Format::Parquet)];
 
     /// Contents and their formats.
-    fn contents() -> [(Vec<u8>, Format); 8] {
+    fn contents() -> [(Vec<u8>, Format); 9] {
         let column = arrow::Column::new("keys", crate::spec::KeyType::U32).unwrap();
         let mut stream = Vec::new();
         arrow::Writer::begin(&mut stream, Format::Arrows, &column).unwrap();
@@ -190,6 +196,7 @@ mod tests {
             (b"ARROW1\0\0".to_vec(), Format::Arrow),
             (stream[..stream.len().min(PREFIX)].to_vec(), Format::Arrows),
             (keys, Format::Raw),
+            (b"PAR1\x15\x04".to_vec(), Format::Parquet),
             (b"\x93NUMPX".to_vec(), Format::Raw),
             (b"ARROW".to_vec(), Format::Raw),
             (vec![0xff; 8], Format::Raw),

@@ -6,6 +6,7 @@
 //! npy    "\x93NUMPY"         the header                the header
 //! arrow  "ARROW1"            the footer                little endian
 //! arrows a schema's message  that message              little endian
+//! parquet "PAR1"             the footer                as a table
 //! ```
 //!
 //! The first bytes of an input determine its format, and the extension of an output. `--format` overrules both. Keys
@@ -20,7 +21,7 @@ pub mod npy;
 mod read_at;
 
 pub use crate::spec::{Endian, Format};
-pub use detect::{Content, PREFIX, detect, of_output, of_values};
+pub use detect::{Content, PARQUET, PREFIX, detect, of_output, of_values};
 pub use read_at::ReadAt;
 
 use crate::say::error::{Failure, Result};
@@ -54,7 +55,7 @@ pub fn endian_of_output(path: &Path, format: Format, given: Option<Endian>, inpu
     match format {
         Format::Raw => endian_of_raw(path, given),
         Format::Npy => named_endian(path, given).or(input).unwrap_or(Endian::Little),
-        Format::Arrow | Format::Arrows => Endian::Little,
+        Format::Arrow | Format::Arrows | Format::Parquet => Endian::Little,
     }
 }
 
@@ -97,6 +98,7 @@ impl Container {
                 }
                 Ok(Self::Arrow(format, arrow::Column::of_output(path, column, key_type)?))
             }
+            Format::Parquet => Err(Failure::file(path, "keys cannot be written to Parquet files, which hold tables")),
             Format::Npy => {
                 let number = number.or_else(|| npy::Number::plain(key_type)).ok_or_else(|| {
                     Failure::file(path, format!("NumPy has no type for {key_type} keys: write them with --format raw"))

@@ -1,7 +1,7 @@
 //! The jobs of `gmerge check`, and of `gmerge sort -c` and `-C`.
 
 use super::keys::{KeyFlags, order_of, resources};
-use super::{Check, CheckRecords, Items, Job, Resources, records, refuse};
+use super::{Check, CheckRecords, Items, Job, Resources, records, refuse, tables};
 use crate::args::{CheckArgs, CommonArgs, MemoryArgs, RecordArgs};
 use crate::records::Records;
 use crate::say::error::Result;
@@ -38,6 +38,11 @@ pub fn keys_or_records(
 ) -> Result<Job> {
     let How { unique, silent } = how;
     let mut inputs = [flags.open_keys(path)?];
+    if tables::are_meant(&record_args, &inputs, None, flags, None) {
+        tables::refuse_flags(&inputs, &tables::flags_of_keys(&record_args, flags, &resources))?;
+        let [input] = inputs;
+        return tables::check(record_args, input, flags.order, how, resources, stats);
+    }
     let items = Items::decide(record_args, &mut inputs, flags, None)?;
     let stats = items.stats("check", stats);
     let [input] = inputs;

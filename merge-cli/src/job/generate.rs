@@ -25,9 +25,9 @@ pub fn job(args: GenArgs) -> Result<Job> {
             let container = match format::of_output(&path, format)? {
                 Format::Raw => Container::Raw,
                 Format::Npy => Container::Void,
-                Format::Arrow | Format::Arrows => {
-                    let by = if format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
-                    let message = format!("{by} and --record-size cannot be used together: Arrow files hold keys");
+                found @ (Format::Arrow | Format::Arrows | Format::Parquet) => {
+                    let (by, name) = (if format.is_some() { "--format" } else { "--output" }, found.name());
+                    let message = format!("{by} and --record-size cannot be used together: no {name} holds records");
                     return Err(Failure::file(&path, message));
                 }
             };

@@ -23,6 +23,7 @@ impl Items {
     /// What `inputs` hold, by the flags and the headers. Sets the coding of keys. The extension of `output` may name
     /// their type.
     pub fn decide(args: RecordArgs, inputs: &mut [Input], flags: KeyFlags, output: Option<&Path>) -> Result<Self> {
+        inputs.iter().try_for_each(Input::check_is_no_table)?;
         if args.rows {
             inputs.iter_mut().try_for_each(Input::rows_to_records)?;
         }

@@ -90,6 +90,7 @@ impl KeyFlags {
             let what = "holds records by its header, expected keys: `gmerge batch` merges runs of keys";
             return Err(Failure::file(input.path(), what));
         }
+        inputs.iter().try_for_each(Input::check_is_no_table)?;
         let sources = inputs.iter().map(|input| match input.header_type() {
             Some((key_type, _)) => Source::header(input.path(), key_type),
             None => Source::extension(input.path()),
@@ -210,6 +211,9 @@ fn check_same<'a, D: PartialEq + Display>(what: &str, mut told: impl Iterator<It
 fn container_of_values(path: &Path, format: Format, values: &[Input]) -> Result<Container> {
     let told: Option<Vec<Rows>> = values.iter().map(Input::rows).collect();
     let rows = told.and_then(|rows| rows.into_iter().next());
+    if format == Format::Parquet {
+        return Err(Failure::file(path, "values cannot be written to Parquet files: write .npy"));
+    }
     if let Format::Arrow | Format::Arrows = format {
         let of_rows = |column: &Column| column.rows().is_some() && column.rows() == rows;
         let input = values.iter().filter_map(Input::column).next().cloned();

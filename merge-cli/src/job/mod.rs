@@ -18,6 +18,7 @@ mod numbers;
 mod records;
 mod refuse;
 mod sort;
+mod tables;
 
 pub use items::Items;
 pub use numbers::NumberLimit;
@@ -30,6 +31,7 @@ use crate::run::generator::Generator;
 use crate::say::error::Result;
 use crate::say::stats::Stats;
 use crate::spec::{KeyType, MemorySize, Processors};
+use crate::table::{Dictionaries, Limits, Reader, TableKey, TableOutput};
 use clap_complete::Shell;
 use merge_host::{MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
@@ -40,11 +42,13 @@ use std::path::PathBuf;
 pub enum Job {
     Sort(Sort),
     Segments(Segments),
+    SortTables(SortTables),
     Merge(Merge),
     Batch(Batch),
     Set(Set),
     Check(Check),
     CheckRecords(CheckRecords),
+    CheckTable(CheckTable),
     Generate(Generate),
     Info,
     Completions(Shell),
@@ -131,6 +135,22 @@ pub enum SegmentBounds {
     OfLength(usize),
 }
 
+/// A sort of tables.
+#[derive(Debug)]
+pub struct SortTables {
+    /// The tables, at least one, which have the same columns.
+    pub readers: Vec<Reader>,
+    /// Bytes of all files, if known.
+    pub length: Option<u64>,
+    pub key: TableKey,
+    pub dictionaries: Dictionaries,
+    /// Which rows are written.
+    pub limits: Limits,
+    pub output: TableOutput,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
 /// A merge of sorted files.
 #[derive(Debug)]
 pub struct Merge {
@@ -201,6 +221,19 @@ pub struct CheckRecords {
     pub input: Input,
     pub layout: Layout,
     pub order: KeyOrder,
+    pub unique: bool,
+    pub silent: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A check of the order of a table.
+#[derive(Debug)]
+pub struct CheckTable {
+    pub reader: Reader,
+    /// Bytes of the file, if known.
+    pub length: Option<u64>,
+    pub key: TableKey,
     pub unique: bool,
     pub silent: bool,
     pub resources: Resources,
@@ -289,6 +322,8 @@ impl Job {
                 outputs.push(output);
             }
             Self::Generate(Generate { output, .. }) => outputs.push(output),
+            // The inputs were checked before they became readers.
+            Self::SortTables(_) | Self::CheckTable(_) => {}
             Self::Check(_) | Self::CheckRecords(_) | Self::Info | Self::Completions(_) | Self::Man(_) => {}
         }
         (inputs, outputs)

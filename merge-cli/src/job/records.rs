@@ -38,6 +38,9 @@ pub fn are_meant(args: &RecordArgs, inputs: &[Input]) -> bool {
 pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Layout> {
     let RecordArgs { record_size, key, rows: _ } = args;
     let key: Vec<KeyField> = key.into_iter().flat_map(|KeyFields(fields)| fields).collect();
+    if let Some(field) = key.iter().find(|field| field.nulls_first) {
+        return Err(Failure::new(format!("--key {field}: records have no nulls, expected the column of a table")));
+    }
     let endian = flags.endian.unwrap_or(Endian::Little);
     let Some(record) = inputs.iter().find_map(Input::header_record) else {
         if let Some(typed) = inputs.iter().find(|input| input.header_type().is_some()) {
@@ -156,9 +159,9 @@ pub fn output(records: &Records, target: Target, inputs: &[Input], flags: KeyFla
         (Format::Raw, _) => Container::Raw,
         (Format::Npy, Some(rows)) => Container::Npy(rows),
         (Format::Npy, None) => Container::Void,
-        (Format::Arrow | Format::Arrows, _) => {
-            let by = if flags.format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
-            let message = format!("{by} and --key cannot be used together: Arrow files hold keys");
+        (format @ (Format::Arrow | Format::Arrows | Format::Parquet), _) => {
+            let by = if flags.format.is_some() { "--format" } else { "--output" };
+            let message = format!("{by} and --key cannot be used together: no {} holds records", format.name());
             return Err(Failure::file(&target.path, message));
         }
     };

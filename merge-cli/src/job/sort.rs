@@ -5,18 +5,20 @@ use super::keys::{KeyFlags, ValueFiles, order_of, resources, with_counts};
 use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
-use super::{Items, Job, Payload, Resources, SegmentBounds, Segments, Sort, check, merge, numbers};
+use super::{Items, Job, Payload, Resources, SegmentBounds, Segments, Sort, check, merge, numbers, tables};
 use crate::args::{EngineArgs, SortArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
 use crate::file::{Concatenation, Input, Outputs, Targets};
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, Processors, SortKernel};
+use crate::table::Limits;
 use std::path::{Path, PathBuf};
 
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
+    let table_flags = flags_without_tables(&args);
     let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
     let flags = KeyFlags { in_rows: flags.in_rows || args.axis.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
@@ -42,6 +44,16 @@ pub fn job(args: SortArgs) -> Result<Job> {
     }
     let Targets { keys: target, values: values_target, counts } = targets;
     let mut inputs = flags.open_all(&inputs)?;
+    let limits = Limits { unique: args.distinct.unique, most: args.top.unwrap_or(u64::MAX) };
+    let how = tables::How { limits, compression: args.compression };
+    if tables::are_meant(&args.records, &inputs, Some(&output), flags, Some(how)) {
+        tables::refuse_flags(&inputs, &table_flags)?;
+        tables::refuse_flags(&inputs, &tables::flags_of_keys(&args.records, flags, &resources))?;
+        return tables::sort(args.records, inputs, target, flags, how, resources, stats);
+    }
+    if args.compression.is_some() {
+        return Err(Failure::new("--compression is for tables, expected Arrow or Parquet files to sort"));
+    }
     let header = args.skip.map(|count| skip(&mut inputs, count)).transpose()?;
     let items = Items::decide(args.records, &mut inputs, flags, (!args.argsort).then_some(&*output))?;
     let mut stats = items.stats(if args.top.is_some() { "top" } else { "sort" }, stats);
@@ -74,6 +86,22 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     let processors = engine.processors()?;
     let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
     Ok(Processors { engine, ..processors })
+}
+
+/// The flags of a sort that tables do not have.
+fn flags_without_tables(args: &SortArgs) -> [Flag; 10] {
+    [
+        ("--argsort", args.argsort),
+        ("--check", args.check),
+        ("--count", args.distinct.count.is_some()),
+        ("--device", args.engine.device.is_some()),
+        ("--kernel", args.kernel != SortKernel::Auto),
+        ("--last", args.distinct.last),
+        ("--segments", args.segments.is_some()),
+        ("--segment-len", args.segment_len.is_some()),
+        ("--skip", args.skip.is_some()),
+        ("--values", args.values.is_given()),
+    ]
 }
 
 /// The first `count` bytes of the one input, behind which the keys or records begin.

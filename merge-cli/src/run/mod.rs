@@ -17,6 +17,7 @@ mod segments;
 mod sets;
 mod sort;
 pub mod spilled;
+mod tables;
 mod top;
 mod verify;
 mod written;
@@ -33,11 +34,13 @@ pub fn run(job: Job) -> Result<()> {
     match job {
         Job::Sort(job) => with_word!(job.items.word_type().size(), W => sort::run::<W>(job)),
         Job::Segments(job) => with_word!(job.key_type.size(), W => segments::run::<W>(job)),
+        Job::SortTables(job) => tables::sort(job),
         Job::Merge(job) => with_word!(job.items.word_type().size(), W => merge::run::<W>(job)),
         Job::Batch(job) => with_word!(job.key_type.size(), W => batch::run::<W>(job)),
         Job::Set(job) => with_word!(job.items.word_type().size(), W => sets::run::<W>(job)),
         Job::Check(job) => with_word!(job.key_type.size(), W => check::keys::<W>(job)),
         Job::CheckRecords(job) => check::records(job),
+        Job::CheckTable(job) => tables::check(job),
         Job::Generate(job) => with_word!(job.generator.key_type().size(), W => generate::run::<W>(job)),
         Job::Info => info::run(),
         Job::Completions(shell) => documents::completions(shell),

@@ -18,7 +18,7 @@ const SHOWN: usize = 200;
 pub type Result<T> = std::result::Result<T, Failure>;
 
 /// Why a run stops.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     message: Option<String>,
     code: u8,

@@ -51,6 +51,8 @@ pub struct Stats {
     pub keys: u64,
     /// Bytes of a key's value, if there are values.
     pub value_size: Option<usize>,
+    /// Bytes of all rows, if they differ in size.
+    pub bytes: Option<u64>,
     key_size: usize,
     format: Option<StatsFormat>,
     begin: Instant,
@@ -68,6 +70,7 @@ impl Stats {
             kernel: None,
             keys: 0,
             value_size: None,
+            bytes: None,
             key_size,
             format,
             begin: Instant::now(),
@@ -116,7 +119,7 @@ impl Stats {
 
     /// Bytes of keys and values.
     fn bytes(&self) -> u64 {
-        self.keys * (self.key_size + self.value_size.unwrap_or(0)) as u64
+        self.bytes.unwrap_or(self.keys * (self.key_size + self.value_size.unwrap_or(0)) as u64)
     }
 
     fn rate(&self, time: Duration) -> f64 {

@@ -10,10 +10,40 @@ pub enum Format {
     Raw,
     /// A header of NumPy, then the keys
     Npy,
-    /// An IPC file of Apache Arrow with one column, which is also a Feather file
+    /// An IPC file of Apache Arrow, which is also a Feather file
     Arrow,
-    /// An IPC stream of Apache Arrow with one column
+    /// An IPC stream of Apache Arrow
     Arrows,
+    /// An Apache Parquet file, of a table
+    Parquet,
+}
+
+impl Format {
+    /// The name of a file in this format, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw file",
+            Self::Npy => ".npy file",
+            Self::Arrow => "Arrow file",
+            Self::Arrows => "Arrow stream",
+            Self::Parquet => "Parquet file",
+        }
+    }
+}
+
+/// How the columns of a table are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compression {
+    /// Not at all
+    None,
+    /// LZ4
+    Lz4,
+    /// Zstandard
+    Zstd,
+    /// Snappy, for Parquet files
+    Snappy,
+    /// gzip, for Parquet files
+    Gzip,
 }
 
 /// Whether to show progress.

@@ -70,13 +70,16 @@ pub enum Location {
     Column(usize),
 }
 
-/// A field that orders records: `OFFSET:TYPE`, `NAME`, `"NAME"` or `COLUMN`, and `:desc` for descending order.
+/// A field that orders records, or the column of a table: `OFFSET:TYPE`, `NAME`, `"NAME"` or `COLUMN`, then `:desc` for
+/// descending order and `:nulls-first` for a column with its nulls first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
     /// The location of the field.
     pub location: Location,
     /// Whether the field descends.
     pub descending: bool,
+    /// Whether nulls come first, in either direction.
+    pub nulls_first: bool,
 }
 
 /// The fields of one `--key`, separated by commas.
@@ -113,7 +116,8 @@ impl fmt::Display for KeyField {
             Location::Named(name) => f.write_str(&quoted(name))?,
             Location::Column(column) => write!(f, "{column}")?,
         }
-        f.write_str(if self.descending { ":desc" } else { "" })
+        f.write_str(if self.descending { ":desc" } else { "" })?;
+        f.write_str(if self.nulls_first { ":nulls-first" } else { "" })
     }
 }
 
@@ -164,11 +168,14 @@ impl FromStr for KeyField {
         } else {
             Location::Named(first.to_owned())
         };
-        match (before, parts.next(), parts.next()) {
-            (Some(""), None, _) => Ok(Self { location, descending: false }),
-            (Some(""), Some("desc"), None) => Ok(Self { location, descending: true }),
-            _ => Err("expected `:desc` or nothing after the field".to_owned()),
-        }
+        let mut field = Self { location, descending: false, nulls_first: false };
+        let is_known = before == Some("")
+            && parts.all(|part| match part {
+                "desc" => !std::mem::replace(&mut field.descending, true),
+                "nulls-first" => !std::mem::replace(&mut field.nulls_first, true),
+                _ => false,
+            });
+        if is_known { Ok(field) } else { Err("expected `:desc`, `:nulls-first` or nothing after the field".to_owned()) }
     }
 }
 
@@ -215,6 +222,8 @@ mod tests {
             "\"a,b:c\":desc",
             "\"\"\"quoted\"\" and -1\"",
             "12\" disk",
+            "price:nulls-first",
+            "price:desc:nulls-first",
         ] {
             assert_eq!(text.parse::<KeyField>().unwrap().to_string(), text);
         }

@@ -8,7 +8,9 @@ mod key_type;
 mod memory_size;
 mod number;
 
-pub use choice::{Distribution, EngineChoice, Format, Kernel, NanOrder, Processors, SortKernel, StatsFormat, When};
+pub use choice::{
+    Compression, Distribution, EngineChoice, Format, Kernel, NanOrder, Processors, SortKernel, StatsFormat, When,
+};
 pub use devices::Devices;
 pub use endian::Endian;
 pub use field::{FieldType, KeyField, KeyFields, Location, quoted};

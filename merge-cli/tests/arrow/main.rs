@@ -1,10 +1,12 @@
-//! Arrow files and streams, written and read by Arrow's own library.
+//! Arrow files and streams, and tables in them and in Parquet files, written and read by Arrow's own library.
 
 #[path = "../program/common.rs"]
 #[expect(dead_code, reason = "the test `program` uses all of it")]
 mod common;
+mod oracle;
+mod tables;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt32Array, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_ipc::reader::{FileReader, StreamReader};
@@ -184,25 +186,12 @@ fn many_keys_and_standard_output() {
 fn files_that_cannot_be_used() {
     let folder = Folder::new();
     let good = arrow(&[1u32, 2, 3], 2);
-    let two: Vec<ArrayRef> = vec![column(&[1u32]), column(&[2u32])];
-    let fields =
-        |count: usize| (0..count).map(|i| Field::new(format!("f{i}"), DataType::UInt32, true)).collect::<Vec<_>>();
-    let text = Arc::new(Schema::new(vec![Field::new("name", DataType::Utf8, false)]));
     let mut no_footer = good.clone();
     let length = no_footer.len();
     no_footer[length - 10..][..4].fill(0x7f);
     let mut torn = good.clone();
     torn[length - 60..length - 10].fill(0xff);
     let cases = [
-        (file(&Arc::new(Schema::new(fields(2))), vec![two]), "has 2 columns, expected one"),
-        (
-            file(&schema::<u32>(), vec![vec![Arc::new(UInt32Array::from(vec![Some(1), None])) as ArrayRef]]),
-            "the record batch has 1 nulls, expected none: drop or fill them",
-        ),
-        (
-            file(&text, vec![vec![Arc::new(StringArray::from(vec!["a"])) as ArrayRef]]),
-            "column \"name\" is of type Utf8, expected numbers",
-        ),
         (good[..length - 5].to_vec(), "Arrow file, at byte "),
         (good[..6].to_vec(), "Arrow file, at byte 0: "),
         (no_footer, "tells a footer of 2139062143 bytes"),

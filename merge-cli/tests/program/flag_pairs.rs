@@ -26,12 +26,12 @@ const UNIVERSAL: [(&str, &[&str]); 7] = [
     ("stable", &[]),
 ];
 
-/// Whether a sample is skipped: this machine does not support it, or it concerns Arrow files, which have separate
-/// tests.
+/// Whether a sample is skipped: this machine does not support it, or it concerns Arrow files and tables, which have
+/// separate tests.
 fn is_left_out(command: &str, usage: &Usage) -> bool {
     let is = |id, value: &str| usage.id == id && usage.value.as_deref() == Some(value);
     let no_gpu = needs_gpu(command, usage) && !engines().contains(&"gpu");
-    no_gpu || is("format", "arrow") || is("format", "arrows")
+    no_gpu || usage.id == "compression" || ["arrow", "arrows", "parquet"].iter().any(|format| is("format", format))
 }
 
 /// Whether a sample asks for a GPU.

@@ -439,16 +439,24 @@ fn names_of_numpy_for_types() {
 fn extensions_of_other_formats_are_refused() {
     let folder = Folder::new();
     folder.write("keys.u32", &[2u32, 1]);
+    folder.write("keys.csv", &[2u32, 1]);
     folder.write("keys.parquet", &[2u32, 1]);
-    for name in ["out.parquet", "out.csv", "out.npz", "out.JSON", "out.u32.gz"] {
+    for name in ["out.csv", "out.npz", "out.JSON", "out.u32.gz"] {
         let parts = [name, " is for ", "expected .npy, .arrow", "or give --format raw"];
         folder.run(&format!("sort keys.u32 -o {name}")).fails(2, &parts);
         folder.run(&format!("gen -n 5 --type u32 -o {name}")).fails(2, &parts);
     }
-    folder.run("sort keys.parquet -o out.u32").fails(2, &["keys.parquet: .parquet is for Parquet, expected .npy"]);
-    assert_eq!(folder.files(), ["keys.parquet", "keys.u32"]);
+    for command in
+        ["sort keys.u32 -o out.parquet", "gen -n 5 --type u32 -o out.pq", "sort keys.u32 -o x --format parquet"]
+    {
+        folder.run(command).fails(2, &["keys cannot be written to Parquet files, which hold tables"]);
+    }
+    folder.run("sort keys.csv -o out.u32").fails(2, &["keys.csv: .csv is for CSV, expected .npy"]);
+    let parts = ["keys.parquet: begins with", "expected \"PAR1\" of a Parquet file"];
+    folder.run("sort keys.parquet -o out.u32 --type u32").fails(2, &parts);
+    assert_eq!(folder.files(), ["keys.csv", "keys.parquet", "keys.u32"]);
     // A flag with the type makes the file raw.
-    folder.run("sort keys.parquet -o out.u32 --type u32").succeeds();
+    folder.run("sort keys.csv -o out.u32 --type u32").succeeds();
     assert_eq!(folder.read::<u32>("out.u32"), [1, 2]);
     folder.run("sort keys.u32 -o out.txt --format raw").succeeds();
     assert_eq!(folder.read::<u32>("out.txt"), [1, 2]);

@@ -131,18 +131,18 @@ fn extensions_of_other_formats_are_refused_for_values_and_offsets() {
     let folder = Folder::new();
     folder.write("k.u32", &[2u32, 1]);
     folder.write("v", b"aabb");
-    for name in ["v.csv", "v.parquet", "v.gz", "v.txt"] {
+    for name in ["v.csv", "v.orc", "v.gz", "v.txt"] {
         folder.write(name, b"aabb");
     }
     folder.write("o.csv", &[0u64, 2]);
     folder.write("o.txt", &[0u64, 2]);
     let merges = ["sort", "merge --assume-sorted", "sort --segment-len 1", "sort --check"];
     for command in merges {
-        for name in ["out.parquet", "out.csv", "out.JSON", "out.npz", "out.u8.zst"] {
+        for name in ["out.csv", "out.JSON", "out.npz", "out.u8.zst"] {
             let run = format!("{command} k.u32 --values v -o out --type u32 --values-out {name}");
             folder.refuses(&run, &[name, " is for ", "another extension for raw values", "give --format raw"]);
         }
-        for name in ["v.csv", "v.parquet", "v.gz"] {
+        for name in ["v.csv", "v.orc", "v.gz"] {
             let run = format!("{command} k.u32 --values {name} -o out --type u32 --values-out out.rows");
             folder.refuses(&run, &[name, " is for ", "another extension for raw values", "give --format raw"]);
         }
@@ -152,9 +152,10 @@ fn extensions_of_other_formats_are_refused_for_values_and_offsets() {
         let run = format!("batch k.u32 k.u32 --offsets {name} {name} --assume-sorted -o out");
         folder.refuses(&run, &[name, " is for ", "save it as .npy"]);
     }
-    for name in ["out.csv", "out.parquet"] {
-        folder.refuses(&format!("sort k.u32 --argsort -o {name}"), &[name, " is for "]);
-    }
+    folder.refuses("sort k.u32 --argsort -o out.csv", &["out.csv", " is for "]);
+    folder.refuses("sort k.u32 --argsort -o out.parquet", &["out.parquet: keys cannot be written to Parquet files"]);
+    let command = "sort k.u32 --values v -o out --type u32 --values-out out.parquet";
+    folder.refuses(command, &["out.parquet: values cannot be written to Parquet files"]);
     // Lines of equal length can be raw values, and with a flag any file can.
     folder.run("sort k.u32 --values v.txt -o out.u32 --values-out out.txt").succeeds();
     assert_eq!(folder.read::<u8>("out.txt"), b"bbaa");

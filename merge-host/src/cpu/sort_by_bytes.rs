@@ -25,9 +25,10 @@ use super::workers::sorted_at_sight;
 use super::{Workers, memory, moved, sort};
 use crate::index::sealed::Sealed;
 use crate::key_order::KeyOrder;
-use crate::permutation::fill_identity_on;
+use crate::permutation::{fill_identity, fill_identity_on};
 use crate::timing::Steps;
 use crate::{Error, Index};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of bytes of a string in a number.
@@ -60,6 +61,24 @@ pub(crate) fn sort_by_bytes_on<T: Send>(
         true => sort_by_numbers(items, bytes, 0, MOST_WORDS, threads),
         false => sort_from(items, bytes, 0, MOST_WORDS, threads),
     })
+}
+
+/// The index of a string that lives for `'a`.
+#[repr(transparent)]
+struct StringIndex<'a, I>(I, PhantomData<&'a [u8]>);
+
+/// Writes to `indices` the permutation that sorts the strings that `bytes` returns for their indices. Stable.
+pub(crate) fn argsort_by_bytes_on<'a, I: Index>(
+    workers: &Workers,
+    indices: &mut [I],
+    bytes: &(impl Fn(usize) -> &'a [u8] + Sync),
+) -> Result<Steps, Error> {
+    fill_identity(indices);
+    let indices: *mut [I] = indices;
+    // SAFETY: `StringIndex` is transparent, so that both slices have one layout, and any `I` is a valid `StringIndex`.
+    // The new slice is the only use of the exclusive borrow of `indices`.
+    let indices = unsafe { &mut *(indices as *mut [StringIndex<'a, I>]) };
+    sort_by_bytes_on(workers, indices, &|index: &StringIndex<'a, I>| bytes(index.0.to_usize()))
 }
 
 /// Sorts `items`, whose strings have the same first `begin` bytes. At most `words` numbers decide the order of a
@@ -230,6 +249,25 @@ mod tests {
                     pool.install(|| sort_from(&mut found, &string, 0, MOST_WORDS, threads)).unwrap();
                     assert!(found.into_iter().map(|item| (item.string, item.index)).eq(expected), "{what}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_permutation_of_strings_is_that_of_the_standard_librarys_stable_sort() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let engine = crate::Engine::cpu_with_threads(2).unwrap();
+        for len in [0, 1, MAX_COMPARED + 1, 30_000] {
+            for kind in KINDS {
+                let strings: Vec<_> = strings(kind, len, &mut random).into_iter().map(|item| item.string).collect();
+                let mut expected: Vec<usize> = (0..len).collect();
+                expected.sort_by_key(|&i| &strings[i]);
+                let (mut short, mut long) = (vec![1u32; len], vec![1u64; len]);
+                engine.argsort_by_bytes(&mut short, |i| &strings[i]).unwrap();
+                engine.argsort_by_bytes(&mut long, |i| &strings[i]).unwrap();
+                assert!(short.iter().map(|&i| i as usize).eq(expected.iter().copied()), "{len} {kind}, seed {seed}");
+                assert!(long.iter().map(|&i| i as usize).eq(expected), "{len} {kind}, seed {seed}");
             }
         }
     }

@@ -124,6 +124,41 @@ impl Engine {
         Ok(self.timing_on_cpu(steps))
     }
 
+    /// Writes to `indices` the permutation that sorts byte strings in the order of [`memcmp`], as `<[u8]>::cmp` has it:
+    /// `bytes(indices[0])` is the first string, and so on. Stable.
+    ///
+    /// There are as many strings as `indices` has elements, and `bytes` returns the string at an index. They may lie in
+    /// one array with offsets, as in Arrow, or anywhere else.
+    ///
+    /// [`memcmp`]: https://en.cppreference.com/w/c/string/byte/memcmp
+    ///
+    /// # Complexity
+    /// That of [`sort_by_bytes`](Self::sort_by_bytes) of the indices.
+    ///
+    /// # Errors
+    /// [`Error::TooManyKeys`] if there are more than 2^32 strings and the indices are `u32`, and the errors of
+    /// [`sort_by_bytes`](Self::sort_by_bytes).
+    ///
+    /// # Panics
+    /// Panics if `bytes` does. The contents of `indices` are unspecified then.
+    ///
+    /// ```
+    /// let (text, offsets) = (b"pearfigapple", [0, 4, 7, 12]);
+    /// let mut indices = [0u32; 3];
+    /// merge_host::Engine::auto().argsort_by_bytes(&mut indices, |i| &text[offsets[i]..offsets[i + 1]])?;
+    /// assert_eq!(indices, [2, 1, 0]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn argsort_by_bytes<'a, I: Index>(
+        &self,
+        indices: &mut [I],
+        bytes: impl Fn(usize) -> &'a [u8] + Sync,
+    ) -> Result<Timing, Error> {
+        check_index_range::<I>(indices.len())?;
+        let steps = sort_by_bytes::argsort_by_bytes_on(&self.workers, indices, &bytes)?;
+        Ok(self.timing_on_cpu(steps))
+    }
+
     /// Writes to `indices` the permutation that sorts `items` by the keys that `key` returns for them. Stable.
     ///
     /// `items[indices[0]]` is the first element in ascending order, and so on. `indices` has the length of `items`, and

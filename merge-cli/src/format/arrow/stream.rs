@@ -184,7 +184,7 @@ impl<R: Read> Stream<R> {
     }
 
     /// If the batch has no more keys, goes to the next batch with keys. Returns whether there is a batch with keys.
-    fn has_keys(&mut self) -> Result<bool> {
+    pub fn has_keys(&mut self) -> Result<bool> {
         while self.left == 0 && !self.has_ended {
             self.messages.skip(self.padding)?;
             match self.messages.batch(&self.column)? {

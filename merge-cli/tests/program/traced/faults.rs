@@ -33,6 +33,8 @@ const CASES: &[(&str, &[&str])] = &[
     ("sort in.u32 -u -o out.npy", &["out.npy"]),
     ("sort in.u32 -o out.arrow", &["out.arrow"]),
     ("sort in.u32 --top 10 -o out.u32", &["out.u32"]),
+    ("sort in.arrow --key keys -o out.arrows --sync --compression lz4", &["out.arrows"]),
+    ("sort large.arrow --key keys -S 1M -T . -o out.arrow", &["out.arrow"]),
     ("sort large.u64 -S 1M -T . -o out.u64", &["out.u64"]),
     ("sort large.u64 --values large.rows -S 1M -T . -o out.u64 --values-out out.rows", &["out.u64", "out.rows"]),
     ("merge a.u32 b.u32 -o out.u32", &["out.u32"]),
@@ -95,6 +97,8 @@ impl Case {
             folder.write(&format!("{name}.u32"), &random.sorted::<u32>(1000));
         }
         folder.write("sorted.u64", &(0..100_000u64).collect::<Vec<_>>());
+        folder.run("sort in.u32 -o in.arrow --engine cpu").succeeds();
+        folder.run("sort large.u64 -r -o large.arrow --engine cpu").succeeds();
         let read = |name: String| (name.clone(), fs::read(folder.path(&name)).unwrap());
         let inputs = folder.files().into_iter().map(read).collect();
         let mut case = Case { arguments, folder, inputs, outputs: Vec::new() };

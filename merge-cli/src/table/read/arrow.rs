@@ -1,0 +1,165 @@
+//! Arrow files and streams.
+
+use super::{AHEAD, Error, InOrder, bytes_at, decoding};
+use crate::file::Input;
+use crate::format::{Format, arrow::MAGIC};
+use crate::say::error::{Failure, Result};
+use crate::table::failure;
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::{FileDecoder, StreamReader, read_footer_length};
+use arrow_ipc::{Block, root_as_footer};
+use arrow_schema::{ArrowError, SchemaRef};
+use merge_host::parallel;
+use std::collections::VecDeque;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes at the end of a file: the length of the footer, and [`MAGIC`].
+const TRAILER: u64 = 10;
+/// The most bytes of a file before its first message.
+const MAX_HEAD: usize = 64;
+/// Bytes of a stream that are read at once.
+const BUFFER: usize = 1 << 20;
+/// The bytes of a compressed batch are multiplied by this for an estimate of its values.
+const EXPANSION: u64 = 3;
+
+/// The batches of a regular file, each at its own offset.
+#[derive(Debug)]
+pub struct FileBatches {
+    input: Input,
+    decoder: FileDecoder,
+    blocks: VecDeque<Block>,
+}
+
+impl FileBatches {
+    /// Reads the footer and the dictionaries.
+    pub fn open(input: Input) -> Result<(SchemaRef, Self)> {
+        let path = input.path().to_owned();
+        let opened = decoding(|| Self::read_footer(&input)).map_err(|error| failure(&path, &*error));
+        let (schema, decoder, blocks) = opened?;
+        Ok((schema, Self { input, decoder, blocks }))
+    }
+
+    fn read_footer(input: &Input) -> std::result::Result<(SchemaRef, FileDecoder, VecDeque<Block>), Error> {
+        let length = input.length().unwrap_or(0);
+        let trailer = bytes_at(input, length.saturating_sub(TRAILER), TRAILER)?;
+        let footer_length = read_footer_length(trailer.as_slice().try_into()?)? as u64;
+        let begin = length.checked_sub(TRAILER + footer_length).ok_or("tells a footer longer than the file")?;
+        let footer = bytes_at(input, begin, footer_length)?;
+        let footer = root_as_footer(&footer).map_err(|error| format!("footer: {error}"))?;
+        let schema = footer.schema().ok_or("the footer has no schema")?;
+        if !schema.endianness().equals_to_target_endianness() {
+            return Err("is big endian, expected little endian".into());
+        }
+        let schema = Arc::new(arrow_ipc::convert::try_fb_to_schema(schema)?);
+        let mut decoder = FileDecoder::new(schema.clone(), footer.version());
+        for block in footer.dictionaries().iter().flatten() {
+            decoder.read_dictionary(block, &bytes_of(input, block)?)?;
+        }
+        let blocks = footer.recordBatches().iter().flatten().copied().collect();
+        Ok((schema, decoder, blocks))
+    }
+
+    /// Closes the file until it is read.
+    pub fn close(&mut self) {
+        self.input.close();
+    }
+
+    /// The next batches, read and decoded by all threads.
+    pub fn next(&mut self, memory: u64) -> std::result::Result<Vec<RecordBatch>, Error> {
+        let (mut blocks, mut expected) = (Vec::new(), 0u64);
+        while let Some(block) = self.blocks.front() {
+            expected = expected.saturating_add(EXPANSION * u64::try_from(block.bodyLength()).unwrap_or(0));
+            if !blocks.is_empty() && (expected > memory || blocks.len() >= AHEAD * rayon::current_num_threads()) {
+                break;
+            }
+            blocks.extend(self.blocks.pop_front());
+        }
+        let (input, decoder) = (&self.input, &self.decoder);
+        let decoded = parallel::map(blocks, |block| {
+            let bytes = bytes_of(input, &block)?;
+            let batch = decoding(|| Ok(decoder.read_record_batch(&block, &bytes)?))?;
+            Ok::<_, Error>(batch.ok_or("the footer lists a record batch that is none")?)
+        });
+        let batches = decoded.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
+        // Batches without rows are no end.
+        if !batches.is_empty() && batches.iter().all(|batch| batch.num_rows() == 0) {
+            return self.next(memory);
+        }
+        Ok(batches)
+    }
+}
+
+/// The bytes of a message of a file.
+fn bytes_of(input: &Input, block: &Block) -> std::result::Result<Buffer, Error> {
+    let unsigned = |number: i64| u64::try_from(number).map_err(|_| "the footer has a record batch outside the file");
+    let (begin, metadata) = (unsigned(block.offset())?, unsigned(block.metaDataLength().into())?);
+    let length = metadata.checked_add(unsigned(block.bodyLength())?).ok_or("the footer has a batch of 2^64 bytes")?;
+    Ok(Buffer::from_vec(bytes_at(input, begin, length)?))
+}
+
+/// The batches of a stream, or of a file that is read as the stream in it.
+#[derive(Debug)]
+pub struct StreamBatches {
+    reader: StreamReader<BufReader<Box<dyn Read + Send>>>,
+    format: Format,
+}
+
+impl StreamBatches {
+    /// Reads the schema.
+    pub fn open(input: Input, format: Format) -> Result<(SchemaRef, Self)> {
+        let path = input.path().to_owned();
+        let mut bytes = InOrder(input);
+        let head = if format == Format::Arrow { head(&path, &mut bytes)? } else { Vec::new() };
+        let bytes: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
+        let reader = decoding(|| Ok(StreamReader::try_new(BufReader::with_capacity(BUFFER, bytes), None)?));
+        let reader = reader.map_err(|error| failure(&path, &*error))?;
+        Ok((reader.schema(), Self { reader, format }))
+    }
+
+    /// The next batch with rows.
+    pub fn next(&mut self) -> std::result::Result<Vec<RecordBatch>, Error> {
+        while let Some(batch) = decoding(|| Ok(self.reader.next().transpose()?))? {
+            if batch.num_rows() > 0 {
+                return Ok(vec![batch]);
+            }
+        }
+        self.end()?;
+        Ok(Vec::new())
+    }
+
+    /// Reads the bytes behind the last batch. A file must have its footer there, and a stream must end.
+    fn end(&mut self) -> std::result::Result<(), Error> {
+        let (mut rest, mut last) = (0, Vec::new());
+        let mut buffer = [0; 1 << 12];
+        loop {
+            let count = self.reader.get_mut().read(&mut buffer)?;
+            if count == 0 {
+                break;
+            }
+            rest += count;
+            last.extend_from_slice(&buffer[..count]);
+            last.drain(..last.len().saturating_sub(MAGIC.len()));
+        }
+        match self.format {
+            Format::Arrow if last != MAGIC => Err("ends without a footer: is it complete?".into()),
+            Format::Arrows if rest > 0 => Err("bytes follow the end of the stream, expected one stream".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Skips the head of a file: [`MAGIC`] and zeros. Returns the bytes that were read behind it.
+fn head(path: &Path, bytes: &mut InOrder) -> Result<Vec<u8>> {
+    for _ in 0..MAX_HEAD / 8 + 1 {
+        let mut part = [0; 8];
+        let read = bytes.read_exact(&mut part);
+        read.map_err(|error| failure(path, &ArrowError::from(error)))?;
+        if part != [0; 8] && !part.starts_with(MAGIC) {
+            return Ok(part.to_vec());
+        }
+    }
+    Err(Failure::file(path, "Arrow file: expected a message after its head"))
+}

@@ -1,0 +1,154 @@
+//! Reading tables: regular files by all threads, and streams in order.
+
+mod arrow;
+#[cfg(feature = "parquet")]
+mod parquet;
+
+use super::{bytes_of, carried, failure};
+use crate::file::Input;
+use crate::format::Format;
+use crate::say::error::{Failure, Result};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// The most rows of a batch: enough to hide the overhead of a batch, and few enough to divide work among threads.
+const ROWS: usize = 1 << 16;
+/// Batches or row groups for each thread that are read at once, if memory allows.
+const AHEAD: usize = 2;
+
+/// A table that is read from its first row to its last.
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    schema: SchemaRef,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    File(arrow::FileBatches),
+    Stream(arrow::StreamBatches),
+    #[cfg(feature = "parquet")]
+    Parquet(parquet::Groups),
+}
+
+impl Reader {
+    /// Opens `input`, all of whose bytes are a table in this format.
+    pub fn open(input: Input, format: Format) -> Result<Self> {
+        let path = input.path().to_owned();
+        let (schema, kind) = match format {
+            Format::Parquet => Self::open_parquet(input)?,
+            Format::Arrow if input.is_regular() => {
+                let (schema, batches) = arrow::FileBatches::open(input)?;
+                (schema, Kind::File(batches))
+            }
+            _ => {
+                let (schema, batches) = arrow::StreamBatches::open(input, format)?;
+                (schema, Kind::Stream(batches))
+            }
+        };
+        Ok(Self { path, schema, kind })
+    }
+
+    #[cfg(feature = "parquet")]
+    fn open_parquet(input: Input) -> Result<(SchemaRef, Kind)> {
+        let (schema, groups) = parquet::Groups::open(input)?;
+        Ok((schema, Kind::Parquet(groups)))
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn open_parquet(input: Input) -> Result<(SchemaRef, Kind)> {
+        Err(Failure::file(input.path(), "is a Parquet file, which this build of gmerge does not read"))
+    }
+
+    /// Closes a regular file until it is read, so that more files can be inputs than can be open.
+    pub fn close(&mut self) {
+        match &mut self.kind {
+            Kind::File(batches) => batches.close(),
+            Kind::Stream(_) => {}
+            #[cfg(feature = "parquet")]
+            Kind::Parquet(groups) => groups.close(),
+        }
+    }
+
+    /// The path as the user gave it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The columns and the metadata.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next batches with the bytes of each, of at most some `memory` bytes if they can be read apart. Empty at the
+    /// end of the table.
+    pub fn next(&mut self, memory: u64) -> Result<Vec<(RecordBatch, u64)>> {
+        let batches = match &mut self.kind {
+            Kind::File(batches) => batches.next(memory),
+            Kind::Stream(batches) => batches.next(),
+            #[cfg(feature = "parquet")]
+            Kind::Parquet(groups) => groups.next(memory),
+        };
+        let batches = batches.map_err(|error| failure(&self.path, &*error))?;
+        Ok(batches.iter().flat_map(sliced).collect())
+    }
+}
+
+/// An error of a library that reads tables.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+thread_local! {
+    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread decodes a part of a table. A panic is an error of the file then.
+pub fn is_decoding() -> bool {
+    IS_DECODING.get()
+}
+
+/// Runs `decode`, which calls a library. The libraries check most of what a file says, and panic at the rest.
+fn decoding<T>(decode: impl FnOnce() -> std::result::Result<T, Error>) -> std::result::Result<T, Error> {
+    IS_DECODING.set(true);
+    // What `decode` leaves incomplete is not used again, because the run ends.
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    IS_DECODING.set(false);
+    decoded.unwrap_or_else(|_| Err("is damaged: its parts contradict each other".into()))
+}
+
+/// A batch in slices of up to [`ROWS`] rows, with the bytes of each.
+fn sliced(batch: &RecordBatch) -> impl Iterator<Item = (RecordBatch, u64)> {
+    let rows = batch.num_rows();
+    let row = bytes_of(batch) / rows.max(1) as u64;
+    (0..rows).step_by(ROWS).map(move |begin| {
+        let count = ROWS.min(rows - begin);
+        (batch.slice(begin, count), row * count as u64)
+    })
+}
+
+/// A reader of the bytes of an input in order.
+#[derive(Debug)]
+struct InOrder(Input);
+
+impl Read for InOrder {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(carried)
+    }
+}
+
+/// `length` bytes of a regular file from `begin` on.
+fn bytes_at(input: &Input, begin: u64, length: u64) -> io::Result<Vec<u8>> {
+    let file = input.length().unwrap_or(0);
+    if begin.checked_add(length).is_none_or(|end| end > file) {
+        let path = input.path();
+        let message = format!("expected {length} bytes at byte {begin}, and the file has {file}: is it complete?");
+        return Err(carried(Failure::file(path, message)));
+    }
+    let mut bytes = crate::os::memory::zeroed::<u8>(length, "a part of the table").map_err(carried)?;
+    input.read_at(begin, &mut bytes).map_err(carried)?;
+    Ok(bytes)
+}

@@ -1,0 +1,197 @@
+//! Parquet files.
+
+use super::{AHEAD, Error, ROWS, bytes_at, decoding};
+use crate::file::Input;
+use crate::say::error::{Failure, Result};
+use crate::table::failure;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use merge_host::parallel;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{ChunkReader, Length};
+use std::io::{self, BufReader, Read};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The least number of rows of a batch where memory is little.
+const LEAST_ROWS: u64 = 256;
+
+/// The row groups of a file.
+pub struct Groups {
+    file: ParquetFile,
+    /// The groups that have not been read.
+    left: Range<usize>,
+    /// A group that is read in parts.
+    part: Option<ParquetRecordBatchReader>,
+}
+
+/// A file with its metadata.
+struct ParquetFile {
+    source: Source,
+    metadata: ArrowReaderMetadata,
+}
+
+impl std::fmt::Debug for Groups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Groups").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+impl Groups {
+    /// Reads the metadata.
+    pub fn open(input: Input) -> Result<(SchemaRef, Self)> {
+        let path = input.path().to_owned();
+        if !input.is_regular() {
+            return Err(Failure::file(
+                &path,
+                "is a Parquet file in a pipe, expected a regular file: its end says what it has",
+            ));
+        }
+        let source = Source { input: Arc::new(input), window: None };
+        let metadata = decoding(|| Ok(ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())?));
+        let metadata = metadata.map_err(|error| failure(&path, &*error))?;
+        let left = 0..metadata.metadata().num_row_groups();
+        Ok((metadata.schema().clone(), Self { file: ParquetFile { source, metadata }, left, part: None }))
+    }
+
+    /// Closes the file until it is read.
+    pub fn close(&mut self) {
+        if let Some(input) = Arc::get_mut(&mut self.file.source.input) {
+            input.close();
+        }
+    }
+
+    /// The next batches: of several row groups, each read by a thread, or of a part of a large group.
+    pub fn next(&mut self, memory: u64) -> std::result::Result<Vec<RecordBatch>, Error> {
+        loop {
+            if let Some(part) = &mut self.part {
+                match decoding(|| Ok(part.next().transpose()?))? {
+                    Some(batch) => return Ok(vec![batch]),
+                    None => self.part = None,
+                }
+            }
+            let groups = self.groups_within(memory);
+            if groups.is_empty() {
+                let Some(group) = self.left.next() else { return Ok(Vec::new()) };
+                let found = self.file.group(group);
+                let row = bytes_of(found) / u64::try_from(found.num_rows()).unwrap_or(0).max(1) + 1;
+                let rows = (memory / row).clamp(LEAST_ROWS, ROWS as u64) as usize;
+                self.part = Some(decoding(|| Ok(self.file.reader(self.file.source.clone(), group, rows)?))?);
+                continue;
+            }
+            let file = &self.file;
+            let read = parallel::map(groups, |group| file.read(group));
+            let batches = read.into_iter().collect::<std::result::Result<Vec<_>, _>>()?.concat();
+            if !batches.is_empty() {
+                return Ok(batches);
+            }
+        }
+    }
+
+    /// The next groups that together take at most `memory` bytes, a few for each thread.
+    fn groups_within(&mut self, memory: u64) -> Range<usize> {
+        let (begin, mut expected) = (self.left.start, 0u64);
+        let most = self.left.len().min(AHEAD * rayon::current_num_threads());
+        let fits = |group: &usize| {
+            expected = expected.saturating_add(bytes_of(self.file.group(*group)));
+            expected <= memory
+        };
+        let count = (begin..begin + most).take_while(fits).count();
+        self.left.start += count;
+        begin..begin + count
+    }
+}
+
+impl ParquetFile {
+    fn group(&self, group: usize) -> &RowGroupMetaData {
+        self.metadata.metadata().row_group(group)
+    }
+
+    /// All batches of a group, whose bytes are read at once.
+    fn read(&self, group: usize) -> std::result::Result<Vec<RecordBatch>, Error> {
+        let ranges = self.group(group).columns().iter().map(|column| column.byte_range());
+        let (begin, end) = ranges.fold((u64::MAX, 0), |(begin, end), (offset, length)| {
+            (begin.min(offset), end.max(offset.saturating_add(length)))
+        });
+        let window = (begin < end).then(|| bytes_at(&self.source.input, begin, end - begin)).transpose()?;
+        let window = window.map(|bytes| (begin, Bytes::from(bytes)));
+        let source = Source { window, ..self.source.clone() };
+        decoding(|| Ok(self.reader(source, group, ROWS)?.collect::<std::result::Result<_, _>>()?))
+    }
+
+    fn reader(
+        &self,
+        source: Source,
+        group: usize,
+        rows: usize,
+    ) -> std::result::Result<ParquetRecordBatchReader, ParquetError> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.metadata.clone());
+        builder.with_row_groups(vec![group]).with_batch_size(rows).build()
+    }
+}
+
+/// Bytes of the values of a group. Dictionaries and runs may make them more in memory.
+fn bytes_of(group: &RowGroupMetaData) -> u64 {
+    let by_rows = group.num_rows().saturating_mul(8 * group.num_columns() as i64);
+    u64::try_from(group.total_byte_size().max(by_rows)).unwrap_or(0)
+}
+
+/// The bytes of a file, of which a window may be in memory.
+#[derive(Clone, Debug)]
+struct Source {
+    input: Arc<Input>,
+    window: Option<(u64, Bytes)>,
+}
+
+impl Source {
+    /// `length` bytes from `begin` on.
+    fn get(&self, begin: u64, length: usize) -> io::Result<Bytes> {
+        if let Some((offset, bytes)) = &self.window
+            && let Some(from) = begin.checked_sub(*offset)
+            && from + length as u64 <= bytes.len() as u64
+        {
+            return Ok(bytes.slice(from as usize..from as usize + length));
+        }
+        bytes_at(&self.input, begin, length as u64).map(Bytes::from)
+    }
+}
+
+impl Length for Source {
+    fn len(&self) -> u64 {
+        self.input.length().unwrap_or(0)
+    }
+}
+
+impl ChunkReader for Source {
+    type T = BufReader<From>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(BufReader::new(From { source: self.clone(), position: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        Ok(self.get(start, length)?)
+    }
+}
+
+/// The bytes of a file from a position on.
+#[derive(Debug)]
+struct From {
+    source: Source,
+    position: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.source.len().saturating_sub(self.position);
+        let count = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        buffer[..count].copy_from_slice(&self.source.get(self.position, count)?);
+        self.position += count as u64;
+        Ok(count)
+    }
+}

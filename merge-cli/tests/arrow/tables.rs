@@ -1,0 +1,440 @@
+//! Tables of random columns, written and read by the libraries of Arrow and Parquet. The expected order is that of the
+//! standard library's stable sort, by a comparison of values that this file has.
+
+use crate::common::{Folder, Random, Run};
+use crate::oracle::{Cell, Nans, OrderBy, cells, order_of};
+use arrow_array::builder::{Int32Builder, ListBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::*;
+use arrow_buffer::NullBuffer;
+use arrow_ipc::CompressionType;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::{take, take_record_batch};
+use std::collections::HashMap;
+use std::fs;
+use std::io::Cursor;
+use std::sync::Arc;
+
+/// The formats that this build reads and writes.
+const FORMATS: &[&str] = if cfg!(feature = "parquet") { &["arrow", "arrows", "parquet"] } else { &["arrow", "arrows"] };
+
+/// A column of `rows` random values of a random type. Few values are distinct. `key` chooses a type that can be a key.
+fn column(random: &mut Random, rows: usize, kind: usize) -> ArrayRef {
+    let distinct = [2, 7, 1000][random.below(3)];
+    let numbers: Vec<i64> = (0..rows).map(|_| random.below(distinct) as i64 - distinct as i64 / 2).collect();
+    let share = [0, 0, 3, 30][random.below(4)];
+    let valid: Vec<bool> = (0..rows).map(|_| random.below(100) >= share).collect();
+    let text = |number: i64| {
+        ["", "a", "a\0", "b"][number.rem_euclid(4) as usize].to_owned()
+            + &"xy".repeat(number.unsigned_abs() as usize % 9)
+    };
+    let floats = |number: i64| match number {
+        0 => -0.0,
+        1 => 0.0,
+        2 => f64::from_bits(0x7ff8_0000_0000_0000),
+        -1 => f64::from_bits(0xfff8_0000_0000_0000),
+        -2 => f64::from_bits(0x7ff8_0000_0000_0001),
+        3 => f64::INFINITY,
+        other => other as f64 / 4.0,
+    };
+    macro_rules! primitive {
+        ($t:ty) => {
+            Arc::new(numbers.iter().map(|&number| Some(number as _)).collect::<PrimitiveArray<$t>>()) as ArrayRef
+        };
+    }
+    let texts = || numbers.iter().map(|&number| Some(text(number)));
+    let array: ArrayRef = match kind {
+        0 => primitive!(Int8Type),
+        1 => primitive!(UInt16Type),
+        2 => primitive!(Int32Type),
+        3 => primitive!(Int64Type),
+        4 => primitive!(UInt64Type),
+        5 => Arc::new(numbers.iter().map(|&number| Some(floats(number))).collect::<Float64Array>()),
+        6 => Arc::new(numbers.iter().map(|&number| Some(floats(number) as f32)).collect::<Float32Array>()),
+        7 => Arc::new(numbers.iter().map(|&number| Some(number % 2 == 0)).collect::<BooleanArray>()),
+        8 => Arc::new(texts().collect::<StringArray>()),
+        9 => Arc::new(texts().collect::<LargeStringArray>()),
+        10 => Arc::new(texts().collect::<StringViewArray>()),
+        11 => Arc::new(texts().map(|text| text.map(String::into_bytes)).collect::<BinaryArray>()),
+        12 => primitive!(Date32Type),
+        13 => Arc::new(
+            primitive!(TimestampMicrosecondType)
+                .as_primitive::<TimestampMicrosecondType>()
+                .clone()
+                .with_timezone("UTC"),
+        ),
+        14 => primitive!(DurationMillisecondType),
+        15 => primitive!(Time64NanosecondType),
+        16 => {
+            let numbers = numbers.iter().map(|&number| Some(i128::from(number)));
+            Arc::new(numbers.collect::<Decimal128Array>().with_precision_and_scale(10, 2).unwrap())
+        }
+        17 => {
+            let bytes: Vec<[u8; 3]> =
+                numbers.iter().map(|number| [0, number.to_be_bytes()[6], number.to_be_bytes()[7]]).collect();
+            Arc::new(
+                FixedSizeBinaryArray::try_from_iter(bytes.iter())
+                    .unwrap_or_else(|_| FixedSizeBinaryArray::new_null(3, 0)),
+            )
+        }
+        18 => {
+            let texts: Vec<String> = numbers.iter().map(|&number| text(number % 50)).collect();
+            Arc::new(texts.iter().map(|text| Some(&**text)).collect::<DictionaryArray<Int8Type>>())
+        }
+        19 => {
+            let mut lists = ListBuilder::new(Int32Builder::new());
+            for &number in &numbers {
+                lists.append_value((0..number.rem_euclid(4)).map(|i| (i != 2).then_some(i as i32)));
+            }
+            Arc::new(lists.finish())
+        }
+        _ => {
+            let fields = vec![Field::new("a", DataType::Int32, true), Field::new("b", DataType::Utf8View, true)];
+            let columns = vec![primitive!(Int32Type), Arc::new(texts().collect::<StringViewArray>()) as ArrayRef];
+            Arc::new(StructArray::new(fields.into(), columns, None))
+        }
+    };
+    let nulls = (share > 0).then(|| NullBuffer::from(valid));
+    let data = array.to_data().into_builder().nulls(nulls).build().unwrap();
+    make_array(data)
+}
+
+/// Kinds of columns that can be keys here, and all kinds.
+const KEYS: usize = 19;
+const KINDS: usize = 21;
+
+/// Batches of a table with one schema: key columns `k0`, `k1`, …, other columns, and the index of the row.
+fn table(random: &mut Random, lengths: &[usize]) -> (SchemaRef, Vec<RecordBatch>) {
+    let kinds: Vec<usize> = (0..3).map(|_| random.below(KEYS)).chain((0..3).map(|_| random.below(KINDS))).collect();
+    let mut begin = 0;
+    let mut batches: Vec<Vec<ArrayRef>> = Vec::new();
+    for &rows in lengths {
+        let mut columns: Vec<ArrayRef> = kinds.iter().map(|&kind| column(random, rows, kind)).collect();
+        columns.push(Arc::new((begin..begin + rows as i64).map(Some).collect::<Int64Array>()));
+        begin += rows as i64;
+        batches.push(columns);
+    }
+    let name = |i: usize| if i < 3 { format!("k{i}") } else { format!("v{i}") };
+    let metadata = |text: &str| HashMap::from([(text.to_owned(), "value".to_owned())]);
+    let fields = batches[0]
+        .iter()
+        .enumerate()
+        .map(|(i, array)| Field::new(name(i), array.data_type().clone(), true).with_metadata(metadata("of the field")));
+    let schema = Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata("of the schema")));
+    let batches = batches.into_iter().map(|columns| RecordBatch::try_new(schema.clone(), columns).unwrap());
+    (schema.clone(), batches.collect())
+}
+
+/// A table as a file in a format.
+pub fn encoded(format: &str, codec: Option<CompressionType>, schema: &SchemaRef, batches: &[RecordBatch]) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
+    let mut bytes = Vec::new();
+    match format {
+        "arrow" => {
+            // A file has one dictionary for all batches.
+            let whole = [concat_batches(schema, batches).unwrap()];
+            let has_dictionary =
+                schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Dictionary(..)));
+            let batches = if has_dictionary { &whole } else { batches };
+            let mut writer = FileWriter::try_new_with_options(&mut bytes, schema, options).unwrap();
+            batches.iter().for_each(|batch| writer.write(batch).unwrap());
+            writer.finish().unwrap();
+        }
+        "arrows" => {
+            let mut writer = StreamWriter::try_new_with_options(&mut bytes, schema, options).unwrap();
+            batches.iter().for_each(|batch| writer.write(batch).unwrap());
+            writer.finish().unwrap();
+        }
+        _ => write_parquet(&mut bytes, schema, batches),
+    }
+    bytes
+}
+
+#[cfg(feature = "parquet")]
+fn write_parquet(bytes: &mut Vec<u8>, schema: &SchemaRef, batches: &[RecordBatch]) {
+    let properties = parquet::file::properties::WriterProperties::builder().set_max_row_group_row_count(Some(1000));
+    let mut writer = parquet::arrow::ArrowWriter::try_new(bytes, schema.clone(), Some(properties.build())).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+}
+
+#[cfg(feature = "parquet")]
+fn read_parquet(bytes: &[u8]) -> (SchemaRef, Vec<RecordBatch>) {
+    let bytes = bytes::Bytes::copy_from_slice(bytes);
+    let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+    (builder.schema().clone(), builder.build().unwrap().collect::<Result<_, _>>().unwrap())
+}
+
+#[cfg(not(feature = "parquet"))]
+fn write_parquet(_: &mut Vec<u8>, _: &SchemaRef, _: &[RecordBatch]) {}
+
+#[cfg(not(feature = "parquet"))]
+fn read_parquet(_: &[u8]) -> (SchemaRef, Vec<RecordBatch>) {
+    unreachable!("this build has no Parquet")
+}
+
+/// The schema of a file and all of its rows.
+fn decoded(format: &str, bytes: &[u8]) -> (SchemaRef, RecordBatch) {
+    let (schema, batches) = match format {
+        "arrow" => {
+            let reader = FileReader::try_new(Cursor::new(bytes), None).unwrap();
+            (reader.schema(), reader.collect::<Result<Vec<_>, _>>().unwrap())
+        }
+        "arrows" => {
+            let reader = StreamReader::try_new(Cursor::new(bytes), None).unwrap();
+            (reader.schema(), reader.collect::<Result<Vec<_>, _>>().unwrap())
+        }
+        _ => read_parquet(bytes),
+    };
+    let rows = concat_batches(&schema, &batches).unwrap();
+    (schema, rows)
+}
+
+/// A column with values in place of a dictionary.
+fn plain(column: &ArrayRef) -> ArrayRef {
+    match column.as_any_dictionary_opt() {
+        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None).unwrap(),
+        None => column.clone(),
+    }
+}
+
+/// A random command line on random tables, and its result.
+fn case(random: &mut Random, rows: usize) {
+    let folder = Folder::new();
+    let pick = |random: &mut Random, choices: &[&'static str]| choices[random.below(choices.len())];
+    let (input, output) = (pick(random, FORMATS), pick(random, FORMATS));
+    let codecs = [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)];
+    let codec = if input == "parquet" { None } else { codecs[random.below(3)] };
+    let files = 1 + random.below(3);
+    let lengths: Vec<usize> = (0..files + random.below(3)).map(|_| random.below(rows + 1)).collect();
+    let (schema, batches) = table(random, &lengths);
+    let mut arguments = String::from("sort");
+    let mut bytes = Vec::new();
+    for (i, batches) in batches.chunks(batches.len().div_ceil(files)).enumerate() {
+        bytes = encoded(input, codec, &schema, batches);
+        fs::write(folder.path(&format!("in{i}.{input}")), &bytes).unwrap();
+        arguments += &format!(" in{i}.{input}");
+    }
+    let from_pipe = input != "parquet" && !arguments.contains("in1") && random.below(2) == 0;
+    if from_pipe {
+        arguments = "sort -".to_owned();
+    }
+    let mut by: Vec<OrderBy> = (0..1 + random.below(3))
+        .map(|column| OrderBy { column, descending: random.below(2) == 0, nulls_first: random.below(2) == 0 })
+        .collect();
+    let keys: Vec<String> = by
+        .iter()
+        .map(|by| {
+            let (descending, nulls) =
+                (if by.descending { ":desc" } else { "" }, if by.nulls_first { ":nulls-first" } else { "" });
+            format!("k{}{descending}{nulls}", by.column)
+        })
+        .collect();
+    let nans = [Nans::Last, Nans::First, Nans::Total][random.below(3)];
+    let mut order = format!(" --key {}", keys.join(if random.below(2) == 0 { "," } else { " --key " }));
+    if nans != Nans::Last || random.below(2) == 0 {
+        order += &format!(" --nan {}", ["last", "first", "total"][nans as usize]);
+    }
+    if random.below(3) == 0 {
+        order += " -r";
+        by.iter_mut().for_each(|by| by.descending = !by.descending);
+    }
+    let (unique, top) = match random.below(4) {
+        0 => (" -u".to_owned(), None),
+        1 => {
+            let top = random.below(rows + 2);
+            (format!(" --top {top}"), Some(top))
+        }
+        _ => (String::new(), None),
+    };
+    let memory = pick(random, &["", " -S 1M -T .", " -S 1M -T . --batch-size 2", " -S 3M --parallel 1"]);
+    let codec = match output {
+        "parquet" => pick(
+            random,
+            &["", " --compression none", " --compression zstd", " --compression gzip", " --compression lz4"],
+        ),
+        _ => pick(random, &["", " --compression none", " --compression zstd", " --compression lz4"]),
+    };
+    let to = if random.below(4) == 0 { format!(" -o - --format {output}") } else { format!(" -o out.{output}") };
+    let command = format!("{arguments}{order}{unique}{memory}{codec}{to}");
+    println!("{command} ({lengths:?} rows, {schema:?})");
+    let run = if from_pipe { folder.run_with_input(&command, &bytes) } else { folder.run(&command) };
+    run.succeeds();
+    let found = if to.contains("-o -") {
+        run.stdout().to_vec()
+    } else {
+        fs::read(folder.path(&format!("out.{output}"))).unwrap()
+    };
+
+    let whole = concat_batches(&schema, &batches).unwrap();
+    let mut expected = order_of(&whole, &by, nans);
+    let key_cells: Vec<Vec<Cell>> = by.iter().map(|by| cells(&plain(whole.column(by.column)))).collect();
+    if !unique.is_empty() && top.is_none() {
+        let key = |row: usize| key_cells.iter().map(|cells| cells[row].clone()).collect::<Vec<_>>();
+        expected.dedup_by_key(|row| key(*row));
+    }
+    expected.truncate(top.unwrap_or(usize::MAX));
+    let indices: UInt64Array = expected.iter().map(|&row| Some(row as u64)).collect();
+    let expected = take_record_batch(&whole, &indices).unwrap();
+    let (found_schema, found) = decoded(output, &found);
+    assert_eq!(found.num_rows(), expected.num_rows(), "{command}");
+    assert_eq!(found_schema.metadata(), schema.metadata(), "{command}");
+    for (found, expected) in found_schema.fields().iter().zip(schema.fields()) {
+        assert_eq!((found.name(), found.data_type()), (expected.name(), expected.data_type()), "{command}");
+        assert!(found.is_nullable() && found.metadata()["of the field"] == "value", "{command}");
+    }
+    for (i, (found, expected)) in found.columns().iter().zip(expected.columns()).enumerate().rev() {
+        assert!(plain(found) == plain(expected), "{command}: column {i}");
+    }
+    if from_pipe || unique.is_empty() && to.contains("out.") {
+        let path = if from_pipe { format!("in0.{input}") } else { format!("out.{output}") };
+        let rows = if from_pipe { &whole } else { &expected };
+        let is_sorted = order_of(rows, &by, nans).is_sorted();
+        check(folder.run(&format!("check {path}{order}")), is_sorted, &command);
+    }
+}
+
+fn check(run: Run, is_sorted: bool, what: &str) {
+    match is_sorted {
+        true => run.succeeds(),
+        false => run.fails(1, &["disorder at index "]),
+    }
+    println!("checked: {what}");
+}
+
+#[test]
+fn random_tables_by_random_keys() {
+    let mut random = Random::new();
+    for i in 0..120 {
+        case(&mut random, [0, 1, 3, 100, 3000, 9000][i % 6]);
+    }
+}
+
+#[test]
+fn tables_larger_than_memory_in_several_passes() {
+    let mut random = Random::new();
+    for _ in 0..3 {
+        case(&mut random, 60_000);
+    }
+}
+
+/// Two columns, `a` and `b`.
+fn two() -> (SchemaRef, RecordBatch) {
+    let fields = vec![Field::new("a", DataType::Int64, false), Field::new("b", DataType::Utf8, true)];
+    let schema = Arc::new(Schema::new(fields));
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from(vec![3, 1, 2])), Arc::new(StringArray::from(vec![Some("x"), None, Some("y")]))];
+    (schema.clone(), RecordBatch::try_new(schema, columns).unwrap())
+}
+
+#[test]
+fn wrong_requests_are_refused_with_the_reason() {
+    let folder = Folder::new();
+    let (schema, batch) = two();
+    let write = |name: &str, bytes: Vec<u8>| fs::write(folder.path(name), bytes).unwrap();
+    write("t.arrow", encoded("arrow", None, &schema, &[batch.clone()]));
+    let renamed =
+        Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false), Field::new("c", DataType::Utf8, true)]));
+    write(
+        "renamed.arrow",
+        encoded("arrow", None, &renamed, &[RecordBatch::try_new(renamed.clone(), batch.columns().to_vec()).unwrap()]),
+    );
+    let typed = Arc::new(Schema::new(vec![
+        Field::new("a", DataType::Int64, false),
+        Field::new("b", DataType::Timestamp(TimeUnit::Second, None), true),
+    ]));
+    write("typed.arrow", encoded("arrow", None, &typed, &[]));
+    let one = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
+    write("one.arrow", encoded("arrow", None, &one, &[]));
+    folder.write("keys.u32", &[2u32, 1]);
+    for (arguments, parts) in [
+        (
+            "t.arrow -o out.arrow",
+            &["t.arrow: is a table of 2 columns: name those that order it with --key, of a, b"][..],
+        ),
+        ("t.arrow -o out.arrow --key c", &["t.arrow: has no column \"c\" for --key, expected one of a, b"]),
+        ("t.arrow -o out.arrow --key 0:u32", &["t.arrow: is a table: --key names columns, expected one of a, b"]),
+        ("t.arrow one.arrow -o out.arrow --key a", &["one.arrow: has 1 columns, expected 2 as in t.arrow"]),
+        (
+            "t.arrow renamed.arrow -o out.arrow --key a",
+            &["renamed.arrow: has column \"c\" at 2, expected \"b\" as in t.arrow"],
+        ),
+        (
+            "t.arrow typed.arrow -o out.arrow --key a",
+            &["typed.arrow: has column \"b\" of type Timestamp(s), expected Utf8 as in t.arrow"],
+        ),
+        ("t.arrow keys.u32 -o out.arrow --key a", &["keys.u32: is no table"]),
+        ("t.arrow -o out.u32 --key a", &["out.u32: is a raw file, expected .arrow, .arrows or .parquet"]),
+        ("t.arrow -o out.npy --key a", &["out.npy: is a .npy file, expected .arrow"]),
+        ("t.arrow -o out.csv --key a", &["out.csv: .csv is for CSV"]),
+        ("t.arrow -o out.arrow --key a --compression snappy", &["out.arrow: ", "--compression lz4, zstd or none"]),
+        ("keys.u32 -o out.u32 --compression lz4", &["--compression is for tables"]),
+        ("t.arrow -o out.arrow --key a --check", &["t.arrow: is a table, and --check is for files of keys or records"]),
+        ("t.arrow -o out.arrow --key a --type i64", &["--type and --key"]),
+        ("t.arrow -o out.arrow --key a --endian big", &["t.arrow: is a table, and --endian"]),
+        ("t.arrow -o out.arrow --key a --skip 8", &["t.arrow: is a table, and --skip"]),
+        ("t.arrow -o out.arrow --argsort", &["t.arrow: is a table, and --argsort"]),
+        ("t.arrow -o out.arrow --segment-len 1", &["t.arrow: is a table, and --segment-len"]),
+        ("t.arrow -o out.arrow --key a --engine gpu", &["t.arrow: is a table, and --engine gpu"]),
+        ("t.arrow -o out.arrow --key a --device 0", &["t.arrow: is a table, and --device"]),
+        ("t.arrow -o out.arrow --key a --record-size 8", &["t.arrow: is a table, and --record-size"]),
+        (
+            "keys.u32 -o out.u32 --record-size 4 --key 0:u32:nulls-first",
+            &["--key 0:u32:nulls-first: records have no nulls"],
+        ),
+        ("t.arrow -o out.arrow --key a -T nowhere", &["nowhere"]),
+    ] {
+        fs::write(folder.path("out.arrow"), "old").unwrap();
+        folder.run(&format!("sort {arguments}")).fails(2, parts);
+        assert_eq!(fs::read(folder.path("out.arrow")).unwrap(), b"old");
+    }
+    for command in
+        ["merge t.arrow t.arrow -o out.arrow", "union t.arrow t.arrow -o out.arrow", "sort -m t.arrow -o out.arrow"]
+    {
+        folder.run(command).fails(2, &["t.arrow: ", "has 2 columns, expected one"]);
+    }
+    folder.run("check t.arrow").fails(2, &["t.arrow: is a table of 2 columns"]);
+    folder.run("check t.arrow --key a").fails(1, &["t.arrow: disorder at index 1"]);
+    let silent = folder.run("sort t.arrow -C --key a");
+    assert_eq!((silent.code(), &*silent.stderr()), (Some(1), ""));
+    folder.run("sort t.arrow -c --key b:nulls-first").fails(1, &["t.arrow: disorder at index 1"]);
+}
+
+#[test]
+fn damaged_files_are_errors_of_one_line() {
+    let mut random = Random::new();
+    let folder = Folder::new();
+    let (schema, batches) = table(&mut random, &[50, 20]);
+    for format in FORMATS {
+        let codecs = [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)];
+        for codec in codecs.into_iter().take(if *format == "parquet" { 1 } else { 3 }) {
+            let good = encoded(format, codec, &schema, &batches);
+            for i in 0..60 {
+                let mut bytes = good.clone();
+                match i % 3 {
+                    0 => bytes.truncate(random.below(good.len())),
+                    _ => {
+                        for _ in 0..1 + random.below(3) {
+                            let index = random.below(bytes.len());
+                            bytes[index] = random.next() as u8;
+                        }
+                    }
+                }
+                let name = format!("bad.{format}");
+                fs::write(folder.path(&name), &bytes).unwrap();
+                let run = folder.run(&format!("sort {name} -o out.arrow --key k0,k1 --parallel 1"));
+                if run.code() != Some(0) {
+                    fs::write(format!("/tmp/tables-bad.{format}"), &bytes).unwrap();
+                    run.fails(2, &[]);
+                    assert_eq!(folder.files(), [name]);
+                } else {
+                    fs::remove_file(folder.path("out.arrow")).unwrap();
+                }
+            }
+        }
+    }
+}
