@@ -224,13 +224,13 @@ mod tests {
             "12\" disk",
             "price:nulls-first",
             "price:desc:nulls-first",
+            "0",
+            "12:desc",
         ] {
             assert_eq!(text.parse::<KeyField>().unwrap().to_string(), text);
         }
         assert_eq!("0:float64".parse::<KeyField>().unwrap().to_string(), "0:f64");
-        for text in
-            ["", "0", ":u32", "+1:u32", "-1:u32", "0:", "0:u31", "0:bytes", "0:bytes0", "0:bytes-1", "price:u32"]
-        {
+        for text in ["", ":u32", "+1:u32", "-1:u32", "0:", "0:u31", "0:bytes", "0:bytes0", "0:bytes-1", "price:u32"] {
             assert!(text.parse::<KeyField>().is_err(), "{text}");
         }
         for text in ["0:u32:", "0:u32:asc", "0:u32:desc:desc", "0:u32 ", "18446744073709551616:u8", "price:desc:desc"] {

@@ -146,7 +146,7 @@ fn fields_of_records() {
             "[('a', '|u1', (2, 3)), ('s', 'S2', 4), ('b', '<u2', (1,))]",
             "16: a@0:Bytes(6), s@6:Bytes(8), b@14:Number(U16, Little)",
         ),
-        ("[('t', '<M8[25us/3]'), ('d', '>m8')]", "16: t@0:Number(I64, Little), d@8:Number(I64, Big)"),
+        ("[('t', '<M8[25us/3]'), ('d', '>m8')]", "16: t@0:Time(Little), d@8:Time(Big)"),
         (
             "[('a', '<U3'), ('z', 'S0'), ('b', '<i8', (3,))]",
             "36: a@0:Other(\"'<U3'\"), z@12:Other(\"'S0'\"), b@12:Other(\"'<i8', (3,)\")",
