@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
-    let table_flags = flags_without_tables(&args);
+    // Only the files say whether --key is about records or tables.
+    let (unless_records, unless_tables) = (refuse_records(&args, args.records.flag()), flag_without_tables(&args));
     let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order));
     let flags = KeyFlags { is_typed: flags.is_typed || args.records.record_size.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
@@ -45,16 +46,15 @@ pub fn job(args: SortArgs) -> Result<Job> {
     }
     let mut inputs = flags.open_all(&inputs)?;
     let limits = Limits { unique, most: args.top.unwrap_or(u64::MAX) };
-    let how = tables::How { limits, compression: args.compression };
+    let how = tables::How { limits, compression: args.compression, refused: unless_tables };
     if tables::are_meant(&args.records, &inputs, Some(&output), flags, Some(how)) {
-        tables::refuse_flags(&inputs, &table_flags)?;
-        tables::refuse_flags(&inputs, &tables::flags_of_keys(&args.records, flags, &resources))?;
         return tables::sort(args.records, inputs, target, flags, how, resources, stats);
     }
     if args.compression.is_some() {
         return Err(Failure::new("--compression is for tables, expected Arrow or Parquet files to sort"));
     }
     let header = args.skip.map(|count| skip(&mut inputs, count)).transpose()?;
+    unless_records?;
     if records::are_meant(&args.records, &inputs) {
         let how = records::How { header, verify };
         return records::sort(args.records, inputs, target, flags, how, resources, stats);
@@ -90,9 +90,9 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     Ok(Processors { engine, ..processors })
 }
 
-/// The flags of a sort that tables do not have.
-fn flags_without_tables(args: &SortArgs) -> [Flag; 8] {
-    [
+/// A flag of a sort that tables do not have, if given.
+fn flag_without_tables(args: &SortArgs) -> Option<&'static str> {
+    let flags: [Flag; 8] = [
         ("--argsort", args.argsort),
         ("--check", args.check),
         ("--device", args.engine.device.is_some()),
@@ -101,7 +101,8 @@ fn flags_without_tables(args: &SortArgs) -> [Flag; 8] {
         ("--segment-len", args.segment_len.is_some()),
         ("--skip", args.skip.is_some()),
         ("--values", args.values.is_given()),
-    ]
+    ];
+    flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
 }
 
 /// The first `count` bytes of the one input, behind which the keys or records begin.
@@ -147,8 +148,12 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         None => ("--segment-len", args.segment_len.is_some()),
     };
     let records = args.records.flag();
+    // Without a size, --key may be the key of a table.
+    let sized: Flag = ("--record-size", args.records.record_size.is_some());
     refuse::beside(("-c", args.only_check), &[("-C", args.only_check_silently)], "-c prints a message, and -C none")?;
-    refuse_tasks(args, &[check, merge, top, argsort, records])?;
+    refuse_tasks(args, check, "checks one file")?;
+    refuse_records(args, sized)?;
+    refuse::beside(merge, &[records], "--merge takes files of sorted keys, without records or tables")?;
     refuse::beside(kernel, &[on_cpu], "merge-path is a kernel of the GPU")?;
     let written = [
         ("--output", given(&args.output)),
@@ -172,23 +177,26 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(segments, &[verify], "--check expects one order of all keys")?;
     refuse::beside(segments, &[kernel], "segments are sorted by kernels of their own")?;
     refuse::beside(records, &[("--type", args.common.key_type.is_some())], TYPE_OF_FIELD)?;
-    refuse::beside(records, &[values], "all bytes of a record move with its key")?;
-    let only_unique = if check.1 { ("", false) } else { unique };
-    refuse::beside(records, &[only_unique], "records with equal keys may differ in their other bytes")
+    refuse::beside(records, &[values], "all bytes of a record move with its key")
 }
 
-/// Refuses two tasks at once: two of these flags or of the flags about segments.
-fn refuse_tasks(args: &SortArgs, [check, merge, top, argsort, records]: &[Flag; 5]) -> Result<()> {
+/// Refuses flags that records do not have. `records` is the flag that makes the files records.
+fn refuse_records(args: &SortArgs, records: Flag) -> Result<()> {
+    refuse_tasks(args, records, "is about records")?;
+    let unique = ("--unique", args.unique && !args.only_check && !args.only_check_silently);
+    refuse::beside(records, &[unique], "records with equal keys may differ in their other bytes")
+}
+
+/// Refuses a task beside another one, and two tasks other than it. `does` says what the task does.
+fn refuse_tasks(args: &SortArgs, task: Flag, does: &str) -> Result<()> {
     let all = [
-        (*merge, "merges files of sorted keys"),
-        (*top, "writes the first keys of the order only"),
-        (*argsort, "writes the indices of keys"),
+        (("--merge", args.merge), "merges files of sorted keys"),
+        (("--top", args.top.is_some()), "writes the first keys of the order only"),
+        (("--argsort", args.argsort), "writes the indices of keys"),
         (("--segments", args.segments.is_some()), "sorts each segment of keys on its own"),
         (("--segment-len", args.segment_len.is_some()), "sorts segments of keys of one length"),
     ];
-    let with = |task| [&[task], &all[..]].concat();
-    refuse::more_than_one(&with((*check, "checks one file")))?;
-    refuse::more_than_one(&with((*records, "is about records")))
+    refuse::more_than_one(&[&[(task, does)], &all[..]].concat())
 }
 
 /// An error if more than one of the inputs is standard input.
