@@ -40,9 +40,10 @@ pub fn are_meant(
     inputs.iter().any(is_table)
 }
 
-/// Refuses flags that tables do not have: `refused`, or one of all commands.
+/// Refuses flags that tables do not have: `refused`, or one of all commands. Without a key, the error is the reason why
+/// an input is no file of keys, if there is one.
 fn refuse_flags(
-    path: &Path,
+    inputs: &[Input],
     args: &RecordArgs,
     flags: KeyFlags,
     resources: &Resources,
@@ -54,10 +55,14 @@ fn refuse_flags(
         ("--endian", flags.endian.is_some()),
         ("--engine gpu", resources.processors.engine == EngineChoice::Gpu),
     ];
-    match refused.or(common.into_iter().find_map(|(flag, given)| given.then_some(flag))) {
-        Some(flag) => Err(Failure::file(path, format!("is a table, and {flag} is for files of keys or records"))),
-        None => Ok(()),
+    let refused = refused.or(common.into_iter().find_map(|(flag, given)| given.then_some(flag)));
+    let (Some(flag), Some(input)) = (refused, inputs.iter().find(|input| input.table_format().is_some())) else {
+        return Ok(());
+    };
+    if args.key.is_empty() {
+        inputs.iter().try_for_each(Input::check_is_no_table)?;
     }
+    Err(Failure::file(input.path(), format!("is a table, and {flag} is for files of keys or records")))
 }
 
 /// The job of a sort of tables.
@@ -74,8 +79,8 @@ pub fn sort(
     let output = Output::new(target, Form::raw(1));
     inputs.iter().try_for_each(|input| output.check_is_no_input(input))?;
     let length = inputs.iter().map(Input::length).sum();
+    refuse_flags(&inputs, &args, flags, &resources, how.refused)?;
     let readers = open(inputs)?;
-    refuse_flags(readers[0].path(), &args, flags, &resources, how.refused)?;
     let format = format_of_output(output.path(), flags.format, first)?;
     let schema = common_schema(&readers)?;
     let path = readers[0].path();
@@ -96,10 +101,10 @@ pub fn check(
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
+    refuse_flags(std::slice::from_ref(&input), &args, flags, &resources, None)?;
     let length = input.length();
     let reader = open(vec![input])?.pop().ok_or_else(Failure::reported)?;
     let (path, schema) = (reader.path(), reader.schema());
-    refuse_flags(path, &args, flags, &resources, None)?;
     let key = TableKey::new(path, schema, &fields(args, path, schema)?, flags.order)?;
     let stats = Stats::begin("check", ROW, 0, stats);
     let check::How { unique, silent } = how;
