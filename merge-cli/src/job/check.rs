@@ -39,9 +39,8 @@ pub fn keys_or_records(
     let How { unique, silent } = how;
     let mut inputs = [flags.open_keys(path)?];
     if tables::are_meant(&record_args, &inputs, None, flags, None) {
-        tables::refuse_flags(&inputs, &tables::flags_of_keys(&record_args, flags, &resources))?;
         let [input] = inputs;
-        return tables::check(record_args, input, flags.order, how, resources, stats);
+        return tables::check(record_args, input, flags, how, resources, stats);
     }
     let items = Items::decide(record_args, &mut inputs, flags, None)?;
     let stats = items.stats("check", stats);

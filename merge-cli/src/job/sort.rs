@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 /// The job of these flags.
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
-    let table_flags = flags_without_tables(&args);
+    // Only the files say whether --key is about records or tables.
+    let unless_tables = flag_without_tables(&args);
     let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
     let flags = KeyFlags { in_rows: flags.in_rows || args.axis.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
@@ -45,10 +46,8 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let Targets { keys: target, values: values_target, counts } = targets;
     let mut inputs = flags.open_all(&inputs)?;
     let limits = Limits { unique: args.distinct.unique, most: args.top.unwrap_or(u64::MAX) };
-    let how = tables::How { limits, compression: args.compression };
+    let how = tables::How { limits, compression: args.compression, refused: unless_tables };
     if tables::are_meant(&args.records, &inputs, Some(&output), flags, Some(how)) {
-        tables::refuse_flags(&inputs, &table_flags)?;
-        tables::refuse_flags(&inputs, &tables::flags_of_keys(&args.records, flags, &resources))?;
         return tables::sort(args.records, inputs, target, flags, how, resources, stats);
     }
     if args.compression.is_some() {
@@ -88,9 +87,9 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     Ok(Processors { engine, ..processors })
 }
 
-/// The flags of a sort that tables do not have.
-fn flags_without_tables(args: &SortArgs) -> [Flag; 10] {
-    [
+/// A flag of a sort that tables do not have, if given.
+fn flag_without_tables(args: &SortArgs) -> Option<&'static str> {
+    let flags: [Flag; 10] = [
         ("--argsort", args.argsort),
         ("--check", args.check),
         ("--count", args.distinct.count.is_some()),
@@ -101,7 +100,8 @@ fn flags_without_tables(args: &SortArgs) -> [Flag; 10] {
         ("--segment-len", args.segment_len.is_some()),
         ("--skip", args.skip.is_some()),
         ("--values", args.values.is_given()),
-    ]
+    ];
+    flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
 }
 
 /// The first `count` bytes of the one input, behind which the keys or records begin.

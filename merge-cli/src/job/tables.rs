@@ -4,7 +4,6 @@ use super::keys::KeyFlags;
 use super::refuse::Flag;
 use super::{CheckTable, Job, Resources, SortTables, check};
 use crate::args::RecordArgs;
-use crate::coding::KeyOrder;
 use crate::file::{Form, Input, Output, Target};
 use crate::format::{self, Format};
 use crate::say::error::{Failure, Result, name};
@@ -22,6 +21,8 @@ const ROW: &str = "row";
 pub struct How {
     pub limits: Limits,
     pub compression: Option<Compression>,
+    /// A flag that was given and that tables do not have.
+    pub refused: Option<&'static str>,
 }
 
 /// Whether the inputs are tables: by their content, or because only tables have such a key or such an output. One
@@ -39,26 +40,29 @@ pub fn are_meant(
     inputs.iter().any(is_table)
 }
 
-/// Refuses flags that tables do not have.
-pub fn refuse_flags(inputs: &[Input], flags: &[Flag]) -> Result<()> {
-    let table = inputs.iter().find(|input| input.table_format().is_some());
-    match (table, flags.iter().find(|(_, given)| *given)) {
-        (Some(table), Some((flag, _))) => {
-            Err(Failure::file(table.path(), format!("is a table, and {flag} is for files of keys or records")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The flags of all commands on tables that tables do not have.
-pub fn flags_of_keys(args: &RecordArgs, flags: KeyFlags, resources: &Resources) -> [Flag; 4] {
-    let on_gpu = resources.processors.engine == EngineChoice::Gpu;
-    [
+/// Refuses flags that tables do not have: `refused`, or one of all commands. Without a key, the error is the reason why
+/// an input is no file of keys, if there is one.
+fn refuse_flags(
+    inputs: &[Input],
+    args: &RecordArgs,
+    flags: KeyFlags,
+    resources: &Resources,
+    refused: Option<&str>,
+) -> Result<()> {
+    let common: [Flag; 4] = [
         ("--record-size", args.record_size.is_some()),
         ("--type", flags.key_type.is_some()),
         ("--endian", flags.endian.is_some()),
-        ("--engine gpu", on_gpu),
-    ]
+        ("--engine gpu", resources.processors.engine == EngineChoice::Gpu),
+    ];
+    let refused = refused.or(common.into_iter().find_map(|(flag, given)| given.then_some(flag)));
+    let (Some(flag), Some(input)) = (refused, inputs.iter().find(|input| input.table_format().is_some())) else {
+        return Ok(());
+    };
+    if args.key.is_empty() {
+        inputs.iter().try_for_each(Input::check_is_no_table)?;
+    }
+    Err(Failure::file(input.path(), format!("is a table, and {flag} is for files of keys or records")))
 }
 
 /// The job of a sort of tables.
@@ -72,11 +76,12 @@ pub fn sort(
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
     let first = inputs.first().and_then(Input::table_format).unwrap_or(Format::Arrow);
-    let format = format_of_output(&target.path, flags.format, first)?;
     let output = Output::new(target, Form::raw(1));
     inputs.iter().try_for_each(|input| output.check_is_no_input(input))?;
     let length = inputs.iter().map(Input::length).sum();
+    refuse_flags(&inputs, &args, flags, &resources, how.refused)?;
     let readers = open(inputs)?;
+    let format = format_of_output(output.path(), flags.format, first)?;
     let schema = common_schema(&readers)?;
     let path = readers[0].path();
     let key = TableKey::new(path, &schema, &fields(args, path, &schema)?, flags.order)?;
@@ -91,14 +96,16 @@ pub fn sort(
 pub fn check(
     args: RecordArgs,
     input: Input,
-    order: KeyOrder,
+    flags: KeyFlags,
     how: check::How,
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
+    refuse_flags(std::slice::from_ref(&input), &args, flags, &resources, None)?;
     let length = input.length();
     let reader = open(vec![input])?.pop().ok_or_else(Failure::reported)?;
-    let key = TableKey::new(reader.path(), reader.schema(), &fields(args, reader.path(), reader.schema())?, order)?;
+    let (path, schema) = (reader.path(), reader.schema());
+    let key = TableKey::new(path, schema, &fields(args, path, schema)?, flags.order)?;
     let stats = Stats::begin("check", ROW, 0, stats);
     let check::How { unique, silent } = how;
     Ok(Job::CheckTable(CheckTable { reader, length, key, unique, silent, resources, stats }))

@@ -122,6 +122,17 @@ pub fn for_files(least: u64, most: u64, parts: u64) -> u64 {
     if least == most || most <= available { most } else { least.max(available - available / parts) }
 }
 
+/// If `bytes`, the memory that may be used, are few, makes the allocator return freed memory to the system at once. By
+/// default glibc keeps 64 MiB and more, which may be a quarter of the memory of the keys. In return, the system has to
+/// provide more pages.
+pub fn return_freed(bytes: u64) {
+    #[cfg(target_env = "gnu")]
+    if bytes < LITTLE {
+        // SAFETY: mallopt(3) changes a parameter of the allocator. It is thread-safe.
+        let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED) };
+    }
+}
+
 /// The memory of a machine, or of the part of it that this process may use, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
@@ -139,19 +150,8 @@ impl Machine {
     fn read() -> Option<Self> {
         let machine = Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)?;
         let machine = machine.within(cgroup_headroom()).mapping(mappable());
-        machine.return_freed();
+        return_freed(machine.available);
         Some(machine)
-    }
-
-    /// If little memory is available, makes the allocator return freed memory to the system at once. By default glibc
-    /// keeps 64 MiB and more, which may be a quarter of the memory of the keys. In return, the system has to provide
-    /// more pages.
-    fn return_freed(self) {
-        #[cfg(target_env = "gnu")]
-        if self.available < LITTLE {
-            // SAFETY: mallopt(3) changes a parameter of the allocator. It is thread-safe.
-            let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED) };
-        }
     }
 
     /// The machine in the text of /proc/meminfo. `MemAvailable` is free memory plus the reclaimable part of the page

@@ -14,7 +14,8 @@ use arrow_schema::ArrowError;
 use merge_host::parallel;
 use std::path::Path;
 
-/// The parts of the memory: batches that are read at once take one, and row groups that are written another.
+/// The parts of the memory: batches that are read at once take one, row groups that are written another, and rows that
+/// are sorted at once four. The rest is for what the libraries hold.
 const PARTS: u64 = 8;
 /// The most bytes to read at once for a check.
 const MOST_CHECKED: u64 = 256 << 20;
@@ -28,6 +29,8 @@ pub fn sort(job: SortTables) -> Result<()> {
     output.output.check_space(0)?;
     let destination = Destination::of_keys(output.output.folder(), 0).or_up_to(None);
     let memory = memory::budget(resources.memory, destination.in_memory())?;
+    // Batches of many sizes are freed while others are read.
+    memory::return_freed(memory);
     if !resources.folders.is_empty() {
         disk::temporary_folders(&resources.folders)?;
     }
@@ -69,8 +72,8 @@ impl Sorting {
         let keyed = stats.time(Phase::Compute, || self.keyed(path, batches))?;
         for ((batch, keys), bytes) in keyed.into_iter().zip(bytes) {
             let rows = batch.num_rows();
-            let needed = self.chunk.memory() + self.memory / PARTS * 3;
-            if self.chunk.rows() > 0 && (needed > self.memory || self.chunk.rows() + rows > Chunk::MOST) {
+            let is_full = self.chunk.memory() > self.memory / 2;
+            if self.chunk.rows() > 0 && (is_full || self.chunk.rows() + rows > Chunk::MOST) {
                 self.make_room(stats)?;
             }
             self.chunk.push(batch, &keys, bytes);

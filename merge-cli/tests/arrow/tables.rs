@@ -109,7 +109,7 @@ const KINDS: usize = 21;
 
 /// Batches of a table with one schema: key columns `k0`, `k1`, …, other columns, and the index of the row.
 fn table(random: &mut Random, lengths: &[usize]) -> (SchemaRef, Vec<RecordBatch>) {
-    let kinds: Vec<usize> = (0..3).map(|_| random.below(KEYS)).chain((0..3).map(|_| random.below(KINDS))).collect();
+    let kinds: Vec<usize> = (0..6).map(|i| random.below(if i < 3 { KEYS } else { KINDS })).collect();
     let mut begin = 0;
     let mut batches: Vec<Vec<ArrayRef>> = Vec::new();
     for &rows in lengths {
@@ -374,11 +374,11 @@ fn wrong_requests_are_refused_with_the_reason() {
         ("t.arrow -o out.arrow --key a --compression snappy", &["out.arrow: ", "--compression lz4, zstd or none"]),
         ("keys.u32 -o out.u32 --compression lz4", &["--compression is for tables"]),
         ("t.arrow -o out.arrow --key a --check", &["t.arrow: is a table, and --check is for files of keys or records"]),
-        ("t.arrow -o out.arrow --key a --type i64", &["--type and --key"]),
+        ("t.arrow -o out.arrow --key a --type i64", &["--key and --type"]),
         ("t.arrow -o out.arrow --key a --endian big", &["t.arrow: is a table, and --endian"]),
         ("t.arrow -o out.arrow --key a --skip 8", &["t.arrow: is a table, and --skip"]),
-        ("t.arrow -o out.arrow --argsort", &["t.arrow: is a table, and --argsort"]),
-        ("t.arrow -o out.arrow --segment-len 1", &["t.arrow: is a table, and --segment-len"]),
+        ("t.arrow -o out.arrow --argsort", &["t.arrow: ", "has 2 columns, expected one"]),
+        ("t.arrow -o out.arrow --segment-len 1", &["t.arrow: ", "has 2 columns, expected one"]),
         ("t.arrow -o out.arrow --key a --engine gpu", &["t.arrow: is a table, and --engine gpu"]),
         ("t.arrow -o out.arrow --key a --device 0", &["t.arrow: is a table, and --device"]),
         ("t.arrow -o out.arrow --key a --record-size 8", &["t.arrow: is a table, and --record-size"]),
@@ -428,9 +428,8 @@ fn damaged_files_are_errors_of_one_line() {
                 fs::write(folder.path(&name), &bytes).unwrap();
                 let run = folder.run(&format!("sort {name} -o out.arrow --key k0,k1 --parallel 1"));
                 if run.code() != Some(0) {
-                    fs::write(format!("/tmp/tables-bad.{format}"), &bytes).unwrap();
                     run.fails(2, &[]);
-                    assert_eq!(folder.files(), [name]);
+                    assert!(!folder.files().contains(&"out.arrow".to_owned()), "{}", run.what);
                 } else {
                     fs::remove_file(folder.path("out.arrow")).unwrap();
                 }
