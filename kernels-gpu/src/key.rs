@@ -32,26 +32,17 @@ pub trait Key: Copy + Send + Sync + 'static {
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// Ordered bits: `u32` or `u64`, which are keys themselves, ordered as they are.
-pub trait Bits:
-    Key<Bits = Self>
-    + Word
-    + Ord
-    + Wire
-    + BitXor<Output = Self>
-    + BitAnd<Output = Self>
-    + Add<Output = Self>
-    + Sub<Output = Self>
-{
+/// The bits of a key: an unsigned integer of 1, 2, 4, 8 or 16 bytes. A [`Coding`] needs no more of them.
+pub trait Width: Copy + Ord + Send + Sync + 'static + BitXor<Output = Self> + BitAnd<Output = Self> {
     /// The least value.
     const MIN: Self;
-    /// 1
-    const ONE: Self;
     /// The greatest value.
     const MAX: Self;
     /// The top bit alone.
     const TOP: Self;
-    /// Number of NaNs of one sign, of floats with this many bits.
+    /// All bits below the top bit.
+    const BELOW_TOP: Self;
+    /// Number of NaNs of one sign, of floats with this many bits; 0 if there are no such floats.
     const NANS: Self;
     /// The sum, modulo 2 to the number of bits.
     fn plus(self, other: Self) -> Self;
@@ -59,6 +50,43 @@ pub trait Bits:
     fn minus(self, other: Self) -> Self;
     /// All ones if the top bit is set, otherwise 0.
     fn spread_top(self) -> Self;
+}
+
+macro_rules! width {
+    ($($t:ident as $signed:ident: $mantissa_bits:expr;)*) => {$(
+        impl Width for $t {
+            const MIN: Self = $t::MIN;
+            const MAX: Self = $t::MAX;
+            const TOP: Self = 1 << ($t::BITS - 1);
+            const BELOW_TOP: Self = $t::MAX >> 1;
+            const NANS: Self = (1 << $mantissa_bits) - 1;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn spread_top(self) -> Self {
+                (self as $signed >> ($t::BITS - 1)) as $t
+            }
+        }
+    )*};
+}
+width! {
+    u8 as i8: 0;
+    u16 as i16: 10;
+    u32 as i32: 23;
+    u64 as i64: 52;
+    u128 as i128: 0;
+}
+
+/// Ordered bits: `u32` or `u64`, which are keys themselves, ordered as they are.
+pub trait Bits: Key<Bits = Self> + Width + Word + Wire + Add<Output = Self> + Sub<Output = Self> {
+    /// 1
+    const ONE: Self;
     /// Number of zero bits above the highest bit that is 1.
     fn leading_zeros(self) -> u32;
     /// The upper 32 bits of the number shifted up by `shift`, which is below its number of bits.
@@ -80,25 +108,9 @@ pub trait Bits:
 }
 
 macro_rules! bits {
-    ($($t:ident as $signed:ident, $float:ident, $greatest_of_warp:ident, $upper_product:ident;)*) => {$(
+    ($($t:ident as $float:ident, $greatest_of_warp:ident, $upper_product:ident;)*) => {$(
         impl Bits for $t {
-            const MIN: Self = $t::MIN;
             const ONE: Self = 1;
-            const MAX: Self = $t::MAX;
-            const TOP: Self = 1 << ($t::BITS - 1);
-            const NANS: Self = (1 << ($float::MANTISSA_DIGITS - 1)) - 1;
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn minus(self, other: Self) -> Self {
-                self.wrapping_sub(other)
-            }
-            #[inline(always)]
-            fn spread_top(self) -> Self {
-                (self as $signed >> ($t::BITS - 1)) as $t
-            }
             #[inline(always)]
             fn leading_zeros(self) -> u32 {
                 self.leading_zeros()
@@ -132,7 +144,7 @@ macro_rules! bits {
         }
     )*};
 }
-bits!(u32 as i32, f32, greatest_narrow, upper_product_narrow; u64 as i64, f64, greatest_wide, upper_product_wide;);
+bits!(u32 as f32, greatest_narrow, upper_product_narrow; u64 as f64, greatest_wide, upper_product_wide;);
 
 /// Shifts the factor instead of the number: this is loop-invariant.
 #[inline(always)]
@@ -179,7 +191,7 @@ unsafe fn greatest_wide(value: u64) -> u64 {
 /// ```
 ///
 /// In total order the c NaNs of one sign have the least numbers, and the c NaNs of the other sign the greatest
-/// ([`Bits::NANS`]). A rotation by c therefore moves the NaNs of one end to the other end:
+/// ([`Width::NANS`]). A rotation by c therefore moves the NaNs of one end to the other end:
 ///
 /// ```text
 ///   total order   -NaN … │ -inf … -0.0  +0.0 … +inf │ … +NaN
@@ -209,14 +221,20 @@ pub struct Coding<B> {
 }
 
 impl<B: Bits> Coding<B> {
-    /// The identity: bits that are in order already.
-    pub const NONE: Self = Self { always: B::MIN, when_negative: B::MIN, rotation: B::MIN };
-
     /// The coding of keys of type `K`, in ascending or in descending order.
     pub fn of<K: Key<Bits = B>>(descending: bool) -> Self {
         let ascending = K::coding();
         if descending { ascending.reversed() } else { ascending }
     }
+}
+
+impl<B: Width> Coding<B> {
+    /// The identity: bits that are in order already.
+    pub const NONE: Self = Self { always: B::MIN, when_negative: B::MIN, rotation: B::MIN };
+    /// The coding of signed integers.
+    pub const SIGNED: Self = Self { always: B::TOP, ..Self::NONE };
+    /// The coding of floats, in total order.
+    pub const FLOAT: Self = Self { when_negative: B::BELOW_TOP, ..Self::SIGNED };
 
     /// The same keys in the opposite order.
     #[must_use]
@@ -311,7 +329,7 @@ macro_rules! signed_key {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
             fn coding() -> Coding<$bits> {
-                Coding { always: $bits::TOP, when_negative: $bits::MIN, rotation: $bits::MIN }
+                Coding::SIGNED
             }
             #[inline(always)]
             fn to_ordered(self) -> $bits {
@@ -332,7 +350,7 @@ macro_rules! float_key {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
             fn coding() -> Coding<$bits> {
-                Coding { always: $bits::TOP, when_negative: $bits::MAX ^ $bits::TOP, rotation: $bits::MIN }
+                Coding::FLOAT
             }
             #[inline(always)]
             fn to_ordered(self) -> $bits {

@@ -5,11 +5,18 @@
 
 use crate::kernels::bounds::{merge_bounds::MERGE_BOUNDS, search_bounds::SEARCH_BOUNDS};
 use crate::kernels::count_below::COUNT_BELOW;
+use crate::kernels::extract_bits::EXTRACT_BITS;
 use crate::kernels::groups::{reduce_groups::REDUCE_GROUPS, run_lengths::RUN_LENGTHS, unique::UNIQUE};
 use crate::kernels::merge_batch::MERGE_BATCH;
 use crate::kernels::merge_fused::MERGE_FUSED;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
 use crate::kernels::merge_ragged::{MERGE_RAGGED, PATH_RAGGED};
+use crate::kernels::narrow::{
+    count_keys::COUNT_KEYS,
+    fill_keys::FILL_KEYS,
+    scan_counts::SCAN_COUNTS,
+    widen::{NARROW_KEYS, WIDEN_KEYS},
+};
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -47,6 +54,7 @@ use crate::kernels::top_k::{
     segments::{copy_firsts::COPY_FIRSTS, select_segments::SELECT_SEGMENTS},
     take_sample::TAKE_SAMPLE,
 };
+use crate::kernels::words::{GATHER_WORDS, JOIN_WORDS, SPLIT_WORDS};
 use crate::textbook::co_rank::CO_RANK_SPLITS;
 use crate::textbook::merge_basic::MERGE_BASIC;
 use crate::textbook::merge_circular::MERGE_CIRCULAR;
@@ -62,7 +70,7 @@ use cuda_std::launch::Kernel;
 pub const COMPILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ptx");
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 15] = [
+pub const FAMILIES: [(&str, &[Kernel]); 17] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -92,6 +100,8 @@ pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("top_k_segments", &[SELECT_SEGMENTS, COPY_FIRSTS]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
     ("middle_segments", &[SORT_MIDDLE_BY_BINS, SORT_MIDDLE_SEGMENTS]),
+    ("narrow", &[COUNT_KEYS, SCAN_COUNTS, FILL_KEYS, WIDEN_KEYS, NARROW_KEYS]),
+    ("words", &[SPLIT_WORDS, JOIN_WORDS, GATHER_WORDS, EXTRACT_BITS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS]),
 ];
 

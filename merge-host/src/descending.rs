@@ -1,7 +1,7 @@
 //! Keys in descending order.
 
 use crate::sort_key::sort_key;
-use crate::{GpuKey, Key, NanOrder};
+use crate::{GpuKey, GpuSortKey, Key, NanOrder};
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use std::fmt;
 
@@ -79,3 +79,4 @@ impl<K: Key> Key for Descending<K> {
 sort_key! { (K) Descending<K> }
 
 impl<K: GpuKey> GpuKey for Descending<K> {}
+impl<K: GpuSortKey> GpuSortKey for Descending<K> {}

@@ -189,6 +189,16 @@ pub enum Error {
         /// The type of the indices.
         index: &'static str,
     },
+    /// A range of bits is not one of the bits of a key.
+    #[error("bits {begin} to {end} were asked for, expected a range of the {bits} bits of a key")]
+    BitRange {
+        /// The first bit.
+        begin: u32,
+        /// The bit after the last one.
+        end: u32,
+        /// The number of bits of a key.
+        bits: u32,
+    },
     /// More keys are requested than there are.
     #[error("the first {k} keys were asked for, but there are {found}")]
     TooFewKeys {
@@ -299,7 +309,9 @@ pub enum Error {
     #[error("this build has no GPU engine (the feature `gpu` is off)")]
     NoGpuSupport,
     /// The GPU has no kernels for keys of this type.
-    #[error("the GPU has no kernels for {key} keys, only for u32, i32, f32, u64, i64 and f64: use the CPU")]
+    #[error(
+        "the GPU has no kernels for {key} keys, only for integers and floats of 1 to 8 bytes, and sorts of 16 bytes: use the CPU"
+    )]
     NoKernels {
         /// The type of the keys.
         key: &'static str,

@@ -34,7 +34,8 @@ pub trait Key: bytemuck::Pod + SortKey + Send + Sync + Debug + Display + sealed:
     /// The type's name.
     const NAME: &'static str;
     /// Whether a GPU engine can merge and sort keys of this type. They are then [`GpuKey`]s, or `usize` or `isize`,
-    /// which an engine passes to the GPU as `u64` or `i64`.
+    /// which an engine passes to the GPU as `u64` or `i64`. Keys of any type can be sorted on a GPU, those of 16 bytes,
+    /// too.
     const ON_GPU: bool;
     /// Encodes the key as ordered bits: `a` precedes `b` in the type's order if and only if `a.to_ordered() <
     /// b.to_ordered()`.
@@ -43,20 +44,36 @@ pub trait Key: bytemuck::Pod + SortKey + Send + Sync + Debug + Display + sealed:
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// A key that the GPU has kernels for: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, a [`Descending`](crate::Descending),
-/// [`NanLast`](crate::NanLast) or [`NanFirst`](crate::NanFirst) wrapper of such a key, and no other type.
+/// A key that a GPU can merge and sort: an integer or float of 1, 2, 4 or 8 bytes, except `usize` and `isize`, a
+/// [`Descending`](crate::Descending), [`NanLast`](crate::NanLast) or [`NanFirst`](crate::NanFirst) wrapper of such a
+/// key, and no other type.
+///
+/// Kernels are compiled for keys of 4 and 8 bytes. Keys of 1 and 2 bytes alone are sorted by counting. For all other
+/// operations they are widened to 4 bytes, in the workspace, and the result is narrowed.
 #[diagnostic::on_unimplemented(
     message = "the GPU has no kernels for keys of type `{Self}`",
-    label = "not `u32`, `i32`, `f32`, `u64`, `i64` or `f64`",
+    label = "not an integer or a float of 1, 2, 4 or 8 bytes",
     note = "structs and other types are sorted and merged on a GPU by `Stream::sort_by` and its like, whose kernels \
             `kernels_gpu::own` makes"
 )]
-pub trait GpuKey: Key {}
+pub trait GpuKey: GpuSortKey {}
+
+/// A key that a GPU can sort: a [`GpuKey`], `u128` or `i128`, a wrapper of such a key, and no other type.
+///
+/// Keys of 16 bytes are sorted by their low words, and then by their high words.
+#[diagnostic::on_unimplemented(
+    message = "the GPU has no kernels for keys of type `{Self}`",
+    label = "not an integer or a float of 1, 2, 4, 8 or 16 bytes",
+    note = "structs and other types are sorted and merged on a GPU by `Stream::sort_by` and its like, whose kernels \
+            `kernels_gpu::own` makes"
+)]
+pub trait GpuSortKey: Key {}
 
 macro_rules! gpu_key {
-    ($($t:ident)*) => {$(impl GpuKey for $t {})*};
+    ($trait:ident: $($t:ident)*) => {$(impl $trait for $t {})*};
 }
-gpu_key!(u32 i32 f32 u64 i64 f64);
+gpu_key!(GpuKey: u8 i8 u16 i16 f16 u32 i32 f32 u64 i64 f64);
+gpu_key!(GpuSortKey: u8 i8 u16 i16 f16 u32 i32 f32 u64 i64 f64 u128 i128);
 
 pub(crate) mod sealed {
     #[cfg(feature = "gpu")]
@@ -66,9 +83,9 @@ pub(crate) mod sealed {
     use std::ops::{BitOr, BitXor, Not, Shl, Shr};
 
     pub trait Sealed {
-        /// The type of the keys' bits on the GPU if [`ON_GPU`](super::Key::ON_GPU), and otherwise an unused type.
-        type OnGpu: GpuBits;
-        /// The order of the keys as kernels take it, if [`ON_GPU`](super::Key::ON_GPU).
+        /// The type of the keys' bits.
+        type OnGpu: DeviceBits;
+        /// The order of the keys as kernels take it.
         #[cfg(feature = "gpu")]
         fn gpu_coding() -> Coding<Self::OnGpu>;
         /// The number of NaNs of one sign; 0 for integers.
@@ -77,26 +94,38 @@ pub(crate) mod sealed {
         const NAN_ORDER: super::NanOrder;
     }
 
-    /// Bits that kernels sort and merge: `u32` or `u64`.
-    pub trait GpuBits: kernels_gpu::key::Bits + super::Word {
+    /// Bits that keys may have in a GPU's memory: an unsigned integer.
+    pub trait DeviceBits: kernels_gpu::key::Width + super::Word {
+        /// The bits of the kernels that these bits are converted for.
+        type Kernels: GpuBits;
         /// This coding, for code that is not generic.
         #[cfg(feature = "gpu")]
         fn key_coding(coding: Coding<Self>) -> KeyCoding;
     }
 
-    impl GpuBits for u32 {
-        #[cfg(feature = "gpu")]
-        fn key_coding(coding: Coding<Self>) -> KeyCoding {
-            KeyCoding::U32(coding)
-        }
+    macro_rules! device_bits {
+        ($($t:ident: $coding:ident, $kernels:ident;)*) => {$(
+            impl DeviceBits for $t {
+                type Kernels = $kernels;
+                #[cfg(feature = "gpu")]
+                fn key_coding(coding: Coding<Self>) -> KeyCoding {
+                    KeyCoding::$coding(coding)
+                }
+            }
+        )*};
+    }
+    device_bits! {
+        u8: U8, u32;
+        u16: U16, u32;
+        u32: U32, u32;
+        u64: U64, u64;
+        u128: U128, u64;
     }
 
-    impl GpuBits for u64 {
-        #[cfg(feature = "gpu")]
-        fn key_coding(coding: Coding<Self>) -> KeyCoding {
-            KeyCoding::U64(coding)
-        }
-    }
+    /// Bits that kernels sort and merge: `u32` or `u64`.
+    pub trait GpuBits: kernels_gpu::key::Bits + DeviceBits {}
+    impl GpuBits for u32 {}
+    impl GpuBits for u64 {}
 
     /// Ordered bits: an unsigned integer.
     pub trait Bits:
@@ -165,28 +194,6 @@ macro_rules! bits {
 }
 bits!(u8 u16 u32 u64 u128);
 
-macro_rules! on_gpu {
-    (true $t:ident) => {
-        $t
-    };
-    (false $t:ident) => {
-        u32
-    };
-    ((true as $other:ident) $t:ident) => {
-        $other
-    };
-}
-
-/// Whether keys have a type on the GPU.
-macro_rules! is_on_gpu {
-    (false) => {
-        false
-    };
-    ($($on_gpu:tt)*) => {
-        true
-    };
-}
-
 /// The number of NaNs of one sign.
 macro_rules! nans {
     (f16) => {
@@ -204,12 +211,12 @@ macro_rules! nans {
 }
 
 macro_rules! key {
-    ($on_gpu:tt; $($t:ident as $bits:ident: $to_ordered:expr, $from_ordered:expr;)*) => {$(
+    ($coding:ident, $on_gpu:literal; $($t:ident as $bits:ident: $to_ordered:expr, $from_ordered:expr;)*) => {$(
         impl sealed::Sealed for $t {
-            type OnGpu = <on_gpu!($on_gpu $t) as Kernels>::Bits;
+            type OnGpu = $bits;
             #[cfg(feature = "gpu")]
-            fn gpu_coding() -> Coding<Self::OnGpu> {
-                <on_gpu!($on_gpu $t) as Kernels>::coding()
+            fn gpu_coding() -> Coding<$bits> {
+                Coding::$coding
             }
             const NANS: u64 = nans!($t);
             const NAN_ORDER: NanOrder = NanOrder::Total;
@@ -217,7 +224,7 @@ macro_rules! key {
         impl Key for $t {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
-            const ON_GPU: bool = is_on_gpu!($on_gpu);
+            const ON_GPU: bool = $on_gpu;
             #[inline(always)]
             fn to_ordered(self) -> $bits {
                 ($to_ordered)(self)
@@ -231,35 +238,43 @@ macro_rules! key {
     )*};
 }
 key! {
-    true;
-    u32 as u32: Kernels::to_ordered, Kernels::from_ordered;
-    i32 as u32: Kernels::to_ordered, Kernels::from_ordered;
-    f32 as u32: Kernels::to_ordered, Kernels::from_ordered;
-    u64 as u64: Kernels::to_ordered, Kernels::from_ordered;
-    i64 as u64: Kernels::to_ordered, Kernels::from_ordered;
-    f64 as u64: Kernels::to_ordered, Kernels::from_ordered;
-}
-// The same encodings for types without kernels.
-key! {
-    false;
+    NONE, true;
     u8 as u8: |key| key, |bits| bits;
-    i8 as u8: |key: i8| (key ^ i8::MIN) as u8, |bits: u8| bits as i8 ^ i8::MIN;
     u16 as u16: |key| key, |bits| bits;
+    u32 as u32: |key| key, |bits| bits;
+    u64 as u64: |key| key, |bits| bits;
+}
+key! {
+    SIGNED, true;
+    i8 as u8: |key: i8| (key ^ i8::MIN) as u8, |bits: u8| bits as i8 ^ i8::MIN;
     i16 as u16: |key: i16| (key ^ i16::MIN) as u16, |bits: u16| bits as i16 ^ i16::MIN;
+    i32 as u32: Kernels::to_ordered, Kernels::from_ordered;
+    i64 as u64: Kernels::to_ordered, Kernels::from_ordered;
+}
+key! {
+    FLOAT, true;
     f16 as u16: |key: f16| inverted(key.to_bits(), key.is_sign_negative()),
         |bits| f16::from_bits(inverted(bits, bits >> 15 == 0));
+    f32 as u32: Kernels::to_ordered, Kernels::from_ordered;
+    f64 as u64: Kernels::to_ordered, Kernels::from_ordered;
+}
+key! {
+    NONE, false;
     u128 as u128: |key| key, |bits| bits;
+}
+key! {
+    SIGNED, false;
     i128 as u128: |key: i128| (key ^ i128::MIN) as u128, |bits: u128| bits as i128 ^ i128::MIN;
 }
 // Numbers of the width of an address, which is 8 bytes.
 #[cfg(target_pointer_width = "64")]
 key! {
-    (true as u64);
+    NONE, true;
     usize as u64: |key| key as u64, |bits| bits as usize;
 }
 #[cfg(target_pointer_width = "64")]
 key! {
-    (true as i64);
+    SIGNED, true;
     isize as u64: |key| Kernels::to_ordered(key as i64), |bits| <i64 as Kernels>::from_ordered(bits) as isize;
 }
 

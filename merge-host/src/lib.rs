@@ -69,8 +69,8 @@
 //! including the payload of a NaN and the sign of a zero. [`SortOptions::nans`] has all NaNs of a sort at one end, and
 //! [`NanLast`] and [`NanFirst`] are keys in such an order for every operation.
 //!
-//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]). The CPU handles keys of the other types, and
-//! elements of any type that a [`SortKey`] or a comparison orders.
+//! A GPU merges and sorts keys of 1 to 8 bytes (see [`GpuKey`]), and sorts keys of 16 bytes. The CPU merges these, and
+//! handles elements of any type that a [`SortKey`] or a comparison orders.
 //!
 //! Every merge and every sort is stable: equal keys keep the order of the input. In a merge, equal keys of an earlier
 //! run precede keys of a later run.
@@ -149,7 +149,7 @@ pub use gpu::{
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;
-pub use key::{GpuKey, Key};
+pub use key::{GpuKey, GpuSortKey, Key};
 pub use merge_kernel::MergeKernel;
 pub use nan_order::{NanFirst, NanLast, NanOrder, nan_first, nan_first_mut, nan_last, nan_last_mut};
 pub use reason::Reason;

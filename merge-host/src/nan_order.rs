@@ -3,7 +3,7 @@
 use crate::key::sealed::{Bits, Sealed};
 use crate::names::names;
 use crate::sort_key::sort_key;
-use crate::{GpuKey, Key};
+use crate::{GpuKey, GpuSortKey, Key};
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 #[cfg(feature = "gpu")]
 use kernels_gpu::key::Coding;
@@ -144,6 +144,7 @@ macro_rules! wrapper {
         sort_key! { (K) $name<K> }
 
         impl<K: GpuKey> GpuKey for $name<K> {}
+        impl<K: GpuSortKey> GpuSortKey for $name<K> {}
     };
 }
 wrapper! {

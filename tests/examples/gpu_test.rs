@@ -2,7 +2,8 @@
 //! arrays cannot be misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--top] [--top-segments]]
+//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--top] [--top-segments]
+//!           [--widths]]
 //!          [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
@@ -11,11 +12,12 @@
 //! programs print. The distributions are sorted with 2^L keys, by default 2^28.
 //!
 //! `--sorts` compares only sorts that may divide keys, and sorts with values. `--groups` compares only operations of
-//! groups of GPUs. Five options select operations to compare and time. `--many-runs` selects merges of the runs of an
+//! groups of GPUs. Six options select operations to compare and time. `--many-runs` selects merges of the runs of an
 //! array and of groups of runs, and `--segments` sorts of segments. `--sets` selects operations on sorted keys, and
 //! `--top` the first k keys. They have 2^L keys of type `u32`, and 2^L / 2 of type `u64`. `benches/peers/run
 //! operations` prints the same rows for peers in C++. `--top-segments` selects the first k keys of segments, and times
-//! matrices of `f32`: a row's name has k, the number of rows of the matrix, and their length. `--keys` compares keys of
+//! matrices of `f32`: a row's name has k, the number of rows of the matrix, and their length. `--widths` selects sorts of
+//! keys of 1, 2 and 16 bytes, with 2^L keys of 1 and 2 bytes, and 2^L / 2 of 16. `--keys` compares keys of
 //! one type, so that a process for each type takes less time than one process for all types. `--sorts` and `--keys`
 //! exclude `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It
 //! adds sorts of segments, operations on sorted keys and the first k keys, also with `--segments`, `--sets` and
@@ -25,7 +27,7 @@
 
 use merge_host::{
     BatchKernel, Descending, DeviceArray, DeviceOffsets, Engine, Error, Event, Gpu, GpuKey, Key, MergeKernel, NanFirst,
-    NanLast, NanOrder, SortKernel, SortOptions, SortOrder, Stream, Timing, first_unsorted, workspace,
+    NanLast, NanOrder, SortKernel, SortOptions, SortOrder, Stream, Timing, f16, first_unsorted, workspace,
 };
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -58,6 +60,8 @@ mod table;
 mod top_k;
 #[path = "gpu_test/top_k_segments.rs"]
 mod top_k_segments;
+#[path = "gpu_test/widths.rs"]
+mod widths;
 
 /// Calls a generic method for each type of keys of the GPU.
 macro_rules! of_all_types {
@@ -83,7 +87,7 @@ struct Part {
     time: fn(&Test, usize) -> Result<(), Error>,
 }
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     Part {
         option: "--many-runs",
         check: |test| {
@@ -137,6 +141,23 @@ const PARTS: [Part; 5] = [
         // The numbers of keys belong to the shapes.
         time: |test, _| test.time_top_k_segments::<f32>(),
     },
+    Part {
+        option: "--widths",
+        check: |test| {
+            of_all_types!(test.check_widths, "sorts by width": u8 i8 u16 i16 f16 u128 i128);
+            of_all_types!(test.check_top_k, "the first k narrow keys": u16);
+            of_all_types!(test.check_top_k_segments, "the first k narrow keys of segments": u8);
+            of_all_types!(test.check_sets, "operations on sorted narrow keys": u16);
+            of_all_types!(test.check_segments, "sorts of segments of narrow keys": f16);
+            of_all_types!(test.check_many_runs, "merges of runs of narrow keys": i16);
+        },
+        check_large: |_| (),
+        time: |test, n| {
+            test.time_widths::<u8>(n)?;
+            test.time_widths::<u16>(n)?;
+            test.time_widths::<u128>(n / 2)
+        },
+    },
 ];
 
 fn main() -> ExitCode {
@@ -154,8 +175,8 @@ fn main() -> ExitCode {
     let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
     if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
         eprintln!(
-            "gpu_test: --many-runs, --segments, --sets, --top and --top-segments go with each other, and not with \
-             --sorts or --groups"
+            "gpu_test: --many-runs, --segments, --sets, --top, --top-segments and --widths go with each other, and not \
+             with --sorts or --groups"
         );
         return ExitCode::FAILURE;
     }
@@ -245,7 +266,7 @@ fn main() -> ExitCode {
 }
 
 /// The types of keys of the GPU.
-const TYPES: [&str; 6] = ["u32", "i32", "f32", "u64", "i64", "f64"];
+const TYPES: [&str; 13] = ["u8", "i8", "u16", "i16", "f16", "u32", "i32", "f32", "u64", "i64", "f64", "u128", "i128"];
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
 struct Random(u64);

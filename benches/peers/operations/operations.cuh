@@ -12,7 +12,7 @@ inline constexpr int REPEATS = 9;
 struct Kinds { const char *name; uint64_t different; };
 inline std::vector<Kinds> kinds_of_sets(size_t n) { return {{"all different", ~0ull}, {"of n / 2", n / 2}, {"of 1000", 1000}}; }
 
-template <class K> constexpr const char *name_of() { return sizeof(K) == 4 ? "u32" : "u64"; }
+template <class K> constexpr const char *name_of() { return sizeof(K) == 1 ? "u8" : sizeof(K) == 2 ? "u16" : sizeof(K) == 4 ? "u32" : sizeof(K) == 8 ? "u64" : "u128"; }
 
 template <class K> struct Table {
   double copied; // bytes read and written in a millisecond

@@ -4,6 +4,7 @@
 mod failures;
 mod operations;
 mod streams;
+mod widths;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;

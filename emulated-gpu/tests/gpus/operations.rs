@@ -2,7 +2,9 @@
 
 use super::{in_process, random};
 use bytemuck::{cast_slice, zeroed_vec};
-use merge_host::{Bound, Engine, GpuKey, MergeKernel, Reduction, SetOperation, SortKernel, SortOptions, SortOrder};
+use merge_host::{
+    Bound, Engine, GpuKey, MergeKernel, Reduction, SetOperation, SortKernel, SortOptions, SortOrder, f16,
+};
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::time::{Duration, Instant};
@@ -228,6 +230,9 @@ fn operations_write_what_the_cpu_writes() {
         let (mut random, begin) = (random(), Instant::now());
         let mut rounds = 0;
         while begin.elapsed() < Duration::from_secs(8) || rounds == 0 {
+            check::<u8>(&mut random, &gpus);
+            check::<i16>(&mut random, &gpus);
+            check::<f16>(&mut random, &gpus);
             check::<u32>(&mut random, &gpus);
             check::<f32>(&mut random, &gpus);
             check::<i64>(&mut random, &gpus);

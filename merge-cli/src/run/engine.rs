@@ -45,7 +45,7 @@ impl ChosenEngine {
         work: Option<Work>,
     ) -> Result<Self> {
         let Processors { engine: choice, gpus } = choice.into();
-        let has_kernels = matches!(key_type.size(), 4 | 8);
+        let has_kernels = key_type.size() <= 8;
         let mut said = None;
         let choice = match choice {
             EngineChoice::Auto if !has_kernels => {
@@ -65,7 +65,12 @@ impl ChosenEngine {
                 let size = key_type.size();
                 Arc::new(move || {
                     // The engine gets encoded keys, which are unsigned.
-                    if size == 4 { engine.start_for::<u32>(&work) } else { engine.start_for::<u64>(&work) }?;
+                    match size {
+                        1 => engine.start_for::<u8>(&work),
+                        2 => engine.start_for::<u16>(&work),
+                        4 => engine.start_for::<u32>(&work),
+                        _ => engine.start_for::<u64>(&work),
+                    }?;
                     Ok(engine.clone())
                 })
             }

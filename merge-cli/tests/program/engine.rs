@@ -80,18 +80,18 @@ fn without_a_driver_the_gpu_is_an_error() {
 #[test]
 fn types_without_kernels_are_an_error_on_the_gpu_and_for_the_cpu_otherwise() {
     let folder = Folder::new();
-    folder.write("a.u8", &[1u8, 2, 3]);
-    folder.write("b.u8", &[3u8, 4, 5]);
+    folder.write("a.u128", &[1u128, 2, 3]);
+    folder.write("b.u128", &[3u128, 4, 5]);
     for (command, expected) in [
-        ("sort b.u8 a.u8 --segment-len 3", &[3, 4, 5, 1, 2, 3][..]),
-        ("sort b.u8 a.u8 --top 4", &[1, 2, 3, 3]),
-        ("intersect a.u8 b.u8", &[3]),
+        ("sort b.u128 a.u128 --segment-len 3", &[3, 4, 5, 1, 2, 3][..]),
+        ("sort b.u128 a.u128 --top 4", &[1, 2, 3, 3]),
+        ("intersect a.u128 b.u128", &[3]),
     ] {
-        folder.refuses(&format!("{command} -o out.u8 --engine gpu"), &["--engine gpu: ", "no kernels for u8 keys"]);
-        let run = folder.run(&format!("{command} -o out.u8 -v"));
-        let said = "engine: cpu, because GPUs have no kernels for u8 keys";
+        folder.refuses(&format!("{command} -o out.u128 --engine gpu"), &["--engine gpu: ", "no kernels for u128 keys"]);
+        let run = folder.run(&format!("{command} -o out.u128 -v"));
+        let said = "engine: cpu, because GPUs have no kernels for u128 keys";
         assert!(run.code() == Some(0) && run.stderr().contains(said), "{command}: {}", run.stderr());
-        assert_eq!(folder.read::<u8>("out.u8"), expected, "{command}");
+        assert_eq!(folder.read::<u128>("out.u128"), expected, "{command}");
     }
 }
 

@@ -64,8 +64,7 @@ impl Choice {
         match self.gpu.get_or_init(|| self.gpus.start().map_err(Arc::new)) {
             Err(error) => (None, Reason::NoGpu(error.clone())),
             Ok(gpu) => match memory_for(work, gpu) {
-                // Keys and values, as much again, and some more.
-                Ok(free) if (free as f64) < 2.05 * work.bytes() as f64 => {
+                Ok(free) if (free as f64) < work.device_bytes() => {
                     (None, Reason::DeviceMemory { needed: work.bytes() as u64, free })
                 }
                 Err(error) => (None, Reason::NoGpu(Arc::new(error))),

@@ -1,6 +1,8 @@
 //! Checks of the lengths and offsets that a caller gives.
 
-use crate::Error;
+use crate::key::sealed::Bits;
+use crate::{Error, Key};
+use std::ops::Range;
 
 /// The greatest length of the runs that [`Engine::merge_batch`](crate::Engine::merge_batch) makes, in keys.
 pub const MAX_BATCH_LENGTH: usize = 1024;
@@ -102,4 +104,10 @@ pub(super) fn check_ragged(a: (usize, &[usize]), b: (usize, &[usize]), out: usiz
     check_offsets("a", a.1, a.0)?;
     check_offsets("b", b.1, b.0)?;
     check_two_runs(a.0, b.0, out)
+}
+
+/// The begin and the end of a range of bits of a key of type `K`.
+pub(crate) fn check_bits<K: Key>(Range { start: begin, end }: Range<u32>) -> Result<(u32, u32), Error> {
+    let bits = <K::Bits as Bits>::COUNT;
+    if begin <= end && end <= bits { Ok((begin, end)) } else { Err(Error::BitRange { begin, end, bits }) }
 }

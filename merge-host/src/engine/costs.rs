@@ -215,10 +215,27 @@ impl Work {
         Self { on_one_gpu: true, ..self }
     }
 
+    /// Whether it is a sort of an array, or of segments that cost as much.
+    pub(super) fn is_sort(&self) -> bool {
+        self.task == Task::Sort
+    }
+
     /// Whether one GPU does all of it.
-    #[cfg(feature = "gpu")]
     pub(super) fn is_of_one_gpu(&self) -> bool {
-        self.on_one_gpu
+        // The GPUs of a group exchange keys of 4 and 8 bytes.
+        self.on_one_gpu || self.task == Task::Sort && !matches!(self.key_bytes, 4 | 8)
+    }
+
+    /// The bytes of a GPU's memory that the work needs.
+    #[cfg(feature = "gpu")]
+    pub(super) fn device_bytes(&self) -> f64 {
+        let each = match self.task {
+            Task::Sort => sort_bytes_on_gpu(self.key_bytes, self.value_bytes),
+            // Keys and values, and as much again. Keys of 1 and 2 bytes are widened to 4 bytes.
+            _ if self.key_bytes < 4 => self.value_bytes.saturating_add(self.key_bytes + 4).saturating_mul(2),
+            _ => self.key_bytes.saturating_add(self.value_bytes).saturating_mul(2),
+        };
+        self.keys as f64 * each as f64 * (1.0 + MORE_ON_GPU)
     }
 
     /// The bytes of keys and values; `usize::MAX` if the number is greater.
@@ -229,6 +246,26 @@ impl Work {
     /// The number of keys.
     pub fn keys(&self) -> usize {
         self.keys
+    }
+}
+
+/// Part of the memory of a GPU's sort that splits and counters take, at most.
+#[cfg(feature = "gpu")]
+const MORE_ON_GPU: f64 = 0.025;
+
+/// The bytes of a GPU's memory that a sort needs for each key with a value of `value_bytes` bytes: the elements, and
+/// its workspace without splits and counters.
+#[cfg(any(feature = "gpu", feature = "external"))]
+pub(crate) const fn sort_bytes_on_gpu(key_bytes: usize, value_bytes: usize) -> usize {
+    match (key_bytes, value_bytes) {
+        // Sorted by counting, in place.
+        (1 | 2, 0) => key_bytes,
+        // Widened to 4 bytes.
+        (1 | 2, _) => key_bytes.saturating_add(8).saturating_add(value_bytes.saturating_mul(2)),
+        // Words of 8 bytes, twice, and indices, if there are values.
+        (16, 0) => 48,
+        (16, _) => value_bytes.saturating_add(48),
+        _ => key_bytes.saturating_add(value_bytes).saturating_mul(2),
     }
 }
 
@@ -245,6 +282,8 @@ impl CostModel {
     pub fn on_cpu(&self, work: &Work, threads: usize) -> Duration {
         let (thread, mut shared) = match (work.task, work.value_bytes) {
             (Task::Sort, 0) if work.key_bytes == 8 => (self.sort8_thread, self.sort8_shared),
+            // The counting sort of keys of 1 and 2 bytes reads and writes as a merge does.
+            (Task::Sort, 0) if work.key_bytes < 4 => (self.merge_thread, self.merge_shared),
             (Task::Sort, 0) => (self.sort4_thread, self.sort4_shared),
             (Task::SortSegments(_), 0) => (self.segments_thread, self.segments_shared),
             (Task::Sort | Task::SortSegments(_), _) => (self.sort_pairs_thread, self.sort_pairs_shared),
@@ -281,7 +320,7 @@ impl CostModel {
 
     /// The same on several GPUs. Each GPU does its part over its own bus. In a sort, the GPUs also exchange keys.
     pub fn on_gpus(&self, work: &Work, gpus: usize, is_running: bool) -> Duration {
-        let gpus = if work.on_one_gpu { 1.0 } else { gpus.max(1) as f64 };
+        let gpus = if work.is_of_one_gpu() { 1.0 } else { gpus.max(1) as f64 };
         // The results of a selection are few.
         let (compute, down) = match work.task {
             Task::Sort | Task::SortSegments(_) => (self.gpu_sort, self.gpu_down),

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `sort` | sorts of one array |
 //! | `sort_unique` | sorts that keep the first of equal keys |
+//! | `bits` | sorts by some bits of the keys |
 //! | `elements` | sorts and merges of elements of any type |
 //! | `segments` | sorts of the segments of an array, and the first keys of each |
 //! | `merge` | merges of two or more runs into one |
@@ -19,6 +20,7 @@
 #[cfg(feature = "gpu")]
 mod auto;
 mod batch;
+mod bits;
 mod bounds;
 mod check;
 mod costs;
@@ -35,9 +37,12 @@ mod top_k;
 pub use check::MAX_BATCH_LENGTH;
 #[cfg(feature = "gpu")]
 pub(crate) use check::{
-    check_batch, check_capacity, check_k, check_kernel, check_last_group, check_offset_counts, check_offsets,
+    check_batch, check_bits, check_capacity, check_k, check_kernel, check_last_group, check_offset_counts,
+    check_offsets,
 };
 pub(crate) use check::{check_length, check_values};
+#[cfg(feature = "external")]
+pub(crate) use costs::sort_bytes_on_gpu;
 pub use costs::{COSTS, CostModel, Work};
 pub use top_k::TopK;
 
@@ -274,7 +279,8 @@ impl Engine {
     ///
     /// A sort uploads an equal part of the keys to each GPU, over its own bus. Each GPU sorts its part, the GPUs
     /// exchange keys, and each downloads an equal part of the result. Merges and batches are divided before anything is
-    /// uploaded. The result is the same for all GPUs and for every order of them.
+    /// uploaded. The result is the same for all GPUs and for every order of them. The first GPU alone sorts keys of 1, 2 and
+    /// 16 bytes.
     #[cfg_attr(
         feature = "gpu",
         doc = "",
@@ -403,7 +409,7 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn start_for<K: Key>(&self, work: &Work) -> Result<EngineKind, Error> {
-        Ok(self.choose((K::NAME, K::ON_GPU), work, false)?.kind())
+        Ok(self.choose((K::NAME, K::ON_GPU || work.is_sort()), work, false)?.kind())
     }
 
     /// Why the calling thread does `work` at once, without a look at the clock; `None` if the work is more, or if the
@@ -434,12 +440,23 @@ impl Engine {
     /// [`Error::NoKernels`] from an engine of GPUs that have none for these keys.
     #[inline]
     fn place_for<K: Key>(&self, work: &Work) -> Result<Place<'_>, Error> {
+        self.place((K::NAME, K::ON_GPU), work)
+    }
+
+    /// [`place_for`](Self::place_for) a sort of an array, which GPUs do for keys of every type.
+    #[inline]
+    fn place_to_sort<K: Key>(&self, work: &Work) -> Result<Place<'_>, Error> {
+        self.place((K::NAME, true), work)
+    }
+
+    #[inline]
+    fn place(&self, key: (&'static str, bool), work: &Work) -> Result<Place<'_>, Error> {
         // Few keys take less time than the choice between processors.
         #[cfg(feature = "gpu")]
         if !matches!(self.gpu, Use::Never) {
-            return self.choose((K::NAME, K::ON_GPU), work, true);
+            return self.choose(key, work, true);
         }
-        let _ = (K::NAME, work);
+        let _ = (key, work);
         Ok(self.on_cpu(self.reason.clone()))
     }
 

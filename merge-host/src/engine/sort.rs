@@ -84,7 +84,7 @@ impl Engine {
         options: SortOptions,
         run: RunMut<K, V>,
     ) -> Result<Timing, Error> {
-        let place = self.place_for::<K>(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>()))?;
+        let place = self.place_to_sort::<K>(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => gpus.sort_host(options.on_gpu::<K>(), run.on_gpu()),
@@ -142,7 +142,7 @@ impl Engine {
         let options = options.into();
         let is_on_current_pool = self.workers.are_of_current_pool();
         let threads = if is_on_current_pool { Threads::OfPool(usize::MAX) } else { Threads::New(usize::MAX) };
-        let place = self.place_for::<K>(&Work::sort::<K>(len).from_files())?;
+        let place = self.place_to_sort::<K>(&Work::sort::<K>(len).from_files())?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => {
@@ -210,7 +210,7 @@ impl Engine {
         indices: &mut [I],
     ) -> Result<Timing, Error> {
         check_index_range::<I>(keys.len())?;
-        let place = self.place_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))?;
+        let place = self.place_to_sort::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))?;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => gpus.argsort_host::<K::OnGpu, I>(options.on_gpu::<K>(), cast_slice(keys), indices),

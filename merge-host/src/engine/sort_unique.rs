@@ -47,13 +47,14 @@ impl Engine {
         options: SortOptions,
         RunMut { keys, values }: RunMut<K, V>,
     ) -> Result<(usize, Timing), Error> {
-        let place = self.place_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<V>()))?;
+        let place = self.place_to_sort::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<V>()))?;
         let mut count = 0;
         let steps = match place.on {
             #[cfg(feature = "gpu")]
             On::Gpus(gpus) => {
                 let mut run = RunMut { keys, values };
-                match gpus.only() {
+                // Keys of 16 bytes are only sorted on a GPU.
+                match gpus.only::<K::OnGpu>().filter(|_| K::ON_GPU) {
                     Some(gpu) => {
                         let steps;
                         (count, steps) = gpu.sort_unique_host(options.on_gpu::<K>(), run.on_gpu())?;

@@ -1,6 +1,7 @@
 //! Division of the memory of an external sort.
 
 use super::error::TooLittleMemory;
+use crate::engine::sort_bytes_on_gpu;
 
 /// The number of chunks in use at once: one is read, one sorted, one written.
 pub(super) const CHUNKS: usize = 3;
@@ -65,8 +66,8 @@ impl Shape {
             Movement::WithKeys => self.width,
             Movement::ByIndex => size_of::<u32>(),
         };
-        // The keys twice, and a fortieth more.
-        (u128::from(memory) * 20 / 41 / (self.key as u128 + moved as u128).max(1)) as u64
+        // A fortieth more is for splits and counters.
+        (u128::from(memory) * 40 / 41 / (sort_bytes_on_gpu(self.key, moved) as u128).max(1)) as u64
     }
 
     /// The least memory for a sort of more keys than fit in memory, or for a merge: 16 KiB, or more for large keys and

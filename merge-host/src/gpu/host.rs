@@ -1,6 +1,7 @@
 //! Operations on slices in host memory: upload, compute, download.
 
 use super::launch::batch::{Batch, Lengths, Ragged};
+use super::launch::bits::SortByBits;
 use super::launch::groups::{ReduceByKey, RunLengths, SortUnique, Unique};
 use super::launch::many_ragged::{MergeManyRagged, RunGroups};
 use super::launch::many_runs::{MOST, MergeMany};
@@ -14,7 +15,7 @@ use super::numbers::{bytes_of, bytes_of_mut};
 use super::operation::{KeyCoding, Operation, Record};
 use super::{Address, Gpu, Stream, zeroed};
 use crate::cpu::{Run, RunMut};
-use crate::key::sealed::GpuBits;
+use crate::key::sealed::DeviceBits;
 use crate::parallel::{self, Threads};
 use crate::permutation::fill_identity;
 use crate::timing::Steps;
@@ -120,7 +121,7 @@ impl OnGpu {
     }
 
     /// Uploads keys and their values.
-    pub(super) fn fill<B: GpuBits>(&self, gpu: &Gpu, keys: &[B], values: Values<'_>) -> Result<(), Error> {
+    pub(super) fn fill<B: DeviceBits>(&self, gpu: &Gpu, keys: &[B], values: Values<'_>) -> Result<(), Error> {
         self.upload(gpu, Slice::of(keys, values))
     }
 
@@ -273,7 +274,7 @@ impl Gpu {
     ///
     /// Values that are numbers of 4 or 8 bytes move with the keys. For other values the GPU moves indices, and the host
     /// gathers the values.
-    fn in_place<B: GpuBits, V: Copy + Send + Sync>(
+    fn in_place<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         RunMut { keys, values }: RunMut<'_, B, V>,
         work: &InPlace<'_>,
@@ -297,7 +298,7 @@ impl Gpu {
     /// Runs a merge of A and B, and downloads the output.
     ///
     /// Values are handled as in [`in_place`](Self::in_place). Indices count through A and then through B.
-    fn merged<B: GpuBits, V: Copy + Send + Sync>(
+    fn merged<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         merge: TwoSides<'_>,
         coding: KeyCoding,
@@ -379,6 +380,19 @@ impl Gpu {
         Ok((sorted, from.len, timing))
     }
 
+    /// Values begin as the indices of the keys if it `indexes`.
+    fn run_sort_by_bits(
+        &self,
+        (kernel, coding): SortHow,
+        bits: (u32, u32),
+        from: Slice<'_>,
+        indexes: bool,
+    ) -> Result<(OnGpu, usize, Steps), Error> {
+        let make = |[at]: [Arrays; 1]| SortByBits { kernel, coding, at, indexes, bits };
+        let ([sorted], timing) = self.run::<_, 1>([from], make)?;
+        Ok((sorted, from.len, timing))
+    }
+
     /// The number is the number of keys that are left.
     fn run_sort_unique(&self, (kernel, coding): SortHow, from: Slice<'_>) -> Result<(OnGpu, usize, Steps), Error> {
         let make = |[at, count]: [Arrays; 2]| SortUnique { kernel, coding, at, count: count.keys };
@@ -443,7 +457,8 @@ impl Gpu {
             longest: widest(&ends_of_groups),
         };
         let (len, value_bytes) = (from.len, from.values.each);
-        let in_place = with_numbers!(from.key_bytes, B => described(0, 0).can_be_in_place::<B>(len, value_bytes));
+        let in_place =
+            with_numbers!(from.key_bytes.max(4), B => described(0, 0).can_be_in_place::<B>(len, value_bytes));
         let make = |[from, to, offsets, groups]: [Arrays; 4]| {
             let out = if in_place { from } else { to };
             let groups = described(offsets.keys, groups.keys);
@@ -541,7 +556,7 @@ impl Gpu {
 /// The operations. The callers have checked lengths and offsets.
 impl Gpu {
     /// [`Engine::sort`](crate::Engine::sort).
-    pub(crate) fn sort_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn sort_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         how: SortHow,
         data: RunMut<'_, B, V>,
@@ -549,8 +564,29 @@ impl Gpu {
         Ok(self.in_place(data, &|from| self.run_sort(how, from, false))?.1)
     }
 
+    /// [`Engine::sort_by_bits`](crate::Engine::sort_by_bits).
+    pub(crate) fn sort_by_bits_host<B: DeviceBits, V: Copy + Send + Sync>(
+        &self,
+        how: SortHow,
+        bits: (u32, u32),
+        data: RunMut<'_, B, V>,
+    ) -> Result<Steps, Error> {
+        Ok(self.in_place(data, &|from| self.run_sort_by_bits(how, bits, from, false))?.1)
+    }
+
+    /// [`Engine::argsort_by_bits`](crate::Engine::argsort_by_bits).
+    pub(crate) fn argsort_by_bits_host<B: DeviceBits, I: Index>(
+        &self,
+        how: SortHow,
+        bits: (u32, u32),
+        keys: &[B],
+        indices: &mut [I],
+    ) -> Result<Steps, Error> {
+        self.argsorted(keys, indices, &|from| self.run_sort_by_bits(how, bits, from, true))
+    }
+
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
-    pub(crate) fn sort_streamed<B: GpuBits, E: From<Error> + Send>(
+    pub(crate) fn sort_streamed<B: DeviceBits, E: From<Error> + Send>(
         &self,
         (kernel, coding): SortHow,
         len: usize,
@@ -569,7 +605,7 @@ impl Gpu {
     }
 
     /// [`Engine::sort_unique`](crate::Engine::sort_unique).
-    pub(crate) fn sort_unique_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn sort_unique_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         how: SortHow,
         data: RunMut<'_, B, V>,
@@ -578,20 +614,30 @@ impl Gpu {
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort).
-    pub(crate) fn argsort_host<B: GpuBits, I: Index>(
+    pub(crate) fn argsort_host<B: DeviceBits, I: Index>(
         &self,
         how: SortHow,
         keys: &[B],
         indices: &mut [I],
     ) -> Result<Steps, Error> {
+        self.argsorted(keys, indices, &|from| self.run_sort(how, from, true))
+    }
+
+    /// Uploads keys, sorts them with their indices by `sort`, and downloads the indices.
+    fn argsorted<B: DeviceBits, I: Index>(
+        &self,
+        keys: &[B],
+        indices: &mut [I],
+        sort: &InPlace<'_>,
+    ) -> Result<Steps, Error> {
         let slice = Slice { values: Values { each: size_of::<I>(), ..Values::NONE }, ..Slice::of(keys, Values::NONE) };
-        let (sorted, _, mut timing) = self.run_sort(how, slice, true)?;
+        let (sorted, _, mut timing) = sort(slice)?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, cast_slice_mut(indices)))?;
         Ok(timing)
     }
 
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
-    pub(crate) fn sort_segments_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn sort_segments_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         data: RunMut<'_, B, V>,
@@ -601,7 +647,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_many`](crate::Engine::merge_many).
-    pub(crate) fn merge_many_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_many_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         runs: &[Run<'_, B, V>],
@@ -617,7 +663,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
-    pub(crate) fn merge_many_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_many_ragged_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         (from, offsets): (Run<'_, B, V>, &[usize]),
@@ -632,7 +678,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge`](crate::Engine::merge).
-    pub(crate) fn merge_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         (kernel, coding): (MergeKernel, KeyCoding),
         a: Run<'_, B, V>,
@@ -643,7 +689,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
-    pub(crate) fn merge_batch_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_batch_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         a: Run<'_, B, V>,
@@ -656,7 +702,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
-    pub(crate) fn merge_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_ragged_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         a: (Run<'_, B, V>, &[usize]),
@@ -667,7 +713,7 @@ impl Gpu {
     }
 
     /// [`Engine::set_operation`](crate::Engine::set_operation).
-    pub(crate) fn set_operation_host<B: GpuBits>(
+    pub(crate) fn set_operation_host<B: DeviceBits>(
         &self,
         how: (SetOperation, KeyCoding),
         a: &[B],
@@ -679,13 +725,13 @@ impl Gpu {
     }
 
     /// [`Engine::unique`](crate::Engine::unique).
-    pub(crate) fn unique_host<B: GpuBits>(&self, coding: KeyCoding, keys: &[B]) -> Result<(Vec<B>, Steps), Error> {
+    pub(crate) fn unique_host<B: DeviceBits>(&self, coding: KeyCoding, keys: &[B]) -> Result<(Vec<B>, Steps), Error> {
         let (keys, _, timing) = self.first::<B, ()>(self.run_unique(coding, Slice::of(keys, Values::NONE))?)?;
         Ok((keys, timing))
     }
 
     /// [`Engine::run_lengths`](crate::Engine::run_lengths).
-    pub(crate) fn run_lengths_host<B: GpuBits>(
+    pub(crate) fn run_lengths_host<B: DeviceBits>(
         &self,
         coding: KeyCoding,
         keys: &[B],
@@ -694,7 +740,7 @@ impl Gpu {
     }
 
     /// [`Engine::reduce_by_key`](crate::Engine::reduce_by_key).
-    pub(crate) fn reduce_by_key_host<B: GpuBits, V: Summand>(
+    pub(crate) fn reduce_by_key_host<B: DeviceBits, V: Summand>(
         &self,
         reduction: Reduction,
         coding: KeyCoding,
@@ -716,7 +762,7 @@ impl Gpu {
     }
 
     /// [`Engine::bounds`](crate::Engine::bounds).
-    pub(crate) fn bounds_host<B: GpuBits, I: Index>(
+    pub(crate) fn bounds_host<B: DeviceBits, I: Index>(
         &self,
         how: (Bound, KeyCoding),
         needles: &[B],
@@ -730,7 +776,7 @@ impl Gpu {
     }
 
     /// The first `k` of `keys`, or all if there are fewer, with their indices if it `indexes`. Stable.
-    pub(super) fn top_k_host<B: GpuBits>(
+    pub(super) fn top_k_host<B: DeviceBits>(
         &self,
         coding: KeyCoding,
         keys: &[B],
@@ -749,7 +795,7 @@ impl Gpu {
     /// [`Engine::top_k_segments`](crate::Engine::top_k_segments).
     ///
     /// Values are handled as in [`in_place`](Self::in_place). Indices count from the beginning of the segment.
-    pub(crate) fn top_k_segments_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn top_k_segments_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         (from, offsets): (Run<'_, B, V>, &[usize]),
@@ -759,8 +805,9 @@ impl Gpu {
         if out.keys.is_empty() {
             return Ok(Steps::default());
         }
-        // The slots behind short segments keep their contents, which are uploaded, too.
-        let has_short = offsets.windows(2).any(|ends| ends[1] - ends[0] < k);
+        // The slots behind short segments keep their contents, which are uploaded, too. Narrow keys are widened before
+        // the selection, and must have been uploaded.
+        let has_short = size_of::<B>() < 4 || offsets.windows(2).any(|ends| ends[1] - ends[0] < k);
         let run = |of_from, of_out| {
             let (from, to) = (Slice::of(from.keys, of_from), Slice::of(out.keys, of_out));
             let to = if has_short { to } else { to.room_alike(to.len) };

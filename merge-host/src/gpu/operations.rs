@@ -3,6 +3,7 @@
 use super::elements::{Call, DeviceElements, DeviceElementsMut, value_bytes};
 use super::launch::Arrays;
 use super::launch::batch::{Batch, Lengths, Ragged};
+use super::launch::bits::SortByBits;
 use super::launch::groups::{ReduceByKey, RunLengths, Unique};
 use super::launch::many_ragged::{MergeManyRagged, RunGroups};
 use super::launch::many_runs::{MOST, MergeMany};
@@ -13,10 +14,15 @@ use super::launch::top_k::TopK;
 use super::launch::top_k_segments::TopKSegments;
 use super::launch::{bounds, segments};
 use super::{DeviceArray, DeviceOffsets, Stream};
-use crate::engine::{check_batch, check_capacity, check_k, check_kernel, check_length, check_offset_counts};
+use crate::engine::{
+    check_batch, check_bits, check_capacity, check_k, check_kernel, check_length, check_offset_counts,
+};
 use crate::index::check_index_range;
-use crate::{BatchKernel, Bound, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand};
+use crate::{
+    BatchKernel, Bound, Error, GpuKey, GpuSortKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand,
+};
 use bytemuck::Pod;
+use std::ops::Range;
 
 const A: (&str, &str) = ("a", "values of a");
 const B: (&str, &str) = ("b", "values of b");
@@ -59,7 +65,7 @@ impl Stream {
     ///
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them).
-    pub fn sort<K: GpuKey, V: Pod>(
+    pub fn sort<K: GpuSortKey, V: Pod>(
         &self,
         options: impl Into<SortOptions>,
         elements: impl DeviceElementsMut<K, V>,
@@ -78,7 +84,7 @@ impl Stream {
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them), and [`Error::TooManyKeys`] if there are more than 2^32 keys and
     /// the indices are `u32`.
-    pub fn argsort<K: GpuKey, I: Index>(
+    pub fn argsort<K: GpuSortKey, I: Index>(
         &self,
         options: impl Into<SortOptions>,
         keys: &mut DeviceArray<K>,
@@ -90,6 +96,46 @@ impl Stream {
         let at = call.writes(INDEXED, &(keys, indices))?;
         check_index_range::<I>(at.len)?;
         call.run(&Sort { kernel, coding, at, indexes: true }, workspace)
+    }
+
+    /// Sorts `elements` by the bits `bits` of their ordered bits ([`Key::to_ordered`](crate::Key::to_ordered), in the
+    /// order of `options`), counted from the least significant bit, 0. Stable: keys that differ only in other bits keep
+    /// their order, and so do their values. O(n log n).
+    ///
+    /// # Errors
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::BitRange`] if `bits` ends before it begins, or after
+    /// the bits of a key.
+    pub fn sort_by_bits<K: GpuKey, V: Pod>(
+        &self,
+        options: impl Into<SortOptions>,
+        bits: Range<u32>,
+        elements: impl DeviceElementsMut<K, V>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        const { value_bytes::<V>() };
+        let (mut call, (kernel, coding)) = (Call::new(self), options.into().on_gpu::<K>());
+        let (at, bits) = (call.writes(KEYS, &elements)?, check_bits::<K>(bits)?);
+        call.run(&SortByBits { kernel, coding, at, indexes: false, bits }, workspace)
+    }
+
+    /// [`sort_by_bits`](Self::sort_by_bits) that sets `indices` to the index of each key before the sort. The previous
+    /// content of `indices` is not read.
+    ///
+    /// # Errors
+    /// The errors of [`sort_by_bits`](Self::sort_by_bits), and [`Error::TooManyKeys`] if there are more than 2^32 keys
+    /// and the indices are `u32`.
+    pub fn argsort_by_bits<K: GpuKey, I: Index>(
+        &self,
+        options: impl Into<SortOptions>,
+        bits: Range<u32>,
+        keys: &mut DeviceArray<K>,
+        indices: &mut DeviceArray<I>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (mut call, (kernel, coding)) = (Call::new(self), options.into().on_gpu::<K>());
+        let (at, bits) = (call.writes(INDEXED, &(keys, indices))?, check_bits::<K>(bits)?);
+        check_index_range::<I>(at.len)?;
+        call.run(&SortByBits { kernel, coding, at, indexes: true, bits }, workspace)
     }
 
     /// Sorts each segment of `elements` on its own. Stable. O(n log l) for segments of l keys.

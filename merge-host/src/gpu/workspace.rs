@@ -12,35 +12,62 @@
 //! ```
 
 use super::elements::value_bytes;
+use super::launch::bits::SortByBits;
 use super::launch::many_ragged::RunGroups;
-use super::launch::sort::SortPlan;
+use super::launch::narrow::widened_bytes;
+use super::launch::sort::Sort;
 use super::launch::{batch, bounds as bounds_of, groups as groups_of, many_ragged, many_runs};
 use super::launch::{merge as merge_of, own, segments, sets, top_k as top_k_of, top_k_segments as top_k_segments_of};
-use crate::{GpuKey, Index, MergeKernel};
+use super::operation::{Operation, Record};
+use crate::key::sealed::{DeviceBits, Sealed};
+use crate::{GpuKey, GpuSortKey, Index, MergeKernel, SortKernel};
 use kernels_gpu::kernels::top_k::segments::MAX_SEGMENT;
 use kernels_gpu::own::Compare;
 use kernels_gpu::own::merge_groups::Groups;
 
 /// A sort of `n` elements: a copy of the elements, and splits or counters (at most 1 %, or 24 KiB if that is more).
-pub fn sort<K: GpuKey, V>(n: usize) -> usize {
-    SortPlan::of::<K::OnGpu>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K::OnGpu>(n)
+/// Fewer than 2^32 keys of 1 or 2 bytes alone need 2 KiB or 512 KiB. Keys of 16 bytes need twice the bytes of the
+/// elements, and an index for each key if there are values.
+pub fn sort<K: GpuSortKey, V>(n: usize) -> usize {
+    sort_bytes::<K>(n, const { value_bytes::<V>() }, false)
 }
 
 /// An argsort of `n` keys with indices of type `I`: a copy of both, and splits or counters.
-pub fn argsort<K: GpuKey, I: Index>(n: usize) -> usize {
-    SortPlan::of::<K::OnGpu>(n, size_of::<I>(), true).workspace_bytes::<K::OnGpu>(n)
+pub fn argsort<K: GpuSortKey, I: Index>(n: usize) -> usize {
+    sort_bytes::<K>(n, size_of::<I>(), true)
+}
+
+fn sort_bytes<K: GpuSortKey>(n: usize, value_bytes: usize, indexes: bool) -> usize {
+    let (kernel, coding, at) = (SortKernel::Auto, K::gpu_coding().into(), Record::arrays(n, value_bytes));
+    Sort { kernel, coding, at, indexes }.workspace_bytes()
+}
+
+/// A sort of `n` elements by some bits, or an argsort with indices of type `V`: the extracted bits, and a sort of these
+/// with the keys as values. With values, it also needs gathered elements, and indices.
+pub fn sort_by_bits<K: GpuKey, V>(n: usize) -> usize {
+    let (kernel, coding, at) = (SortKernel::Auto, K::gpu_coding().into(), Record::arrays(n, value_bytes::<V>()));
+    // An argsort has no other indices, and needs less.
+    SortByBits { kernel, coding, at, indexes: false, bits: (0, 0) }.workspace_bytes()
+}
+
+/// The bits of the kernels for keys of type `K`.
+type Bits<K> = <<K as Sealed>::OnGpu as DeviceBits>::Kernels;
+
+/// `bytes`, and the bytes of `arrays` arrays of keys of type `K`, `keys` keys in all, that are widened for kernels.
+const fn with_widened<K: GpuKey>(bytes: usize, arrays: usize, keys: usize) -> usize {
+    if size_of::<K>() < 4 { bytes.saturating_add(widened_bytes(arrays, keys)) } else { bytes }
 }
 
 /// A sort of the segments of `n` elements, of any lengths: a copy of the elements, and at most 5 % of the keys. For an
 /// argsort, `V` is the type of the indices.
 pub const fn sort_segments<K: GpuKey, V>(n: usize) -> usize {
-    segments::workspace_bytes::<K::OnGpu>(n, const { value_bytes::<V>() })
+    with_widened::<K>(segments::workspace_bytes::<Bits<K>>(n, const { value_bytes::<V>() }), 1, n)
 }
 
 /// The first `k` of `n` elements: room for an eighth of the elements, up to 8 MiB of counts, and a sort of `k`
 /// elements. For indices, `V` is their type.
 pub fn top_k<K: GpuKey, V>(n: usize, k: usize) -> usize {
-    top_k_of::workspace_bytes::<K::OnGpu>(n, k, const { value_bytes::<V>() })
+    with_widened::<K>(top_k_of::workspace_bytes::<Bits<K>>(n, k, const { value_bytes::<V>() }), 2, n.saturating_add(k))
 }
 
 /// The first `k` elements of each of `segments` segments of `n` elements, of any lengths. For indices, `V` is their
@@ -51,27 +78,36 @@ pub fn top_k<K: GpuKey, V>(n: usize, k: usize) -> usize {
 /// the workspace of [`sort_segments`].
 pub fn top_k_segments<K: GpuKey, V>(n: usize, segments: usize, k: usize) -> usize {
     let bytes = |longest| {
-        top_k_segments_of::workspace_bytes::<K::OnGpu>(n, (segments, longest), k, const { value_bytes::<V>() })
+        top_k_segments_of::workspace_bytes::<Bits<K>>(n, (segments, longest), k, const { value_bytes::<V>() })
     };
     // Shorter segments may be selected from where longer ones are sorted.
-    bytes(n).max(bytes(n.min(MAX_SEGMENT)))
+    let keys = n.saturating_add(segments.saturating_mul(k));
+    with_widened::<K>(bytes(n).max(bytes(n.min(MAX_SEGMENT))), 2, keys)
 }
 
 /// A merge into `total` elements: 8 bytes for each tile of some thousand keys. A merge by a single launch needs none.
 pub const fn merge<K: GpuKey, V>(kernel: MergeKernel, total: usize) -> usize {
-    merge_of::bytes_of_workspace::<K::OnGpu>(kernel, total, const { value_bytes::<V>() })
+    with_widened::<K>(
+        merge_of::bytes_of_workspace::<Bits<K>>(kernel, total, const { value_bytes::<V>() }),
+        3,
+        total.saturating_mul(2),
+    )
 }
 
 /// A ragged batch into `total` elements: 16 bytes for each tile of some thousand keys.
 pub const fn merge_ragged<K: GpuKey>(total: usize) -> usize {
-    batch::ragged_workspace_bytes::<K::OnGpu>(total)
+    with_widened::<K>(batch::ragged_workspace_bytes::<Bits<K>>(total), 3, total.saturating_mul(2))
 }
 
 /// A merge of `n` elements in `runs` runs, empty runs included: a word for each run of a group and each tile of some
 /// thousand keys. More than 32 runs also need a copy of the elements. `usize::MAX` if there are 2^32 keys or runs, or
 /// more.
 pub fn merge_many<K: GpuKey, V>(n: usize, runs: usize) -> usize {
-    many_runs::workspace_bytes::<K::OnGpu>(n, runs, const { value_bytes::<V>() })
+    with_widened::<K>(
+        many_runs::workspace_bytes::<Bits<K>>(n, runs, const { value_bytes::<V>() }),
+        2,
+        n.saturating_mul(2),
+    )
 }
 
 /// Merges of `n` elements in `runs` runs and `groups` groups. A group has up to `most_runs` runs; `usize::MAX` stands
@@ -82,24 +118,28 @@ pub fn merge_many<K: GpuKey, V>(n: usize, runs: usize) -> usize {
 /// [`sort_segments`] and 8 bytes for each group.
 pub fn merge_many_ragged<K: GpuKey, V>(n: usize, runs: usize, groups: usize, most_runs: usize) -> usize {
     let groups = RunGroups { offsets: 0, runs, groups: 0, count: groups, most_runs, longest: usize::MAX };
-    many_ragged::workspace_bytes::<K::OnGpu>(n, groups, const { value_bytes::<V>() })
+    with_widened::<K>(
+        many_ragged::workspace_bytes::<Bits<K>>(n, groups, const { value_bytes::<V>() }),
+        2,
+        n.saturating_mul(2),
+    )
 }
 
 /// A set operation on `total` elements of both arrays, with or without values: 16 bytes for each tile of some thousand
 /// keys.
 pub const fn set_operation<K: GpuKey>(total: usize) -> usize {
-    sets::workspace_bytes::<K::OnGpu>(total)
+    with_widened::<K>(sets::workspace_bytes::<Bits<K>>(total), 3, total.saturating_mul(2))
 }
 
 /// Unique keys, run lengths or a reduction by key of `n` elements, with or without values: 24 bytes for each tile of
 /// some thousand keys.
 pub const fn groups<K: GpuKey>(n: usize) -> usize {
-    groups_of::workspace_bytes::<K::OnGpu>(n)
+    with_widened::<K>(groups_of::workspace_bytes::<Bits<K>>(n), 2, n.saturating_mul(2))
 }
 
 /// Bounds of `total` needles and keys: 8 bytes for each tile of some thousand.
 pub const fn bounds<K: GpuKey>(total: usize) -> usize {
-    bounds_of::workspace_bytes::<K::OnGpu>(total)
+    with_widened::<K>(bounds_of::workspace_bytes::<Bits<K>>(total), 2, total)
 }
 
 /// A sort of `n` items by the order `C`: a copy of items and values, and splits. [Keys](kernels_gpu::own::Key) that are

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
 
 /// The six key types, with an order for tests.
-pub trait TestKey: GpuKey + kernels_gpu::key::Key + Word {
+pub trait TestKey: GpuKey<OnGpu: kernels_gpu::key::Bits> + kernels_gpu::key::Key + Word {
     /// The type's number among the three types of its width.
     const TURN: usize;
 

@@ -17,7 +17,7 @@ use merge_host::launches::Thresholds;
 use merge_host::launches::emulated::Device;
 use merge_host::launches::sort::{Layout, SortPlan, sort_by_plan};
 use merge_host::launches::{Address, Arrays, Entry, Queue};
-use merge_host::{Error, GpuKey, Key, SortKernel, SortOrder};
+use merge_host::{Error, Key, SortKernel, SortOrder};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
@@ -61,7 +61,7 @@ struct ByPlan {
     at: Arrays,
 }
 
-impl<K: GpuKey> Operation<K> for ByPlan {
+impl<K: TestKey> Operation<K> for ByPlan {
     fn workspace_bytes(&self) -> usize {
         self.plan.workspace_bytes::<K::OnGpu>(self.at.len)
     }

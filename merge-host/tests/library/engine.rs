@@ -105,8 +105,9 @@ fn auto_chooses_what_takes_less_time() {
     assert!(keys.is_sorted());
     assert_is_gpu_if_usable(&engine, &timing);
     // There are no kernels for these keys, so costs do not matter.
-    let Timing { engine: kind, reason, .. } = engine.sort(&mut vec![1u8; 1 << 20]).unwrap();
-    assert_eq!((kind, reason), (EngineKind::Cpu, Reason::NoKernels { key: "u8" }));
+    let (a, b) = (vec![1u128; 1 << 16], vec![1; 1 << 16]);
+    let Timing { engine: kind, reason, .. } = engine.merge(&a, &b, &mut vec![0; 1 << 17]).unwrap();
+    assert_eq!((kind, reason), (EngineKind::Cpu, Reason::NoKernels { key: "u128" }));
 }
 
 /// The engine chooses a processor for every operation that a GPU has kernels for.
@@ -159,11 +160,11 @@ fn auto_chooses_for_every_operation() {
     assert!(is_estimate(&engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3]).unwrap(), 2));
     // There are no kernels for these keys.
     let engine = auto(costs(100_000));
-    let timing = engine.sort_segments(SortOrder::Ascending, &mut [2u8; 1000], &[0, 1000]).unwrap();
-    assert_eq!((timing.engine, timing.reason), (EngineKind::Cpu, Reason::NoKernels { key: "u8" }));
+    let timing = engine.sort_segments(SortOrder::Ascending, &mut [2u128; 1000], &[0, 1000]).unwrap();
+    assert_eq!((timing.engine, timing.reason), (EngineKind::Cpu, Reason::NoKernels { key: "u128" }));
 }
 
-/// An engine of GPUs refuses keys of other types, whatever the operation.
+/// An engine of GPUs refuses keys of other types, whatever the operation. It sorts arrays of all types.
 #[cfg(feature = "gpu")]
 #[test]
 fn an_engine_of_gpus_refuses_keys_without_kernels() {
@@ -173,24 +174,21 @@ fn an_engine_of_gpus_refuses_keys_without_kernels() {
     };
     let order = SortOrder::Ascending;
     type Operation = fn(&Engine, SortOrder) -> Result<Timing, Error>;
-    let operations: [Operation; 14] = [
-        |engine, order| engine.sort_with(order, &mut [2u8, 1]),
-        |engine, order| engine.argsort(order, &[2u8, 1], &mut [0u32; 2]),
-        |engine, order| engine.sort_segments(order, &mut [2u8, 1], &[0, 2]),
-        |engine, order| engine.top_k_segments(order, &[2u8, 1], &[0, 2], 1, &mut [0]),
-        |engine, order| engine.sort_unique(order, &mut [2u8, 1]).map(|(_, timing)| timing),
-        |engine, _| engine.merge(&[1u8], &[2], &mut [0; 2]),
-        |engine, _| engine.merge_many(&[&[1u8], &[2]], &mut [0; 2]),
-        |engine, _| engine.merge_batch(&[1u8], &[2], &mut [0; 2], 2, 1),
-        |engine, _| engine.merge_ragged((&[1u8], &[0, 1]), (&[2], &[0, 1]), &mut [0; 2]),
-        |engine, _| engine.merge_many_ragged(&[1u8, 2], (&[0, 1, 2], &[0, 2]), &mut [0; 2]),
-        |engine, _| engine.set_operation(SetOperation::Union, &[1u8], &[2], &mut vec![]),
-        |engine, _| engine.unique(&[1u8], &mut vec![]),
-        |engine, _| engine.bounds(Bound::Lower, &[1u8], &[1], &mut [0u32]),
-        |engine, order| engine.top_k(order, &[2u8, 1], &mut [0]),
+    let operations: [Operation; 11] = [
+        |engine, order| engine.sort_segments(order, &mut [2u128, 1], &[0, 2]),
+        |engine, order| engine.top_k_segments(order, &[2u128, 1], &[0, 2], 1, &mut [0]),
+        |engine, _| engine.merge(&[1u128], &[2], &mut [0; 2]),
+        |engine, _| engine.merge_many(&[&[1u128], &[2]], &mut [0; 2]),
+        |engine, _| engine.merge_batch(&[1u128], &[2], &mut [0; 2], 2, 1),
+        |engine, _| engine.merge_ragged((&[1u128], &[0, 1]), (&[2], &[0, 1]), &mut [0; 2]),
+        |engine, _| engine.merge_many_ragged(&[1u128, 2], (&[0, 1, 2], &[0, 2]), &mut [0; 2]),
+        |engine, _| engine.set_operation(SetOperation::Union, &[1u128], &[2], &mut vec![]),
+        |engine, _| engine.unique(&[1u128], &mut vec![]),
+        |engine, _| engine.bounds(Bound::Lower, &[1u128], &[1], &mut [0u32]),
+        |engine, order| engine.top_k(order, &[2u128, 1], &mut [0]),
     ];
     for operation in operations {
-        assert_eq!(operation(&engine, order), Err(Error::NoKernels { key: "u8" }));
+        assert_eq!(operation(&engine, order), Err(Error::NoKernels { key: "u128" }));
     }
 }
 

@@ -273,8 +273,9 @@ fn other_messages_name_the_cause() {
             "there is no GPU 2, the number of GPUs is 2 and the first is GPU 0",
         ),
         (
-            Error::NoKernels { key: "u8" },
-            "the GPU has no kernels for u8 keys, only for u32, i32, f32, u64, i64 and f64: use the CPU",
+            Error::NoKernels { key: "u128" },
+            "the GPU has no kernels for u128 keys, only for integers and floats of 1 to 8 bytes, and sorts of 16 bytes: \
+             use the CPU",
         ),
         (Error::NoGpuSupport, "this build has no GPU engine (the feature `gpu` is off)"),
     ];

@@ -2,7 +2,7 @@
 //! same keys.
 
 use super::{Step, median_ms};
-use merge_host::{Error, GpuKey, Key, Stream, parallel};
+use merge_host::{Error, Key, Stream, parallel};
 use tests::distribution::{Distribution, key};
 
 /// The number of keys that a thread makes at a time.
@@ -34,9 +34,9 @@ pub struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// Measures the copy of `n` keys, and prints its row.
-    pub fn new<K: GpuKey>(stream: &'a Stream, n: usize) -> Result<Self, Error> {
+    pub fn new<K: Key>(stream: &'a Stream, n: usize) -> Result<Self, Error> {
         let (from, mut to) = (stream.upload(&Distribution::Uniform.keys::<K>(n))?, stream.zeroed::<K>(n)?);
-        let (bytes, mut table) = (2 * n * size_of::<K>(), Self { stream, key: <K as Key>::NAME, copied: 0.0 });
+        let (bytes, mut table) = (2 * n * size_of::<K>(), Self { stream, key: K::NAME, copied: 0.0 });
         let ms = table.time(|| to.copy_from(&from))?;
         table.copied = bytes as f64 / ms;
         table.row("copy", "", n, ms, bytes);

@@ -5,14 +5,14 @@ use super::{GpuGroup, even_part};
 use crate::Error;
 use crate::cpu::{Run, RunMut};
 use crate::gpu::KeyCoding;
-use crate::key::sealed::GpuBits;
+use crate::key::sealed::DeviceBits;
 use crate::timing::Steps;
 use std::ops::Range;
 
 /// The callers have checked lengths and offsets.
 impl GpuGroup {
     /// [`Engine::merge_batch`](crate::Engine::merge_batch).
-    pub(crate) fn merge_batch_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_batch_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         a: Run<'_, B, V>,
@@ -28,7 +28,7 @@ impl GpuGroup {
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged).
-    pub(crate) fn merge_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_ragged_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         a: (Run<'_, B, V>, &[usize]),
@@ -44,7 +44,7 @@ impl GpuGroup {
     }
 
     /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged).
-    pub(crate) fn merge_many_ragged_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn merge_many_ragged_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         (from, offsets): (Run<'_, B, V>, &[usize]),
@@ -59,7 +59,7 @@ impl GpuGroup {
     }
 
     /// [`Engine::sort_segments`](crate::Engine::sort_segments).
-    pub(crate) fn sort_segments_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn sort_segments_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         data: RunMut<'_, B, V>,
@@ -72,7 +72,7 @@ impl GpuGroup {
     }
 
     /// [`Engine::top_k_segments`](crate::Engine::top_k_segments).
-    pub(crate) fn top_k_segments_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn top_k_segments_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         coding: KeyCoding,
         (from, offsets): (Run<'_, B, V>, &[usize]),

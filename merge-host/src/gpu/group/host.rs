@@ -4,8 +4,8 @@
 //! others, and downloads its part of the result. A merge is divided on the host, before anything is uploaded: the host
 //! finds the exact splits of the runs, and each GPU merges a part by itself. Batches are divided into whole problems.
 
-use super::GpuGroup;
 use super::batches::divided;
+use super::{GpuGroup, NOT_EXCHANGED, is_exchanged};
 use crate::cpu::split::part_ranges;
 use crate::cpu::{Run, RunMut};
 use crate::gpu::host::{Ended, OnGpu, Slice, SortHow, Values, address, gather, timed};
@@ -15,7 +15,7 @@ use crate::gpu::launch::{Arrays, align};
 use crate::gpu::numbers::bytes_of_mut;
 use crate::gpu::operation::{KeyCoding, Operation, Record, with_coding};
 use crate::gpu::{Address, Gpu, zeroed};
-use crate::key::sealed::GpuBits;
+use crate::key::sealed::{DeviceBits, GpuBits};
 use crate::parallel::{self, Threads};
 use crate::splits::{InMemory, ordered_splits};
 use crate::timing::Steps;
@@ -80,7 +80,7 @@ impl OnMember {
 
 impl GpuGroup {
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
-    pub(crate) fn sort_streamed<B: GpuBits, E: From<Error> + Send>(
+    pub(crate) fn sort_streamed<B: DeviceBits, E: From<Error> + Send>(
         &self,
         how: SortHow,
         len: usize,
@@ -88,7 +88,7 @@ impl GpuGroup {
         read: impl Fn(usize, &mut [B]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[B]) -> Result<(), E> + Sync,
     ) -> Result<Steps, E> {
-        if let Some(gpu) = self.only() {
+        if let Some(gpu) = self.only::<B>() {
             return gpu.sort_streamed(how, len, threads, read, write);
         }
         let job = Job { how, len, value_bytes: 0, indexes: false };
@@ -109,12 +109,12 @@ impl GpuGroup {
     }
 
     /// [`Engine::sort`](crate::Engine::sort). Lengths have been checked.
-    pub(crate) fn sort_host<B: GpuBits, V: Copy + Send + Sync>(
+    pub(crate) fn sort_host<B: DeviceBits, V: Copy + Send + Sync>(
         &self,
         how: SortHow,
         RunMut { keys, values }: RunMut<'_, B, V>,
     ) -> Result<Steps, Error> {
-        if let Some(gpu) = self.only() {
+        if let Some(gpu) = self.only::<B>() {
             return gpu.sort_host(how, RunMut { keys, values });
         }
         let len = keys.len();
@@ -137,7 +137,7 @@ impl GpuGroup {
     }
 
     /// Sorts keys with their indices in the GPUs' memory.
-    fn sort_indexed<B: GpuBits, I: Index>(&self, how: SortHow, keys: &[B]) -> Result<(Vec<OnMember>, Steps), Error> {
+    fn sort_indexed<B: DeviceBits, I: Index>(&self, how: SortHow, keys: &[B]) -> Result<(Vec<OnMember>, Steps), Error> {
         let job = Job { how, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
         self.sort_on_members::<Error>(job, &|member, to| {
             self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
@@ -145,13 +145,13 @@ impl GpuGroup {
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
-    pub(crate) fn argsort_host<B: GpuBits, I: Index>(
+    pub(crate) fn argsort_host<B: DeviceBits, I: Index>(
         &self,
         how: SortHow,
         keys: &[B],
         indices: &mut [I],
     ) -> Result<Steps, Error> {
-        if let Some(gpu) = self.only() {
+        if let Some(gpu) = self.only::<B>() {
             return gpu.argsort_host(how, keys, indices);
         }
         let (sorted, mut timing) = self.sort_indexed::<B, I>(how, keys)?;
@@ -186,7 +186,11 @@ impl GpuGroup {
             self.map_members(|i| {
                 let (gpu, n) = (self.gpu(i), self.part(i, len).len());
                 // Indices count through the whole array, so they are values for the sort of a part.
-                let member = with_coding!(coding, coding => OnMember::new(self, i, n, (kernel, coding), value_bytes))?;
+                let member = with_coding!(
+                    coding,
+                    coding => OnMember::new(self, i, n, (kernel, coding), value_bytes),
+                    else Err(NOT_EXCHANGED)
+                )?;
                 let record = Record::new(gpu.shared.multiprocessors);
                 record.add(&Sort { kernel, coding, at: member.run.arrays(), indexes: false })?;
                 exchange::record(&record, coding, value_bytes)?;
@@ -339,7 +343,7 @@ impl GpuGroup {
 
     /// The first `k` keys of each member's part of `keys`, or all if there are fewer, one part after the other, with
     /// their indices in `keys` if it `indexes`. The first `k` keys of the result are the first `k` of `keys`.
-    pub(crate) fn top_k_host<B: GpuBits>(
+    pub(crate) fn top_k_host<B: DeviceBits>(
         &self,
         coding: KeyCoding,
         keys: &[B],
@@ -361,9 +365,10 @@ impl GpuGroup {
         Ok((all, all_indices, all_timing))
     }
 
-    /// The GPU of a group of one.
-    pub(crate) fn only(&self) -> Option<&Gpu> {
-        (self.len() == 1).then(|| self.gpu(0))
+    /// The GPU that does all of the work: the only one, or the first one for keys that kernels convert, which members
+    /// cannot exchange.
+    pub(crate) fn only<B: DeviceBits>(&self) -> Option<&Gpu> {
+        (self.len() == 1 || !is_exchanged::<B>()).then(|| self.gpu(0))
     }
 
     /// A member's GPU.

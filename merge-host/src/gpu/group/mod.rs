@@ -17,6 +17,7 @@ pub(super) use operations::{group_merge, group_sort};
 use super::launch::exchange::{Share, bytes_beside_slots, exchange};
 use super::operation::{KeyCoding, with_coding};
 use super::{DeviceArray, Gpu, Stream};
+use crate::key::sealed::DeviceBits;
 use crate::{Error, parallel};
 use bytemuck::Pod;
 use member::GroupMember;
@@ -174,7 +175,8 @@ impl GpuGroup {
     /// The conditions of [`exchange`] hold, and the arrays live until the work on the members' streams has ended.
     unsafe fn exchange(&self, coding: KeyCoding, shares: &[Share]) -> Result<(), Error> {
         // SAFETY: this function requires the conditions of `exchange` for the same shares, one for each member.
-        let exchanged = unsafe { with_coding!(coding, coding => exchange(coding, &self.members, shares)) };
+        let exchanged =
+            unsafe { with_coding!(coding, coding => exchange(coding, &self.members, shares), else Err(NOT_EXCHANGED)) };
         if exchanged.is_err() {
             // Copies that are under way use arrays of other streams, which do not wait for these copies.
             for member in &*self.members {
@@ -184,6 +186,14 @@ impl GpuGroup {
         exchanged
     }
 }
+
+/// Whether members exchange keys with bits `B`: there are kernels for them.
+const fn is_exchanged<B: DeviceBits>() -> bool {
+    size_of::<B>() == size_of::<B::Kernels>()
+}
+
+/// The error of an exchange of keys that kernels convert first. Callers leave such keys to one GPU.
+const NOT_EXCHANGED: Error = Error::NoKernels { key: "converted" };
 
 /// The indices of a member's elements, if `len` elements are distributed evenly over `members` members.
 fn even_part(members: usize, member: usize, len: usize) -> Range<usize> {

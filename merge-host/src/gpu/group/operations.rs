@@ -1,6 +1,6 @@
 //! Sorts and merges of arrays that are distributed over the GPUs of a group.
 
-use super::GpuGroup;
+use super::{GpuGroup, is_exchanged};
 use crate::engine::check_length;
 use crate::gpu::KeyCoding;
 use crate::gpu::elements::sealed::Group;
@@ -11,6 +11,7 @@ use crate::gpu::launch::sort::Sort;
 use crate::gpu::operation::Operation;
 use crate::gpu::{Address, DeviceArray};
 use crate::index::check_index_range;
+use crate::key::sealed::DeviceBits;
 use crate::{Error, GpuKey, Index, SortKernel, SortOptions};
 use bytemuck::Pod;
 
@@ -19,6 +20,8 @@ use bytemuck::Pod;
 /// Arguments are keys alone or keys with values ([`GroupElements`]): the parts of distributed arrays, one for each
 /// member, on that member's stream. The result goes to `out`. The parts of `out` have the same number of keys in all as
 /// the input, divided as the caller likes.
+///
+/// Keys have 4 or 8 bytes, which is checked at compile time.
 ///
 /// These methods do not allocate GPU memory. Each waits until the runs are sorted, because the host needs their splits,
 /// and returns before the runs are exchanged. Later work of the members' streams finds the result. A graph cannot
@@ -49,6 +52,7 @@ impl GpuGroup {
         out: impl GroupElementsMut<K, V>,
         workspace: &mut [DeviceArray<u8>],
     ) -> Result<(), Error> {
+        const { check_exchanged::<K>() };
         let shares =
             self.shares(("keys", &elements), &out, workspace, |n, part| group_sort::<K, V>(self.len(), n, part))?;
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. All arrays are borrowed mutably, so
@@ -70,6 +74,7 @@ impl GpuGroup {
         out: (&mut [DeviceArray<K>], &mut [DeviceArray<I>]),
         workspace: &mut [DeviceArray<u8>],
     ) -> Result<(), Error> {
+        const { check_exchanged::<K>() };
         let shares = self
             .shares(("keys", &(keys, indices)), &out, workspace, |n, part| group_sort::<K, I>(self.len(), n, part))?;
         check_index_range::<I>(shares.iter().map(|share| share.run.len).sum())?;
@@ -101,6 +106,7 @@ impl GpuGroup {
         out: impl GroupElementsMut<K, V>,
         workspace: &mut [DeviceArray<u8>],
     ) -> Result<(), Error> {
+        const { check_exchanged::<K>() };
         let shares = self.shares(("runs", &runs), &out, workspace, |_, part| group_merge::<K, V>(self.len(), part))?;
         // SAFETY: `shares` has checked streams, lengths, workspaces and overlaps. `out` and `workspace` are borrowed
         // mutably. The runs are only read, and their streams wait until the other members have read them.
@@ -156,6 +162,11 @@ impl GpuGroup {
     }
 }
 
+/// Checks that members exchange keys of type `K`.
+const fn check_exchanged<K: GpuKey>() {
+    assert!(is_exchanged::<K::OnGpu>(), "the GPUs of a group exchange keys of 4 and 8 bytes");
+}
+
 /// [`workspace::group_sort`](crate::workspace::group_sort).
 pub(in crate::gpu) fn group_sort<K: GpuKey, V>(members: usize, n: usize, part: usize) -> usize {
     crate::workspace::sort::<K, V>(n).max(group_merge::<K, V>(members, part))
@@ -163,5 +174,6 @@ pub(in crate::gpu) fn group_sort<K: GpuKey, V>(members: usize, n: usize, part: u
 
 /// [`workspace::group_merge`](crate::workspace::group_merge).
 pub(in crate::gpu) fn group_merge<K: GpuKey, V>(members: usize, part: usize) -> usize {
-    ExchangePlan::of::<K>(members, part, const { value_bytes::<V>() }).workspace_bytes::<K::OnGpu>()
+    ExchangePlan::of::<K>(members, part, const { value_bytes::<V>() })
+        .workspace_bytes::<<K::OnGpu as DeviceBits>::Kernels>()
 }

@@ -1,6 +1,7 @@
 //! All operations on keys of one type, with lengths that reach all of their kernels.
 
 use super::batch::{Batch, Lengths, Ragged};
+use super::bits::SortByBits;
 use super::bounds::Bounds;
 use super::exchange;
 use super::groups::{ReduceByKey, RunLengths, Unique};
@@ -20,10 +21,23 @@ use kernels_gpu::key::Key;
 pub(in crate::gpu) fn record(record: &Record, coding: KeyCoding) -> Result<(), Error> {
     for value_bytes in [0, 4, 8] {
         SortKernel::ALL.into_iter().try_for_each(|kernel| sorts(record, coding, kernel, value_bytes))?;
+        sorts_by_bits(record, coding, value_bytes)?;
         segments(record, coding, value_bytes)?;
         merges(record, coding, value_bytes)?;
         selections(record, coding, value_bytes)?;
         exchange::record(record, coding, value_bytes)?;
+    }
+    Ok(())
+}
+
+/// Sorts by few bits, and by many bits if there are.
+fn sorts_by_bits(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<(), Error> {
+    let most = if matches!(coding, KeyCoding::U64(_)) { 64 } else { 8 };
+    for (n, bits) in [(10, (0, 3)), (1 << 28, (0, 3)), (10, (0, most)), (1 << 28, (0, most)), (1 << 33, (0, most))] {
+        for indexes in [false, value_bytes > 0] {
+            let at = Record::arrays(n, value_bytes);
+            record.add(&SortByBits { kernel: SortKernel::Auto, coding, at, indexes, bits })?;
+        }
     }
     Ok(())
 }
@@ -38,7 +52,8 @@ pub(in crate::gpu) fn sorts(
     for size in (0..=33).map(|log| 1usize << log) {
         for n in [size - 1, size, size + 1] {
             for indexes in [false, value_bytes > 0] {
-                record.add(&Sort { kernel, coding, at: Record::arrays(n, value_bytes), indexes })?;
+                let at = Record::arrays(n, value_bytes);
+                record.add(&Sort { kernel, coding, at, indexes })?;
             }
         }
     }

@@ -255,7 +255,7 @@ pub(in crate::gpu) fn record(record: &Record, coding: KeyCoding, value_bytes: us
     }
     // SAFETY: a `Record` only notes entry points, so no array is accessed.
     unsafe {
-        with_coding!(coding, coding => count_below(record, coding, run, run.keys, 1))?;
+        with_coding!(coding, coding => count_below(record, coding, run, run.keys, 1), else Ok(()))?;
         if value_bytes > 0 { number(record, run.values, 1, value_bytes, 0) } else { Ok(()) }
     }
 }

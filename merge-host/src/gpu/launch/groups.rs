@@ -190,7 +190,13 @@ impl OnNumbers for ReduceByKey {
 
     unsafe fn queue<B: GpuBits>(&self, _: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         // SAFETY: this function and `reduce` have the same conditions.
-        unsafe { with_coding!(self.summands, summands => self.reduce::<B, _>(summands, queue, workspace)) }
+        unsafe {
+            with_coding!(
+                self.summands,
+                summands => self.reduce::<B, _>(summands, queue, workspace),
+                else Err(Error::NoKernels { key: "converted" })
+            )
+        }
     }
 }
 

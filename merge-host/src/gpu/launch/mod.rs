@@ -7,7 +7,9 @@
 //! | `sort` | the two phases of the sort, and detecting runs before them |
 //! | `divide` | the sort that divides keys, if they are spread evenly |
 //! | `radix` | the sort by all bits, for keys that are not divided |
+//! | `narrow` | keys of 1 and 2 bytes: the sort by counting, and all operations on widened keys |
 //! | `runs` | many runs at once, in place |
+//! | `bits` | sorts by some bits of the keys |
 //! | `many_runs` | the runs of an array, into another array |
 //! | `many_ragged` | groups of the runs of an array, each group by itself |
 //! | `top_k` | the first k keys in their order |
@@ -19,6 +21,7 @@
 //! | `segments` | the sort of each segment of an array |
 //! | `exchange` | each GPU's part of the merged runs of a group |
 //! | `thresholds` | the numbers of keys at which a sort changes its kernels |
+//! | `words` | sorts of keys of 16 bytes |
 //! | `all` | every operation, with lengths that reach all of its kernels, for a record |
 //!
 //! Each operation is a value ([`Operation`](super::operation::Operation)). Its arrays are addresses in the GPU's
@@ -26,6 +29,7 @@
 
 pub(super) mod all;
 pub mod batch;
+pub mod bits;
 pub mod bounds;
 mod divide;
 #[cfg(feature = "emulator")]
@@ -35,6 +39,7 @@ pub mod groups;
 pub mod many_ragged;
 pub mod many_runs;
 pub mod merge;
+pub mod narrow;
 pub mod own;
 mod radix;
 mod runs;
@@ -44,6 +49,7 @@ pub mod sort;
 pub mod thresholds;
 pub mod top_k;
 pub mod top_k_segments;
+pub mod words;
 
 use super::failure::OrFailure;
 use super::kernels::Shape;
@@ -290,7 +296,7 @@ mod tests {
     use super::*;
     use crate::SortKernel;
     use crate::gpu::operation::{KeyCoding, Record};
-    use kernels_gpu::key::Key;
+    use kernels_gpu::key::{Coding, Key};
     use kernels_gpu::modules::family;
     use std::collections::HashSet;
 
@@ -322,7 +328,22 @@ mod tests {
                 assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
             }
         }
+        check(Coding::<u8>::NONE.into());
+        check(Coding::<u16>::NONE.into());
         check(u32::coding().into());
         check(u64::coding().into());
+    }
+
+    #[test]
+    fn sorts_of_wide_keys_are_in_modules() {
+        let record = Record::new(132);
+        for (kernel, bytes) in SortKernel::ALL.into_iter().flat_map(|kernel| [0, 4, 8].map(|bytes| (kernel, bytes))) {
+            all::sorts(&record, Coding::<u128>::NONE.into(), kernel, bytes).unwrap();
+        }
+        let entries = record.entries();
+        assert!(entries.iter().any(|(kernel, _)| *kernel == "split_words"));
+        for (kernel, suffix) in entries {
+            assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
+        }
     }
 }

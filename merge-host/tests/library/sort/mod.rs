@@ -1,5 +1,6 @@
 //! Tests of all sorts.
 
+mod bits;
 mod elements;
 mod keys;
 mod pairs;

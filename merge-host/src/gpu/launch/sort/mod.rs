@@ -20,9 +20,11 @@ pub use layout::Layout;
 pub use plan::SortPlan;
 
 use super::divide::Words;
+use super::narrow::{counting_bytes, is_counted, sort_by_counting};
 use super::radix::RadixPlan;
+use super::words::SortWide;
 use super::{Address, Arrays, Queue};
-use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::gpu::operation::{self, KeyCoding, OnNumbers, Operation};
 use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
@@ -145,5 +147,36 @@ impl OnNumbers for Sort {
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. There are at most
         // `MAX_KEYS` keys, because more need `usize::MAX` bytes, which no workspace has.
         unsafe { sort::<B>(queue, (kernel, coding), at, indexes, workspace) }
+    }
+}
+
+impl Sort {
+    /// This sort of keys of 16 bytes.
+    fn wide(&self, coding: Coding<u128>) -> SortWide {
+        let Self { kernel, at, indexes, .. } = *self;
+        SortWide { kernel, coding, at, indexes }
+    }
+}
+
+impl Operation for Sort {
+    fn workspace_bytes(&self) -> usize {
+        match self.coding {
+            KeyCoding::U8(_) if is_counted(self.at) => counting_bytes::<u8>(),
+            KeyCoding::U16(_) if is_counted(self.at) => counting_bytes::<u16>(),
+            KeyCoding::U128(coding) => self.wide(coding).workspace_bytes(),
+            coding => operation::workspace_bytes(self, coding),
+        }
+    }
+
+    unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
+        // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace.
+        unsafe {
+            match self.coding {
+                KeyCoding::U8(coding) if is_counted(self.at) => sort_by_counting(queue, coding, self.at, workspace),
+                KeyCoding::U16(coding) if is_counted(self.at) => sort_by_counting(queue, coding, self.at, workspace),
+                KeyCoding::U128(coding) => self.wide(coding).launch(queue, workspace),
+                coding => operation::launch(self, coding, queue, workspace),
+            }
+        }
     }
 }
