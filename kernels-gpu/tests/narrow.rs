@@ -103,7 +103,7 @@ fn sort<K: Integer, const NT: usize, const SCAN_NT: usize, const EACH: usize>(
 fn check_sort<K: Integer, const NT: usize, const SCAN_NT: usize, const EACH: usize>(n: usize, blocks: u32) {
     let seed = fresh_seed();
     for (i, kind) in Kind::ALL.into_iter().enumerate() {
-        let (begin, descending) = ((seed as usize + i) % 9, (seed >> 8) as usize + i & 1 == 1);
+        let (begin, descending) = ((seed as usize + i) % 9, ((seed >> 8) as usize + i) & 1 == 1);
         let keys: Vec<K> = kind.keys(begin + n + 3, seed);
         let mut expected = keys.clone();
         expected[begin..begin + n].sort();

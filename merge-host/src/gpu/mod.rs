@@ -62,6 +62,7 @@ pub mod launches {
         sets, sort, top_k, top_k_segments,
     };
     pub use super::operation::{KeyCoding, Operation};
+    pub use crate::key::sealed::GpuBits;
     pub use crate::key_order::KeyOrder;
 }
 

@@ -3,14 +3,14 @@
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
 use merge_host::launches::emulated::{Device, address};
-use merge_host::launches::{Arrays, KeyOrder};
+use merge_host::launches::{Arrays, GpuBits, KeyOrder};
 use merge_host::{GpuKey, Key, NanOrder, SortOrder};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
 
 /// The six key types, with an order for tests.
-pub trait TestKey: GpuKey<OnGpu: kernels_gpu::key::Bits> + kernels_gpu::key::Key + Word {
+pub trait TestKey: GpuKey<OnGpu: GpuBits> + kernels_gpu::key::Key + Word {
     /// The type's number among the three types of its width.
     const TURN: usize;
 
