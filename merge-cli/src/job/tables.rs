@@ -25,6 +25,16 @@ pub struct How {
     pub refused: Option<&'static str>,
 }
 
+impl How {
+    /// An error if there is a compression, for inputs that are no tables.
+    pub fn refuse_compression(self) -> Result<()> {
+        match self.compression {
+            Some(_) => Err(Failure::new("--compression is for tables, expected Arrow or Parquet files to sort")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Whether the inputs are tables: by their content, or because only tables have such a key or such an output. One
 /// column of numbers is a file of keys otherwise.
 pub fn are_meant(
