@@ -60,6 +60,11 @@ fn carried(failure: Failure) -> io::Error {
 
 /// The failure of work on the file at `path`: the failure that `error` carries, or a new one.
 pub fn failure(path: &Path, error: &(dyn Error + 'static)) -> Failure {
+    failure_of(path, "", error)
+}
+
+/// [`failure`] with a text before that of a library.
+fn failure_of(path: &Path, before: &str, error: &(dyn Error + 'static)) -> Failure {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(cause) = cause.downcast_ref::<io::Error>() {
@@ -75,5 +80,5 @@ pub fn failure(path: &Path, error: &(dyn Error + 'static)) -> Failure {
     }
     // The texts of some errors have several lines.
     let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    Failure::file(path, text)
+    Failure::file(path, format!("{before}{text}"))
 }

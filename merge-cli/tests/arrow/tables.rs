@@ -354,9 +354,8 @@ fn two() -> (SchemaRef, RecordBatch) {
     (schema.clone(), RecordBatch::try_new(schema, columns).unwrap())
 }
 
-#[test]
-fn wrong_requests_are_refused_with_the_reason() {
-    let folder = Folder::new();
+/// Tables that do not fit each other, and a file of keys.
+fn write_files(folder: &Folder) {
     let (schema, batch) = two();
     let write = |name: &str, bytes: Vec<u8>| fs::write(folder.path(name), bytes).unwrap();
     write("t.arrow", encoded("arrow", None, &schema, &[batch.clone()]));
@@ -374,6 +373,12 @@ fn wrong_requests_are_refused_with_the_reason() {
     let one = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
     write("one.arrow", encoded("arrow", None, &one, &[]));
     folder.write("keys.u32", &[2u32, 1]);
+}
+
+#[test]
+fn wrong_requests_are_refused_with_the_reason() {
+    let folder = Folder::new();
+    write_files(&folder);
     for (arguments, parts) in [
         (
             "t.arrow -o out.arrow",
