@@ -358,7 +358,7 @@ fn two() -> (SchemaRef, RecordBatch) {
 fn write_files(folder: &Folder) {
     let (schema, batch) = two();
     let write = |name: &str, bytes: Vec<u8>| fs::write(folder.path(name), bytes).unwrap();
-    write("t.arrow", encoded("arrow", None, &schema, &[batch.clone()]));
+    write("t.arrow", encoded("arrow", None, &schema, std::slice::from_ref(&batch)));
     let renamed =
         Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false), Field::new("c", DataType::Utf8, true)]));
     write(

@@ -30,6 +30,7 @@ pub struct Reader {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has few tables")]
 enum Kind {
     File(arrow::FileBatches),
     Stream(arrow::StreamBatches),
