@@ -71,7 +71,7 @@ fn failure_of(path: &Path, before: &str, error: &(dyn Error + 'static)) -> Failu
             return match cause.get_ref().and_then(|inner| inner.downcast_ref::<Carried>()) {
                 Some(Carried(failure)) => failure.clone(),
                 None if cause.kind() == io::ErrorKind::UnexpectedEof => {
-                    Failure::file(path, "ends early: is it complete?")
+                    Failure::file(path, format!("{before}ends early: is it complete?"))
                 }
                 None => Failure::io(path, cause),
             };
@@ -80,5 +80,6 @@ fn failure_of(path: &Path, before: &str, error: &(dyn Error + 'static)) -> Failu
     }
     // The texts of some errors have several lines.
     let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    Failure::file(path, format!("{before}{text}"))
+    let hint = if text.contains("Unexpected end of stream") { ": is it complete?" } else { "" };
+    Failure::file(path, format!("{before}{text}{hint}"))
 }
