@@ -90,8 +90,11 @@ pub fn sort(
     inputs.iter().try_for_each(|input| output.check_is_no_input(input))?;
     let length = inputs.iter().map(Input::length).sum();
     refuse_flags(&inputs, &args, flags, &resources, how.refused)?;
-    let readers = open(inputs)?;
-    let format = format_of_output(output.path(), flags.format, first)?;
+    let format = format_of_output(output.path(), flags.format, first);
+    if format.is_err() && args.key.is_empty() {
+        inputs.iter().try_for_each(Input::check_is_no_table)?;
+    }
+    let (format, readers) = (format?, open(inputs)?);
     let schema = common_schema(&readers)?;
     let path = readers[0].path();
     let key = TableKey::new(path, &schema, &fields(args, path, &schema)?, flags.order)?;
