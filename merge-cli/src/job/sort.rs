@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
     // Only the files say whether --key is about records or tables.
-    let unless_tables = flag_without_tables(&args);
+    let of_tables = how_to_sort_tables(&args);
     let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
     let flags = KeyFlags { in_rows: flags.in_rows || args.axis.is_some(), ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
@@ -45,14 +45,10 @@ pub fn job(args: SortArgs) -> Result<Job> {
     }
     let Targets { keys: target, values: values_target, counts } = targets;
     let mut inputs = flags.open_all(&inputs)?;
-    let limits = Limits { unique: args.distinct.unique, most: args.top.unwrap_or(u64::MAX) };
-    let how = tables::How { limits, compression: args.compression, refused: unless_tables };
-    if tables::are_meant(&args.records, &inputs, Some(&output), flags, Some(how)) {
-        return tables::sort(args.records, inputs, target, flags, how, resources, stats);
+    if tables::are_meant(&args.records, &inputs, Some(&output), flags, Some(of_tables)) {
+        return tables::sort(args.records, inputs, target, flags, of_tables, resources, stats);
     }
-    if args.compression.is_some() {
-        return Err(Failure::new("--compression is for tables, expected Arrow or Parquet files to sort"));
-    }
+    of_tables.refuse_compression()?;
     let header = args.skip.map(|count| skip(&mut inputs, count)).transpose()?;
     let items = Items::decide(args.records, &mut inputs, flags, (!args.argsort).then_some(&*output))?;
     let mut stats = items.stats(if args.top.is_some() { "top" } else { "sort" }, stats);
@@ -87,8 +83,8 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     Ok(Processors { engine, ..processors })
 }
 
-/// A flag of a sort that tables do not have, if given.
-fn flag_without_tables(args: &SortArgs) -> Option<&'static str> {
+/// How tables are sorted, if the inputs are tables.
+fn how_to_sort_tables(args: &SortArgs) -> tables::How {
     let flags: [Flag; 10] = [
         ("--argsort", args.argsort),
         ("--check", args.check),
@@ -101,7 +97,9 @@ fn flag_without_tables(args: &SortArgs) -> Option<&'static str> {
         ("--skip", args.skip.is_some()),
         ("--values", args.values.is_given()),
     ];
-    flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
+    let refused = flags.into_iter().find_map(|(flag, given)| given.then_some(flag));
+    let limits = Limits { unique: args.distinct.unique, most: args.top.unwrap_or(u64::MAX) };
+    tables::How { limits, compression: args.compression, refused }
 }
 
 /// The first `count` bytes of the one input, behind which the keys or records begin.

@@ -25,6 +25,16 @@ pub struct How {
     pub refused: Option<&'static str>,
 }
 
+impl How {
+    /// An error if there is a compression, for inputs that are no tables.
+    pub fn refuse_compression(self) -> Result<()> {
+        match self.compression {
+            Some(_) => Err(Failure::new("--compression is for tables, expected Arrow or Parquet files to sort")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Whether the inputs are tables: by their content, or because only tables have such a key or such an output. One
 /// column of numbers is a file of keys otherwise.
 pub fn are_meant(
@@ -80,8 +90,11 @@ pub fn sort(
     inputs.iter().try_for_each(|input| output.check_is_no_input(input))?;
     let length = inputs.iter().map(Input::length).sum();
     refuse_flags(&inputs, &args, flags, &resources, how.refused)?;
-    let readers = open(inputs)?;
-    let format = format_of_output(output.path(), flags.format, first)?;
+    let format = format_of_output(output.path(), flags.format, first);
+    if format.is_err() && args.key.is_empty() {
+        inputs.iter().try_for_each(Input::check_is_no_table)?;
+    }
+    let (format, readers) = (format?, open(inputs)?);
     let schema = common_schema(&readers)?;
     let path = readers[0].path();
     let key = TableKey::new(path, &schema, &fields(args, path, &schema)?, flags.order)?;

@@ -60,13 +60,18 @@ fn carried(failure: Failure) -> io::Error {
 
 /// The failure of work on the file at `path`: the failure that `error` carries, or a new one.
 pub fn failure(path: &Path, error: &(dyn Error + 'static)) -> Failure {
+    failure_of(path, "", error)
+}
+
+/// [`failure`] with a text before that of a library.
+fn failure_of(path: &Path, before: &str, error: &(dyn Error + 'static)) -> Failure {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(cause) = cause.downcast_ref::<io::Error>() {
             return match cause.get_ref().and_then(|inner| inner.downcast_ref::<Carried>()) {
                 Some(Carried(failure)) => failure.clone(),
                 None if cause.kind() == io::ErrorKind::UnexpectedEof => {
-                    Failure::file(path, "ends early: is it complete?")
+                    Failure::file(path, format!("{before}ends early: is it complete?"))
                 }
                 None => Failure::io(path, cause),
             };
@@ -75,5 +80,6 @@ pub fn failure(path: &Path, error: &(dyn Error + 'static)) -> Failure {
     }
     // The texts of some errors have several lines.
     let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    Failure::file(path, text)
+    let hint = if text.contains("Unexpected end of stream") { ": is it complete?" } else { "" };
+    Failure::file(path, format!("{before}{text}{hint}"))
 }

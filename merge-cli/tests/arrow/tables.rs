@@ -1,7 +1,7 @@
 //! Tables of random columns, written and read by the libraries of Arrow and Parquet. The expected order is that of the
 //! standard library's stable sort, by a comparison of values that this file has.
 
-use crate::common::{Folder, Random, Run};
+use crate::common::{Folder, Random};
 use crate::oracle::{Cell, Nans, OrderBy, cells, order_of};
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::cast::AsArray;
@@ -22,17 +22,15 @@ use std::sync::Arc;
 /// The formats that this build reads and writes.
 const FORMATS: &[&str] = if cfg!(feature = "parquet") { &["arrow", "arrows", "parquet"] } else { &["arrow", "arrows"] };
 
-/// A column of `rows` random values of a random type. Few values are distinct. `key` chooses a type that can be a key.
-fn column(random: &mut Random, rows: usize, kind: usize) -> ArrayRef {
-    let distinct = [2, 7, 1000][random.below(3)];
-    let numbers: Vec<i64> = (0..rows).map(|_| random.below(distinct) as i64 - distinct as i64 / 2).collect();
-    let share = [0, 0, 3, 30][random.below(4)];
-    let valid: Vec<bool> = (0..rows).map(|_| random.below(100) >= share).collect();
-    let text = |number: i64| {
-        ["", "a", "a\0", "b"][number.rem_euclid(4) as usize].to_owned()
-            + &"xy".repeat(number.unsigned_abs() as usize % 9)
-    };
-    let floats = |number: i64| match number {
+/// A text for a number, one of some 40.
+fn text(number: i64) -> String {
+    let first = ["", "a", "a\0", "b"][number.rem_euclid(4) as usize];
+    first.to_owned() + &"xy".repeat(number.unsigned_abs() as usize % 9)
+}
+
+/// A floating-point number for a number: zeros and NaNs of both signs are among them.
+fn float(number: i64) -> f64 {
+    match number {
         0 => -0.0,
         1 => 0.0,
         2 => f64::from_bits(0x7ff8_0000_0000_0000),
@@ -40,21 +38,39 @@ fn column(random: &mut Random, rows: usize, kind: usize) -> ArrayRef {
         -2 => f64::from_bits(0x7ff8_0000_0000_0001),
         3 => f64::INFINITY,
         other => other as f64 / 4.0,
-    };
+    }
+}
+
+/// A column of `rows` random values of a type, with or without nulls. Few values are distinct.
+fn column(random: &mut Random, rows: usize, kind: usize) -> ArrayRef {
+    let distinct = [2, 7, 1000][random.below(3)];
+    let numbers: Vec<i64> = (0..rows).map(|_| random.below(distinct) as i64 - distinct as i64 / 2).collect();
+    let share = [0, 0, 3, 30][random.below(4)];
+    let valid: Vec<bool> = (0..rows).map(|_| random.below(100) >= share).collect();
+    let array = if kind < OTHERS { values(&numbers, kind) } else { other_values(&numbers, kind) };
+    let nulls = (share > 0).then(|| NullBuffer::from(valid));
+    make_array(array.to_data().into_builder().nulls(nulls).build().unwrap())
+}
+
+/// The first of the kinds of columns that are not plain.
+const OTHERS: usize = 16;
+
+/// A column of plain values.
+fn values(numbers: &[i64], kind: usize) -> ArrayRef {
     macro_rules! primitive {
         ($t:ty) => {
             Arc::new(numbers.iter().map(|&number| Some(number as _)).collect::<PrimitiveArray<$t>>()) as ArrayRef
         };
     }
     let texts = || numbers.iter().map(|&number| Some(text(number)));
-    let array: ArrayRef = match kind {
+    match kind {
         0 => primitive!(Int8Type),
         1 => primitive!(UInt16Type),
         2 => primitive!(Int32Type),
         3 => primitive!(Int64Type),
         4 => primitive!(UInt64Type),
-        5 => Arc::new(numbers.iter().map(|&number| Some(floats(number))).collect::<Float64Array>()),
-        6 => Arc::new(numbers.iter().map(|&number| Some(floats(number) as f32)).collect::<Float32Array>()),
+        5 => Arc::new(numbers.iter().map(|&number| Some(float(number))).collect::<Float64Array>()),
+        6 => Arc::new(numbers.iter().map(|&number| Some(float(number) as f32)).collect::<Float32Array>()),
         7 => Arc::new(numbers.iter().map(|&number| Some(number % 2 == 0)).collect::<BooleanArray>()),
         8 => Arc::new(texts().collect::<StringArray>()),
         9 => Arc::new(texts().collect::<LargeStringArray>()),
@@ -68,7 +84,13 @@ fn column(random: &mut Random, rows: usize, kind: usize) -> ArrayRef {
                 .with_timezone("UTC"),
         ),
         14 => primitive!(DurationMillisecondType),
-        15 => primitive!(Time64NanosecondType),
+        _ => primitive!(Time64NanosecondType),
+    }
+}
+
+/// A column of decimals, of bytes of one length, with a dictionary, or of a nested type.
+fn other_values(numbers: &[i64], kind: usize) -> ArrayRef {
+    match kind {
         16 => {
             let numbers = numbers.iter().map(|&number| Some(i128::from(number)));
             Arc::new(numbers.collect::<Decimal128Array>().with_precision_and_scale(10, 2).unwrap())
@@ -87,20 +109,17 @@ fn column(random: &mut Random, rows: usize, kind: usize) -> ArrayRef {
         }
         19 => {
             let mut lists = ListBuilder::new(Int32Builder::new());
-            for &number in &numbers {
+            for &number in numbers {
                 lists.append_value((0..number.rem_euclid(4)).map(|i| (i != 2).then_some(i as i32)));
             }
             Arc::new(lists.finish())
         }
         _ => {
             let fields = vec![Field::new("a", DataType::Int32, true), Field::new("b", DataType::Utf8View, true)];
-            let columns = vec![primitive!(Int32Type), Arc::new(texts().collect::<StringViewArray>()) as ArrayRef];
+            let columns = vec![values(numbers, 2), values(numbers, 10)];
             Arc::new(StructArray::new(fields.into(), columns, None))
         }
-    };
-    let nulls = (share > 0).then(|| NullBuffer::from(valid));
-    let data = array.to_data().into_builder().nulls(nulls).build().unwrap();
-    make_array(data)
+    }
 }
 
 /// Kinds of columns that can be keys here, and all kinds.
@@ -202,84 +221,96 @@ fn plain(column: &ArrayRef) -> ArrayRef {
     }
 }
 
+/// The order and the choice of rows that a command line asks for.
+struct Request {
+    by: Vec<OrderBy>,
+    nans: Nans,
+    unique: bool,
+    top: Option<usize>,
+    /// The flags of the order.
+    order: String,
+    /// All flags except those of files and formats.
+    flags: String,
+}
+
+impl Request {
+    /// A random request for a table of some `rows` rows.
+    fn new(random: &mut Random, rows: usize) -> Self {
+        let mut by = |column| OrderBy { column, descending: random.below(2) == 0, nulls_first: random.below(2) == 0 };
+        let count = 1 + rows % 3;
+        let mut by: Vec<OrderBy> = (0..count).map(&mut by).collect();
+        let key = |by: &OrderBy| {
+            let descending = if by.descending { ":desc" } else { "" };
+            format!("k{}{descending}{}", by.column, if by.nulls_first { ":nulls-first" } else { "" })
+        };
+        let keys: Vec<String> = by.iter().map(key).collect();
+        let mut order = format!(" --key {}", keys.join(if random.below(2) == 0 { "," } else { " --key " }));
+        let nans = [Nans::Last, Nans::First, Nans::Total][random.below(3)];
+        if nans != Nans::Last || random.below(2) == 0 {
+            order += &format!(" --nan {}", ["last", "first", "total"][nans as usize]);
+        }
+        if random.below(3) == 0 {
+            order += " -r";
+            by.iter_mut().for_each(|by| by.descending = !by.descending);
+        }
+        let (unique, top) = [(true, None), (false, Some(random.below(rows + 2))), (false, None)][random.below(3)];
+        let limit = top.map(|top| format!(" --top {top}")).unwrap_or_default();
+        let memory = ["", " -S 1M -T .", " -S 1M -T . --batch-size 2", " -S 3M --parallel 1"][random.below(4)];
+        let flags = format!("{order}{}{limit}{memory}", if unique { " -u" } else { "" });
+        Self { by, nans, unique, top, order, flags }
+    }
+
+    /// The rows of the result, by the oracle.
+    fn rows(&self, whole: &RecordBatch) -> RecordBatch {
+        let mut rows = order_of(whole, &self.by, self.nans);
+        if self.unique {
+            let columns: Vec<Vec<Cell>> = self.by.iter().map(|by| cells(&plain(whole.column(by.column)))).collect();
+            rows.dedup_by_key(|row| columns.iter().map(|cells| cells[*row].clone()).collect::<Vec<_>>());
+        }
+        rows.truncate(self.top.unwrap_or(usize::MAX));
+        let indices: UInt64Array = rows.iter().map(|&row| Some(row as u64)).collect();
+        take_record_batch(whole, &indices).unwrap()
+    }
+
+    /// Checks that `gmerge check` of a file with these rows tells whether they are in order.
+    fn check(&self, folder: &Folder, file: &str, rows: &RecordBatch) {
+        let run = folder.run(&format!("check {file}{}", self.order));
+        match order_of(rows, &self.by, self.nans).is_sorted() {
+            true => run.succeeds(),
+            false => run.fails(1, &["disorder at index "]),
+        }
+    }
+}
+
 /// A random command line on random tables, and its result.
 fn case(random: &mut Random, rows: usize) {
     let folder = Folder::new();
-    let pick = |random: &mut Random, choices: &[&'static str]| choices[random.below(choices.len())];
-    let (input, output) = (pick(random, FORMATS), pick(random, FORMATS));
+    let (input, output) = (FORMATS[random.below(FORMATS.len())], FORMATS[random.below(FORMATS.len())]);
     let codecs = [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)];
     let codec = if input == "parquet" { None } else { codecs[random.below(3)] };
     let files = 1 + random.below(3);
     let lengths: Vec<usize> = (0..files + random.below(3)).map(|_| random.below(rows + 1)).collect();
     let (schema, batches) = table(random, &lengths);
-    let mut arguments = String::from("sort");
-    let mut bytes = Vec::new();
+    let (mut names, mut bytes) = (Vec::new(), Vec::new());
     for (i, batches) in batches.chunks(batches.len().div_ceil(files)).enumerate() {
         bytes = encoded(input, codec, &schema, batches);
-        fs::write(folder.path(&format!("in{i}.{input}")), &bytes).unwrap();
-        arguments += &format!(" in{i}.{input}");
+        names.push(format!("in{i}.{input}"));
+        fs::write(folder.path(&names[i]), &bytes).unwrap();
     }
-    let from_pipe = input != "parquet" && !arguments.contains("in1") && random.below(2) == 0;
-    if from_pipe {
-        arguments = "sort -".to_owned();
-    }
-    let mut by: Vec<OrderBy> = (0..1 + random.below(3))
-        .map(|column| OrderBy { column, descending: random.below(2) == 0, nulls_first: random.below(2) == 0 })
-        .collect();
-    let keys: Vec<String> = by
-        .iter()
-        .map(|by| {
-            let (descending, nulls) =
-                (if by.descending { ":desc" } else { "" }, if by.nulls_first { ":nulls-first" } else { "" });
-            format!("k{}{descending}{nulls}", by.column)
-        })
-        .collect();
-    let nans = [Nans::Last, Nans::First, Nans::Total][random.below(3)];
-    let mut order = format!(" --key {}", keys.join(if random.below(2) == 0 { "," } else { " --key " }));
-    if nans != Nans::Last || random.below(2) == 0 {
-        order += &format!(" --nan {}", ["last", "first", "total"][nans as usize]);
-    }
-    if random.below(3) == 0 {
-        order += " -r";
-        by.iter_mut().for_each(|by| by.descending = !by.descending);
-    }
-    let (unique, top) = match random.below(4) {
-        0 => (" -u".to_owned(), None),
-        1 => {
-            let top = random.below(rows + 2);
-            (format!(" --top {top}"), Some(top))
-        }
-        _ => (String::new(), None),
-    };
-    let memory = pick(random, &["", " -S 1M -T .", " -S 1M -T . --batch-size 2", " -S 3M --parallel 1"]);
-    let codec = match output {
-        "parquet" => pick(
-            random,
-            &["", " --compression none", " --compression zstd", " --compression gzip", " --compression lz4"],
-        ),
-        _ => pick(random, &["", " --compression none", " --compression zstd", " --compression lz4"]),
-    };
-    let to = if random.below(4) == 0 { format!(" -o - --format {output}") } else { format!(" -o out.{output}") };
-    let command = format!("{arguments}{order}{unique}{memory}{codec}{to}");
+    let request = Request::new(random, rows);
+    let codecs = ["", " --compression none", " --compression zstd", " --compression lz4", " --compression gzip"];
+    let codec = codecs[random.below(if output == "parquet" { 5 } else { 4 })];
+    let (from_pipe, to_pipe) = (input != "parquet" && names.len() == 1 && random.below(2) == 0, random.below(4) == 0);
+    let from = if from_pipe { "-".to_owned() } else { names.join(" ") };
+    let to = if to_pipe { format!("- --format {output}") } else { format!("out.{output}") };
+    let command = format!("sort {from}{}{codec} -o {to}", request.flags);
     println!("{command} ({lengths:?} rows, {schema:?})");
     let run = if from_pipe { folder.run_with_input(&command, &bytes) } else { folder.run(&command) };
     run.succeeds();
-    let found = if to.contains("-o -") {
-        run.stdout().to_vec()
-    } else {
-        fs::read(folder.path(&format!("out.{output}"))).unwrap()
-    };
+    let found = if to_pipe { run.stdout().to_vec() } else { fs::read(folder.path(&to)).unwrap() };
 
     let whole = concat_batches(&schema, &batches).unwrap();
-    let mut expected = order_of(&whole, &by, nans);
-    let key_cells: Vec<Vec<Cell>> = by.iter().map(|by| cells(&plain(whole.column(by.column)))).collect();
-    if !unique.is_empty() && top.is_none() {
-        let key = |row: usize| key_cells.iter().map(|cells| cells[row].clone()).collect::<Vec<_>>();
-        expected.dedup_by_key(|row| key(*row));
-    }
-    expected.truncate(top.unwrap_or(usize::MAX));
-    let indices: UInt64Array = expected.iter().map(|&row| Some(row as u64)).collect();
-    let expected = take_record_batch(&whole, &indices).unwrap();
+    let expected = request.rows(&whole);
     let (found_schema, found) = decoded(output, &found);
     assert_eq!(found.num_rows(), expected.num_rows(), "{command}");
     assert_eq!(found_schema.metadata(), schema.metadata(), "{command}");
@@ -290,20 +321,12 @@ fn case(random: &mut Random, rows: usize) {
     for (i, (found, expected)) in found.columns().iter().zip(expected.columns()).enumerate().rev() {
         assert!(plain(found) == plain(expected), "{command}: column {i}");
     }
-    if from_pipe || unique.is_empty() && to.contains("out.") {
-        let path = if from_pipe { format!("in0.{input}") } else { format!("out.{output}") };
-        let rows = if from_pipe { &whole } else { &expected };
-        let is_sorted = order_of(rows, &by, nans).is_sorted();
-        check(folder.run(&format!("check {path}{order}")), is_sorted, &command);
+    if names.len() == 1 {
+        request.check(&folder, &names[0], &whole);
     }
-}
-
-fn check(run: Run, is_sorted: bool, what: &str) {
-    match is_sorted {
-        true => run.succeeds(),
-        false => run.fails(1, &["disorder at index "]),
+    if !to_pipe {
+        request.check(&folder, &to, &expected);
     }
-    println!("checked: {what}");
 }
 
 #[test]
@@ -331,12 +354,11 @@ fn two() -> (SchemaRef, RecordBatch) {
     (schema.clone(), RecordBatch::try_new(schema, columns).unwrap())
 }
 
-#[test]
-fn wrong_requests_are_refused_with_the_reason() {
-    let folder = Folder::new();
+/// Tables that do not fit each other, and a file of keys.
+fn write_files(folder: &Folder) {
     let (schema, batch) = two();
     let write = |name: &str, bytes: Vec<u8>| fs::write(folder.path(name), bytes).unwrap();
-    write("t.arrow", encoded("arrow", None, &schema, &[batch.clone()]));
+    write("t.arrow", encoded("arrow", None, &schema, std::slice::from_ref(&batch)));
     let renamed =
         Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false), Field::new("c", DataType::Utf8, true)]));
     write(
@@ -351,6 +373,12 @@ fn wrong_requests_are_refused_with_the_reason() {
     let one = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
     write("one.arrow", encoded("arrow", None, &one, &[]));
     folder.write("keys.u32", &[2u32, 1]);
+}
+
+#[test]
+fn wrong_requests_are_refused_with_the_reason() {
+    let folder = Folder::new();
+    write_files(&folder);
     for (arguments, parts) in [
         (
             "t.arrow -o out.arrow",

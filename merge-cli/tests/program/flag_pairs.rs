@@ -31,7 +31,8 @@ const UNIVERSAL: [(&str, &[&str]); 7] = [
 fn is_left_out(command: &str, usage: &Usage) -> bool {
     let is = |id, value: &str| usage.id == id && usage.value.as_deref() == Some(value);
     let no_gpu = needs_gpu(command, usage) && !engines().contains(&"gpu");
-    no_gpu || usage.id == "compression" || ["arrow", "arrows", "parquet"].iter().any(|format| is("format", format))
+    let is_of_other_files = ["compression", "axis", "rows"].contains(&&*usage.id);
+    no_gpu || is_of_other_files || ["arrow", "arrows", "parquet"].iter().any(|format| is("format", format))
 }
 
 /// Whether a sample asks for a GPU.

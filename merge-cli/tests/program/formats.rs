@@ -497,7 +497,9 @@ fn names_of_fields_that_are_no_plain_words_are_quoted() {
     folder.run("sort in.npy -o new --key a,b").fails(2, &["has no field \"a\" for --key", "\"a,b\""]);
     folder.run("sort in.npy -o new --key 0").fails(2, &["--key <FIELD>: expected OFFSET:TYPE", "in double quotes"]);
     folder.run("sort in.npy -o new --key \"a").fails(2, &["expected a double quote after the NAME"]);
-    folder.run("sort in.npy -o new --key \"0\":u16").fails(2, &["expected `:desc` or nothing after the field"]);
+    folder
+        .run("sort in.npy -o new --key \"0\":u16")
+        .fails(2, &["expected `:desc`, `:nulls-first` or nothing after the field"]);
     folder.run("sort in.npy -o new --key \"0\",0:u8").fails(2, &["--key 0:u8: overlaps \"0\""]);
 }
 

@@ -105,7 +105,7 @@ fn an_arrow_file_that_is_cut_is_an_error_in_a_pipe() {
             "union - k.u32 -o out.u32 --assume-sorted",
             "sort k.u32 --values - -o out.u32 --values-out out.rows",
         ] {
-            folder.run_with_input(command, &file[..cut]).fails(2, &["-: Arrow file, at byte ", "is it complete?"]);
+            folder.run_with_input(command, &file[..cut]).fails(2, &["-: Arrow file", "is it complete?"]);
         }
     }
     assert_eq!(folder.files(), ["k.arrow", "k.u32"]);

@@ -3,17 +3,14 @@
 use super::{AHEAD, Error, InOrder, bytes_at, decoding};
 use crate::file::Input;
 use crate::format::{Format, arrow::MAGIC};
-use crate::say::error::{Failure, Result};
-use crate::table::failure;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{FileDecoder, StreamReader, read_footer_length};
 use arrow_ipc::{Block, root_as_footer};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::SchemaRef;
 use merge_host::parallel;
 use std::collections::VecDeque;
 use std::io::{BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes at the end of a file: the length of the footer, and [`MAGIC`].
@@ -35,14 +32,12 @@ pub struct FileBatches {
 
 impl FileBatches {
     /// Reads the footer and the dictionaries.
-    pub fn open(input: Input) -> Result<(SchemaRef, Self)> {
-        let path = input.path().to_owned();
-        let opened = decoding(|| Self::read_footer(&input)).map_err(|error| failure(&path, &*error));
-        let (schema, decoder, blocks) = opened?;
+    pub fn open(input: Input) -> Result<(SchemaRef, Self), Error> {
+        let (schema, decoder, blocks) = decoding(|| Self::read_footer(&input))?;
         Ok((schema, Self { input, decoder, blocks }))
     }
 
-    fn read_footer(input: &Input) -> std::result::Result<(SchemaRef, FileDecoder, VecDeque<Block>), Error> {
+    fn read_footer(input: &Input) -> Result<(SchemaRef, FileDecoder, VecDeque<Block>), Error> {
         let length = input.length().unwrap_or(0);
         let trailer = bytes_at(input, length.saturating_sub(TRAILER), TRAILER)?;
         let footer_length = read_footer_length(trailer.as_slice().try_into()?)? as u64;
@@ -68,7 +63,7 @@ impl FileBatches {
     }
 
     /// The next batches, read and decoded by all threads.
-    pub fn next(&mut self, memory: u64) -> std::result::Result<Vec<RecordBatch>, Error> {
+    pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
         let (mut blocks, mut expected) = (Vec::new(), 0u64);
         while let Some(block) = self.blocks.front() {
             expected = expected.saturating_add(EXPANSION * u64::try_from(block.bodyLength()).unwrap_or(0));
@@ -83,7 +78,7 @@ impl FileBatches {
             let batch = decoding(|| Ok(decoder.read_record_batch(&block, &bytes)?))?;
             Ok::<_, Error>(batch.ok_or("the footer lists a record batch that is none")?)
         });
-        let batches = decoded.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
+        let batches = decoded.into_iter().collect::<Result<Vec<_>, _>>()?;
         // Batches without rows are no end.
         if !batches.is_empty() && batches.iter().all(|batch| batch.num_rows() == 0) {
             return self.next(memory);
@@ -93,7 +88,7 @@ impl FileBatches {
 }
 
 /// The bytes of a message of a file.
-fn bytes_of(input: &Input, block: &Block) -> std::result::Result<Buffer, Error> {
+fn bytes_of(input: &Input, block: &Block) -> Result<Buffer, Error> {
     let unsigned = |number: i64| u64::try_from(number).map_err(|_| "the footer has a record batch outside the file");
     let (begin, metadata) = (unsigned(block.offset())?, unsigned(block.metaDataLength().into())?);
     let length = metadata.checked_add(unsigned(block.bodyLength())?).ok_or("the footer has a batch of 2^64 bytes")?;
@@ -109,18 +104,16 @@ pub struct StreamBatches {
 
 impl StreamBatches {
     /// Reads the schema.
-    pub fn open(input: Input, format: Format) -> Result<(SchemaRef, Self)> {
-        let path = input.path().to_owned();
+    pub fn open(input: Input, format: Format) -> Result<(SchemaRef, Self), Error> {
         let mut bytes = InOrder(input);
-        let head = if format == Format::Arrow { head(&path, &mut bytes)? } else { Vec::new() };
+        let head = if format == Format::Arrow { head(&mut bytes)? } else { Vec::new() };
         let bytes: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
-        let reader = decoding(|| Ok(StreamReader::try_new(BufReader::with_capacity(BUFFER, bytes), None)?));
-        let reader = reader.map_err(|error| failure(&path, &*error))?;
+        let reader = decoding(|| Ok(StreamReader::try_new(BufReader::with_capacity(BUFFER, bytes), None)?))?;
         Ok((reader.schema(), Self { reader, format }))
     }
 
     /// The next batch with rows.
-    pub fn next(&mut self) -> std::result::Result<Vec<RecordBatch>, Error> {
+    pub fn next(&mut self) -> Result<Vec<RecordBatch>, Error> {
         while let Some(batch) = decoding(|| Ok(self.reader.next().transpose()?))? {
             if batch.num_rows() > 0 {
                 return Ok(vec![batch]);
@@ -131,7 +124,7 @@ impl StreamBatches {
     }
 
     /// Reads the bytes behind the last batch. A file must have its footer there, and a stream must end.
-    fn end(&mut self) -> std::result::Result<(), Error> {
+    fn end(&mut self) -> Result<(), Error> {
         let (mut rest, mut last) = (0, Vec::new());
         let mut buffer = [0; 1 << 12];
         loop {
@@ -152,14 +145,13 @@ impl StreamBatches {
 }
 
 /// Skips the head of a file: [`MAGIC`] and zeros. Returns the bytes that were read behind it.
-fn head(path: &Path, bytes: &mut InOrder) -> Result<Vec<u8>> {
+fn head(bytes: &mut InOrder) -> Result<Vec<u8>, Error> {
     for _ in 0..MAX_HEAD / 8 + 1 {
         let mut part = [0; 8];
-        let read = bytes.read_exact(&mut part);
-        read.map_err(|error| failure(path, &ArrowError::from(error)))?;
+        bytes.read_exact(&mut part)?;
         if part != [0; 8] && !part.starts_with(MAGIC) {
             return Ok(part.to_vec());
         }
     }
-    Err(Failure::file(path, "Arrow file: expected a message after its head"))
+    Err("expected a message after its head".into())
 }

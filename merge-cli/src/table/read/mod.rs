@@ -4,7 +4,7 @@ mod arrow;
 #[cfg(feature = "parquet")]
 mod parquet;
 
-use super::{bytes_of, carried, failure};
+use super::{bytes_of, carried, failure_of};
 use crate::file::Input;
 use crate::format::Format;
 use crate::say::error::{Failure, Result};
@@ -24,11 +24,13 @@ const AHEAD: usize = 2;
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
+    format: Format,
     schema: SchemaRef,
     kind: Kind,
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has few tables")]
 enum Kind {
     File(arrow::FileBatches),
     Stream(arrow::StreamBatches),
@@ -40,29 +42,15 @@ impl Reader {
     /// Opens `input`, all of whose bytes are a table in this format.
     pub fn open(input: Input, format: Format) -> Result<Self> {
         let path = input.path().to_owned();
-        let (schema, kind) = match format {
-            Format::Parquet => Self::open_parquet(input)?,
+        let opened = match format {
+            Format::Parquet => Kind::open_parquet(input),
             Format::Arrow if input.is_regular() => {
-                let (schema, batches) = arrow::FileBatches::open(input)?;
-                (schema, Kind::File(batches))
+                arrow::FileBatches::open(input).map(|(schema, batches)| (schema, Kind::File(batches)))
             }
-            _ => {
-                let (schema, batches) = arrow::StreamBatches::open(input, format)?;
-                (schema, Kind::Stream(batches))
-            }
+            _ => arrow::StreamBatches::open(input, format).map(|(schema, batches)| (schema, Kind::Stream(batches))),
         };
-        Ok(Self { path, schema, kind })
-    }
-
-    #[cfg(feature = "parquet")]
-    fn open_parquet(input: Input) -> Result<(SchemaRef, Kind)> {
-        let (schema, groups) = parquet::Groups::open(input)?;
-        Ok((schema, Kind::Parquet(groups)))
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn open_parquet(input: Input) -> Result<(SchemaRef, Kind)> {
-        Err(Failure::file(input.path(), "is a Parquet file, which this build of gmerge does not read"))
+        let (schema, kind) = opened.map_err(|error| unreadable(&path, format, error))?;
+        Ok(Self { path, format, schema, kind })
     }
 
     /// Closes a regular file until it is read, so that more files can be inputs than can be open.
@@ -94,9 +82,27 @@ impl Reader {
             #[cfg(feature = "parquet")]
             Kind::Parquet(groups) => groups.next(memory),
         };
-        let batches = batches.map_err(|error| failure(&self.path, &*error))?;
+        let batches = batches.map_err(|error| unreadable(&self.path, self.format, error))?;
         Ok(batches.iter().flat_map(sliced).collect())
     }
+}
+
+impl Kind {
+    #[cfg(feature = "parquet")]
+    fn open_parquet(input: Input) -> std::result::Result<(SchemaRef, Self), Error> {
+        let (schema, groups) = parquet::Groups::open(input)?;
+        Ok((schema, Self::Parquet(groups)))
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn open_parquet(_input: Input) -> std::result::Result<(SchemaRef, Self), Error> {
+        Err("this build of gmerge has no Parquet".into())
+    }
+}
+
+/// The failure to read the file at `path` in a format.
+fn unreadable(path: &Path, format: Format, error: Error) -> Failure {
+    failure_of(path, &format!("{}: ", format.name()), &*error)
 }
 
 /// An error of a library that reads tables.

@@ -2,8 +2,6 @@
 
 use super::{AHEAD, Error, ROWS, bytes_at, decoding};
 use crate::file::Input;
-use crate::say::error::{Failure, Result};
-use crate::table::failure;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
@@ -44,17 +42,12 @@ impl std::fmt::Debug for Groups {
 
 impl Groups {
     /// Reads the metadata.
-    pub fn open(input: Input) -> Result<(SchemaRef, Self)> {
-        let path = input.path().to_owned();
+    pub fn open(input: Input) -> Result<(SchemaRef, Self), Error> {
         if !input.is_regular() {
-            return Err(Failure::file(
-                &path,
-                "is a Parquet file in a pipe, expected a regular file: its end says what it has",
-            ));
+            return Err("is in a pipe, expected a regular file, because its footer comes last".into());
         }
         let source = Source { input: Arc::new(input), window: None };
-        let metadata = decoding(|| Ok(ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())?));
-        let metadata = metadata.map_err(|error| failure(&path, &*error))?;
+        let metadata = decoding(|| Ok(ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())?))?;
         let left = 0..metadata.metadata().num_row_groups();
         Ok((metadata.schema().clone(), Self { file: ParquetFile { source, metadata }, left, part: None }))
     }
@@ -67,7 +60,7 @@ impl Groups {
     }
 
     /// The next batches: of several row groups, each read by a thread, or of a part of a large group.
-    pub fn next(&mut self, memory: u64) -> std::result::Result<Vec<RecordBatch>, Error> {
+    pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
         loop {
             if let Some(part) = &mut self.part {
                 match decoding(|| Ok(part.next().transpose()?))? {
@@ -86,7 +79,7 @@ impl Groups {
             }
             let file = &self.file;
             let read = parallel::map(groups, |group| file.read(group));
-            let batches = read.into_iter().collect::<std::result::Result<Vec<_>, _>>()?.concat();
+            let batches = read.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
             if !batches.is_empty() {
                 return Ok(batches);
             }
@@ -113,7 +106,7 @@ impl ParquetFile {
     }
 
     /// All batches of a group, whose bytes are read at once.
-    fn read(&self, group: usize) -> std::result::Result<Vec<RecordBatch>, Error> {
+    fn read(&self, group: usize) -> Result<Vec<RecordBatch>, Error> {
         let ranges = self.group(group).columns().iter().map(|column| column.byte_range());
         let (begin, end) = ranges.fold((u64::MAX, 0), |(begin, end), (offset, length)| {
             (begin.min(offset), end.max(offset.saturating_add(length)))
@@ -121,15 +114,10 @@ impl ParquetFile {
         let window = (begin < end).then(|| bytes_at(&self.source.input, begin, end - begin)).transpose()?;
         let window = window.map(|bytes| (begin, Bytes::from(bytes)));
         let source = Source { window, ..self.source.clone() };
-        decoding(|| Ok(self.reader(source, group, ROWS)?.collect::<std::result::Result<_, _>>()?))
+        decoding(|| Ok(self.reader(source, group, ROWS)?.collect::<Result<_, _>>()?))
     }
 
-    fn reader(
-        &self,
-        source: Source,
-        group: usize,
-        rows: usize,
-    ) -> std::result::Result<ParquetRecordBatchReader, ParquetError> {
+    fn reader(&self, source: Source, group: usize, rows: usize) -> Result<ParquetRecordBatchReader, ParquetError> {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.metadata.clone());
         builder.with_row_groups(vec![group]).with_batch_size(rows).build()
     }

@@ -27,6 +27,7 @@ fn table(command: &str, id: &str) -> &'static [&'static str] {
         "values-out" => &["out.rows", "out.values.npy"],
         "segments" | "offsets" => &["in*.offsets", "in*.offsets.npy"],
         "segment-len" => &["6"],
+        "axis" => &["1"],
         "skip" => &["16"],
         "files0-from" => &["names0"],
         "record-size" => &["12"],
