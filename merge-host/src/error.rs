@@ -310,7 +310,8 @@ pub enum Error {
     NoGpuSupport,
     /// The GPU has no kernels for keys of this type.
     #[error(
-        "the GPU has no kernels for {key} keys, only for integers and floats of 1 to 8 bytes, and sorts of 16 bytes: use the CPU"
+        "the GPU has no kernels for {key} keys, only for integers and floats of 1 to 8 bytes, and sorts of 16 bytes: \
+         use the CPU"
     )]
     NoKernels {
         /// The type of the keys.

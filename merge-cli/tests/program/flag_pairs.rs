@@ -15,7 +15,8 @@ use std::thread;
 const MOST_TRIPLES: usize = 150;
 /// From this number of samples on, not all samples of a flag are paired with all samples of other flags.
 const MANY: usize = 8;
-/// Flags that can be combined with all other flags, each with its exceptions. There are no .npy files of u128.
+/// Flags that can be combined with all other flags, each with its exceptions. There are no .npy files of u128
+/// and i128.
 const UNIVERSAL: [(&str, &[&str]); 7] = [
     ("type", &["record-size", "key", "output", "format", OPERANDS]),
     ("stats", &[]),
@@ -26,7 +27,7 @@ const UNIVERSAL: [(&str, &[&str]); 7] = [
     ("stable", &[]),
 ];
 
-/// Whether a sample is skipped: this machine does not support it, or it concerns Arrow files and tables, which have
+/// Whether a sample is skipped: this machine does not support it, or it concerns Arrow files, tables or arrays with rows, which have
 /// separate tests.
 fn is_left_out(command: &str, usage: &Usage) -> bool {
     let is = |id, value: &str| usage.id == id && usage.value.as_deref() == Some(value);

@@ -495,7 +495,7 @@ fn names_of_fields_that_are_no_plain_words_are_quoted() {
         .run("sort in.npy -o new --key none")
         .fails(2, &["of \"0\", \"a,b\", \"c:desc\", say \"x\", \"\"\"\", \"-1\""]);
     folder.run("sort in.npy -o new --key a,b").fails(2, &["has no field \"a\" for --key", "\"a,b\""]);
-    folder.run("sort in.npy -o new --key 0").fails(2, &["--key <FIELD>: expected OFFSET:TYPE", "in double quotes"]);
+    folder.run("sort in.npy -o new --key 0").fails(2, &["--key 0: is a column", "expected OFFSET:TYPE"]);
     folder.run("sort in.npy -o new --key \"a").fails(2, &["expected a double quote after the NAME"]);
     folder
         .run("sort in.npy -o new --key \"0\":u16")

@@ -19,7 +19,7 @@ fn engine_gpu_names_the_types_that_it_has_no_kernels_for() {
         let (folder, name) = (Folder::new(), K::NAME);
         folder.write(&format!("in.{name}"), &[K::from_bits(1), K::from_bits(0)]);
         folder.write("a.rows", b"ab");
-        let parts = ["--engine gpu: ", &format!(" {name} keys"), "only for u32, i32, f32, u64, i64 and f64"];
+        let parts = ["--engine gpu: ", &format!(" {name} keys"), "only for integers and floats of 1 to 8 bytes"];
         for command in ["sort", "sort --values a.rows --values-out out.rows"] {
             folder.refuses(&format!("{command} in.{name} -o out.{name} --engine gpu"), &parts);
         }
@@ -193,7 +193,7 @@ fn a_kernel_that_is_named_needs_a_gpu() {
 fn a_kernel_is_refused_where_the_gpu_sorts_nothing() {
     let folder = Folder::new();
     folder.write("in.u32", &[3u32, 1, 2]);
-    folder.write("in.u8", &[3u8, 1, 2]);
+    folder.write("in.u128", &[3u128, 1, 2]);
     let refused = |arguments: &str, parts: &[&str]| {
         folder.refuses(&format!("sort in.u32 {arguments} --kernel merge-path"), parts);
     };
@@ -203,8 +203,8 @@ fn a_kernel_is_refused_where_the_gpu_sorts_nothing() {
     }
     refused("-c", &["-c and --kernel merge-path cannot be used together"]);
     refused("-C", &["-C and --kernel merge-path cannot be used together"]);
-    let parts = ["--kernel merge-path is for GPUs: ", " u8 keys", "only for u32, i32, f32, u64, i64 and f64"];
-    folder.refuses("sort in.u8 -o out.u8 --kernel merge-path", &parts);
+    let parts = ["--kernel merge-path is for GPUs: ", " u128 keys"];
+    folder.refuses("sort in.u128 -o out.u128 --kernel merge-path", &parts);
     for flag in ["--engine cpu", "--top 3", "--segment-len 3"] {
         folder.run(&format!("sort in.u32 -o out.u32 {flag} --kernel auto")).succeeds();
         assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 3], "{flag}");

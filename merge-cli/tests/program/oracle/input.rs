@@ -88,7 +88,7 @@ impl Input {
 impl Request {
     /// Bytes of a key, or 1 where bytes have no order.
     pub fn key_size(&self) -> usize {
-        if self.is_records() { 1 } else { self.key_type()[1..].parse::<usize>().unwrap() / 8 }
+        if self.is_records() { 1 } else { size_of_type(self.key_type()) }
     }
 
     /// Whether the keys in the files begin with the most significant byte.
@@ -116,9 +116,14 @@ impl Request {
     }
 }
 
+/// Bytes of a number of this type.
+pub fn size_of_type(name: &str) -> usize {
+    name.trim_start_matches(char::is_alphabetic).parse::<usize>().unwrap() / 8
+}
+
 /// NumPy's name for a type of numbers, as in a header.
 pub fn dtype(name: &str, big: bool) -> String {
-    let size = name[1..].parse::<usize>().unwrap() / 8;
+    let size = size_of_type(name);
     let sign = if size == 1 {
         '|'
     } else if big {
@@ -126,7 +131,8 @@ pub fn dtype(name: &str, big: bool) -> String {
     } else {
         '<'
     };
-    format!("'{sign}{}{size}'", &name[..1])
+    let kind = if name == "bf16" { "V" } else { &name[..1] };
+    format!("'{sign}{kind}{size}'")
 }
 
 /// The distinct keys or records from which files are drawn.
@@ -152,6 +158,7 @@ impl Pool {
         }
         let infinity: &[u8] = match request.key_type() {
             "f16" => &[0, 0x7c],
+            "bf16" => &[0x80, 0x7f],
             "f32" => &[0, 0, 0x80, 0x7f],
             "f64" => &[0, 0, 0, 0, 0, 0, 0xf0, 0x7f],
             _ => return Self(keys),

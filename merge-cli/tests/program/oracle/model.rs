@@ -35,7 +35,7 @@
 //! 17. NaNs are last, with `--reverse` and `:desc`, too, or where `--nan` says. It does not affect other keys.
 //! 18. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
 
-use super::input::{Input, RECORD_DTYPE, VALUE, dtype};
+use super::input::{Input, RECORD_DTYPE, VALUE, dtype, size_of_type};
 use super::samples::{OPERANDS, Request};
 use std::collections::BTreeMap;
 
@@ -72,11 +72,12 @@ fn ordered(key_type: &str, mut bytes: Vec<u8>, nans: Nans) -> Vec<u8> {
     bytes.reverse();
     let infinity: &[u8] = match key_type {
         "f16" => &[0x7c, 0],
+        "bf16" => &[0x7f, 0x80],
         "f32" => &[0x7f, 0x80, 0, 0],
         _ => &[0x7f, 0xf0, 0, 0, 0, 0, 0, 0],
     };
     let sign = bytes[0] >> 7;
-    let is_nan = key_type.starts_with('f') && [&[bytes[0] & 0x7f], &bytes[1..]].concat().as_slice() > infinity;
+    let is_nan = key_type.starts_with(['f', 'b']) && [&[bytes[0] & 0x7f], &bytes[1..]].concat().as_slice() > infinity;
     // Of NaNs that are moved, those without the sign bit come first.
     let class = match nans {
         Nans::Last if is_nan => 1 + sign,
@@ -85,8 +86,8 @@ fn ordered(key_type: &str, mut bytes: Vec<u8>, nans: Nans) -> Vec<u8> {
         Nans::Last | Nans::Total => 0,
     };
     match key_type.as_bytes()[0] {
-        b'f' if bytes[0] & 0x80 != 0 => complement(&mut bytes),
-        b'f' | b'i' => bytes[0] ^= 0x80,
+        b'f' | b'b' if bytes[0] & 0x80 != 0 => complement(&mut bytes),
+        b'f' | b'b' | b'i' => bytes[0] ^= 0x80,
         _ => {}
     }
     bytes.insert(0, class);
@@ -193,7 +194,6 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
         "count",
     ];
     const NOT_ON_GPU: [&str; 6] = ["c", "C", "merge", "top", "segments", "segment-len"];
-    const TYPES_ON_GPU: [&str; 6] = ["u32", "i32", "f32", "u64", "i64", "f64"];
     let given = |id: &&&str| request.has(id);
     for (first, others) in EXCLUSIVE {
         if let Some(other) = others.iter().find(given).filter(|_| request.has(first)) {
@@ -235,7 +235,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
             return Some(["kernel", other]);
         }
     }
-    let is_on_gpu = request.is_records() || TYPES_ON_GPU.contains(&request.key_type());
+    let is_on_gpu = request.is_records() || request.key_size() <= 8;
     let asks = [("kernel", has_kernel && request.command == "sort"), ("engine", request.is("engine", "gpu"))];
     if let Some((id, _)) = asks.into_iter().find(|(_, asks)| *asks && !is_on_gpu && !request.has_any(&["c", "C"])) {
         return Some([id; 2]);
@@ -243,7 +243,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
     if ["basic", "tiled", "circular"].iter().any(|kernel| request.is("kernel", kernel)) && request.has("values") {
         return Some(["kernel", "values"]);
     }
-    if request.is("type", "u128") && !request.is_records() {
+    if ["u128", "i128"].iter().any(|name| request.is("type", name)) && !request.is_records() {
         if request.is(OPERANDS, "npy") {
             return Some([OPERANDS; 2]);
         }
@@ -332,7 +332,7 @@ fn set_operation(command: &str, input: &Input) -> Vec<Item> {
 fn written(request: &Request, items: Vec<Item>) -> Expected {
     let name = request.value("output").unwrap_or_default();
     let index_type = Some(extension(&name).0).filter(|name| !name.is_empty()).unwrap_or("u64");
-    let index_size = if request.has("argsort") { dtype_size(index_type) } else { 0 };
+    let index_size = if request.has("argsort") { size_of_type(index_type) } else { 0 };
     let bytes = items.iter().flat_map(|item| match index_size {
         0 => item.bytes.clone(),
         size => (item.index as u128).to_le_bytes()[..size].to_vec(),
@@ -360,13 +360,9 @@ fn counts(request: &Request, name: &str, items: &[Item]) -> Vec<u8> {
     let (key_type, order) = extension(name);
     let (key_type, big) =
         (if key_type.is_empty() { "u64" } else { key_type }, order == "be" || request.is("endian", "big"));
-    let bytes = items.iter().flat_map(|item| item.count.to_le_bytes()[..dtype_size(key_type)].to_vec()).collect();
-    let bytes = if big { swap(bytes, dtype_size(key_type)) } else { bytes };
+    let bytes = items.iter().flat_map(|item| item.count.to_le_bytes()[..size_of_type(key_type)].to_vec()).collect();
+    let bytes = if big { swap(bytes, size_of_type(key_type)) } else { bytes };
     if name.ends_with(".npy") { npy(&dtype(key_type, big), items.len(), &bytes) } else { bytes }
-}
-
-fn dtype_size(name: &str) -> usize {
-    name[1..].parse::<usize>().unwrap() / 8
 }
 
 /// The output of `count` numbers or records, with the header and the byte order of the request. `bytes` has the least
@@ -379,7 +375,7 @@ pub fn encoded(request: &Request, bytes: Vec<u8>, count: usize, index_type: Opti
     }
     let name = index_type.unwrap_or(request.key_type());
     let big = output_is_big(request, is_npy && index_type.is_none());
-    let bytes = if big { swap(bytes, dtype_size(name)) } else { bytes };
+    let bytes = if big { swap(bytes, size_of_type(name)) } else { bytes };
     if is_npy { npy(&dtype(name, big), count, &bytes) } else { bytes }
 }
 

@@ -292,8 +292,8 @@ impl Request {
         self.has("record-size")
     }
 
-    /// The type of the keys. Without `--type`, any type except two: NumPy has no name for u128, and a sample of `-o`
-    /// names u32.
+    /// The type of the keys. Without `--type`, any type except two: NumPy has no names for those of 16 bytes, and a
+    /// sample of `-o` names u32.
     pub fn key_type(&self) -> &str {
         const TYPES: [&str; 10] = ["u8", "i8", "u16", "i16", "f16", "i32", "f32", "u64", "i64", "f64"];
         let by_output = (self.inputs() == 0 && self.is("output", "out.u32")).then_some("u32");
