@@ -34,7 +34,8 @@
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged) |
 //! | merge any number of runs in each of many groups | [`merge_many_ragged`](Engine::merge_many_ragged) |
 //! | sort elements of any type by a key | [`sort_by_key`](Engine::sort_by_key) |
-//! | sort elements of any type by a string | [`sort_by_bytes`](Engine::sort_by_bytes), [`argsort_by_bytes`](Engine::argsort_by_bytes) |
+//! | sort elements of any type by a string | [`sort_by_bytes`](Engine::sort_by_bytes) |
+//! | make the permutation that sorts strings | [`argsort_by_bytes`](Engine::argsort_by_bytes) |
 //! | sort elements of any type by a comparison | [`sort_by`](Engine::sort_by) |
 //! | find the permutation that sorts elements of any type by a key | [`argsort_by_key`](Engine::argsort_by_key) |
 //! | find the permutation that sorts elements of any type by a comparison | [`argsort_by`](Engine::argsort_by) |

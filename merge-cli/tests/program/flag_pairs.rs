@@ -27,8 +27,8 @@ const UNIVERSAL: [(&str, &[&str]); 7] = [
     ("stable", &[]),
 ];
 
-/// Whether a sample is skipped: this machine does not support it, or it concerns Arrow files, tables or arrays with rows, which have
-/// separate tests.
+/// Whether a sample is skipped: this machine does not support it, or it concerns Arrow files, tables or arrays with
+/// rows, which have separate tests.
 fn is_left_out(command: &str, usage: &Usage) -> bool {
     let is = |id, value: &str| usage.id == id && usage.value.as_deref() == Some(value);
     let no_gpu = needs_gpu(command, usage) && !engines().contains(&"gpu");

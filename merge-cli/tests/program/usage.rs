@@ -26,7 +26,8 @@ const MISTAKES: &[(&str, &[&str])] = &[
     (
         "sort a.u32 -o out.u32 --type U33",
         &[
-            "--type <TYPE>: expected one of u8, i8, u16, i16, f16, bf16, u32, i32, f32, u64, i64, f64, u128, i128, found U33",
+            "--type <TYPE>: expected one of u8, i8, u16, i16, f16, bf16, u32, i32, f32, ",
+            ", u64, i64, f64, u128, i128, found U33",
         ],
     ),
     ("sort a.u32 -o out.u32 --type u32be", &["found u32be: --endian tells the byte order"]),

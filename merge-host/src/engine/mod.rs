@@ -279,8 +279,8 @@ impl Engine {
     ///
     /// A sort uploads an equal part of the keys to each GPU, over its own bus. Each GPU sorts its part, the GPUs
     /// exchange keys, and each downloads an equal part of the result. Merges and batches are divided before anything is
-    /// uploaded. The result is the same for all GPUs and for every order of them. The first GPU alone sorts keys of 1, 2 and
-    /// 16 bytes.
+    /// uploaded. The result is the same for all GPUs and for every order of them. The first GPU alone sorts keys of 1,
+    /// 2 and 16 bytes.
     #[cfg_attr(
         feature = "gpu",
         doc = "",

@@ -274,8 +274,8 @@ fn other_messages_name_the_cause() {
         ),
         (
             Error::NoKernels { key: "u128" },
-            "the GPU has no kernels for u128 keys, only for integers and floats of 1 to 8 bytes, and sorts of 16 bytes: \
-             use the CPU",
+            "the GPU has no kernels for u128 keys, only for integers and floats of 1 to 8 bytes, and sorts of 16 \
+             bytes: use the CPU",
         ),
         (Error::NoGpuSupport, "this build has no GPU engine (the feature `gpu` is off)"),
     ];

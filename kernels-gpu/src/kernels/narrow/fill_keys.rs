@@ -23,9 +23,9 @@ pub const BLOCK_WORDS: usize = THREADS as usize * EACH;
 /// `offsets[code]`.
 ///
 /// # Safety
-/// `keys` has `n` keys, fewer than 2^32, that nothing else uses, and `offsets` has [`Narrow::VALUES`] ascending words of
-/// at most `n`, the first of them 0, in global memory. The blocks have [`THREADS`] threads, and [`BLOCK_WORDS`] words of
-/// 8 bytes each. There is at least one block.
+/// `keys` has `n` keys, fewer than 2^32, that nothing else uses, and `offsets` has [`Narrow::VALUES`] ascending words
+/// of at most `n`, the first of them 0, in global memory. The blocks have [`THREADS`] threads, and [`BLOCK_WORDS`]
+/// words of 8 bytes each. There is at least one block.
 #[kernel(u8 = <u8>, u16 = <u16>)]
 pub unsafe fn fill_keys<N: Narrow>(keys: *mut N, n: usize, offsets: *const u32, coding: Coding<N>) {
     let division = InWords::of(keys, n);

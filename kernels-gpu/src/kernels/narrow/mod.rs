@@ -10,7 +10,8 @@
 //!   fill_keys     0 1 1 3 3 3                    each warp finds the keys of its range by binary search
 //! ```
 //!
-//! All other operations run on keys of 4 bytes, between [`widen_keys`](widen::widen_keys) and [`narrow_keys`](widen::narrow_keys).
+//! All other operations run on keys of 4 bytes, between [`widen_keys`](widen::widen_keys) and
+//! [`narrow_keys`](widen::narrow_keys).
 
 pub mod count_keys;
 pub mod fill_keys;

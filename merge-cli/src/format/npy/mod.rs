@@ -148,8 +148,8 @@ impl Rows {
         [count].into_iter().chain(several).chain(self.shape.iter().copied()).collect()
     }
 
-    /// The header of an array with `count` parts of `size` bytes: rows, several rows, or items of a row. Its length does
-    /// not depend on `count`.
+    /// The header of an array with `count` parts of `size` bytes: rows, several rows, or items of a row. Its length
+    /// does not depend on `count`.
     pub fn header(&self, count: u64, size: usize) -> Vec<u8> {
         header(&self.descr, &self.shape_of(count, size))
     }
@@ -249,8 +249,8 @@ fn parse(text: &str, begin: u64, purpose: Purpose) -> std::result::Result<Header
     }
 }
 
-/// The length of the first dimension, and the lengths of the other dimensions. Keys have one dimension, and rows of keys
-/// have more.
+/// The length of the first dimension, and the lengths of the other dimensions. Keys have one dimension, and rows of
+/// keys have more.
 fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result<(u64, Vec<u64>), Problem> {
     let Value::Tuple(lengths) = &shape.value else {
         return Err(shape.problem("expected a shape: a tuple of one length, such as (3,)"));

@@ -182,8 +182,8 @@ impl TableWriter {
     }
 }
 
-/// The columns of the rows of `order` in batches of up to `rows` rows, gathered by all threads. `with` maps each column,
-/// which it gets with its index.
+/// The columns of the rows of `order` in batches of up to `rows` rows, gathered by all threads. `with` maps each
+/// column, which it gets with its index.
 pub fn gathered(
     chunk: &Chunk,
     order: &[u32],
