@@ -6,9 +6,9 @@ typedef unsigned __int128 uint128_t;
 enum Values { UNIFORM_KEYS, ALL_EQUAL, OF_16, MOSTLY_EQUAL };
 static const char *const VALUES_NAMES[] = {"uniform", "all equal", "of 16", "mostly equal"};
 
-// A key of 16 bytes repeats its 8 bytes, as tests/src/distribution.rs does.
+// The words of a key of 16 bytes are in independent orders, as in gpu_test.
 template <class K> __device__ K widened(uint64_t bits) {
-  if constexpr (sizeof(K) == 16) return (K)bits << 64 | bits;
+  if constexpr (sizeof(K) == 16) return (K)bits << 64 | mix(bits ^ 1);
   else return (K)bits;
 }
 

@@ -2,7 +2,7 @@
 
 use super::table::{Table, keys_of};
 use super::{KINDS, Kind, Step, Test, median_ms, poison};
-use merge_host::{DeviceArray, Error, GpuSortKey, Key, NanOrder, SortOptions, SortOrder, Stream, workspace};
+use merge_host::{DeviceArray, Error, GpuSortKey, Key, NanOrder, SortOptions, SortOrder, Stream, parallel, workspace};
 use tests::distribution::mix;
 
 /// Numbers of keys around words, tiles of the histogram (16,384 keys), chunks of warps (4096 and 2048 words), and
@@ -33,7 +33,7 @@ const SIZES: [usize; 20] = [
 /// Nine keys of ten are equal, so that one counter overflows again and again.
 const MOSTLY_EQUAL: Kind = ("mostly equal", |word| if word.is_multiple_of(10) { mix(word) } else { 0x3c3c_3c3c });
 
-/// The timed kinds of keys. Both words of a key of 16 bytes are the same.
+/// The timed kinds of keys.
 const TIMED_KINDS: [Kind; 4] = [
     ("uniform", |word| word),
     ("all equal", |_| 7),
@@ -93,7 +93,7 @@ impl Test {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
         let table = Table::new::<K>(&stream, n)?;
         for (name, kind) in TIMED_KINDS {
-            let unsorted = stream.upload(&keys_of::<K>(n, |i| kind(mix(i ^ 1 << 40))))?;
+            let unsorted = stream.upload(&timed_keys::<K>(n, kind))?;
             let mut out = stream.zeroed::<K>(n)?;
             let mut memory = stream.zeroed(workspace::sort::<K, ()>(n))?;
             let ms = time(&stream, &unsorted, &mut out, |out| stream.sort(SortOrder::Ascending, out, &mut memory))?;
@@ -111,6 +111,18 @@ impl Test {
         }
         Ok(())
     }
+}
+
+/// `n` keys to time. The words of a key of 16 bytes are in independent orders, so that both have to be sorted.
+fn timed_keys<K: Key>(n: usize, kind: fn(u64) -> u64) -> Vec<K> {
+    let mut keys = keys_of::<K>(n, |i| kind(mix(i ^ 1 << 40)));
+    if size_of::<K>() == 16 {
+        let words: &mut [u64] = bytemuck::cast_slice_mut(&mut keys);
+        parallel::for_each(words.chunks_mut(1 << 16), |words| {
+            words.chunks_mut(2).for_each(|words| words[0] = mix(words[0] ^ 1));
+        });
+    }
+    keys
 }
 
 fn sorted_alone<K: GpuSortKey>(stream: &Stream, options: SortOptions, keys: &[K]) -> Result<Vec<K>, Error> {
