@@ -39,7 +39,7 @@ pub fn common_schema(readers: &[Reader]) -> Result<SchemaRef> {
 pub fn list_of_columns(schema: &Schema) -> String {
     let names = schema.fields().iter().map(|field| quoted(field.name())).collect::<Vec<_>>();
     match &names[..] {
-        [] => "none, as the table has no columns".to_owned(),
+        [] => "of none".to_owned(),
         names => format!("of {}", shortened(&names.join(", "))),
     }
 }

@@ -11,7 +11,7 @@ use arrow_buffer::NullBuffer;
 use arrow_ipc::CompressionType;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit, UnionMode};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::{take, take_record_batch};
 use std::collections::HashMap;
@@ -372,6 +372,12 @@ fn write_files(folder: &Folder) {
     write("typed.arrow", encoded("arrow", None, &typed, &[]));
     let one = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
     write("one.arrow", encoded("arrow", None, &one, &[]));
+    // A union inside of a list.
+    let union = [(0, Arc::new(Field::new("i", DataType::Int64, true)))].into_iter().collect();
+    let item = Field::new("item", DataType::Union(union, UnionMode::Sparse), true);
+    let list = Field::new("l", DataType::List(Arc::new(item)), true);
+    let with_union = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false), list]));
+    write("union.arrow", encoded("arrow", None, &with_union, &[]));
     folder.write("keys.u32", &[2u32, 1]);
 }
 
@@ -425,6 +431,10 @@ fn wrong_requests_are_refused_with_the_reason() {
     {
         folder.run(command).fails(2, &["t.arrow: ", "has 2 columns, expected one"]);
     }
+    if FORMATS.contains(&"parquet") {
+        folder.run("sort union.arrow -o new.parquet --key a").fails(2, &["new.parquet: column \"l\" has a union"]);
+    }
+    folder.run("sort union.arrow -o new.arrow --key a").succeeds();
     folder.run("check t.arrow").fails(2, &["t.arrow: is a table of 2 columns"]);
     folder.run("check t.arrow --key a").fails(1, &["t.arrow: disorder at index 1"]);
     let silent = folder.run("sort t.arrow -C --key a");

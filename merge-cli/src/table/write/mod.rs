@@ -6,7 +6,7 @@ mod parquet;
 use super::{Chunk, Dictionaries, carried, failure};
 use crate::file::{Output, Writer};
 use crate::format::Format;
-use crate::say::error::{Failure, Result};
+use crate::say::error::{Failure, Result, shortened};
 use crate::spec::Compression;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -78,7 +78,33 @@ fn ipc_options(path: &Path, compression: Option<Compression>) -> Result<IpcWrite
 
 #[cfg(feature = "parquet")]
 fn check_parquet(path: &Path, schema: &Schema, compression: Option<Compression>) -> Result<()> {
+    // The library panics at a union.
+    if let Some(column) = schema.fields().iter().find(|column| has_union(column.data_type())) {
+        let name = shortened(column.name());
+        return Err(Failure::file(
+            path,
+            format!("column {name:?} has a union, and Parquet has none: write an Arrow file"),
+        ));
+    }
     parquet::check(schema, compression).map_err(|error| failure(path, &error))
+}
+
+/// Whether a type is a union or has one inside.
+#[cfg(feature = "parquet")]
+fn has_union(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Union(..) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_union(field.data_type())),
+        DataType::Dictionary(_, values) => has_union(values),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::RunEndEncoded(_, field)
+        | DataType::Map(field, _) => has_union(field.data_type()),
+        _ => false,
+    }
 }
 
 #[cfg(feature = "parquet")]
