@@ -187,7 +187,7 @@ pub fn write_numbers(writer: &mut Writer, size: usize, numbers: &[u64]) -> Resul
         numbers.chunks(NUMBERS).try_for_each(|numbers| {
             let short = &mut short[..numbers.len()];
             parallel::for_each(short.chunks_mut(BLOCK).zip(numbers.chunks(BLOCK)), |(short, numbers)| {
-                short.iter_mut().zip(numbers).for_each(|(short, number)| *short = W::truncate((*number).into()));
+                short.iter_mut().zip(numbers).for_each(|(short, number)| *short = Word::truncate((*number).into()));
             });
             writer.write(short)
         })
