@@ -62,28 +62,39 @@ impl FileBatches {
         self.input.close();
     }
 
-    /// The next batches, read and decoded by all threads.
+    /// The next batches, read and decoded by all threads. Batches without rows are skipped.
     pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
+        loop {
+            let blocks = self.blocks_within(memory);
+            if blocks.is_empty() {
+                return Ok(Vec::new());
+            }
+            let (input, decoder) = (&self.input, &self.decoder);
+            let decoded = parallel::map(blocks, |block| {
+                let bytes = bytes_of(input, &block)?;
+                let batch = decoding(|| Ok(decoder.read_record_batch(&block, &bytes)?))?;
+                Ok::<_, Error>(batch.ok_or("the footer lists a record batch that is none")?)
+            });
+            let batches = decoded.into_iter().collect::<Result<Vec<_>, _>>()?;
+            if batches.iter().any(|batch| batch.num_rows() > 0) {
+                return Ok(batches);
+            }
+        }
+    }
+
+    /// The next blocks whose values are estimated at `memory` bytes at most, a few for each thread. At least one, until
+    /// the end.
+    fn blocks_within(&mut self, memory: u64) -> Vec<Block> {
         let (mut blocks, mut expected) = (Vec::new(), 0u64);
         while let Some(block) = self.blocks.front() {
-            expected = expected.saturating_add(EXPANSION * u64::try_from(block.bodyLength()).unwrap_or(0));
+            let body = u64::try_from(block.bodyLength()).unwrap_or(0);
+            expected = expected.saturating_add(EXPANSION.saturating_mul(body));
             if !blocks.is_empty() && (expected > memory || blocks.len() >= AHEAD * rayon::current_num_threads()) {
                 break;
             }
             blocks.extend(self.blocks.pop_front());
         }
-        let (input, decoder) = (&self.input, &self.decoder);
-        let decoded = parallel::map(blocks, |block| {
-            let bytes = bytes_of(input, &block)?;
-            let batch = decoding(|| Ok(decoder.read_record_batch(&block, &bytes)?))?;
-            Ok::<_, Error>(batch.ok_or("the footer lists a record batch that is none")?)
-        });
-        let batches = decoded.into_iter().collect::<Result<Vec<_>, _>>()?;
-        // Batches without rows are no end.
-        if !batches.is_empty() && batches.iter().all(|batch| batch.num_rows() == 0) {
-            return self.next(memory);
-        }
-        Ok(batches)
+        blocks
     }
 }
 

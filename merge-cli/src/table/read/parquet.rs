@@ -107,14 +107,17 @@ impl ParquetFile {
 
     /// All batches of a group, whose bytes are read at once.
     fn read(&self, group: usize) -> Result<Vec<RecordBatch>, Error> {
-        let ranges = self.group(group).columns().iter().map(|column| column.byte_range());
-        let (begin, end) = ranges.fold((u64::MAX, 0), |(begin, end), (offset, length)| {
-            (begin.min(offset), end.max(offset.saturating_add(length)))
-        });
-        let window = (begin < end).then(|| bytes_at(&self.source.input, begin, end - begin)).transpose()?;
-        let window = window.map(|bytes| (begin, Bytes::from(bytes)));
-        let source = Source { window, ..self.source.clone() };
-        decoding(|| Ok(self.reader(source, group, ROWS)?.collect::<Result<_, _>>()?))
+        decoding(|| {
+            // Panics where an offset or a length is negative.
+            let ranges = self.group(group).columns().iter().map(|column| column.byte_range());
+            let (begin, end) = ranges.fold((u64::MAX, 0), |(begin, end), (offset, length)| {
+                (begin.min(offset), end.max(offset.saturating_add(length)))
+            });
+            let window = (begin < end).then(|| bytes_at(&self.source.input, begin, end - begin)).transpose()?;
+            let window = window.map(|bytes| (begin, Bytes::from(bytes)));
+            let source = Source { window, ..self.source.clone() };
+            Ok(self.reader(source, group, ROWS)?.collect::<Result<_, _>>()?)
+        })
     }
 
     fn reader(&self, source: Source, group: usize, rows: usize) -> Result<ParquetRecordBatchReader, ParquetError> {
