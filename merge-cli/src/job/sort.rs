@@ -159,6 +159,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let merge: Flag = ("--merge", args.merge);
     let top: Flag = ("--top", args.top.is_some());
     let skip: Flag = ("--skip", args.skip.is_some());
+    let compression: Flag = ("--compression", args.compression.is_some());
     let argsort: Flag = ("--argsort", args.argsort);
     let segments: Flag = match args.segments {
         _ if args.axis.is_some() => ("--axis", true),
@@ -173,6 +174,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         ("--output", given(&args.output)),
         ("--format", args.writing.format.is_some()),
         ("--sync", args.writing.sync),
+        compression,
         values,
         last,
         count,
@@ -187,6 +189,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(argsort, &[values], "--argsort writes indices, by which other programs can move values")?;
     refuse::beside(argsort, &[skip], "--skip copies a header before keys, and --argsort writes indices")?;
     refuse::beside(merge, &[skip], "--skip copies the header of one file")?;
+    refuse::beside(merge, &[compression], "--compression is for sorts of tables")?;
     refuse::beside(argsort, &[verify], "--check reads keys back, and --argsort writes indices")?;
     refuse::beside(segments, &[unique], "a segment with fewer keys would have other offsets")?;
     refuse::beside(segments, &[verify], "--check expects one order of all keys")?;

@@ -66,7 +66,7 @@ fn every_command_with_values_takes_arrow_files() {
     }
     folder.write("half.u32", &(0..500u32).collect::<Vec<_>>());
     for (name, from) in [("wa", "va"), ("wb", "vb")] {
-        // Arrow files of these values are made from an .npy file, whose header gives the dtype.
+        // The header of an .npy file gives the dtype of the values for the Arrow file.
         folder.write("w.npy", &npy("'<f4'", "(500,)", &folder.read::<u8>(from)));
         folder.run(&format!("sort half.u32 --values w.npy -o same.u32 --values-out {name}.arrow")).succeeds();
     }

@@ -192,12 +192,12 @@ impl Dtype {
 /// The bytes and the order of an item that NumPy calls `name`, if it is a string: of bytes, or of characters, which are
 /// numbers of 4 bytes.
 fn whole_order(name: &str) -> Option<(usize, Vec<FieldKind>)> {
+    let Item { kind, size } = named_item(name).ok()?;
     let (endian, plain) = split_order(name);
-    let count = plain.get(1..)?.parse().ok().filter(|&count: &usize| count > 0)?;
-    match plain.as_bytes()[0] {
-        b'S' | b'V' => Some((count, vec![FieldKind::Bytes(count)])),
-        b'U' if count <= MAX_WHOLE / 4 => {
-            Some((count.checked_mul(4)?, vec![FieldKind::Number(KeyType::U32, endian); count]))
+    match kind {
+        FieldKind::Bytes(_) if plain.starts_with(['S', 'V']) => Some((size, vec![kind])),
+        _ if plain.starts_with('U') && (1..=MAX_WHOLE).contains(&size) => {
+            Some((size, vec![FieldKind::Number(KeyType::U32, endian); size / 4]))
         }
         _ => None,
     }

@@ -187,9 +187,24 @@ fn dtypes_that_are_no_keys_and_no_records() {
     for shape in ["(3, 4)", "(1,1)", "()", "(2, 3, 4,)"] {
         fails(&with("'<u4'", shape), &["at byte 60: ", "dimensions", "expected 1: save it flat", shape]);
     }
-    for descr in
-        ["<c8", "|b2", "<U0", "<U4194305", "|O", "<M8us", "<M8[a b]", "<f16", "<u16", "u", "", "<", "<<u4", "<u3"]
-    {
+    for descr in [
+        "<c8",
+        "|b2",
+        "<U0",
+        "<U4194305",
+        "<U+5",
+        "|S+5",
+        "|O",
+        "<M8us",
+        "<M8[a b]",
+        "<f16",
+        "<u16",
+        "u",
+        "",
+        "<",
+        "<<u4",
+        "<u3",
+    ] {
         let parts = ["at byte 20: dtype ", &quote(descr), "expected one of u1, i1, u2, i2, f2, u4"];
         fails(&with(&format!("'{descr}'"), "(3,)"), &parts);
     }
