@@ -17,10 +17,10 @@
 //! `--top` the first k keys. They have 2^L keys of type `u32`, and 2^L / 2 of type `u64`. `benches/peers/run
 //! operations` prints the same rows for peers in C++. `--top-segments` selects the first k keys of segments, and times
 //! matrices of `f32`: a row's name has k, the number of rows of the matrix, and their length. `--widths` selects sorts
-//! of keys of 1, 2 and 16 bytes, with 2^L keys of 1 and 2 bytes, and 2^L / 2 of 16. `--keys` compares keys of one type, so that a process for each type takes less time than one process for all types. `--sorts` and `--keys`
-//! exclude `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It
-//! adds sorts of segments, operations on sorted keys and the first k keys, also with `--segments`, `--sets` and
-//! `--top`.
+//! of keys of 1, 2 and 16 bytes, with 2^L keys of 1 and 2 bytes, and 2^L / 2 of 16. `--keys` compares keys of one type,
+//! so that a process for each type takes less time than one process for all types. `--sorts` and `--keys` exclude
+//! `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It adds
+//! sorts of segments, operations on sorted keys and the first k keys, also with `--segments`, `--sets` and `--top`.
 //!
 //! Ends with 0 if everything agrees. A machine without a GPU is a failure, because nothing can be tested there.
 

@@ -173,6 +173,13 @@ pub struct Shape {
     pub shared_bytes: u32,
 }
 
+impl Shape {
+    /// Blocks of `threads` threads, one thread for each of `n` elements, without dynamic shared memory.
+    pub const fn a_thread_each(n: usize, threads: u32) -> Self {
+        Self { blocks: n.div_ceil(threads as usize), threads, shared_bytes: 0 }
+    }
+}
+
 impl Kernels {
     /// Loads a user's module into the current context.
     pub(crate) fn add(&self, ptx: &str) -> Result<(), Error> {

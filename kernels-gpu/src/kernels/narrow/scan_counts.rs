@@ -35,8 +35,8 @@ pub unsafe fn scan_counts<N: Narrow, const NT: usize, const EACH: usize>(
     coding: Coding<N>,
 ) {
     const { assert!(NT == threads(size_of::<N>()) && N::VALUES.is_multiple_of(NT * EACH)) };
-    // SAFETY: `counts` has `VALUES` words, which this launch only reads, and `offsets` as many, of which thread `t`
-    // writes the words of its own codes. The launch has `SHARED_BYTES`.
+    // SAFETY: `counts` and `offsets` have `VALUES` words each. This launch only reads `counts`, and each thread writes
+    // the offsets of its own codes. The launch has `SHARED_BYTES`.
     let (counts, offsets, memory) =
         unsafe { (Global::new(counts, N::VALUES), GlobalMut::new(offsets, N::VALUES), Memory::at_start()) };
     let (mut first, mut before) = (thread::thread_idx_x() * EACH as u32, 0);

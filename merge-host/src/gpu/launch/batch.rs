@@ -114,7 +114,7 @@ impl OnNumbers for Ragged {
         let shape = tuning::ragged(size_of::<B>());
         let (total, tile_keys, splits) = (out.len, shape.keys(), workspace as *mut usize);
         let tiles = total.div_ceil(tile_keys);
-        let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
+        let path_shape = Shape::a_thread_each(tiles, THREADS);
         let shared_bytes = merge_ragged::shared_bytes::<B>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
         let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
         let path = {

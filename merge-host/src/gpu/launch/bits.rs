@@ -6,7 +6,7 @@
 //! ```
 
 use super::sort::Sort;
-use super::words::gather;
+use super::words::{gather, index_bytes};
 use super::{Address, Arrays, Queue, align, bits, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::{KeyCoding, OnNumbers, Operation};
@@ -40,13 +40,9 @@ struct Parts {
 }
 
 impl SortByBits {
-    /// Bytes of an index.
+    /// Bytes of an index; 0 if keys are sorted alone.
     fn index_bytes(&self) -> usize {
-        match self.at.value_bytes {
-            bytes if self.indexes => bytes,
-            _ if self.at.len as u64 <= 1 << 32 => 4,
-            _ => 8,
-        }
+        index_bytes(self.at, self.indexes)
     }
 
     fn parts(&self, workspace: Address) -> Parts {
@@ -90,7 +86,7 @@ impl SortByBits {
         // A range without bits has no first bit.
         let shift = begin.min(8 * size_of::<B>() as u32 - 1);
         let mask = u64::MAX.checked_shr(64 - (end - begin)).unwrap_or(0);
-        let shape = Shape { blocks: n.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
+        let shape = Shape::a_thread_each(n, THREADS);
         let suffix = format!("{}v{code_bytes}", bits(size_of::<B>()));
         with_numbers!(code_bytes, C => {
             let extract = ExtractBits { keys, n, shift, mask, to: codes as *mut C, coding };

@@ -47,7 +47,7 @@ impl OnNumbers for Bounds {
         }
         if keys.len / needles.len >= KEYS_PER_NEEDLE {
             let ((needles, m), (keys, n)) = (at(needles), at(keys));
-            let shape = Shape { blocks: m.div_ceil(SEARCH_THREADS as usize), threads: SEARCH_THREADS, shared_bytes: 0 };
+            let shape = Shape::a_thread_each(m, SEARCH_THREADS);
             return with_numbers!(index_bytes, I => {
                 let search = SearchBounds { needles, m, keys, n, bounds: bounds as *mut I, lower: is_lower, coding };
                 // SAFETY: `Operation::launch` requires valid arrays. `blocks * SEARCH_THREADS` is at least `m`, so each

@@ -238,7 +238,7 @@ unsafe fn count_below<B: Bits>(
     searches: Address,
     count: usize,
 ) -> Result<(), Error> {
-    let shape = Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
+    let shape = Shape::a_thread_each(count, THREADS);
     let (keys, n) = (run.keys as *const B, run.len);
     let searches = searches as *mut u64;
     // SAFETY: `blocks * THREADS` is at least `count`, so each search has a thread. `# Safety` covers the run, the

@@ -286,9 +286,9 @@ macro_rules! with_values {
 }
 use with_values;
 
-/// The suffix of kernels for all numbers of `bytes` bytes, 4 or 8.
+/// The suffix of kernels for all numbers of `bytes` bytes: 1, 2, 4 or 8.
 fn bits(bytes: usize) -> String {
-    if bytes == 8 { "u64" } else { "u32" }.to_owned()
+    format!("u{}", 8 * bytes)
 }
 
 #[cfg(test)]

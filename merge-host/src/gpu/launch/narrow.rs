@@ -4,7 +4,7 @@
 //!   workspace   │ widened keys of A │ widened keys of B │ room for the result │ workspace of the operation │
 //! ```
 
-use super::{Address, Arrays, Queue, align};
+use super::{Address, Arrays, Queue, align, bits};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::{KeyCoding, OnNumbers};
@@ -48,7 +48,7 @@ impl Use {
     /// The operation uses the array, but its content before and afterwards does not matter.
     pub const SCRATCH: Self = Self { reads: false, writes: Writes::Nothing };
 
-    /// The operation writes the first keys, as many as the number at `count` tells in the end.
+    /// The operation writes the first keys. In the end, their number is at `count`.
     pub const fn write_first(count: Address) -> Self {
         Self { reads: false, writes: Writes::First(count) }
     }
@@ -112,11 +112,12 @@ pub unsafe fn launch<O: Widened, N: Narrow>(
     workspace: Address,
 ) -> Result<(), Error> {
     let shape = |n: usize| Shape { blocks: n.div_ceil(TILE), threads: THREADS, shared_bytes: 0 };
+    let suffix = bits(size_of::<N>());
     let (wide, copied, end) = widened(operation, workspace);
     for &Copied { keys, wide, len: n, .. } in copied.iter().filter(|array| array.usage.reads) {
         let widen = WidenKeys { from: keys as *const N, n, to: wide as *mut u32, coding };
         // SAFETY: the array has `n` keys, and the workspace `n` numbers at `wide`. The blocks have `TILE` keys each.
-        unsafe { queue.launch(suffix::<N>(), shape(n), &widen)? };
+        unsafe { queue.launch(&suffix, shape(n), &widen)? };
     }
     // SAFETY: the operation has arrays of the same lengths in the workspace, and `workspace_bytes` has added its
     // workspace, which begins at `end`, a multiple of 16.
@@ -128,16 +129,11 @@ pub unsafe fn launch<O: Widened, N: Narrow>(
             Writes::First(count) => count,
         };
         let (from, to, count) = (wide as *const u32, keys as *mut N, count as *const u64);
-        // SAFETY: both arrays have `n` elements. The operation has written all of them, or the first ones, as many as
-        // `count` tells.
-        unsafe { queue.launch(suffix::<N>(), shape(n), &NarrowKeys { from, n, count, to, coding })? };
+        // SAFETY: both arrays have `n` elements. The operation has written all of them, or the first ones, whose number
+        // is at `count`.
+        unsafe { queue.launch(&suffix, shape(n), &NarrowKeys { from, n, count, to, coding })? };
     }
     Ok(())
-}
-
-/// The suffix of kernels for keys of the width of `N`.
-const fn suffix<N>() -> &'static str {
-    if size_of::<N>() == 1 { "u8" } else { "u16" }
 }
 
 /// Whether `keys` are sorted by counting.
@@ -164,7 +160,7 @@ pub unsafe fn sort_by_counting<N: Narrow>(
     if n == 0 {
         return Ok(());
     }
-    let (key_bytes, suffix) = (size_of::<N>(), suffix::<N>());
+    let (key_bytes, suffix) = (size_of::<N>(), bits(size_of::<N>()));
     let counts = workspace as *mut u32;
     let (keys, offsets) = (keys as *mut N, counts.wrapping_add(N::VALUES));
     let tiles = n.div_ceil(N::IN_WORD * count_keys::tile(key_bytes));
@@ -180,8 +176,8 @@ pub unsafe fn sort_by_counting<N: Narrow>(
     // counted when the first one is overwritten.
     unsafe {
         queue.clear(workspace, N::VALUES)?;
-        queue.launch(suffix, count_shape, &CountKeys { keys: keys.cast_const(), n, counts })?;
-        queue.launch(suffix, scan_shape, &ScanCounts { counts: counts.cast_const(), offsets, coding })?;
-        queue.launch(suffix, fill_shape, &FillKeys { keys, n, offsets: offsets.cast_const(), coding })
+        queue.launch(&suffix, count_shape, &CountKeys { keys: keys.cast_const(), n, counts })?;
+        queue.launch(&suffix, scan_shape, &ScanCounts { counts: counts.cast_const(), offsets, coding })?;
+        queue.launch(&suffix, fill_shape, &FillKeys { keys, n, offsets: offsets.cast_const(), coding })
     }
 }

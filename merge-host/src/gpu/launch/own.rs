@@ -139,7 +139,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Merge {
         // block with its shared bytes, for each tile. `workspace` has a split for each tile, which the first launch
         // writes and the second one reads.
         unsafe {
-            queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
+            queue.launch(C::SUFFIX, Shape::a_thread_each(tiles, SMALL_BLOCK), &split)?;
             queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
         }
     }
@@ -186,7 +186,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Ragged {
         // there are items and so a problem. There is a thread, and then a block with its shared bytes, for each tile.
         // `workspace` has two numbers for each tile.
         unsafe {
-            queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
+            queue.launch(C::SUFFIX, Shape::a_thread_each(tiles, SMALL_BLOCK), &split)?;
             queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
         }
     }
@@ -226,7 +226,7 @@ impl<C: Kernels<V>, V: Pod + Send + Sync> Operation<(C, V)> for Sets {
         // block with its shared bytes, for each tile.
         unsafe {
             queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
-            queue.launch(C::SUFFIX, a_thread_each(tiles), &balance)?;
+            queue.launch(C::SUFFIX, Shape::a_thread_each(tiles, SMALL_BLOCK), &balance)?;
             queue.launch(C::SUFFIX, of_tiles, &combine)
         }
     }
@@ -240,11 +240,6 @@ const fn elements<C: Compare, V>(arrays: Arrays) -> Elements<C::Item, V> {
 /// Items and their values, and their number.
 const fn slice<C: Compare, V>(arrays: Arrays) -> Slice<C::Item, V> {
     Slice { at: elements::<C, V>(arrays), len: arrays.len }
-}
-
-/// The shape of a launch with a thread for each tile.
-const fn a_thread_each(tiles: usize) -> Shape {
-    Shape { blocks: tiles.div_ceil(SMALL_BLOCK as usize), threads: SMALL_BLOCK, shared_bytes: 0 }
 }
 
 /// The shape of a launch with a block for each tile.

@@ -40,12 +40,7 @@ struct Parts {
 impl SortWide {
     /// Bytes of an index; 0 if keys are sorted alone.
     fn index_bytes(self) -> usize {
-        match self.at.value_bytes {
-            0 => 0,
-            bytes if self.indexes => bytes,
-            _ if self.at.len as u64 <= 1 << 32 => 4,
-            _ => 8,
-        }
+        index_bytes(self.at, self.indexes)
     }
 
     fn parts(self, workspace: Address) -> Parts {
@@ -94,7 +89,7 @@ impl SortWide {
         let split = SplitWords { keys: keys.cast_const(), n, low, high };
         // SAFETY: `low` and `high` have `n` words each, and `parts.sort` the workspace of either sort.
         unsafe {
-            queue.launch(&bits(WORD), shape(n), &split)?;
+            queue.launch(&bits(WORD), Shape::a_thread_each(n, THREADS), &split)?;
             self.sort_of(0, parts.words, parts.others).launch(queue, parts.sort)?;
             self.sort_of(1, parts.others, parts.words).launch(queue, parts.sort)?;
         }
@@ -130,13 +125,19 @@ impl SortWide {
         let (low, high, n) = (low as *const u64, high as *const u64, self.at.len);
         let join = JoinWords { low, high, n, keys: self.at.keys as *mut u64 };
         // SAFETY: this function requires the arrays, and the shape has a thread for each key.
-        unsafe { queue.launch(&bits(WORD), shape(n), &join) }
+        unsafe { queue.launch(&bits(WORD), Shape::a_thread_each(n, THREADS), &join) }
     }
 }
 
-/// One thread for each of `n` elements.
-fn shape(n: usize) -> Shape {
-    Shape { blocks: n.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 }
+/// Bytes of an index of the elements `at`, which moves them; 0 if there are no values. The indices are the values if
+/// these begin as indices, which is `indexes`.
+pub fn index_bytes(at: Arrays, indexes: bool) -> usize {
+    match at.value_bytes {
+        0 => 0,
+        bytes if indexes => bytes,
+        _ if at.len as u64 <= 1 << 32 => 4,
+        _ => 8,
+    }
 }
 
 /// Queues the gathering of `n` words of `bytes` bytes by indices, which have an address and a number of bytes. The
@@ -156,7 +157,8 @@ pub unsafe fn gather(
     let suffix = format!("{}v{index_bytes}", bits(bytes));
     with_numbers!(bytes, W => with_numbers!(index_bytes, I => {
         let (from, indices, to) = (from as *const W, indices as *const I, to as *mut W);
+        let words = GatherWords { from, stride, first, indices, n, to };
         // SAFETY: this function requires the arrays, and the shape has a thread for each word.
-        unsafe { queue.launch(&suffix, shape(n), &GatherWords { from, stride, first, indices, n, to }) }
+        unsafe { queue.launch(&suffix, Shape::a_thread_each(n, THREADS), &words) }
     }))
 }
