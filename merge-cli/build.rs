@@ -1,5 +1,5 @@
-//! Makes the program smaller: LLD keeps one of several functions with the same machine code, such as those of a sort for
-//! two types of one size. Other linkers may not know the flag, so it is given only where the toolchain brings LLD.
+//! Makes the program smaller: LLD keeps one of several functions with the same machine code, such as those of a sort
+//! for two types of one size. Other linkers may not know the flag, so it is given only where the toolchain brings LLD.
 
 use std::env;
 use std::path::Path;

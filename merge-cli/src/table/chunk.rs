@@ -153,8 +153,8 @@ impl Chunk {
         Ok(compacted)
     }
 
-    /// For each column, whether values repeat in the rows of `order`, as far as a sample shows. True for columns of types
-    /// that cannot be compared.
+    /// For each column, whether values repeat in the rows of `order`, as far as a sample shows. True for columns of
+    /// types that cannot be compared.
     pub fn has_repeats(&self, order: &[u32]) -> Result<Vec<bool>, ArrowError> {
         let step = order.len().div_ceil(SAMPLE / SPAN).max(SPAN);
         let spans = order.chunks(step).flat_map(|rows| &rows[..rows.len().min(SPAN)]);
