@@ -62,7 +62,7 @@ mod tests {
     /// Strings of 0 to 40 bytes, of which some are missing.
     fn strings(seed: usize, len: usize, has_nulls: bool) -> Vec<Option<String>> {
         let string = |i: usize| "xyz€".repeat((i * 2654435761 + seed) >> 3 & 7) + &i.to_string();
-        (0..len).map(|i| (!has_nulls || (i + seed) % 3 > 0).then(|| string(i))).collect()
+        (0..len).map(|i| (!has_nulls || !(i + seed).is_multiple_of(3)).then(|| string(i))).collect()
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
             ];
             for count in [0, 1, AHEAD - 1, AHEAD, AHEAD + 1, 1000] {
                 // A slice is an array with an offset.
-                let place = |i: usize| if i % 5 == 0 { (2, i % 4) } else { (3, i * 7919 % 690) };
+                let place = |i: usize| if i.is_multiple_of(5) { (2, i % 4) } else { (3, i * 7919 % 690) };
                 let places: Vec<_> = (0..count).map(place).collect();
                 for column in &columns {
                     let last = column[3].slice(10, 690);

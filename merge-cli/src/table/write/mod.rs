@@ -6,7 +6,7 @@ mod parquet;
 use super::{Chunk, Dictionaries, carried, failure};
 use crate::file::{Output, Writer};
 use crate::format::Format;
-use crate::say::error::{Failure, Result, shortened};
+use crate::say::error::{Failure, Result};
 use crate::spec::Compression;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -81,7 +81,7 @@ fn ipc_options(path: &Path, compression: Option<Compression>) -> Result<IpcWrite
 fn check_parquet(path: &Path, schema: &Schema, compression: Option<Compression>) -> Result<()> {
     // The library panics at a union.
     if let Some(column) = schema.fields().iter().find(|column| has_union(column.data_type())) {
-        let name = shortened(column.name());
+        let name = crate::say::error::shortened(column.name());
         return Err(Failure::file(
             path,
             format!("column {name:?} has a union, and Parquet has none: write an Arrow file"),
