@@ -2,13 +2,14 @@
 
 use super::engine::cpu;
 use super::finish;
+use crate::file::Writer;
 use crate::job::{CheckTable, Resources, SortTables};
 use crate::os::{disk, memory, threads};
 use crate::plan::Destination;
 use crate::say::error::{Failure, Result};
 use crate::say::report;
 use crate::say::stats::{Phase, Stats};
-use crate::table::{Chunk, Dictionaries, Limits, Spill, TableKey, TableWriter, failure};
+use crate::table::{Chunk, Dictionaries, Limits, Spill, TableKey, TableOutput, failure};
 use arrow_array::{Array, BinaryArray, RecordBatch};
 use arrow_schema::ArrowError;
 use merge_host::parallel;
@@ -44,10 +45,7 @@ pub fn sort(job: SortTables) -> Result<()> {
             sorting.add(reader.path(), batches, &mut stats)?;
         }
     }
-    let row = stats.bytes.unwrap_or(0) / stats.keys.max(1);
-    let mut writer = output.begin(sorting.dictionaries.schema(), memory / PARTS, row)?;
-    sorting.write(&mut writer, &mut stats)?;
-    let writer = stats.time(Phase::Write, || writer.finish())?;
+    let writer = sorting.write(output, &mut stats)?;
     finish([writer], stats)
 }
 
@@ -113,17 +111,25 @@ impl Sorting {
     }
 
     /// Writes all rows in order.
-    fn write(mut self, writer: &mut TableWriter, stats: &mut Stats) -> Result<()> {
+    fn write(mut self, output: TableOutput, stats: &mut Stats) -> Result<Writer> {
         stats.bytes = Some(stats.bytes.unwrap_or(0) + self.chunk.bytes());
         let (order, timing) = self.chunk.sorted(&cpu(), self.limits, None)?;
         stats.add(timing);
-        let Some(mut spill) = self.spill.take() else {
-            return stats.time(Phase::Write, || writer.write(&self.chunk, &order, &self.dictionaries));
-        };
+        let (schema, path) = (self.dictionaries.schema(), output.output.path().to_owned());
+        let row = stats.bytes.unwrap_or(0) / stats.keys.max(1);
         stats.time(Phase::Write, || {
-            spill.write(&std::mem::take(&mut self.chunk), &order)?;
-            drop(order);
-            spill.merge(self.limits, &mut |chunk, order| writer.write(chunk, order, &self.dictionaries)).map(drop)
+            let has_repeats = self.chunk.has_repeats(&order).map_err(|error| failure(&path, &error))?;
+            let mut writer = output.begin(schema, &has_repeats, self.memory / PARTS, row)?;
+            match self.spill.take() {
+                None => writer.write(&self.chunk, &order, &self.dictionaries)?,
+                Some(mut spill) => {
+                    spill.write(&std::mem::take(&mut self.chunk), &order)?;
+                    drop(order);
+                    let emit = &mut |chunk: &Chunk, order: &[u32]| writer.write(chunk, order, &self.dictionaries);
+                    spill.merge(self.limits, emit).map(drop)?;
+                }
+            }
+            writer.finish()
         })
     }
 }

@@ -1,16 +1,26 @@
 //! Rows in memory: record batches, and the keys of their rows.
 
+use super::gather::gather;
 use super::write::{ROWS, gathered};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions};
+use arrow_row::{Row, RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType};
-use arrow_select::interleave::interleave;
 use merge_host::{Engine, Timing, parallel};
+use std::collections::HashSet;
 
 /// Bytes of memory that the sort of a row takes: its index, and scratch memory.
 const SORT: u64 = 40;
 /// The number of rows between two entries of the table of batches, as a power of 2.
 const STEP: u32 = 10;
+
+/// The most rows of a sample that shows whether values repeat.
+const SAMPLE: usize = 1 << 14;
+/// The number of consecutive rows in a sample: values of a sorted column repeat in neighbouring rows.
+const SPAN: usize = 1 << 8;
+/// A column has repeated values if 1 / `REPEATED` of a sample are. Of random values, that many are the same in a full
+/// sample if 2^17 are distinct: about as many as a dictionary of a Parquet file holds.
+const REPEATED: usize = 16;
 
 /// Which of the sorted rows are kept.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +135,7 @@ impl Chunk {
     /// A column of the rows at `places`.
     pub fn gather(&self, column: usize, places: &[(usize, usize)]) -> Result<ArrayRef, ArrowError> {
         let arrays: Vec<&dyn Array> = self.batches.iter().map(|batch| &**batch.column(column)).collect();
-        interleave(&arrays, places)
+        gather(&arrays, places)
     }
 
     /// The rows of `order` as a chunk of their own.
@@ -143,6 +153,25 @@ impl Chunk {
         Ok(compacted)
     }
 
+    /// For each column, whether values repeat in the rows of `order`, as far as a sample shows. True for columns of
+    /// types that cannot be compared.
+    pub fn has_repeats(&self, order: &[u32]) -> Result<Vec<bool>, ArrowError> {
+        let step = order.len().div_ceil(SAMPLE / SPAN).max(SPAN);
+        let spans = order.chunks(step).flat_map(|rows| &rows[..rows.len().min(SPAN)]);
+        let places = self.places(&spans.copied().collect::<Vec<_>>());
+        let columns = parallel::map(0..self.columns(), |column| {
+            let array = self.gather(column, &places)?;
+            let field = [SortField::new(array.data_type().clone())];
+            if !RowConverter::supports_fields(&field) {
+                return Ok(true);
+            }
+            let rows = RowConverter::new(field.into())?.convert_columns(&[array])?;
+            let distinct: HashSet<Row> = rows.iter().collect();
+            Ok(places.len() - distinct.len() >= places.len() / REPEATED)
+        });
+        columns.into_iter().collect()
+    }
+
     /// The number of columns.
     pub fn columns(&self) -> usize {
         self.batches.first().map_or(0, RecordBatch::num_columns)
@@ -157,4 +186,36 @@ pub fn bytes_of(batch: &RecordBatch) -> u64 {
         _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_buffer_memory_size()),
     };
     batch.columns().iter().map(of_column).sum::<usize>() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Int64Array, StringArray};
+    use std::sync::Arc;
+
+    /// Whether values repeat among the rows of a column.
+    fn has_repeats(column: ArrayRef) -> bool {
+        let mut chunk = Chunk::default();
+        let rows = column.len();
+        let batch = RecordBatch::try_from_iter([("column", column)]).unwrap();
+        chunk.push(batch, &BinaryArray::from_iter_values((0..rows).map(|_| b"")), 0);
+        chunk.has_repeats(&(0..rows as u32).collect::<Vec<_>>()).unwrap()[0]
+    }
+
+    #[test]
+    fn a_sample_shows_whether_values_repeat() {
+        let rows = 1 << 20;
+        let numbers =
+            |of: &dyn Fn(i64) -> i64| Arc::new((0..rows).map(of).map(Some).collect::<Int64Array>()) as ArrayRef;
+        let scattered = |distinct: i64| {
+            numbers(&move |i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32) as i64 % distinct)
+        };
+        assert!(!has_repeats(numbers(&|i| i)) && !has_repeats(scattered(i64::MAX)) && !has_repeats(scattered(1 << 22)));
+        // Sorted values repeat in neighbouring rows, others anywhere.
+        assert!(has_repeats(numbers(&|i| i / 8)) && has_repeats(numbers(&|_| 0)) && has_repeats(scattered(10_000)));
+        let texts = |distinct: i64| (0..rows).map(|i| Some((i % distinct).to_string())).collect::<StringArray>();
+        assert!(has_repeats(Arc::new(texts(999))) && !has_repeats(Arc::new(texts(rows))));
+        assert!(has_repeats(Arc::new(Int64Array::from(Vec::<i64>::new()))));
+    }
 }

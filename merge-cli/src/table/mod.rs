@@ -16,11 +16,13 @@
 //! | `key` | the key of a row as a byte string |
 //! | `dictionary` | one dictionary for all batches of a column |
 //! | `chunk` | rows in memory, and their order |
+//! | `gather` | columns of rows in any order |
 //! | `spill` | sorted runs in temporary files, and their merge |
 //! | `read`, `write` | the formats |
 
 mod chunk;
 mod dictionary;
+mod gather;
 mod key;
 mod read;
 mod schema;
@@ -33,7 +35,7 @@ pub use key::TableKey;
 pub use read::{Reader, is_decoding};
 pub use schema::{common_schema, list_of_columns};
 pub use spill::Spill;
-pub use write::{TableOutput, TableWriter};
+pub use write::TableOutput;
 
 use crate::say::error::Failure;
 use std::error::Error;

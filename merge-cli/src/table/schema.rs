@@ -6,8 +6,8 @@ use crate::spec::quoted;
 use arrow_schema::{Field, Schema, SchemaRef};
 use std::sync::Arc;
 
-/// The schema of all `readers`, at least one, with the metadata of the first. A column may have nulls if a column of one
-/// table may.
+/// The schema of all `readers`, at least one, with the metadata of the first. A column may have nulls if a column of
+/// one table may.
 ///
 /// # Errors
 /// The first difference in the number, the names or the types of the columns.

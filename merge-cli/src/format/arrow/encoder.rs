@@ -1,16 +1,19 @@
-//! Writing files and streams.
+//! Writing files and streams. The numbers are written as they are, without a copy.
 
-use super::flatbuffer::{Fields, Value, encode};
 use super::{CONTINUATION, Column, FILE_HEAD, MAGIC, MESSAGE_HEAD};
 use crate::format::Format;
+use arrow_ipc::{
+    Block, Buffer, FieldNode, Footer, FooterArgs, Message, MessageArgs, MessageHeader, MetadataVersion, RecordBatch,
+    RecordBatchArgs,
+};
+use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 use std::io::{self, Write};
 
 /// Bodies begin at a multiple of this many bytes in a file, as Arrow recommends.
 const ALIGNMENT: usize = 64;
 /// The most bytes of keys in a record batch.
 const BATCH: usize = 16 << 20;
-/// `MetadataVersion` V5.
-const VERSION: (usize, Value) = (0, Value::I16(4));
+const VERSION: MetadataVersion = MetadataVersion::V5;
 /// The end of a stream: a message without metadata.
 const END: [u8; MESSAGE_HEAD] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
@@ -19,13 +22,21 @@ fn batch_padding(length: usize) -> usize {
     length.next_multiple_of(ALIGNMENT) - length
 }
 
-/// The metadata of a message: its kind in the union `MessageHeader`, its table, and the length of its body in bytes.
-fn message(kind: u8, header: Fields, body: i64) -> Vec<u8> {
-    encode(&vec![VERSION, (1, Value::U8(kind)), (2, Value::Table(header)), (3, Value::I64(body))])
-}
-
-/// Appends a message without its body, and aligns the body.
-fn push_message(bytes: &mut Vec<u8>, metadata: &[u8]) {
+/// Appends a message to `bytes`, without its body of `body` bytes, which it aligns. `build` adds the header to the
+/// metadata.
+fn push_message(
+    bytes: &mut Vec<u8>,
+    kind: MessageHeader,
+    body: usize,
+    build: impl FnOnce(&mut FlatBufferBuilder) -> WIPOffset<UnionWIPOffset>,
+) {
+    let mut buffer = FlatBufferBuilder::new();
+    let header = Some(build(&mut buffer));
+    let message =
+        MessageArgs { version: VERSION, header_type: kind, header, bodyLength: body as i64, custom_metadata: None };
+    let message = Message::create(&mut buffer, &message);
+    buffer.finish(message, None);
+    let metadata = buffer.finished_data();
     let end = (bytes.len() + MESSAGE_HEAD + metadata.len()).next_multiple_of(ALIGNMENT);
     let length = end - bytes.len() - MESSAGE_HEAD;
     bytes.extend(CONTINUATION);
@@ -42,8 +53,8 @@ pub struct Writer<W> {
     column: Column,
     /// Bytes written so far.
     offset: u64,
-    /// The offset of each record batch and the bytes of its keys. Only a file needs them.
-    batches: Vec<(u64, usize)>,
+    /// The location of each record batch. Only a file needs them.
+    batches: Vec<Block>,
 }
 
 impl<W: Write> Writer<W> {
@@ -55,7 +66,7 @@ impl<W: Write> Writer<W> {
             head.extend(MAGIC);
             head.resize(FILE_HEAD, 0);
         }
-        push_message(&mut head, &message(1, column.schema(), 0));
+        push_message(&mut head, MessageHeader::Schema, 0, |buffer| column.schema(buffer).as_union_value());
         let mut this = Self { writer, format, column: column.clone(), offset: 0, batches: Vec::new() };
         this.write_all(&head)?;
         Ok(this)
@@ -67,29 +78,21 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_batch(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let (padding, mut head) = (batch_padding(bytes.len()), Vec::new());
+        let (length, count) = (bytes.len() as i64, (bytes.len() / self.column.key_type().size()) as i64);
+        push_message(&mut head, MessageHeader::RecordBatch, bytes.len() + padding, |buffer| {
+            let nodes = Some(buffer.create_vector(&[FieldNode::new(count, 0)]));
+            // An empty bitmap of nulls, and the numbers.
+            let buffers = Some(buffer.create_vector(&[Buffer::new(0, 0), Buffer::new(0, length)]));
+            let batch = RecordBatchArgs { length: count, nodes, buffers, ..RecordBatchArgs::default() };
+            RecordBatch::create(buffer, &batch).as_union_value()
+        });
         if self.format == Format::Arrow {
-            self.batches.push((self.offset, bytes.len()));
+            self.batches.push(Block::new(self.offset as i64, head.len() as i32, length + padding as i64));
         }
-        self.write_all(&self.batch_head(bytes.len()))?;
+        self.write_all(&head)?;
         self.write_all(bytes)?;
-        self.write_all(&[0; ALIGNMENT][..batch_padding(bytes.len())])
-    }
-
-    /// The message of a record batch, whose body of `length` bytes of keys follows. Every batch has a message of the
-    /// same size, a multiple of 64 bytes.
-    fn batch_head(&self, length: usize) -> Vec<u8> {
-        let count = (length / self.column.key_type().size()) as i64;
-        let structs = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let batch = vec![
-            (0, Value::I64(count)),
-            // The number of keys and the number of nulls.
-            (1, Value::Structs(structs(&[count, 0]), 1)),
-            // Offsets in the body and lengths of two buffers: an empty bitmap of nulls, and the numbers.
-            (2, Value::Structs(structs(&[0, 0, 0, length as i64]), 2)),
-        ];
-        let mut head = Vec::new();
-        push_message(&mut head, &message(3, batch, (length + batch_padding(length)) as i64));
-        head
+        self.write_all(&[0; ALIGNMENT][..padding])
     }
 
     /// Writes the bytes after the last keys.
@@ -102,18 +105,18 @@ impl<W: Write> Writer<W> {
 
     /// The bytes of a file after the end of its stream.
     fn footer(&self) -> io::Result<Vec<u8>> {
-        let head = self.batch_head(0).len() as i64;
-        let block = |&(offset, length): &(u64, usize)| [offset as i64, head, (length + batch_padding(length)) as i64];
-        let blocks: Vec<u8> = self.batches.iter().flat_map(block).flat_map(i64::to_le_bytes).collect();
-        let footer = encode(&vec![
-            VERSION,
-            (1, Value::Table(self.column.schema())),
-            (2, Value::Structs(Vec::new(), 0)),
-            (3, Value::Structs(blocks, self.batches.len())),
-        ]);
+        let mut buffer = FlatBufferBuilder::new();
+        let schema = Some(self.column.schema(&mut buffer));
+        let dictionaries = Some(buffer.create_vector::<Block>(&[]));
+        let batches = Some(buffer.create_vector(&self.batches));
+        let footer =
+            FooterArgs { version: VERSION, schema, dictionaries, recordBatches: batches, custom_metadata: None };
+        let footer = Footer::create(&mut buffer, &footer);
+        buffer.finish(footer, None);
+        let footer = buffer.finished_data();
         let length = i32::try_from(footer.len());
         let length = length.map_err(|_| io::Error::other("too many record batches for an Arrow file"))?;
-        Ok([&footer[..], &length.to_le_bytes(), MAGIC].concat())
+        Ok([footer, &length.to_le_bytes(), MAGIC].concat())
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {

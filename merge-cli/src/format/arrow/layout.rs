@@ -1,19 +1,15 @@
 //! The location of keys in a regular file.
 
-use super::flatbuffer::Table;
-use super::message::{Batch, parse_batch};
+use super::message::{Batch, DAMAGED, parse_batch, verifier};
 use super::stream::{Messages, TRAILER, failure, footer_length};
-use super::{Column, FILE_HEAD, MAX_METADATA};
+use super::{Column, FILE_HEAD, MAX_FOOTER, MAX_METADATA};
 use crate::format::{Format, Part, ReadAt};
 use crate::say::error::{Failure, Result};
+use arrow_ipc::{Block, root_as_footer_with_opts};
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// Bytes of a `Block`: an offset (i64), the length of the metadata (i32 and 4 bytes of padding), and the length of the
-/// body (i64).
-const BLOCK: usize = 24;
 
 /// The column of a file, and the location of its keys.
 #[derive(Debug)]
@@ -75,17 +71,19 @@ impl Footer<'_> {
         let footer_length = footer_length(&trailer, most).map_err(|message| self.failure(trailer_begin, message))?;
         let begin = trailer_begin - footer_length as u64;
         let footer = self.bytes(begin, footer_length)?;
-        let (column, blocks) = parse_footer(&footer).map_err(|error| self.failure(begin, error))?;
-        let parts = blocks.map(|block| self.part(block, begin, &column)).collect::<Result<_>>()?;
+        let footer = root_as_footer_with_opts(&verifier(MAX_FOOTER), &footer);
+        let footer = footer.map_err(|_| self.failure(begin, DAMAGED))?;
+        let schema = footer.schema().ok_or_else(|| self.failure(begin, "the footer has no schema"))?;
+        let column = Column::parse(schema).map_err(|error| self.failure(begin, error))?;
+        let blocks = footer.recordBatches().unwrap_or_default();
+        let parts = blocks.iter().map(|block| self.part(block, begin, &column)).collect::<Result<_>>()?;
         Ok(Layout { column, parts })
     }
 
     /// The location of the keys of a block, which must end before `end`.
-    fn part(&self, block: &[u8; BLOCK], end: u64, column: &Column) -> Result<Part> {
-        let (offset, length) = (&block[..8], &block[8..12]);
-        let offset = i64::from_le_bytes(offset.try_into().unwrap_or_default());
-        let length = i32::from_le_bytes(length.try_into().unwrap_or_default());
-        let (Ok(begin), Ok(length)) = (u64::try_from(offset), usize::try_from(length)) else {
+    fn part(&self, block: &Block, end: u64, column: &Column) -> Result<Part> {
+        let (begin, length) = (u64::try_from(block.offset()), usize::try_from(block.metaDataLength()));
+        let (Ok(begin), Ok(length)) = (begin, length) else {
             return Err(self.failure(end, "the footer has a record batch that is not in the file"));
         };
         if length > MAX_METADATA {
@@ -122,12 +120,4 @@ impl Footer<'_> {
     fn failure(&self, offset: u64, message: impl fmt::Display) -> Failure {
         failure(self.path, Format::Arrow, offset, message)
     }
-}
-
-/// The column of a file with this footer, and its record batches.
-fn parse_footer(footer: &[u8]) -> std::result::Result<(Column, impl Iterator<Item = &[u8; BLOCK]>), String> {
-    let footer = Table::root(footer)?;
-    let schema = footer.table(1)?.ok_or_else(|| "the footer has no schema".to_owned())?;
-    let column = Column::parse(schema)?;
-    Ok((column, footer.bytes(3, BLOCK)?.as_chunks().0.iter()))
 }

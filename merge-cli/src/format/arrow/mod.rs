@@ -8,12 +8,10 @@
 //! ```
 //!
 //! The footer has the schema, and the offset of every batch. The numbers of a batch are contiguous, as in a raw file,
-//! so that only the metadata is read here. `Schema.fbs`, `Message.fbs` and `File.fbs` in Arrow's repository define the
-//! tables and their slots.
+//! so that only the metadata is read here. The crate `arrow-ipc` has the tables of the metadata.
 
 mod column;
 mod encoder;
-mod flatbuffer;
 mod layout;
 mod message;
 mod stream;

@@ -1,11 +1,12 @@
 //! Tests with files and streams of this program and of pyarrow.
 
-use super::flatbuffer::{Fields, Value, encode};
 use super::*;
 use crate::format::{Format, PREFIX, ReadAt};
 use crate::say::error::Failure;
 use crate::spec::KeyType;
+use arrow_ipc::*;
 use clap::ValueEnum;
+use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -94,8 +95,7 @@ fn files_and_streams_of_pyarrow() {
         assert_eq!((column.key_type(), &found), (KeyType::F32, &keys));
         let shown = format!("{column:?}");
         for text in ["price", "of the field", "of the schema"] {
-            let bytes = format!("{:?}", text.as_bytes());
-            assert!(shown.contains(&bytes), "no {text:?} in {shown}");
+            assert!(shown.contains(text), "no {text:?} in {shown}");
         }
         assert_eq!(read_pipe(bytes, format, 5).unwrap(), (column.clone(), keys.clone()));
         // Writing it again keeps the whole schema.
@@ -179,39 +179,105 @@ fn stream_of(messages: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-fn message<'a>(version: i16, kind: u8, header: Fields<'a>, body: i64) -> Vec<u8> {
-    encode(&vec![(0, Value::I16(version)), (1, Value::U8(kind)), (2, Value::Table(header)), (3, Value::I64(body))])
-}
-
-/// A schema with fields of `types`: each has the number of the type in the union, and the fields of the type's table.
-fn schema(endianness: i16, types: &[(u8, Fields<'static>)], dictionary: Option<Fields<'static>>) -> Vec<u8> {
-    let field = |(number, fields): &(u8, Fields<'static>)| {
-        let mut field = vec![(0, Value::String(b"name")), (2, Value::U8(*number)), (3, Value::Table(fields.clone()))];
-        field.extend(dictionary.clone().map(|dictionary| (4, Value::Table(dictionary))));
-        field
+/// The metadata of a message. `header` makes its table.
+fn message(
+    version: i16,
+    kind: MessageHeader,
+    body: i64,
+    header: impl FnOnce(&mut FlatBufferBuilder) -> WIPOffset<UnionWIPOffset>,
+) -> Vec<u8> {
+    let mut buffer = FlatBufferBuilder::new();
+    let args = MessageArgs {
+        version: MetadataVersion(version),
+        header_type: kind,
+        header: Some(header(&mut buffer)),
+        bodyLength: body,
+        custom_metadata: None,
     };
-    let fields = types.iter().map(field).collect();
-    message(4, 1, vec![(0, Value::I16(endianness)), (1, Value::Tables(fields))], 0)
+    let message = Message::create(&mut buffer, &args);
+    buffer.finish(message, None);
+    buffer.finished_data().to_vec()
 }
 
-fn int(bits: i32) -> (u8, Fields<'static>) {
-    (2, vec![(0, Value::I32(bits)), (1, Value::U8(1))])
+/// A header without fields.
+fn empty(buffer: &mut FlatBufferBuilder) -> WIPOffset<UnionWIPOffset> {
+    Null::create(buffer, &NullArgs {}).as_union_value()
+}
+
+/// The type of a column: its number in the union, the bits of an integer, and the precision of a floating-point number.
+type TestType = (Type, i32, i16);
+const INT32: TestType = (Type::Int, 32, 0);
+
+/// A schema with fields of `types`, with a dictionary or without, and `pairs` times the same metadata with a value of
+/// `length` bytes.
+fn schema(endianness: i16, types: &[TestType], dictionary: bool, (pairs, length): (usize, usize)) -> Vec<u8> {
+    message(4, MessageHeader::Schema, 0, |buffer| {
+        let fields: Vec<_> = types
+            .iter()
+            .map(|&(number, bits, precision)| {
+                let table = match number {
+                    Type::Int => Int::create(buffer, &IntArgs { bitWidth: bits, is_signed: true }).as_union_value(),
+                    Type::FloatingPoint => {
+                        let args = FloatingPointArgs { precision: Precision(precision) };
+                        FloatingPoint::create(buffer, &args).as_union_value()
+                    }
+                    _ => empty(buffer),
+                };
+                let int = dictionary.then(|| Int::create(buffer, &IntArgs { bitWidth: 8, is_signed: true }));
+                let dictionary = int.map(|int| {
+                    let args = DictionaryEncodingArgs { indexType: Some(int), ..DictionaryEncodingArgs::default() };
+                    DictionaryEncoding::create(buffer, &args)
+                });
+                let name = Some(buffer.create_string("name"));
+                let args =
+                    FieldArgs { name, type_type: number, type_: Some(table), dictionary, ..FieldArgs::default() };
+                Field::create(buffer, &args)
+            })
+            .collect();
+        let fields = Some(buffer.create_vector(&fields));
+        let value = Some(buffer.create_string(&"x".repeat(length)));
+        let pair = KeyValue::create(buffer, &KeyValueArgs { key: value, value: None });
+        let custom_metadata = Some(buffer.create_vector(&vec![pair; pairs]));
+        let args = SchemaArgs { endianness: Endianness(endianness), fields, custom_metadata, features: None };
+        Schema::create(buffer, &args).as_union_value()
+    })
+}
+
+/// A record batch with these nodes and buffers, each of two numbers, and a codec.
+fn batch(nodes: &[i64], buffers: &[i64], codec: Option<CompressionType>) -> Vec<u8> {
+    message(4, MessageHeader::RecordBatch, 64, |buffer| {
+        let pairs = |numbers: &[i64]| numbers.as_chunks().0.to_vec();
+        let nodes: Vec<FieldNode> = pairs(nodes).iter().map(|&[length, nulls]| FieldNode::new(length, nulls)).collect();
+        let buffers: Vec<Buffer> = pairs(buffers).iter().map(|&[offset, length]| Buffer::new(offset, length)).collect();
+        let compression = codec.map(|codec| {
+            BodyCompression::create(buffer, &BodyCompressionArgs { codec, ..BodyCompressionArgs::default() })
+        });
+        let args = RecordBatchArgs {
+            length: nodes.first().map_or(0, FieldNode::length),
+            nodes: Some(buffer.create_vector(&nodes)),
+            buffers: Some(buffer.create_vector(&buffers)),
+            compression,
+            variadicBufferCounts: None,
+        };
+        RecordBatch::create(buffer, &args).as_union_value()
+    })
 }
 
 #[test]
 fn schemas_that_cannot_be_used() {
+    let of = |types: &[TestType]| schema(0, types, false, (0, 0));
     for (metadata, expected) in [
-        (schema(1, &[int(32)], None), "is big endian"),
-        (schema(0, &[], None), "has 0 columns, expected one"),
-        (schema(0, &[int(32), int(32)], None), "has 2 columns, expected one"),
-        (schema(0, &[int(24)], None), "column \"name\" is of type Int, expected numbers"),
-        (schema(0, &[(3, vec![(0, Value::I16(3))])], None), "is of type FloatingPoint, expected numbers"),
-        (schema(0, &[(5, vec![])], None), "is of type Utf8"),
-        (schema(0, &[(10, vec![])], None), "is of type Timestamp"),
-        (schema(0, &[(99, vec![])], None), "is of type 99"),
-        (schema(0, &[int(32)], Some(vec![])), "is of type Int in a dictionary"),
-        (message(2, 1, vec![], 0), "metadata version 3, expected 4 or 5"),
-        (message(4, 3, vec![], 0), "a message of kind 3, expected a schema"),
+        (schema(1, &[INT32], false, (0, 0)), "is big endian"),
+        (of(&[]), "has 0 columns, expected one"),
+        (of(&[INT32, INT32]), "has 2 columns, expected one"),
+        (of(&[(Type::Int, 24, 0)]), "Int type with bit width of 24"),
+        (of(&[(Type::FloatingPoint, 0, 3)]), "FloatingPoint type with precision of <UNKNOWN 3> not supported"),
+        (of(&[(Type::Utf8, 0, 0)]), "column \"name\" is of type Utf8, expected numbers"),
+        (of(&[(Type::Timestamp, 0, 0)]), "is of type Timestamp(s), expected numbers"),
+        (of(&[(Type(99), 0, 0)]), "not supported"),
+        (schema(0, &[INT32], true, (0, 0)), "is of type Dictionary(Int8, Int32), expected numbers"),
+        (message(2, MessageHeader::Schema, 0, empty), "metadata version 3, expected 4 or 5"),
+        (message(4, MessageHeader::RecordBatch, 0, empty), "a message of kind 3, expected a schema"),
         (vec![0; 8], "metadata version 1"),
         (vec![0xff; 8], "the metadata is damaged"),
     ] {
@@ -225,20 +291,13 @@ fn schemas_that_cannot_be_used() {
 
 #[test]
 fn batches_that_cannot_be_used() {
-    let structs = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
-    let batch = |nodes: &[i64], buffers: &[i64], compression: Option<u8>| {
-        let mut fields = vec![
-            (0, Value::I64(nodes.first().copied().unwrap_or(0))),
-            (1, Value::Structs(structs(nodes), nodes.len() / 2)),
-            (2, Value::Structs(structs(buffers), buffers.len() / 2)),
-        ];
-        fields.extend(compression.map(|codec| (3, Value::Table(vec![(0, Value::U8(codec))]))));
-        message(4, 3, fields, 64)
-    };
-    let good = schema(0, &[int(32)], None);
+    let good = schema(0, &[INT32], false, (0, 0));
     for (metadata, expected) in [
-        (batch(&[2, 0], &[0, 0, 0, 8], Some(0)), "is compressed with LZ4, expected numbers as they are"),
-        (batch(&[2, 0], &[0, 0, 0, 8], Some(1)), "is compressed with Zstandard"),
+        (
+            batch(&[2, 0], &[0, 0, 0, 8], Some(CompressionType::LZ4_FRAME)),
+            "is compressed with LZ4, expected numbers as they are",
+        ),
+        (batch(&[2, 0], &[0, 0, 0, 8], Some(CompressionType::ZSTD)), "is compressed with Zstandard"),
         (batch(&[2, 1], &[0, 0, 0, 8], None), "has 1 nulls, expected none"),
         (batch(&[2, 0, 2, 0], &[0, 0, 0, 8], None), "has 2 columns in 2 buffers, expected 1 in 2"),
         (batch(&[2, 0], &[0, 0], None), "has 1 columns in 1 buffers"),
@@ -247,8 +306,8 @@ fn batches_that_cannot_be_used() {
         (batch(&[2, 0], &[0, 0, -4, 8], None), "ends before its 2 keys"),
         (batch(&[-2, 0], &[0, 0, 0, 8], None), "ends before its -2 keys"),
         (batch(&[i64::MAX, 0], &[0, 0, 0, i64::MAX], None), "ends before its 9223372036854775807 keys"),
-        (message(4, 2, vec![], 0), "a dictionary, expected a record batch"),
-        (message(4, 3, vec![], -1), "the metadata is damaged"),
+        (message(4, MessageHeader::DictionaryBatch, 0, empty), "a dictionary, expected a record batch"),
+        (message(4, MessageHeader::RecordBatch, -1, empty), "the metadata is damaged"),
         (good.clone(), "a second schema, expected a record batch"),
     ] {
         let stream = [stream_of(&[good.clone(), metadata]), vec![0; 64]].concat();
@@ -271,20 +330,10 @@ fn lengths_beyond_the_limits_take_no_memory() {
 
 #[test]
 fn metadata_that_overlaps_takes_no_more_memory_than_is_there() {
-    const PAIRS: usize = 1003;
-    let field = vec![(0, Value::String(b"name")), (2, Value::U8(2)), (3, Value::Table(int(8).1))];
-    let mut pairs = vec![Vec::new(); PAIRS];
-    pairs[0] = vec![(0, Value::String(&[b'x'; 2000]))];
-    let mut metadata = message(4, 1, vec![(1, Value::Tables(vec![field])), (2, Value::Tables(pairs))], 0);
-    assert_eq!(message_of(read_pipe(&stream_of(&[metadata.clone()]), Format::Arrows, 9)), "");
-    // All pairs become the first pair, so that their total length exceeds any message.
-    let vector = metadata.windows(4).position(|bytes| bytes == (PAIRS as u32).to_le_bytes()).unwrap() + 4;
-    let distance = |at: usize| u32::from_le_bytes(metadata[at..][..4].try_into().unwrap());
-    let first = vector as u32 + distance(vector);
-    for offset in (vector..).step_by(4).take(PAIRS) {
-        metadata[offset..][..4].copy_from_slice(&(first - offset as u32).to_le_bytes());
-    }
-    let message = message_of(read_pipe(&stream_of(&[metadata]), Format::Arrows, 9));
+    let read = |pairs| message_of(read_pipe(&stream_of(&[schema(0, &[INT32], false, pairs)]), Format::Arrows, 9));
+    assert_eq!(read((1, 1000)), "");
+    // All pairs are one, so that their total length exceeds any message.
+    let message = read((50_000, 1000));
     assert!(message.contains("the metadata is damaged"), "{message}");
 }
 

@@ -6,10 +6,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use merge_host::parallel;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use std::io::{self, BufReader, Read};
@@ -59,7 +59,7 @@ impl Groups {
         }
     }
 
-    /// The next batches: of several row groups, each read by a thread, or of a part of a large group.
+    /// The next batches: of several row groups, whose columns are read by all threads, or of a part of a large group.
     pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
         loop {
             if let Some(part) = &mut self.part {
@@ -74,12 +74,17 @@ impl Groups {
                 let found = self.file.group(group);
                 let row = bytes_of(found) / u64::try_from(found.num_rows()).unwrap_or(0).max(1) + 1;
                 let rows = (memory / row).clamp(LEAST_ROWS, ROWS as u64) as usize;
-                self.part = Some(decoding(|| Ok(self.file.reader(self.file.source.clone(), group, rows)?))?);
+                self.part = Some(decoding(|| Ok(self.file.builder(self.file.source.clone(), group, rows).build()?))?);
                 continue;
             }
-            let file = &self.file;
-            let read = parallel::map(groups, |group| file.read(group));
-            let batches = read.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+            let (file, columns) = (&self.file, self.file.metadata.schema().fields().len());
+            let chunks = groups.flat_map(|group| (0..columns).map(move |column| (group, column)));
+            let mut read = parallel::map(chunks, |(group, column)| file.read(group, column)).into_iter();
+            let mut batches = Vec::new();
+            while read.len() > 0 {
+                let group = read.by_ref().take(columns).collect::<Result<Vec<_>, _>>()?;
+                batches.extend(file.joined(group)?);
+            }
             if !batches.is_empty() {
                 return Ok(batches);
             }
@@ -105,24 +110,42 @@ impl ParquetFile {
         self.metadata.metadata().row_group(group)
     }
 
-    /// All batches of a group, whose bytes are read at once.
-    fn read(&self, group: usize) -> Result<Vec<RecordBatch>, Error> {
+    /// All batches of a column of a group, whose bytes are read at once.
+    fn read(&self, group: usize, column: usize) -> Result<Vec<RecordBatch>, Error> {
         decoding(|| {
+            let schema = self.metadata.parquet_schema();
+            let leaves = self.group(group).columns().iter().enumerate();
+            let leaves = leaves.filter(|(leaf, _)| schema.get_column_root_idx(*leaf) == column);
             // Panics where an offset or a length is negative.
-            let ranges = self.group(group).columns().iter().map(|column| column.byte_range());
-            let (begin, end) = ranges.fold((u64::MAX, 0), |(begin, end), (offset, length)| {
-                (begin.min(offset), end.max(offset.saturating_add(length)))
-            });
+            let (begin, end) =
+                leaves.map(|(_, leaf)| leaf.byte_range()).fold((u64::MAX, 0), |(begin, end), (offset, length)| {
+                    (begin.min(offset), end.max(offset.saturating_add(length)))
+                });
             let window = (begin < end).then(|| bytes_at(&self.source.input, begin, end - begin)).transpose()?;
             let window = window.map(|bytes| (begin, Bytes::from(bytes)));
-            let source = Source { window, ..self.source.clone() };
-            Ok(self.reader(source, group, ROWS)?.collect::<Result<_, _>>()?)
+            let builder = self.builder(Source { window, ..self.source.clone() }, group, ROWS);
+            let reader = builder.with_projection(ProjectionMask::roots(schema, [column])).build()?;
+            Ok(reader.collect::<Result<_, _>>()?)
         })
     }
 
-    fn reader(&self, source: Source, group: usize, rows: usize) -> Result<ParquetRecordBatchReader, ParquetError> {
+    /// The batches of a group, from those of each of its columns.
+    fn joined(&self, columns: Vec<Vec<RecordBatch>>) -> Result<Vec<RecordBatch>, Error> {
+        let count = columns.first().map_or(0, Vec::len);
+        if columns.iter().any(|batches| batches.len() != count) {
+            return Err("has columns of different lengths in a row group".into());
+        }
+        let batch = |i: usize| {
+            let arrays = columns.iter().map(|batches| batches[i].column(0).clone()).collect();
+            Ok(RecordBatch::try_new(self.metadata.schema().clone(), arrays)?)
+        };
+        (0..count).map(batch).collect()
+    }
+
+    /// The reader of all columns of a group, in batches of `rows` rows.
+    fn builder(&self, source: Source, group: usize, rows: usize) -> ParquetRecordBatchReaderBuilder<Source> {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.metadata.clone());
-        builder.with_row_groups(vec![group]).with_batch_size(rows).build()
+        builder.with_row_groups(vec![group]).with_batch_size(rows)
     }
 }
 

@@ -6,7 +6,7 @@ mod parquet;
 use super::{Chunk, Dictionaries, carried, failure};
 use crate::file::{Output, Writer};
 use crate::format::Format;
-use crate::say::error::{Failure, Result, shortened};
+use crate::say::error::{Failure, Result};
 use crate::spec::Compression;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -42,14 +42,15 @@ impl TableOutput {
         }
     }
 
-    /// Starts to write. `memory` bytes may be held until they are written.
-    pub fn begin(self, schema: &SchemaRef, memory: u64, row: u64) -> Result<TableWriter> {
+    /// Starts to write. Up to `memory` bytes may be held until they are written, and a row has some `row` bytes.
+    /// `has_repeats` tells for each column whether values [repeat](Chunk::has_repeats).
+    pub fn begin(self, schema: &SchemaRef, has_repeats: &[bool], memory: u64, row: u64) -> Result<TableWriter> {
         let Self { output, format, compression } = self;
         let path = output.path().to_owned();
         let sink = BufWriter::with_capacity(BUFFER, Sink(output.begin()?));
         let failure = |error: ArrowError| failure(&path, &error);
         let kind = match format {
-            Format::Parquet => begin_parquet(&path, sink, schema, compression, memory / row.max(1))?,
+            Format::Parquet => begin_parquet(&path, sink, schema, compression, has_repeats, memory / row.max(1))?,
             Format::Arrow => {
                 let options = ipc_options(&path, compression)?;
                 Kind::File(FileWriter::try_new_with_options(sink, schema, options).map_err(failure)?)
@@ -80,7 +81,7 @@ fn ipc_options(path: &Path, compression: Option<Compression>) -> Result<IpcWrite
 fn check_parquet(path: &Path, schema: &Schema, compression: Option<Compression>) -> Result<()> {
     // The library panics at a union.
     if let Some(column) = schema.fields().iter().find(|column| has_union(column.data_type())) {
-        let name = shortened(column.name());
+        let name = crate::say::error::shortened(column.name());
         return Err(Failure::file(
             path,
             format!("column {name:?} has a union, and Parquet has none: write an Arrow file"),
@@ -113,9 +114,10 @@ fn begin_parquet(
     sink: BufWriter<Sink>,
     schema: &SchemaRef,
     compression: Option<Compression>,
+    has_repeats: &[bool],
     rows: u64,
 ) -> Result<Kind> {
-    let writer = parquet::GroupWriter::begin(sink, schema, compression, rows);
+    let writer = parquet::GroupWriter::begin(sink, schema, compression, has_repeats, rows);
     Ok(Kind::Parquet(Box::new(writer.map_err(|error| failure(path, &error))?)))
 }
 
@@ -130,6 +132,7 @@ fn begin_parquet(
     _sink: BufWriter<Sink>,
     schema: &SchemaRef,
     compression: Option<Compression>,
+    _has_repeats: &[bool],
     _rows: u64,
 ) -> Result<Kind> {
     check_parquet(path, schema, compression)?;

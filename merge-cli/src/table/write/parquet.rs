@@ -1,4 +1,5 @@
-//! Parquet files: the columns of a row group are gathered and encoded by all threads.
+//! Parquet files: the columns of a row group are gathered and encoded by all threads, while the row group before it is
+//! written.
 
 use super::{Error, Sink};
 use crate::spec::Compression;
@@ -15,6 +16,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use std::io::BufWriter;
+use std::mem;
 use std::sync::Arc;
 
 /// The most rows of a row group, as by other writers.
@@ -48,7 +50,9 @@ pub struct GroupWriter {
     schema: SchemaRef,
     /// The row group that is not yet full.
     group: Option<Group>,
-    /// The number of row groups before it.
+    /// Full row groups before it, which are not yet written.
+    full: Vec<FullGroup>,
+    /// The number of row groups before `group`.
     groups: usize,
     /// The rows of a full group.
     rows: usize,
@@ -60,25 +64,41 @@ struct Group {
     rows: usize,
 }
 
+/// The encoded leaves of all columns.
+type FullGroup = Vec<ArrowColumnChunk>;
+
+/// A column of a row group after rows were added to it.
+enum Filled {
+    Part(Vec<ArrowColumnWriter>),
+    Full(Vec<ArrowColumnChunk>),
+}
+
 impl GroupWriter {
-    /// Starts to write a file whose row groups have at most `rows` rows.
+    /// Starts to write a file whose row groups have at most `rows` rows. `has_repeats` tells which columns may get a
+    /// dictionary.
     pub fn begin(
         sink: BufWriter<Sink>,
         schema: &SchemaRef,
         compression: Option<Compression>,
+        has_repeats: &[bool],
         rows: u64,
     ) -> Result<Self, ParquetError> {
         let metadata = schema.metadata().iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_compression(codec(compression))
             .set_created_by(concat!("gmerge version ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_key_value_metadata(Some(metadata))
-            .build();
-        let options = ArrowWriterOptions::new().with_properties(properties);
+            .set_key_value_metadata(Some(metadata));
+        // The values of a dictionary that becomes too large would be encoded twice.
+        let columns = ArrowSchemaConverter::new().convert(schema)?;
+        for (leaf, column) in columns.columns().iter().enumerate() {
+            let may_repeat = has_repeats.get(columns.get_column_root_idx(leaf)).is_none_or(|&repeats| repeats);
+            properties = properties.set_column_dictionary_enabled(column.path().clone(), may_repeat);
+        }
+        let options = ArrowWriterOptions::new().with_properties(properties.build());
         let writer = ArrowWriter::try_new_with_options(sink, schema.clone(), options)?;
         let (writer, factory) = writer.into_serialized_writer()?;
         let rows = rows.clamp(LEAST_ROWS, MOST_ROWS) as usize;
-        Ok(Self { writer, factory, schema: schema.clone(), group: None, groups: 0, rows })
+        Ok(Self { writer, factory, schema: schema.clone(), group: None, full: Vec::new(), groups: 0, rows })
     }
 
     /// Writes the rows of `chunk` in the order of `order`.
@@ -86,24 +106,22 @@ impl GroupWriter {
         while !order.is_empty() {
             // As many groups at once as keep all threads busy.
             let at_once = rayon::current_num_threads().div_ceil(self.schema.fields().len().max(1));
-            let mut groups = Vec::new();
-            while groups.len() < at_once && !order.is_empty() {
+            let mut parts = Vec::new();
+            while parts.len() < at_once && !order.is_empty() {
                 let group = match self.group.take() {
                     Some(group) => group,
-                    None => self.new_group(groups.len())?,
+                    None => self.new_group(parts.len())?,
                 };
                 let (part, rest) = order.split_at(order.len().min(self.rows - group.rows));
-                groups.push((group, chunk.places(part)));
+                parts.push((group, part));
                 order = rest;
             }
-            let filled = fill(groups, chunk, dictionaries)?;
-            for group in filled {
-                if group.rows < self.rows {
-                    self.group = Some(group);
-                } else {
-                    self.end_group(group)?;
-                }
-            }
+            let (full, most) = (mem::take(&mut self.full), self.rows);
+            let fill = || fill(parts, chunk, dictionaries, most);
+            let (written, filled) = parallel::join(|| write_groups(&mut self.writer, full), fill);
+            written?;
+            (self.full, self.group) = filled?;
+            self.groups += self.full.len();
         }
         Ok(())
     }
@@ -118,50 +136,67 @@ impl GroupWriter {
         Ok(Group { columns, rows: 0 })
     }
 
-    /// Writes a group to the file.
-    fn end_group(&mut self, group: Group) -> Result<(), ParquetError> {
-        let writers: Vec<ArrowColumnWriter> = group.columns.into_iter().flatten().collect();
-        let chunks: Vec<Result<ArrowColumnChunk, _>> = parallel::map(writers, ArrowColumnWriter::close);
-        let mut writer = self.writer.next_row_group()?;
-        chunks.into_iter().try_for_each(|chunk| chunk?.append_to_row_group(&mut writer))?;
-        writer.close()?;
-        self.groups += 1;
-        Ok(())
-    }
-
-    /// Writes the last group and the footer.
+    /// Writes the last groups and the footer.
     pub fn finish(mut self) -> Result<BufWriter<Sink>, Error> {
-        if let Some(group) = self.group.take() {
-            self.end_group(group)?;
-        }
+        let writers = self.group.take().map(|group| group.columns.into_iter().flatten().collect::<Vec<_>>());
+        let last = writers.map(|writers| parallel::map(writers, ArrowColumnWriter::close).into_iter().collect());
+        self.full.extend(last.transpose()?);
+        write_groups(&mut self.writer, self.full)?;
         Ok(self.writer.into_inner()?)
     }
 }
 
-/// Adds the rows at some places in `chunk` to each group. All columns of all groups are encoded at the same time.
+/// Writes full groups to the file.
+fn write_groups(
+    writer: &mut SerializedFileWriter<BufWriter<Sink>>,
+    groups: Vec<FullGroup>,
+) -> Result<(), ParquetError> {
+    for group in groups {
+        let mut writer = writer.next_row_group()?;
+        group.into_iter().try_for_each(|chunk| chunk.append_to_row_group(&mut writer))?;
+        writer.close()?;
+    }
+    Ok(())
+}
+
+/// Adds rows of `chunk` to each group, which is full with `most` rows. All columns of all groups are encoded at the
+/// same time. Returns the full groups, and the last one if it is not full.
 fn fill(
-    groups: Vec<(Group, Vec<(usize, usize)>)>,
+    groups: Vec<(Group, &[u32])>,
     chunk: &Chunk,
     dictionaries: &Dictionaries,
-) -> Result<Vec<Group>, Error> {
+    most: usize,
+) -> Result<(Vec<FullGroup>, Option<Group>), Error> {
     let (mut tasks, mut shapes) = (Vec::new(), Vec::new());
-    for (Group { columns, rows }, places) in groups {
-        shapes.push((columns.len(), rows + places.len()));
-        let places = Arc::new(places);
-        tasks.extend(columns.into_iter().enumerate().map(|(column, writers)| (column, writers, places.clone())));
+    for (Group { columns, rows }, order) in groups {
+        let (places, rows) = (Arc::new(chunk.places(order)), rows + order.len());
+        shapes.push((columns.len(), rows));
+        let with_places = |(column, writers)| (column, writers, places.clone(), rows == most);
+        tasks.extend(columns.into_iter().enumerate().map(with_places));
     }
-    let encoded = parallel::map(tasks, |(column, mut writers, places)| {
+    let encoded = parallel::map(tasks, |(column, mut writers, places, is_full)| {
         let field = dictionaries.schema().field(column);
         for places in places.chunks(BLOCK) {
             let array = dictionaries.restored(column, chunk.gather(column, places)?)?;
             let leaves = compute_leaves(field, &array)?;
             writers.iter_mut().zip(&leaves).try_for_each(|(writer, leaf)| writer.write(leaf))?;
         }
-        Ok::<_, Error>(writers)
+        if !is_full {
+            return Ok::<_, Error>(Filled::Part(writers));
+        }
+        Ok(Filled::Full(writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<_, _>>()?))
     });
     let mut encoded = encoded.into_iter();
-    let group = |(count, rows): (usize, usize)| {
-        Ok(Group { columns: encoded.by_ref().take(count).collect::<Result<_, Error>>()?, rows })
-    };
-    shapes.into_iter().map(group).collect()
+    let (mut full, mut part) = (Vec::new(), None);
+    for (count, rows) in shapes {
+        let (mut chunks, mut columns) = (Vec::new(), Vec::new());
+        for column in encoded.by_ref().take(count) {
+            match column? {
+                Filled::Full(leaves) => chunks.extend(leaves),
+                Filled::Part(writers) => columns.push(writers),
+            }
+        }
+        if rows == most { full.push(chunks) } else { part = Some(Group { columns, rows }) }
+    }
+    Ok((full, part))
 }
