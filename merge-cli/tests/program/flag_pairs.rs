@@ -14,7 +14,7 @@ use std::thread;
 /// The most random triples of a command. Commands with few flags have one triple for two pairs.
 const MOST_TRIPLES: usize = 150;
 /// From this number of samples on, not all samples of a flag are paired with all samples of other flags.
-const MANY: usize = 8;
+const MANY: usize = 4;
 /// Flags that can be combined with all other flags, each with its exceptions. There are no .npy files of u128
 /// and i128.
 const UNIVERSAL: [(&str, &[&str]); 7] = [
