@@ -195,7 +195,7 @@ pub unsafe extern "C" fn gmerge_device_merge_groups(
         with_gpu_key!(format, K => with_values!(format, V => {
             let (from, mut out) = (call.elements::<K, V>(from.elements)?, call.elements::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
-            Ok(call.stream.merge_many_ragged(options, from, (&offsets, &groups), out, &mut call.workspace)?)
+            Ok(call.stream.merge_many(options, from, (&offsets, &groups), out, &mut call.workspace)?)
         }))
     })
 }
