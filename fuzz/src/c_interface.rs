@@ -127,9 +127,8 @@ fn numbers(bytes: &[u8]) -> Vec<usize> {
 fn call(input: &Input, arena: &mut Arena, engine: *const gmerge_engine) -> gmerge_status {
     let (key_type, order, value_size) = (input.key_type.into(), input.order.into(), value_size(input));
     let (format, choice) = (gmerge_format { key_type, order, value_size }, u32::from(input.choice));
-    // The interface takes 4 and 8.
-    let index_size = usize::from(input.index_size % 10);
-    let [a, b, c, d] = input.counts;
+    // The interface takes indices of 4 and 8 bytes.
+    let (index_size, [a, b, c, d]) = (usize::from(input.index_size % 10), input.counts);
     let [offsets, groups] = [&input.offsets, &input.groups].map(|all| numbers(all));
     let (segments, group_count) = (offsets.len().saturating_sub(1), groups.len().saturating_sub(1));
     // A pointer to at least one offset, as the interface reads `count + 1`.
