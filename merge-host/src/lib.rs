@@ -38,7 +38,7 @@
 //! | make the permutation that sorts strings | [`argsort_by_bytes`](Engine::argsort_by_bytes) |
 //! | sort elements of any type by a comparison | [`sort_by`](Engine::sort_by) |
 //! | find the permutation that sorts elements of any type by a key | [`argsort_by_key`](Engine::argsort_by_key) |
-//! | find the permutation that sorts elements of any type by a comparison | [`sort_by`](Engine::sort_by) of [indices](permutation::fill_identity) |
+//! | find the permutation by a comparison | [`sort_by`](Engine::sort_by) of [indices](permutation::fill_identity) |
 //! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
 //! | sort values of any type by separate keys | [`sort_owned`](Engine::sort_owned) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |

@@ -67,8 +67,8 @@ pub fn clamp_split<I: Position>(i_curr: I, i_next: I, length: I) -> I {
     i_next.max(i_curr).min(i_curr + length)
 }
 
-/// Kernel: thread `t` of the grid writes the co-rank of `min(t * step, m + n)` in `a`, of m keys, and `b`, of n keys, in
-/// the order of `coding`, to `splits[t]`.
+/// Kernel: thread `t` of the grid writes the co-rank of `min(t * step, m + n)` in `a`, of m keys, and `b`, of n keys,
+/// in the order of `coding`, to `splits[t]`.
 ///
 /// # Safety
 /// `a` and `b` are ascending and `splits` has capacity for `count` indices, in global memory.

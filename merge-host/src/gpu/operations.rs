@@ -248,8 +248,8 @@ impl Stream {
     /// `out` has `k` elements for each segment. A segment of fewer elements sets as many elements of its part of `out`
     /// as it has, and the others keep their contents. The rows of a matrix are segments of one length.
     ///
-    /// If `from` is keys alone, `out` may be `(&mut keys, &mut indices)`, as for [`top_k`](Self::top_k). An index counts
-    /// from the beginning of the segment.
+    /// If `from` is keys alone, `out` may be `(&mut keys, &mut indices)`, as for [`top_k`](Self::top_k). An index
+    /// counts from the beginning of the segment.
     ///
     /// # Complexity
     /// O(n + s k log² k) for s segments and `k` up to 2048, with one reading of the keys. For greater `k`, a copy of

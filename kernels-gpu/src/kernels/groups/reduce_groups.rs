@@ -115,9 +115,9 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let n = from.len;
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
-    // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the first
-    // barrier, a thread writes its own slots of `keys` and `values`. After a barrier behind the reads, it writes the
-    // slots of its own heads, which the scan makes disjoint.
+    // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the
+    // first barrier, a thread writes its own slots of `keys` and `values`. After a barrier behind the reads, it writes
+    // the slots of its own heads, which the scan makes disjoint.
     let ((tiles, carries), memory) =
         unsafe { (states(shared_words, number, size_of::<V>()), Memory::<B, V>::at_start(NT, VT)) };
     // A constant, which takes no registers.
@@ -219,8 +219,8 @@ struct TileGroups<V> {
 }
 
 impl<V: Bits> TileGroups<V> {
-    /// Shared to global: writes the keys of the tile's heads, and the reductions of the groups that they close. The last
-    /// tile also writes the last reduction and the number of groups.
+    /// Shared to global: writes the keys of the tile's heads, and the reductions of the groups that they close. The
+    /// last tile also writes the last reduction and the number of groups.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier. `out` has capacity for `n` elements, the keys of all

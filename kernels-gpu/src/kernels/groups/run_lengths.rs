@@ -65,9 +65,9 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
-    // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the first
-    // barrier, a thread writes its own slots of `keys`. After a barrier behind the reads, it writes the slots of its own
-    // heads, which the scan makes disjoint.
+    // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the
+    // first barrier, a thread writes its own slots of `keys`. After a barrier behind the reads, it writes the slots of
+    // its own heads, which the scan makes disjoint.
     let ((tiles, carries), memory) =
         unsafe { (states(shared_words, number, size_of::<u64>()), Memory::<B>::at_start(NT, VT)) };
     let Memory { keys: slots, carried, compaction } = memory;

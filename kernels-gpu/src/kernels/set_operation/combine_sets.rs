@@ -157,8 +157,8 @@ fn parts_of_tile<B: Bits, V: Word>(
     // At most `NT * VT` keys: `tile_keys` is `NT * VT - 1`, and a tile has one more only if it begins one key before
     // its diagonal.
     let total = end.0 + end.1 - a_first - b_first;
-    // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order. So `a_first + a_count`
-    // is at most the length of A, and `b_first + total - a_count` is at most the length of B.
+    // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order. So `a_first +
+    // a_count` is at most the length of A, and `b_first + total - a_count` is at most the length of B.
     let a_count = clamp_split(a_first, end.0, total) - a_first;
     (Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, total - a_count) }, ahead)
 }

@@ -137,8 +137,8 @@ pub struct LevelParameters {
 ///
 /// # Safety
 /// `keys` is the array that this level reads, as `coding` encodes it. The requirements of [`Job`] hold, and the
-/// `level.cleared` words before its words are writable. Blocks have [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`].
-/// The launch for the array as one segment has one block.
+/// `level.cleared` words before its words are writable. Blocks have [`CHOOSE_THREADS`] threads with
+/// [`CHOOSE_SHARED_BYTES`]. The launch for the array as one segment has one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn choose_digits<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, level: LevelParameters) {
     // SAFETY: `job.order` is null, or has `DETECTION_WORDS` words. Only thread 0 of the single block for the array

@@ -204,8 +204,8 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     } else if workspace.segments(0) > 0 {
         let segment = workspace.segment::<B>(0);
         let [counts, _] = workspace.once(plan, segment.digits.count);
-        // SAFETY: the launch has `shared_bytes`, and this block uses only the part `list`. Barriers of `Division::place`
-        // come between writing and reading.
+        // SAFETY: the launch has `shared_bytes`, and this block uses only the part `list`. Barriers of
+        // `Division::place` come between writing and reading.
         let memory = unsafe { DivideMemory::<B>::at_start(NT * VT) }.list;
         // SAFETY: the branches depend on `block_idx_x` and on a word of the last launch, so that all `NT` threads of
         // the block make the call. Nothing else uses `memory`.
@@ -363,8 +363,8 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
     }
 }
 
-/// Sorts up to `NT * VT` keys from `from`, as the first coding encodes them, to `to`, as the second one decodes them, in
-/// the slots of `tile`. All threads of the block make this call, which ends with a barrier.
+/// Sorts up to `NT * VT` keys from `from`, as the first coding encodes them, to `to`, as the second one decodes them,
+/// in the slots of `tile`. All threads of the block make this call, which ends with a barrier.
 #[inline(always)]
 #[track_caller]
 fn sort_in_tile<B: Bits, const NT: usize, const VT: usize>(

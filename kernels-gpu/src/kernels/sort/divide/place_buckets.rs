@@ -154,8 +154,8 @@ impl<B: Bits> Division<'_, B> {
         true
     }
 
-    /// Adds the bucket from index `begin` of its segment to `end` to the list of its next step. `digit` is its first digit.
-    /// If there is only one level, no bucket [`is_too_long`].
+    /// Adds the bucket from index `begin` of its segment to `end` to the list of its next step. `digit` is its first
+    /// digit. If there is only one level, no bucket [`is_too_long`].
     #[inline(always)]
     #[track_caller]
     fn add_bucket(self, digit: u32, begin: u32, end: u32, skip: &impl Fn()) {

@@ -81,11 +81,11 @@ pub unsafe fn sort_by_plan<B: Bits>(
         },
         // SAFETY: the steps require the conditions of this function, and `parts` are the plan's parts of the workspace.
         (Some(divide), Some(radix)) if divide.is_once() => unsafe { sort.divide_once(queue, divide, radix) },
-        // SAFETY: as for the step before.
+        // SAFETY: the conditions of this function are the conditions of `Planned`, which has the plan's workspace.
         (Some(divide), radix) if !divide.is_once() => unsafe {
             sort.divide(queue, divide, radix, layout.radix_words())
         },
-        // SAFETY: as for the step before.
+        // SAFETY: the caller ensures the conditions of `sort` for this plan, and `sort` has its plan and arrays.
         _ => unsafe { sort.merge_sort(queue) },
     }
 }
