@@ -118,18 +118,22 @@ fuzz_target!(|input: Input| {
     unsafe { gmerge_engine_free(engine) };
 });
 
+/// The offsets of an input.
+fn numbers(bytes: &[u8]) -> Vec<usize> {
+    bytes.iter().map(|&byte| byte.into()).collect()
+}
+
 /// Calls the function of `input.call`.
 fn call(input: &Input, arena: &mut Arena, engine: *const gmerge_engine) -> gmerge_status {
     let (key_type, order, value_size) = (input.key_type.into(), input.order.into(), value_size(input));
     let (format, choice) = (gmerge_format { key_type, order, value_size }, u32::from(input.choice));
-    // The interface takes 4 and 8.
-    let index_size = usize::from(input.index_size % 10);
-    let [a, b, c, d] = input.counts;
-    let numbers = |numbers: &[u8]| numbers.iter().map(|&number| number.into()).collect::<Vec<usize>>();
+    // The interface takes indices of 4 and 8 bytes.
+    let (index_size, [a, b, c, d]) = (usize::from(input.index_size % 10), input.counts);
     let [offsets, groups] = [&input.offsets, &input.groups].map(|all| numbers(all));
     let (segments, group_count) = (offsets.len().saturating_sub(1), groups.len().saturating_sub(1));
     // A pointer to at least one offset, as the interface reads `count + 1`.
     let at = |offsets: &[usize]| if offsets.is_empty() { std::ptr::null() } else { offsets.as_ptr() };
+    let runs = |elements| gmerge_runs { elements, offsets: at(&offsets), count: segments };
     let mut count = 0;
     // SAFETY: the engine is one. Each array is null or has its length, in `arena`, `offsets` or `groups`.
     unsafe {
@@ -148,18 +152,16 @@ fn call(input: &Input, arena: &mut Arena, engine: *const gmerge_engine) -> gmerg
                 gmerge_top_k_indices(engine, format, keys, indices, index_size, b.into())
             }
             Call::Merge => {
-                let runs = [a, b, c].map(|count| arena.input(count));
-                gmerge_merge(engine, format, runs.as_ptr(), runs.len(), arena.output(d))
+                let from = [a, b, c].map(|count| arena.input(count));
+                gmerge_merge(engine, format, from.as_ptr(), from.len(), arena.output(d))
             }
             Call::MergePairs => {
                 let [from_a, from_b] = [a, b].map(|count| arena.input(count));
-                let runs = |elements| gmerge_runs { elements, offsets: at(&offsets), count: segments };
                 gmerge_merge_pairs(engine, format, runs(from_a), runs(from_b), arena.output(d))
             }
             Call::MergeGroups => {
-                let elements = arena.input(a);
-                let runs = gmerge_runs { elements, offsets: at(&offsets), count: segments };
-                gmerge_merge_groups(engine, format, runs, at(&groups), group_count, arena.output(d))
+                let from = runs(arena.input(a));
+                gmerge_merge_groups(engine, format, from, at(&groups), group_count, arena.output(d))
             }
             Call::Set => {
                 let [from_a, from_b] = [a, b].map(|count| arena.input(count));

@@ -3,6 +3,7 @@
 mod common;
 use common::*;
 use cuda_std::emulator::Emulator;
+use kernels_gpu::elements::Slice;
 use kernels_gpu::sequence::Sequence;
 use kernels_gpu::textbook::co_rank::{clamp_split, co_rank, co_rank_splits};
 use kernels_gpu::thread::diagonal::{diagonal_search, search_near};
@@ -86,8 +87,9 @@ fn the_kernel_finds_the_splits_of_a_grid() {
                 // SAFETY: `a` and `b` have `m` and `n` keys, and `splits` has capacity for `count` indices. The
                 // emulator reports every access outside of the buffers.
                 .launch("co_rank_splits", count.div_ceil(8) as u32, 8, 0, || unsafe {
-                    let (a, b, splits) = (a.as_ptr(), b.as_ptr(), splits.as_mut_ptr());
-                    co_rank_splits::<K::Bits>(a, m, b, n, step, splits, count, K::coding())
+                    let (a, b) = (Slice { at: keys_alone(a), len: m }, Slice { at: keys_alone(b), len: n });
+                    let splits = splits.as_mut_ptr();
+                    co_rank_splits::<K::Bits>(a, b, step, splits, count, K::coding())
                 })
                 .unwrap_or_else(|fault| panic!("{fault}"));
             let found = emulator.read(splits).unwrap();

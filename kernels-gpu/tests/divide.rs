@@ -9,11 +9,15 @@ use cuda_std::emulator::{Buffer, Emulator, Fault};
 use cuda_std::{GlobalMut, Word};
 use kernels_gpu::elements::Elements;
 use kernels_gpu::kernels::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, detect_runs};
-use kernels_gpu::kernels::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
+use kernels_gpu::kernels::sort::divide::choose_digits::{
+    CHOOSE_SHARED_BYTES, CHOOSE_THREADS, LevelParameters, choose_digits,
+};
 use kernels_gpu::kernels::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
 use kernels_gpu::kernels::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
 use kernels_gpu::kernels::sort::divide::divide::{self, divide};
-use kernels_gpu::kernels::sort::divide::once::{self, COUNT_ONCE_SHARED_BYTES, count_once, divide_once, sort_once};
+use kernels_gpu::kernels::sort::divide::once::{
+    self, COUNT_ONCE_SHARED_BYTES, TileSort, count_once, divide_once, sort_once,
+};
 use kernels_gpu::kernels::sort::divide::place_buckets::{
     PLACE_SHARED_BYTES, PLACE_THREADS, own_digits_capacity, place_buckets,
 };
@@ -79,7 +83,8 @@ fn choose_and_place<B: Bits>(
     // SAFETY: `job` describes the lists of a plan for `n` keys, and both arrays have `n` keys. The launches here and
     // below have the documented shapes and shared memory. The emulator reports every access outside of the buffers.
     emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-        choose_digits(job, sampled, level, coding, single, random, 0, divides)
+        let level = LevelParameters { number: level, single, cleared: 0, always_divides: divides, random };
+        choose_digits(job, sampled, coding, level)
     })?;
     if level == 0 && job.plan.twice != 0 {
         // SAFETY: `keys` has the `n` keys of `job`; the launch has `TWICE_SHARED_BYTES`.
@@ -134,7 +139,8 @@ fn sort_in_three_launches<B: Bits>(
     // SAFETY: both sides have the `n` keys of `job`, which `divide_once` has divided. The launch has the shared memory
     // of a bucket of `NT * VT` keys.
     emulator.launch("sort_once", 4, NT as u32, once::sort_shared_bytes(NT, VT, size_of::<B>()), || unsafe {
-        sort_once::<_, NT, VT, FEW>(job, from, to, coding, to, Coding::NONE, random, 1)
+        let tiles = TileSort { to, decode: Coding::NONE, merges: 1 };
+        sort_once::<_, NT, VT, FEW>(job, from, to, coding, tiles, random)
     })
 }
 
@@ -635,7 +641,8 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
         let (none, random) = (Coding::NONE, seed);
         // SAFETY: `job` describes the lists of a plan for the 5000 keys. The launch has `CHOOSE_SHARED_BYTES`.
         emulator.launch("choose_digits", 1, CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-            choose_digits(job, keys.as_mut_ptr(), 0, none, 8, random, 0, 0)
+            let level = LevelParameters { number: 0, single: 8, cleared: 0, always_divides: 0, random };
+            choose_digits(job, keys.as_mut_ptr(), none, level)
         })?;
         // SAFETY: `keys` has 5000 keys, `found` has `DETECTION_WORDS` words, and `starts` has capacity for `MAX_RUNS`
         // indices. The launch has `DETECTION_SHARED_BYTES`.

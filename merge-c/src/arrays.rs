@@ -44,8 +44,8 @@ struct Range {
 
 impl Memory {
     /// # Safety
-    /// Every pointer that is passed to a method is null, or valid for the given number of elements until the call ends:
-    /// for reads, and for reads and writes by nothing else if the call writes the elements.
+    /// Every pointer that is passed to a method is null, or valid for reads of the given number of elements until the
+    /// call ends. If the call writes the elements, the pointer is valid for writes, too, and nothing else uses them.
     pub unsafe fn new() -> Self {
         Self(Vec::new())
     }

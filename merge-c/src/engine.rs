@@ -3,7 +3,7 @@
 use crate::arrays::Memory;
 use crate::objects::{free, make, object};
 use crate::status::{Outcome, gmerge_status};
-use merge_host::Engine;
+use merge_host::{Engine, Gpus};
 
 /// An engine: what does the work. It may be used by several threads at the same time.
 pub struct gmerge_engine(Engine);
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn gmerge_engine_gpus(
     let new = || {
         // SAFETY: `ordinals` is null or has `count` elements, by `# Safety`.
         let ordinals = unsafe { Memory::new() }.read::<usize>("ordinals", ordinals.cast(), count)?;
-        Ok(gmerge_engine(if count == 0 { Engine::all_gpus()? } else { Engine::gpus(ordinals)? }))
+        Ok(gmerge_engine(if count == 0 { Engine::gpu(Gpus::All)? } else { Engine::gpu(ordinals)? }))
     };
     // SAFETY: `engine` is null or valid for a write, by `# Safety`.
     unsafe { make("engine", engine, new) }

@@ -174,7 +174,7 @@ fn top_k_indices<K: Key, I: Index>(engine: &Engine, options: SortOptions, keys: 
     // The library also writes the keys, which the caller does not need.
     let mut first = memory(k)?;
     first.resize(k, K::zeroed());
-    engine.top_k_indices(options, keys, (first.as_mut_slice(), indices))?;
+    engine.top_k(options, keys, (first.as_mut_slice(), indices))?;
     Ok(())
 }
 

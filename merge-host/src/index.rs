@@ -10,12 +10,65 @@ pub trait Index: bytemuck::Pod + Send + Sync + sealed::Sealed {
     fn to_usize(self) -> usize;
 }
 
+/// Values that a selection of the first keys writes as values of type `V`: values as they are, and for keys alone the
+/// keys' indices, `u32`, `u64` or `usize`.
+#[diagnostic::on_unimplemented(
+    message = "the first of keys with values `{Self}` cannot have values `{V}`: expected `{Self}`, or `u32`, `u64` or \
+        `usize` for the indices of keys alone"
+)]
+pub trait SelectedAs<V>: sealed::SelectedAs<V> {}
+
+impl<V: Copy> SelectedAs<V> for V {}
+impl<I: Index> SelectedAs<I> for () {}
+
+impl<V: Copy> sealed::SelectedAs<V> for V {
+    #[cfg(feature = "gpu")]
+    const NAME: &'static str = "values of out";
+
+    #[inline(always)]
+    fn selected(values: &[V], i: usize) -> V {
+        values[i]
+    }
+
+    fn check_range(_: usize) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<I: Index> sealed::SelectedAs<I> for () {
+    #[cfg(feature = "gpu")]
+    const NAME: &'static str = "indices";
+
+    #[inline(always)]
+    fn selected(_: &[()], i: usize) -> I {
+        I::from_usize(i)
+    }
+
+    fn check_range(keys: usize) -> Result<(), Error> {
+        check_index_range::<I>(keys)
+    }
+}
+
 pub(crate) mod sealed {
+    use crate::Error;
+
     pub trait Sealed {
         /// The type's name.
         const NAME: &'static str;
         /// The number of values of the type.
         const COUNT: u128;
+    }
+
+    pub trait SelectedAs<V>: Sized {
+        /// The name of the written values in messages.
+        #[cfg(feature = "gpu")]
+        const NAME: &'static str;
+
+        /// The value of the key with index `i`, of keys with these values.
+        fn selected(values: &[Self], i: usize) -> V;
+
+        /// Checks that the written values can be indices of `keys` keys, if they are indices.
+        fn check_range(keys: usize) -> Result<(), Error>;
     }
 }
 

@@ -44,9 +44,9 @@ pub trait Key: bytemuck::Pod + SortKey + Send + Sync + Debug + Display + sealed:
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// A key that a GPU can merge and sort: an integer or float of 1, 2, 4 or 8 bytes, except `usize` and `isize`, a
-/// [`Descending`](crate::Descending), [`NanLast`](crate::NanLast) or [`NanFirst`](crate::NanFirst) wrapper of such a
-/// key, and no other type.
+/// A key that a GPU can merge and sort: an integer or float of 1, 2, 4 or 8 bytes, except `usize` and `isize`. Wrappers
+/// of such a key are also keys: [`Descending`](crate::Descending), [`NanLast`](crate::NanLast) and
+/// [`NanFirst`](crate::NanFirst). No other type is one.
 ///
 /// Kernels are compiled for keys of 4 and 8 bytes. Keys of 1 and 2 bytes alone are sorted by counting. For all other
 /// operations they are widened to 4 bytes, in the workspace, and the result is narrowed.

@@ -38,7 +38,7 @@
 //! | make the permutation that sorts strings | [`argsort_by_bytes`](Engine::argsort_by_bytes) |
 //! | sort elements of any type by a comparison | [`sort_by`](Engine::sort_by) |
 //! | find the permutation that sorts elements of any type by a key | [`argsort_by_key`](Engine::argsort_by_key) |
-//! | find the permutation that sorts elements of any type by a comparison | [`argsort_by`](Engine::argsort_by) |
+//! | find the permutation by a comparison | [`sort_by`](Engine::sort_by) of [indices](permutation::fill_identity) |
 //! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
 //! | sort values of any type by separate keys | [`sort_owned`](Engine::sort_owned) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
@@ -47,9 +47,9 @@
 //! | count equal keys of a sorted array | [`run_lengths`](Engine::run_lengths) |
 //! | reduce the values of equal keys of a sorted array | [`reduce_by_key`](Engine::reduce_by_key) |
 //! | find sorted needles in sorted keys | [`bounds`](Engine::bounds) |
-//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices) |
+//! | find the first keys of the order | [`top_k`](Engine::top_k), also with their indices |
 //! | find the first keys of an input that comes in parts | [`TopK`] |
-//! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_with`](Engine::auto_with) |
+//! | work on several GPUs | [`gpu`](Engine::gpu), [`auto_with`](Engine::auto_with) |
 //!
 //! A run is an ascending array of keys. A descending run is an ascending array of [`Descending`] keys. The value of a
 //! key is the element with the same index in a second array: see [`Elements`].
@@ -78,8 +78,8 @@
 //!
 //! # Features
 //!
-//! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`], [`Engine::gpus`], [`Engine::all_gpus`]
-//! and [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_with`] return a CPU engine.
+//! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`] and [`devices`] return
+//! [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_with`] return a CPU engine.
 //! It needs no CUDA toolkit and no settings to build. A program that is built with it also starts on a machine without
 //! an NVIDIA driver: the first call that needs the driver opens it.
 //!
@@ -145,11 +145,11 @@ pub use gpu::launches;
 #[cfg(feature = "gpu")]
 pub use gpu::{
     DeviceArray, DeviceElements, DeviceElementsMut, DeviceOffsets, Event, Gpu, GpuGroup, GroupElements,
-    GroupElementsMut, Segments, Stream, kernel_modules, workspace,
+    GroupElementsMut, Runs, Segments, Stream, kernel_modules, workspace,
 };
 #[doc(no_inline)]
 pub use half::f16;
-pub use index::Index;
+pub use index::{Index, SelectedAs};
 pub use key::{GpuKey, GpuSortKey, Key};
 pub use merge_kernel::MergeKernel;
 pub use nan_order::{NanFirst, NanLast, NanOrder, nan_first, nan_first_mut, nan_last, nan_last_mut};

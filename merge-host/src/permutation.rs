@@ -133,8 +133,8 @@ pub(crate) fn gather_with<'a, I: Index>(
 /// use merge_host::{Engine, Error, permutation};
 ///
 /// let mut names = ["pear", "fig", "lime"].map(String::from);
-/// let mut order = [0u32; 3];
-/// Engine::cpu().argsort_by(&names, &mut order, |a, b| a.cmp(b))?;
+/// let mut order = [0, 1, 2];
+/// Engine::cpu().sort_by(&mut order, |&a, &b| names[a].cmp(&names[b]))?;
 /// permutation::permute(&mut names, &order)?;
 /// assert_eq!(names, ["fig", "lime", "pear"]);
 ///

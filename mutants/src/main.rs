@@ -4,8 +4,8 @@
 //! cargo run -p mutants -- --sources kernels-gpu/src --sample 300 -- -p kernels-gpu
 //! ```
 //!
-//! The chosen errors are compiled at once, into a copy of the repository below `target/mutants`: each place chooses
-//! between its text and the wrong ones by a number that a test program gets in an environment variable. So an error
+//! The chosen errors are compiled at once, into a copy of the repository below `target/mutants`. A test program gets a
+//! number in an environment variable, by which each place chooses between its text and the wrong ones. So an error
 //! costs only the tests that reach it. Each test first runs alone, to record what it reaches. For each error, its tests
 //! run from the shortest to the longest, until one fails. A test that takes much longer than without the error has
 //! failed, too.

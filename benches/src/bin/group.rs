@@ -7,7 +7,7 @@
 //! Times are medians of several runs by the clock, from an idle machine to an idle machine, because events of two GPUs
 //! have no common time.
 
-use merge_host::{DeviceArray, Error, Gpu, GpuGroup, GpuKey, Key, SortOrder, Stream, parallel, workspace};
+use merge_host::{DeviceArray, Error, Gpu, GpuGroup, GpuKey, Gpus, Key, SortOrder, Stream, parallel, workspace};
 use std::time::Instant;
 
 /// Runs of each measurement.
@@ -15,7 +15,7 @@ const RUNS: usize = 7;
 
 fn main() -> Result<(), Error> {
     let lg_n = std::env::args().nth(1).map_or(31, |text| text.parse().expect("a power of two"));
-    let group = GpuGroup::all()?;
+    let group = GpuGroup::new(Gpus::All)?;
     println!("{} GPUs, 2^{lg_n} keys of u32, half as many of u64; times in ms", group.gpus().len());
     measure::<u32>(&group, 1 << lg_n)?;
     measure::<u64>(&group, 1 << (lg_n - 1))?;

@@ -3,7 +3,7 @@
 use super::{in_process, random};
 use bytemuck::{cast_slice, zeroed_vec};
 use merge_host::{
-    Bound, Engine, GpuKey, MergeKernel, Reduction, SetOperation, SortKernel, SortOptions, SortOrder, f16,
+    Bound, Engine, GpuKey, Gpus, MergeKernel, Reduction, SetOperation, SortKernel, SortOptions, SortOrder, f16,
 };
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -226,7 +226,7 @@ fn check<K: GpuKey>(random: &mut StdRng, gpus: &[Engine]) {
 #[test]
 fn operations_write_what_the_cpu_writes() {
     in_process("operations::operations_write_what_the_cpu_writes", "devices=3", || {
-        let gpus = [Engine::gpu(1).unwrap(), Engine::all_gpus().unwrap()];
+        let gpus = [Engine::gpu(1).unwrap(), Engine::gpu(Gpus::All).unwrap()];
         let (mut random, begin) = (random(), Instant::now());
         let mut rounds = 0;
         while begin.elapsed() < Duration::from_secs(8) || rounds == 0 {

@@ -2,8 +2,8 @@
 
 use super::{in_process, random};
 use merge_host::{
-    Bound, DeviceOffsets, Engine, Error, Gpu, GpuKey, GpuSortKey, Key, MergeKernel, NanOrder, Segments, SetOperation,
-    SortOptions, SortOrder, Stream, f16, workspace,
+    Bound, DeviceOffsets, Engine, Error, Gpu, GpuKey, GpuSortKey, Gpus, Key, MergeKernel, NanOrder, Segments,
+    SetOperation, SortOptions, SortOrder, Stream, f16, workspace,
 };
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -231,7 +231,7 @@ fn operations_on_narrow_keys_need_the_documented_workspace() {
 fn wide_keys_of_slices_are_sorted_on_gpus() {
     in_process("widths::wide_keys_of_slices_are_sorted_on_gpus", "devices=3", || {
         let mut random = random();
-        for engine in [Engine::gpu(0).unwrap(), Engine::all_gpus().unwrap()] {
+        for engine in [Engine::gpu(0).unwrap(), Engine::gpu(Gpus::All).unwrap()] {
             for mask in [u128::MAX, u64::MAX.into(), u128::MAX << 64, 1 | 1 << 64 | 1 << 127] {
                 let n = random.random_range(2000..3000);
                 let input: Vec<u128> = (0..n).map(|_| random.random::<u128>() & mask).collect();

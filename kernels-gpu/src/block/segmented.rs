@@ -111,14 +111,15 @@ impl<V: Bits> WarpTails<V> {
 }
 
 impl<V: Bits> SegmentedMemory<V> {
-    /// The first half of a reduction, before a barrier: returns the carry to this lane from earlier lanes of its warp.
+    /// The carry to this thread from all earlier threads, and the tail of the whole block. This thread has the tail
+    /// `own`. Contains a barrier.
     ///
     /// # Safety
     /// All threads of the block, which are whole warps, make this call. Nothing else uses this memory from the barrier
-    /// before this half to the barrier after the second half.
+    /// before the call to the barrier after it.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn put<R: Reduction<Value = V>>(self, own: Tail<V>) -> Tail<V> {
+    pub unsafe fn reduce<R: Reduction<Value = V>>(self, own: Tail<V>) -> (Tail<V>, Tail<V>) {
         let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
         // SAFETY: the block is whole warps and all its threads make this call, so that the 32 lanes of each warp do.
         let lanes = unsafe { WarpTails::of::<R>(own) };
@@ -127,19 +128,8 @@ impl<V: Bits> SegmentedMemory<V> {
             self.heads.set(warp, (lanes.heads != 0) as u32);
         }
         // SAFETY: the branch on `lane` ends before this call, so that the 32 lanes of each warp make it.
-        unsafe { lanes.before::<R>(lane) }
-    }
-
-    /// The second half, after the barrier: returns the carry to this thread from all earlier threads, and the tail of
-    /// the whole block.
-    ///
-    /// # Safety
-    /// All threads of the block, which are whole warps, make this call with the result `in_warp` of [`put`](Self::put).
-    /// A barrier comes between the two calls.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn carry_before<R: Reduction<Value = V>>(self, in_warp: Tail<V>) -> (Tail<V>, Tail<V>) {
-        let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
+        let in_warp = unsafe { lanes.before::<R>(lane) };
+        thread::sync_threads();
         let warps = thread::block_dim_x() / WARP_SIZE;
         let mut of_warp = Tail { has_head: false, value: R::IDENTITY };
         if lane < warps {

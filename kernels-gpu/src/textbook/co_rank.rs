@@ -14,6 +14,7 @@
 //!
 //! The strict `<` makes the merge stable: among equal keys, those from A come first.
 
+use crate::elements::Slice;
 use crate::key::{Bits, Coding, Position};
 use crate::keys::Keys;
 use crate::sequence::Sequence;
@@ -66,27 +67,25 @@ pub fn clamp_split<I: Position>(i_curr: I, i_next: I, length: I) -> I {
     i_next.max(i_curr).min(i_curr + length)
 }
 
-/// Kernel: thread `t` of the grid writes the co-rank of `min(t * step, m + n)`, in the order of `coding`, to
-/// `splits[t]`.
+/// Kernel: thread `t` of the grid writes the co-rank of `min(t * step, m + n)` in `a`, of m keys, and `b`, of n keys,
+/// in the order of `coding`, to `splits[t]`.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `count` indices, in global
-/// memory.
+/// `a` and `b` are ascending and `splits` has capacity for `count` indices, in global memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn co_rank_splits<B: Bits>(
-    a: *const B,
-    m: usize,
-    b: *const B,
-    n: usize,
+    a: Slice<B, ()>,
+    b: Slice<B, ()>,
     step: usize,
     splits: *mut usize,
     count: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller passes `m` keys at `a`, `n` at `b` and room for `count` indices at `splits`. `co_rank` gets
+    let (m, n) = (a.len, b.len);
+    // SAFETY: the caller passes `m` keys in `a`, `n` in `b` and room for `count` indices at `splits`. `co_rank` gets
     // `k <= m + n` and reads indices below `m` and `n` only. Thread `t < count` alone writes `splits[t]`.
-    let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, count)) };
+    let (a, b, splits) =
+        unsafe { (Keys::new(a.at.keys, m, coding), Keys::new(b.at.keys, n, coding), GlobalMut::new(splits, count)) };
     let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     if t < count {
         let k = t.saturating_mul(step).min(m + n);

@@ -62,6 +62,31 @@ impl Carries {
         }
     }
 
+    /// Stores what earlier tiles carry to `tile`, which is not the first one, in `carried`, after a pause of `pause`
+    /// nanoseconds. `of_tile` is the tile's own reduction. If it has no start of a group, the carry of the tile is
+    /// published as final.
+    ///
+    /// # Safety
+    /// All lanes of the second warp of a block make the same call.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn pass_on<R: Reduction>(
+        self,
+        tile: u32,
+        of_tile: Tail<R::Value>,
+        carried: Shared<R::Value>,
+        pause: u32,
+    ) {
+        // SAFETY: all lanes of the second warp make this call with one `tile`.
+        let value = unsafe { self.carried::<R>(tile, pause) };
+        if thread::thread_idx_x() == WARP_SIZE {
+            carried.set(0, value);
+            if !of_tile.has_head {
+                self.publish(tile, Tail { has_head: true, value: R::combine(value, of_tile.value) });
+            }
+        }
+    }
+
     /// Waits for the words of `tile` and returns the reduction that they hold.
     #[inline(always)]
     #[track_caller]

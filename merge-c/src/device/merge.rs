@@ -37,8 +37,8 @@ pub unsafe extern "C" fn gmerge_device_merge_bytes(
 /// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_merge(
     stream: *const gmerge_stream,
@@ -80,8 +80,8 @@ pub unsafe extern "C" fn gmerge_device_merge_many_bytes(
 /// Merges the sorted runs of `from` into `out`, which has room for all of them. Stable. At most 2^32 - 1 elements.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_merge_many(
     stream: *const gmerge_stream,
@@ -123,8 +123,8 @@ pub unsafe extern "C" fn gmerge_device_merge_pairs_bytes(
 /// of equal keys, those of `a` come first.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_merge_pairs(
     stream: *const gmerge_stream,
@@ -175,8 +175,8 @@ pub unsafe extern "C" fn gmerge_device_merge_groups_bytes(
 /// `groups[i]` to `groups[i + 1] - 1`. Stable.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_merge_groups(
     stream: *const gmerge_stream,
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn gmerge_device_merge_groups(
         with_gpu_key!(format, K => with_values!(format, V => {
             let (from, mut out) = (call.elements::<K, V>(from.elements)?, call.elements::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
-            Ok(call.stream.merge_many_ragged(options, from, (&offsets, &groups), out, &mut call.workspace)?)
+            Ok(call.stream.merge_many(options, from, (&offsets, &groups), out, &mut call.workspace)?)
         }))
     })
 }

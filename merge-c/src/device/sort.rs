@@ -27,8 +27,8 @@ pub unsafe extern "C" fn gmerge_device_sort_bytes(
 /// for nothing, and can be captured by a graph.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_sort(
     stream: *const gmerge_stream,
@@ -67,8 +67,8 @@ pub unsafe extern "C" fn gmerge_device_argsort_bytes(
 /// bytes, 4 or 8. Values are ignored.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_argsort(
     stream: *const gmerge_stream,
@@ -108,8 +108,8 @@ pub unsafe extern "C" fn gmerge_device_sort_segments_bytes(
 /// Sorts each segment of `elements` by itself, in place.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_sort_segments(
     stream: *const gmerge_stream,
@@ -151,8 +151,8 @@ pub unsafe extern "C" fn gmerge_device_top_k_bytes(
 /// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_top_k(
     stream: *const gmerge_stream,
@@ -192,8 +192,8 @@ pub unsafe extern "C" fn gmerge_device_argsort_segments_bytes(
 /// sort to `indices`, as numbers of `index_size` bytes, 4 or 8. Values are ignored.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_argsort_segments(
     stream: *const gmerge_stream,

@@ -29,8 +29,8 @@ pub unsafe extern "C" fn gmerge_device_set_bytes(
 /// `out.count` is at least the number of elements that any `a` and `b` of these lengths could give.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_set(
     stream: *const gmerge_stream,
@@ -73,12 +73,12 @@ pub unsafe extern "C" fn gmerge_device_unique_bytes(
     unsafe { bytes_of(bytes, &[count], find) }
 }
 
-/// Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`,
-/// and the number of groups to the `uint64_t` at the address `count` in the GPU's memory.
+/// Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`.
+/// Writes the number of groups to the `uint64_t` at the address `count` in the GPU's memory.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_unique(
     stream: *const gmerge_stream,
@@ -105,8 +105,8 @@ pub unsafe extern "C" fn gmerge_device_unique(
 /// workspace. Values of `from` are ignored.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_run_lengths(
     stream: *const gmerge_stream,
@@ -133,8 +133,8 @@ pub unsafe extern "C" fn gmerge_device_run_lengths(
 /// its workspace.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_reduce_by_key(
     stream: *const gmerge_stream,
@@ -179,8 +179,8 @@ pub unsafe extern "C" fn gmerge_device_bounds_bytes(
 /// not 0, as numbers of `index_size` bytes, 4 or 8. Both are sorted. Values are ignored.
 ///
 /// # Safety
-/// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-/// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gmerge_device_bounds(
     stream: *const gmerge_stream,

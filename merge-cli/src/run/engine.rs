@@ -75,7 +75,7 @@ impl ChosenEngine {
                 })
             }
             (EngineChoice::Gpu, _) => Arc::new(move || {
-                let engine = gpus.engine().map_err(|error| no_gpu(kernel, error))?;
+                let engine = Engine::gpu(gpus.clone()).map_err(|error| no_gpu(kernel, error))?;
                 Ok(engine.on_current_pool())
             }),
         };

@@ -61,7 +61,7 @@ impl Choice {
         if on_cpu <= on_gpu && (is_running || !is_call || !self.is_worth_starting(missed)) {
             return (None, estimate);
         }
-        match self.gpu.get_or_init(|| self.gpus.start().map_err(Arc::new)) {
+        match self.gpu.get_or_init(|| GpuGroup::new(self.gpus.clone()).map_err(Arc::new)) {
             Err(error) => (None, Reason::NoGpu(error.clone())),
             Ok(gpu) => match memory_for(work, gpu) {
                 Ok(free) if (free as f64) < work.device_bytes() => {

@@ -5,7 +5,7 @@ use super::check::check_length;
 use crate::cpu::{RunMut, memory, merge_by, sort_by, sort_by_bytes, sort_by_key};
 use crate::index::check_index_range;
 use crate::index::sealed::Sealed;
-use crate::permutation::{Permutation, fill_identity_on};
+use crate::permutation::Permutation;
 use crate::{ElementsMut, Error, Index, Key, SortKey, SortOptions, Timing};
 
 impl Engine {
@@ -74,6 +74,11 @@ impl Engine {
     /// let mut words = ["pear", "Fig", "apple", "Kiwi"].map(String::from);
     /// merge_host::Engine::auto().sort_by(&mut words, |a, b| a.to_lowercase().cmp(&b.to_lowercase()))?;
     /// assert_eq!(words, ["apple", "Fig", "Kiwi", "pear"]);
+    ///
+    /// // The permutation that sorts words.
+    /// let mut indices = [0, 1, 2, 3];
+    /// merge_host::Engine::auto().sort_by(&mut indices, |&a, &b| words[b].cmp(&words[a]))?;
+    /// assert_eq!(indices, [3, 0, 2, 1]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn sort_by<T: Send>(
@@ -191,42 +196,6 @@ impl Engine {
         check_index_range::<I>(items.len())?;
         let steps =
             self.workers.sort(items.len(), |threads| sort_by_key::argsort_by_key(items, &key, indices, threads))?;
-        Ok(self.timing_on_cpu(steps))
-    }
-
-    /// Writes to `indices` the permutation that sorts `items` by a comparison. Stable.
-    ///
-    /// `indices` is as for [`argsort_by_key`](Self::argsort_by_key), and `compare` as for [`sort_by`](Self::sort_by),
-    /// but it may be called for the same element on several threads at the same time.
-    ///
-    /// # Complexity
-    /// O(n log n) comparisons. The scratch memory holds n indices.
-    ///
-    /// # Errors
-    /// The errors of [`argsort_by_key`](Self::argsort_by_key).
-    ///
-    /// # Panics
-    /// Panics if `compare` does. The contents of `indices` are unspecified then.
-    ///
-    /// ```
-    /// let mut indices = [0u64; 3];
-    /// merge_host::Engine::auto().argsort_by(&["pear", "fig", "kiwi"], &mut indices, |a, b| a.cmp(b))?;
-    /// assert_eq!(indices, [1, 2, 0]);
-    /// # Ok::<(), merge_host::Error>(())
-    /// ```
-    pub fn argsort_by<T: Sync, I: Index>(
-        &self,
-        items: &[T],
-        indices: &mut [I],
-        compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
-    ) -> Result<Timing, Error> {
-        check_length("indices", items.len(), indices.len(), "|items|")?;
-        check_index_range::<I>(items.len())?;
-        let compare = |a: &I, b: &I| compare(&items[a.to_usize()], &items[b.to_usize()]);
-        let steps = self.workers.sort_by_comparisons(items.len(), |threads| {
-            fill_identity_on(threads, indices);
-            sort_by::sort_by(indices, &compare, threads)
-        })?;
         Ok(self.timing_on_cpu(steps))
     }
 

@@ -61,8 +61,7 @@ use std::sync::Arc;
 /// | engine | of |
 /// | --- | --- |
 /// | [`cpu`](Self::cpu), [`cpu_with_threads`](Self::cpu_with_threads) | the CPU |
-/// | [`gpu`](Self::gpu) | one GPU |
-/// | [`gpus`](Self::gpus), [`all_gpus`](Self::all_gpus) | several GPUs, each of which does part of every call's work |
+/// | [`gpu`](Self::gpu) | one GPU, or several, each of which does part of every call's work |
 /// | [`auto`](Self::auto) | the CPU or the first GPU |
 /// | [`auto_with`](Self::auto_with) | the CPU or some GPUs, by the constants given |
 ///
@@ -133,7 +132,15 @@ pub struct Engine {
     reason: Reason,
 }
 
-/// Which GPUs of a machine an engine uses.
+/// Which GPUs of a machine an engine or a group uses. An ordinal converts to one GPU; an array, a slice or a vector of
+/// ordinals converts to several.
+///
+/// ```
+/// use merge_host::Gpus;
+///
+/// assert_eq!(Gpus::from(1), Gpus::Of(vec![1]));
+/// assert_eq!(Gpus::from([0, 2]), Gpus::Of(vec![0, 2]));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gpus {
@@ -143,27 +150,27 @@ pub enum Gpus {
     Of(Vec<usize>),
 }
 
-impl Gpus {
-    /// An engine that uses only the GPUs: [`Engine::all_gpus`] or [`Engine::gpus`].
-    ///
-    /// # Errors
-    /// The errors of [`Engine::gpus`].
-    pub fn engine(&self) -> Result<Engine, Error> {
-        match self {
-            Self::All => Engine::all_gpus(),
-            Self::Of(ordinals) => Engine::gpus(ordinals),
-        }
+impl From<usize> for Gpus {
+    fn from(ordinal: usize) -> Self {
+        Self::Of(vec![ordinal])
     }
 }
 
-#[cfg(feature = "gpu")]
-impl Gpus {
-    /// Starts these GPUs.
-    pub(crate) fn start(&self) -> Result<GpuGroup, Error> {
-        match self {
-            Self::All => GpuGroup::all(),
-            Self::Of(ordinals) => GpuGroup::new(ordinals),
-        }
+impl From<Vec<usize>> for Gpus {
+    fn from(ordinals: Vec<usize>) -> Self {
+        Self::Of(ordinals)
+    }
+}
+
+impl From<&[usize]> for Gpus {
+    fn from(ordinals: &[usize]) -> Self {
+        Self::Of(ordinals.to_vec())
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Gpus {
+    fn from(ordinals: [usize; N]) -> Self {
+        Self::Of(ordinals.into())
     }
 }
 
@@ -214,7 +221,7 @@ impl Engine {
     /// environment variable [`COSTS`] sets the constants. Without it, they have their default values. Malformed values
     /// are ignored; [`CostModel::of_environment`] reports them.
     ///
-    /// This is [`auto_with`](Self::auto_with) with these constants and [`Gpus::Of`]`(vec![0])`.
+    /// This is [`auto_with`](Self::auto_with) with these constants and GPU 0.
     ///
     /// ```
     /// let timing = merge_host::Engine::auto().sort(&mut [3, 1, 2])?;
@@ -222,7 +229,7 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn auto() -> Self {
-        Self::auto_with(CostModel::of_environment().unwrap_or_default(), Gpus::Of(vec![0]))
+        Self::auto_with(CostModel::of_environment().unwrap_or_default(), 0)
     }
 
     /// For each call either the CPU or all of `gpus` together, whichever takes less time by the constants given.
@@ -244,10 +251,10 @@ impl Engine {
     /// assert_eq!(keys, [1, 2, 3]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn auto_with(costs: CostModel, gpus: Gpus) -> Self {
+    pub fn auto_with(costs: CostModel, gpus: impl Into<Gpus>) -> Self {
         #[cfg(feature = "gpu")]
         {
-            let gpu = Use::Choice(Arc::new(Choice::new(costs, gpus)));
+            let gpu = Use::Choice(Arc::new(Choice::new(costs, gpus.into())));
             Self { gpu, ..Self::of_workers(Workers::shared(), Reason::Nothing) }
         }
         #[cfg(not(feature = "gpu"))]
@@ -257,30 +264,13 @@ impl Engine {
         }
     }
 
-    /// The GPU with the given ordinal, counted from 0, and nothing else. Keys without kernels
+    /// One GPU or several ([`Gpus`]), and nothing else. An ordinal, counted from 0, is one GPU. Keys without kernels
     /// ([`Key::ON_GPU`](crate::Key::ON_GPU)) are the error [`Error::NoKernels`] in every call.
     ///
-    /// # Errors
-    /// [`Error::NoDevice`] if there is no driver or no GPU, [`Error::DeviceOrdinal`] if no GPU has that ordinal,
-    /// [`Error::Device`] if the driver fails, and [`Error::NoGpuSupport`] in a build without the feature `gpu`.
-    pub fn gpu(ordinal: usize) -> Result<Self, Error> {
-        #[cfg(feature = "gpu")]
-        {
-            Ok(Self::of_gpus(GpuGroup::new(&[ordinal])?))
-        }
-        #[cfg(not(feature = "gpu"))]
-        {
-            let _ = ordinal;
-            Err(Error::NoGpuSupport)
-        }
-    }
-
-    /// The GPUs with the given ordinals, counted from 0, and nothing else: each does a part of every sort and merge.
-    ///
-    /// A sort uploads an equal part of the keys to each GPU, over its own bus. Each GPU sorts its part, the GPUs
-    /// exchange keys, and each downloads an equal part of the result. Merges and batches are divided before anything is
-    /// uploaded. The result is the same for all GPUs and for every order of them. The first GPU alone sorts keys of 1,
-    /// 2 and 16 bytes.
+    /// Each of several GPUs does a part of every sort and merge. A sort uploads an equal part of the keys to each GPU,
+    /// over its own bus. Each GPU sorts its part, the GPUs exchange keys, and each downloads an equal part of the
+    /// result. Merges and batches are divided before anything is uploaded. The result is the same for all GPUs and for
+    /// every order of them. The first GPU alone sorts keys of 1, 2 and 16 bytes.
     #[cfg_attr(
         feature = "gpu",
         doc = "",
@@ -288,41 +278,33 @@ impl Engine {
     )]
     ///
     /// # Errors
-    /// The errors of [`gpu`](Self::gpu), and, before the driver is asked, [`Error::NoMembers`] if there are no ordinals
-    /// and [`Error::RepeatedDevice`] if one is there twice.
+    /// - [`Error::NoMembers`] if there are no ordinals, and [`Error::RepeatedDevice`] if one is there twice. The driver
+    ///   is not asked before.
+    /// - [`Error::NoDevice`] if there is no driver or no GPU.
+    /// - [`Error::DeviceOrdinal`] if no GPU has an ordinal.
+    /// - [`Error::Device`] if the driver fails.
+    /// - [`Error::NoGpuSupport`] in a build without the feature `gpu`.
     ///
     /// ```
-    /// use merge_host::{Engine, Error};
+    /// use merge_host::{Engine, Error, Gpus};
     ///
-    /// match Engine::gpus(&[0, 1]) {
-    ///     Ok(engine) => {
-    ///         let mut keys = [3, 1, 2];
-    ///         engine.sort(&mut keys)?;
-    ///         assert_eq!(keys, [1, 2, 3]);
+    /// let mut keys = [3, 1, 2];
+    /// for engine in [Engine::gpu(0), Engine::gpu([0, 1]), Engine::gpu(Gpus::All)] {
+    ///     match engine {
+    ///         Ok(engine) => println!("{}", engine.sort(&mut keys)?.reason),
+    ///         Err(error) => println!("{error}"),
     ///     }
-    ///     Err(error) => println!("{error}"),
     /// }
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn gpus(ordinals: &[usize]) -> Result<Self, Error> {
+    pub fn gpu(gpus: impl Into<Gpus>) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
-        return Ok(Self::of_gpus(GpuGroup::new(ordinals)?));
+        return Ok(Self::of_gpus(GpuGroup::new(gpus)?));
         #[cfg(not(feature = "gpu"))]
         {
-            let _ = ordinals;
+            let _ = gpus;
             Err(Error::NoGpuSupport)
         }
-    }
-
-    /// All GPUs that the driver shows to this process, and nothing else. Otherwise as [`gpus`](Self::gpus).
-    ///
-    /// # Errors
-    /// The errors of [`gpu`](Self::gpu). [`Error::NoDevice`] also if the driver shows no GPU.
-    pub fn all_gpus() -> Result<Self, Error> {
-        #[cfg(feature = "gpu")]
-        return Ok(Self::of_gpus(GpuGroup::all()?));
-        #[cfg(not(feature = "gpu"))]
-        Err(Error::NoGpuSupport)
     }
 
     #[cfg(feature = "gpu")]

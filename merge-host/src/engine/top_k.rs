@@ -7,10 +7,9 @@ use super::{Engine, Place, Work};
 use crate::cpu::memory::collected;
 use crate::cpu::top_k::Selection;
 use crate::cpu::{Run, RunMut, Workers, sort, sort_by};
-use crate::index::check_index_range;
 use crate::key_order::KeyOrder;
 use crate::timing::Steps;
-use crate::{Elements, ElementsMut, Error, Index, Key, SortOptions, Timing};
+use crate::{Elements, ElementsMut, Error, Key, SelectedAs, SortOptions, Timing};
 use bytemuck::allocation::cast_vec;
 #[cfg(feature = "gpu")]
 use bytemuck::cast_slice;
@@ -22,6 +21,9 @@ impl Engine {
     /// [`SortOrder`](crate::SortOrder) or [`SortOptions`]. Stable: of equal keys, the first ones are taken, and they
     /// stay in their order.
     ///
+    /// If `from` is keys alone, `out` may be `(&mut keys, &mut indices)`, with indices of `u32`, `u64` or `usize`. The
+    /// indices of the selected keys are written then.
+    ///
     /// Of several GPUs, each selects the first keys of its part, and the CPU selects among these. [`TopK`] is for keys
     /// that come in parts.
     ///
@@ -32,6 +34,7 @@ impl Engine {
     /// # Errors
     /// - [`Error::ValuesMismatch`] if an argument has different numbers of keys and values.
     /// - [`Error::TooFewKeys`] if `out` is longer than `from`.
+    /// - [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`.
     /// - [`Error::OutOfHostMemory`] if there is not enough memory.
     /// - [`Error::Threads`] if the system refuses to start the engine's threads.
     /// - [`Error::OutOfDeviceMemory`] if a GPU has not enough memory, and [`Error::Device`] if it fails.
@@ -46,47 +49,23 @@ impl Engine {
     /// assert_eq!(greatest, [9.5, 7.0]);
     /// Engine::auto().top_k(SortOrder::Descending, (&keys, &names), (&mut greatest, &mut named))?;
     /// assert_eq!(named, ["nine and a half", "seven"]);
-    /// # Ok::<(), merge_host::Error>(())
-    /// ```
-    pub fn top_k<K: Key, V: Copy + Send + Sync>(
-        &self,
-        options: impl Into<SortOptions>,
-        from: impl Elements<K, V>,
-        mut out: impl ElementsMut<K, V>,
-    ) -> Result<Timing, Error> {
-        let (from, out) = (from.run("keys")?, out.run_mut("out")?);
-        check_k(from.keys.len(), out.keys.len())?;
-        let mut top = TopK::new(options, out.keys.len());
-        let selected = top.add_run(self, from)?;
-        self.finish(top, selected, out)
-    }
-
-    /// Fills `out` with the first of `keys` in the order of `options`, as [`top_k`](Self::top_k) does, and with their
-    /// indices: `out` is `(&mut keys, &mut indices)`, and an index is `u32`, `u64` or `usize`.
-    ///
-    /// # Errors
-    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and the errors of
-    /// [`top_k`](Self::top_k).
-    ///
-    /// ```
-    /// use merge_host::{Engine, SortOrder};
     ///
     /// let (mut least, mut indices) = ([0; 3], [0u32; 3]);
-    /// Engine::auto().top_k_indices(SortOrder::Ascending, &[5, 1, 4, 1], (&mut least, &mut indices))?;
+    /// Engine::auto().top_k(SortOrder::Ascending, &[5, 1, 4, 1], (&mut least, &mut indices))?;
     /// assert_eq!((least, indices), ([1, 1, 4], [1, 3, 2]));
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn top_k_indices<K: Key, I: Index>(
+    pub fn top_k<K: Key, V: SelectedAs<W> + Sync, W: Copy + Send + Sync>(
         &self,
         options: impl Into<SortOptions>,
-        keys: &[K],
-        mut out: impl ElementsMut<K, I>,
+        from: impl Elements<K, V>,
+        mut out: impl ElementsMut<K, W>,
     ) -> Result<Timing, Error> {
-        let out = out.run_mut("out")?;
+        let (Run { keys, values }, out) = (from.run("keys")?, out.run_mut("out")?);
         check_k(keys.len(), out.keys.len())?;
-        check_index_range::<I>(keys.len())?;
+        V::check_range(keys.len())?;
         let mut top = TopK::new(options, out.keys.len());
-        let selected = top.add_with(self, keys, I::from_usize)?;
+        let selected = top.add_with(self, keys, |i| V::selected(values, i))?;
         self.finish(top, selected, out)
     }
 
@@ -172,10 +151,7 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// The errors of [`Engine::top_k`], except [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key
     /// has been added.
     pub fn add(&mut self, engine: &Engine, elements: impl Elements<K, V>) -> Result<Timing, Error> {
-        self.add_run(engine, elements.run("the part")?)
-    }
-
-    fn add_run(&mut self, engine: &Engine, Run { keys, values }: Run<K, V>) -> Result<Timing, Error> {
+        let Run { keys, values } = elements.run("the part")?;
         self.add_with(engine, keys, |i| values[i])
     }
 

@@ -47,7 +47,7 @@ pub use elements::{DeviceElements, DeviceElementsMut, GroupElements, GroupElemen
 pub use group::GpuGroup;
 pub use kernels::kernel_modules;
 pub(crate) use operation::KeyCoding;
-pub use operations::Segments;
+pub use operations::{Runs, Segments};
 pub use stream::{Event, Stream};
 
 /// What tests of launches use. It is no part of the library's interface.

@@ -19,7 +19,8 @@ use crate::engine::{
 };
 use crate::index::check_index_range;
 use crate::{
-    BatchKernel, Bound, Error, GpuKey, GpuSortKey, Index, MergeKernel, Reduction, SetOperation, SortOptions, Summand,
+    BatchKernel, Bound, Error, GpuKey, GpuSortKey, Index, MergeKernel, Reduction, SelectedAs, SetOperation,
+    SortOptions, Summand,
 };
 use bytemuck::Pod;
 use std::ops::Range;
@@ -39,6 +40,26 @@ pub enum Segments<'a> {
     /// Segments of this many keys, at least 1. The last segment is shorter if the length does not divide the number of
     /// keys.
     Length(usize),
+}
+
+/// The runs of an array in a GPU's memory, and which of them are merged together. `&offsets` converts to runs that are
+/// all merged into one, and `(&offsets, &groups)` to groups of runs: `groups` are offsets in the runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    offsets: &'a DeviceOffsets,
+    groups: Option<&'a DeviceOffsets>,
+}
+
+impl<'a> From<&'a DeviceOffsets> for Runs<'a> {
+    fn from(offsets: &'a DeviceOffsets) -> Self {
+        Self { offsets, groups: None }
+    }
+}
+
+impl<'a> From<(&'a DeviceOffsets, &'a DeviceOffsets)> for Runs<'a> {
+    fn from((offsets, groups): (&'a DeviceOffsets, &'a DeviceOffsets)) -> Self {
+        Self { offsets, groups: Some(groups) }
+    }
 }
 
 /// # Sorts, merges and selections
@@ -199,40 +220,25 @@ impl Stream {
     /// Sets `out`, of k elements, to the first k elements of `from` in the order of `options`, sorted. Stable: of equal
     /// keys the first ones are taken, and they stay in their order. Usually reads each key twice. O(n + k log k).
     ///
+    /// If `from` is keys alone, `out` may be `(&mut keys, &mut indices)`, with indices of `u32`, `u64` or `usize`. The
+    /// indices of the selected keys are written then.
+    ///
     /// # Errors
-    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::TooFewKeys`] if `out` is longer than `from`.
-    pub fn top_k<K: GpuKey, V: Pod>(
+    /// [Errors of all calls](#errors-of-all-of-them), [`Error::TooFewKeys`] if `out` is longer than `from`, and
+    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`.
+    pub fn top_k<K: GpuKey, V: SelectedAs<W>, W: Pod>(
         &self,
         options: impl Into<SortOptions>,
         from: impl DeviceElements<K, V>,
-        out: impl DeviceElementsMut<K, V>,
+        out: impl DeviceElementsMut<K, W>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        const { value_bytes::<V>() };
+        const { value_bytes::<W>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let coding = order.coding::<K>().into();
-        let (from, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
+        let (from, out) = (call.reads(KEYS, &from)?, call.writes(("out", V::NAME), &out)?);
         check_k(from.len, out.len)?;
-        call.run(&TopK { coding, from, out }, workspace)
-    }
-
-    /// [`top_k`](Self::top_k) with the index of each key as its value. The previous content of the indices is not read.
-    ///
-    /// # Errors
-    /// The errors of [`top_k`](Self::top_k), and [`Error::TooManyKeys`] if there are more than 2^32 keys and the
-    /// indices are `u32`.
-    pub fn top_k_indices<K: GpuKey, I: Index>(
-        &self,
-        options: impl Into<SortOptions>,
-        keys: &DeviceArray<K>,
-        out: (&mut DeviceArray<K>, &mut DeviceArray<I>),
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>().into();
-        let (from, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "indices"), &out)?);
-        check_k(from.len, out.len)?;
-        check_index_range::<I>(from.len)?;
+        V::check_range(from.len)?;
         call.run(&TopK { coding, from, out }, workspace)
     }
 
@@ -241,6 +247,9 @@ impl Stream {
     ///
     /// `out` has `k` elements for each segment. A segment of fewer elements sets as many elements of its part of `out`
     /// as it has, and the others keep their contents. The rows of a matrix are segments of one length.
+    ///
+    /// If `from` is keys alone, `out` may be `(&mut keys, &mut indices)`, as for [`top_k`](Self::top_k). An index
+    /// counts from the beginning of the segment.
     ///
     /// # Complexity
     /// O(n + s k log² k) for s segments and `k` up to 2048, with one reading of the keys. For greater `k`, a copy of
@@ -255,53 +264,32 @@ impl Stream {
     /// let (segments, k) = (Segments::Length(4), 2);
     /// let mut memory = stream.zeroed(workspace::top_k_segments::<f32, u32>(rows.len(), 2, k))?;
     /// let to = (&mut out, &mut indices);
-    /// stream.top_k_segments_indices(SortOrder::Descending, &rows, segments, k, to, &mut memory)?;
+    /// stream.top_k_segments(SortOrder::Descending, &rows, segments, k, to, &mut memory)?;
     /// assert_eq!(out.download()?, [0.9, 0.7, /**/ 0.8, 0.8]);
     /// assert_eq!(indices.download()?, [2, 3, /**/ 1, 2]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     ///
     /// # Errors
-    /// The errors of [`sort_segments`](Self::sort_segments), and [`Error::LengthMismatch`] if `out` has another number
-    /// of keys than `k` for each segment.
-    pub fn top_k_segments<K: GpuKey, V: Pod>(
+    /// The errors of [`sort_segments`](Self::sort_segments), [`Error::LengthMismatch`] if `out` has another number of
+    /// keys than `k` for each segment, and [`Error::TooManyKeys`] if a segment may have more than 2^32 keys and the
+    /// indices are `u32`.
+    pub fn top_k_segments<K: GpuKey, V: SelectedAs<W>, W: Pod>(
         &self,
         options: impl Into<SortOptions>,
         from: impl DeviceElements<K, V>,
         segments: Segments<'_>,
         k: usize,
-        out: impl DeviceElementsMut<K, V>,
+        out: impl DeviceElementsMut<K, W>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
-        const { value_bytes::<V>() };
+        const { value_bytes::<W>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let coding = order.coding::<K>().into();
-        let (from, out) = (call.reads(KEYS, &from)?, call.writes(OUT, &out)?);
+        let (from, out) = (call.reads(KEYS, &from)?, call.writes(("out", V::NAME), &out)?);
         let bounds = call.segments(segments, from.len)?;
         check_length("out", bounds.count().saturating_mul(k), out.len, "segments * k")?;
-        call.run(&TopKSegments { coding, from, bounds, k, out }, workspace)
-    }
-
-    /// [`top_k_segments`](Self::top_k_segments) with the index of each key in its segment as its value.
-    ///
-    /// # Errors
-    /// The errors of [`top_k_segments`](Self::top_k_segments), and [`Error::TooManyKeys`] if a segment may have more
-    /// than 2^32 keys and the indices are `u32`.
-    pub fn top_k_segments_indices<K: GpuKey, I: Index>(
-        &self,
-        options: impl Into<SortOptions>,
-        keys: &DeviceArray<K>,
-        segments: Segments<'_>,
-        k: usize,
-        out: (&mut DeviceArray<K>, &mut DeviceArray<I>),
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>().into();
-        let (from, out) = (call.reads(KEYS, &keys)?, call.writes(("out", "indices"), &out)?);
-        let bounds = call.segments(segments, from.len)?;
-        check_length("out", bounds.count().saturating_mul(k), out.len, "segments * k")?;
-        check_index_range::<I>(bounds.longest())?;
+        V::check_range(bounds.longest())?;
         call.run(&TopKSegments { coding, from, bounds, k, out }, workspace)
     }
 
@@ -379,16 +367,20 @@ impl Stream {
         call.run(&Ragged { coding: K::gpu_coding().into(), a, b, offsets, problems, out }, workspace)
     }
 
-    /// Merges the runs of `from` into `out`, which has the same number of keys. Run `i` is the keys
-    /// `offsets[i] .. offsets[i + 1]`, sorted in the order of `options`. `out` is then sorted in this order, too. Runs
-    /// have any lengths, and there may be any number of runs. Stable: of equal keys, keys of an earlier run come first.
+    /// Merges the `runs` of `from` into `out`, which has the same number of keys. Run `i` is the keys
+    /// `offsets[i] .. offsets[i + 1]`, sorted in the order of `options`. Runs have any lengths, and there may be any
+    /// number of runs. Stable: of equal keys, keys of an earlier run come first.
+    ///
+    /// `runs` is `&offsets`, or `(&offsets, &groups)`, which merges the runs `groups[g] .. groups[g + 1]` of each group
+    /// to the same indices of `out`.
     ///
     /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in this order, `out`
     /// gets elements of all runs in an unspecified order.
     ///
     /// # Complexity
-    /// O(n log k) for n keys in k runs. Up to 32 runs are merged in one pass, which reads and writes each key once. Up
-    /// to 32² runs take two passes, and so on.
+    /// O(n log k) for n keys and up to k runs that are merged into one. Up to 32 runs are merged in one pass, which
+    /// reads and writes each key once. Up to 32² runs take two passes, and so on. Many groups of fewer than some two
+    /// thousand keys are copied and sorted, which is faster.
     ///
     /// ```no_run
     /// use merge_host::{DeviceOffsets, Gpu, SortOrder, workspace};
@@ -400,90 +392,52 @@ impl Stream {
     /// let mut memory = stream.zeroed(workspace::merge_many::<i32, ()>(keys.len(), 4))?;
     /// stream.merge_many(SortOrder::Ascending, &keys, &offsets, &mut out, &mut memory)?;
     /// assert_eq!(out.download()?, [0, 1, 2, 4, 4, 6, 9]);
+    ///
+    /// // The first two runs, and the other two.
+    /// let groups = DeviceOffsets::new(&stream, &[0, 2, 4])?;
+    /// let bytes = workspace::merge_many_ragged::<i32, ()>(keys.len(), 4, 2, groups.longest());
+    /// let mut memory = stream.zeroed(bytes)?;
+    /// stream.merge_many(SortOrder::Ascending, &keys, (&offsets, &groups), &mut out, &mut memory)?;
+    /// assert_eq!(out.download()?, [1, 2, 4, 4, 6, /**/ 0, 9]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     ///
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
-    /// [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::TooManyKeys`] if there are 2^32
-    /// keys or more.
-    pub fn merge_many<K: GpuKey, V: Pod>(
+    /// and [`Error::LastOffset`] if the last offset is not the number of keys. Without groups, [`Error::TooManyKeys`]
+    /// if there are 2^32 keys or more. With groups, [`Error::LastGroup`] if the last of `groups` is not the number of
+    /// runs.
+    pub fn merge_many<'a, K: GpuKey, V: Pod>(
         &self,
         options: impl Into<SortOptions>,
         from: impl DeviceElements<K, V>,
-        offsets: &DeviceOffsets,
+        runs: impl Into<Runs<'a>>,
         out: impl DeviceElementsMut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let coding = order.coding::<K>().into();
-        let from = call.reads(KEYS, &from)?;
-        let offsets = (call.offsets(("offsets", "keys"), offsets, from.len)?, offsets.len() - 1);
-        let out = call.writes(OUT, &out)?;
-        check_length("out", from.len, out.len, "|keys|")?;
-        if from.len > MOST {
-            return Err(Error::TooManyKeys { found: from.len, most: MOST, index: "u32" });
-        }
-        call.run(&MergeMany { coding, from, offsets, out }, workspace)
-    }
-
-    /// Merges the runs of each group of `from` to the same indices of `out`, which has the same number of keys. Run `i`
-    /// is the keys `offsets[i] .. offsets[i + 1]`, sorted in the order of `options`. Group `g` is the runs
-    /// `groups[g] .. groups[g + 1]`. Runs and groups have any lengths. Stable: of equal keys of a group, keys of an
-    /// earlier run come first.
-    ///
-    /// The offsets stay on the GPU, and the launches do not depend on them. If a run is not sorted in this order, `out`
-    /// gets elements of `from` in an unspecified order.
-    ///
-    /// # Complexity
-    /// O(n log k) for n keys and up to k runs in a group. Groups of up to 32 runs are merged in one pass, up to 32² in
-    /// two passes, and so on. Many groups of fewer than some two thousand keys are copied and sorted, which is faster.
-    ///
-    /// ```no_run
-    /// use merge_host::{DeviceOffsets, Gpu, SortOrder, workspace};
-    ///
-    /// let stream = Gpu::new(0)?.stream()?;
-    /// let keys = stream.upload(&[1, 4, 6, /**/ 2, 4, /**/ /**/ 0, 9, /**/ 5])?;
-    /// let offsets = DeviceOffsets::new(&stream, &[0, 3, 5, 5, 7, 8])?;
-    /// // The first two runs, and the other three.
-    /// let groups = DeviceOffsets::new(&stream, &[0, 2, 5])?;
-    /// let mut out = stream.zeroed(keys.len())?;
-    /// let bytes = workspace::merge_many_ragged::<i32, ()>(keys.len(), 5, 2, groups.longest());
-    /// let mut memory = stream.zeroed(bytes)?;
-    /// stream.merge_many_ragged(SortOrder::Ascending, &keys, (&offsets, &groups), &mut out, &mut memory)?;
-    /// assert_eq!(out.download()?, [1, 2, 4, 4, 6, /**/ 0, 5, 9]);
-    /// # Ok::<(), merge_host::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `out` has another number of
-    /// keys. [`Error::LastOffset`] if the last offset is not the number of keys, and [`Error::LastGroup`] if the last
-    /// of `groups` is not the number of runs.
-    pub fn merge_many_ragged<K: GpuKey, V: Pod>(
-        &self,
-        options: impl Into<SortOptions>,
-        from: impl DeviceElements<K, V>,
-        (offsets, groups): (&DeviceOffsets, &DeviceOffsets),
-        out: impl DeviceElementsMut<K, V>,
-        workspace: &mut DeviceArray<u8>,
-    ) -> Result<(), Error> {
-        const { value_bytes::<V>() };
-        let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
-        let coding = order.coding::<K>().into();
-        let (from, runs) = (call.reads(KEYS, &from)?, offsets.len() - 1);
-        let longest = offsets.longest().saturating_mul(groups.longest()).min(from.len);
-        let described = RunGroups {
-            offsets: call.offsets(("offsets", "keys"), offsets, from.len)?,
-            runs,
-            groups: call.groups(groups, runs)?,
-            count: groups.len() - 1,
-            most_runs: groups.longest(),
-            longest,
+        let (from, Runs { offsets, groups }) = (call.reads(KEYS, &from)?, runs.into());
+        let (at, count) = (call.offsets(("offsets", "keys"), offsets, from.len)?, offsets.len() - 1);
+        let groups = match groups {
+            Some(groups) => Some(RunGroups {
+                offsets: at,
+                runs: count,
+                groups: call.groups(groups, count)?,
+                count: groups.len() - 1,
+                most_runs: groups.longest(),
+                longest: offsets.longest().saturating_mul(groups.longest()).min(from.len),
+            }),
+            None => None,
         };
         let out = call.writes(OUT, &out)?;
         check_length("out", from.len, out.len, "|keys|")?;
-        call.run(&MergeManyRagged { coding, from, groups: described, out }, workspace)
+        match groups {
+            Some(groups) => call.run(&MergeManyRagged { coding, from, groups, out }, workspace),
+            None if from.len > MOST => Err(Error::TooManyKeys { found: from.len, most: MOST, index: "u32" }),
+            None => call.run(&MergeMany { coding, from, offsets: (at, count), out }, workspace),
+        }
     }
 
     /// Writes the elements of `a` and `b` that `operation` keeps to `out`, and their number to `count`, which has one

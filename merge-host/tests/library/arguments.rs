@@ -96,7 +96,7 @@ fn operations_take_the_same_forms() {
     let (mut first, mut named, mut indices) = ([0; 2], [""; 2], vec![0u64; 2]);
     engine.top_k(DOWN, &from, &mut first).unwrap();
     engine.top_k(DOWN, (&from, &names), (&mut first, &mut named)).unwrap();
-    engine.top_k_indices(DOWN, &from, (&mut first, &mut indices)).unwrap();
+    engine.top_k(DOWN, &from, (&mut first, &mut indices)).unwrap();
     assert_eq!((first, named, &indices[..]), ([7, 6], ["seven", "six"], &[1, 2][..]));
     let (mut top, mut pairs) = (TopK::new(DOWN, 1), TopK::new(DOWN, 1));
     top.add(&engine, vec![1, 2]).unwrap();

@@ -134,8 +134,8 @@ fn auto_chooses_for_every_operation() {
             engine.reduce_by_key(Reduction::Sum, (&keys, &values), (&mut Vec::new(), &mut Vec::new()))
         }),
         ("top_k", |engine| engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3])),
-        ("top_k_indices", |engine| {
-            engine.top_k_indices(SortOrder::Ascending, &[2u32; 1000], (&mut [0; 3], &mut [0u32; 3]))
+        ("top_k with indices", |engine| {
+            engine.top_k(SortOrder::Ascending, &[2u32; 1000], (&mut [0; 3], &mut [0u32; 3]))
         }),
         ("sort_unique", |engine| engine.sort_unique(SortOrder::Ascending, &mut [2u32; 1000]).map(|(_, timing)| timing)),
         ("top_k_segments", |engine| {
@@ -230,8 +230,8 @@ fn auto_takes_the_cpu_if_one_of_the_gpus_cannot_be_used() {
     for (gpus, reason) in [
         (Gpus::Of(vec![]), Some(Error::NoMembers)),
         (Gpus::Of(vec![0, 0]), Some(Error::RepeatedDevice { ordinal: 0 })),
-        (Gpus::Of(vec![0, 1000]), Gpus::Of(vec![0, 1000]).engine().err()),
-        (Gpus::All, Gpus::All.engine().err()),
+        (Gpus::Of(vec![0, 1000]), Engine::gpu([0, 1000]).err()),
+        (Gpus::All, Engine::gpu(Gpus::All).err()),
     ] {
         let engine = Engine::auto_with(costs(0.0), gpus.clone());
         assert!(engine.as_gpu_group().is_none(), "{gpus:?} have been started before there is work");
@@ -257,8 +257,8 @@ fn several_gpus_are_one_or_more_and_different_ones() {
         (&[5, 1, 2, 1, 5], Error::RepeatedDevice { ordinal: 1 }, "GPU 1 is in the group twice"),
     ] {
         assert_eq!(expected.to_string(), message);
-        assert_eq!(Engine::gpus(ordinals).unwrap_err(), expected, "{ordinals:?}");
-        assert_eq!(Gpus::Of(ordinals.to_vec()).engine().unwrap_err(), expected, "{ordinals:?}");
+        assert_eq!(Engine::gpu(ordinals).unwrap_err(), expected, "{ordinals:?}");
+        assert_eq!(Engine::gpu(ordinals.to_vec()).unwrap_err(), expected, "{ordinals:?}");
         assert_eq!(merge_host::GpuGroup::new(ordinals).unwrap_err(), expected, "{ordinals:?}");
     }
 }
@@ -266,17 +266,15 @@ fn several_gpus_are_one_or_more_and_different_ones() {
 #[cfg(feature = "gpu")]
 #[test]
 fn all_gpus_are_those_that_the_driver_shows() {
-    let engines = [Engine::all_gpus(), Gpus::All.engine()];
-    for engine in engines {
-        match devices() {
-            Ok(devices) if !devices.is_empty() => {
-                let engine = engine.unwrap();
-                let group = engine.as_gpu_group().expect("the engine is of GPUs");
-                assert!(group.gpus().map(|gpu| gpu.ordinal()).eq(devices.iter().map(|device| device.ordinal)));
-                assert_eq!(engine.sort(&mut [1u32]).unwrap().engine, EngineKind::Gpu);
-            }
-            _ => assert!(matches!(engine.unwrap_err(), Error::NoDevice { .. })),
+    let engine = Engine::gpu(Gpus::All);
+    match devices() {
+        Ok(devices) if !devices.is_empty() => {
+            let engine = engine.unwrap();
+            let group = engine.as_gpu_group().expect("the engine is of GPUs");
+            assert!(group.gpus().map(|gpu| gpu.ordinal()).eq(devices.iter().map(|device| device.ordinal)));
+            assert_eq!(engine.sort(&mut [1u32]).unwrap().engine, EngineKind::Gpu);
         }
+        _ => assert!(matches!(engine.unwrap_err(), Error::NoDevice { .. })),
     }
 }
 
@@ -296,11 +294,9 @@ fn a_gpu_is_described_by_its_ordinal_and_its_multiprocessors() {
 #[test]
 fn a_build_without_the_gpu_engine_says_so() {
     assert_eq!(Engine::gpu(0).unwrap_err(), Error::NoGpuSupport);
-    assert_eq!(Engine::all_gpus().unwrap_err(), Error::NoGpuSupport);
-    assert_eq!(Gpus::All.engine().unwrap_err(), Error::NoGpuSupport);
+    assert_eq!(Engine::gpu(Gpus::All).unwrap_err(), Error::NoGpuSupport);
     for ordinals in [&[][..], &[0], &[0, 1], &[0, 0]] {
-        assert_eq!(Engine::gpus(ordinals).unwrap_err(), Error::NoGpuSupport);
-        assert_eq!(Gpus::Of(ordinals.to_vec()).engine().unwrap_err(), Error::NoGpuSupport);
+        assert_eq!(Engine::gpu(ordinals).unwrap_err(), Error::NoGpuSupport);
     }
     let engine = Engine::auto_with(CostModel::default(), Gpus::All);
     let mut keys = [3, 1, 2];
@@ -318,14 +314,14 @@ fn a_machine_without_a_gpu_gives_errors_and_no_crash() {
         Ok(devices) => {
             let count = devices.len();
             assert!(driver_version().unwrap() > (0, 0));
-            for error in [Engine::gpu(count), Engine::gpus(&[count])].map(Result::unwrap_err) {
+            for error in [Engine::gpu(count), Engine::gpu([count])].map(Result::unwrap_err) {
                 assert_eq!(error, Error::DeviceOrdinal { ordinal: count, count });
             }
         }
         Err(error) => {
             assert!(matches!(error, Error::NoDevice { .. }), "{error}");
             assert!(matches!(Engine::gpu(0).unwrap_err(), Error::NoDevice { .. }));
-            assert!(matches!(Engine::gpus(&[0, 1]).unwrap_err(), Error::NoDevice { .. }));
+            assert!(matches!(Engine::gpu([0, 1]).unwrap_err(), Error::NoDevice { .. }));
         }
     }
 }

@@ -219,11 +219,9 @@ fn check_elements(engine: &dyn Fn() -> Engine) {
         },
         |ok, items| !ok || items.is_sorted(),
     );
-    let argsort = |data: &mut (Vec<u64>, Vec<u32>)| engine().argsort_by(&data.0, &mut data.1, Ord::cmp).map(drop);
     let is_argsort = |ok: bool, (keys, indices): (Vec<u64>, Vec<u32>)| {
         !ok || are_numbers(true, indices.iter().map(|&index| keys[index as usize]).collect())
     };
-    check_all("argsort_by", || (numbers(), vec![0; COUNT]), argsort, is_argsort);
     let argsort = |data: &mut (Vec<u64>, Vec<u32>)| engine().argsort_by_key(&data.0, &mut data.1, |key| *key).map(drop);
     check_all("argsort_by_key", || (numbers(), vec![0; COUNT]), argsort, is_argsort);
     let sort = |data: &mut (Vec<u64>, Vec<Owned>)| {

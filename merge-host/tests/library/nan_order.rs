@@ -128,7 +128,7 @@ fn every_sort<K: TestKey>(length: usize, seed: u64) {
                 let (mut first, mut of_first) = (vec![K::number(0); k], vec![0u32; k]);
                 engine.top_k(options, &keys, &mut first).unwrap();
                 assert_same(&first, &want[..k], what);
-                engine.top_k_indices(options, &keys, (&mut first, &mut of_first)).unwrap();
+                engine.top_k(options, &keys, (&mut first, &mut of_first)).unwrap();
                 assert_same(&first, &want[..k], what);
                 assert!(of_first.iter().map(|&i| i as usize).eq(indices[..k].iter().copied()), "top {k}, {}", what());
                 let mut top = TopK::new(options, k);

@@ -23,7 +23,7 @@ fn check<K: TestKey, V: TestValue>(keys: &[K], k: usize, rng: &mut impl Rng, wha
         let what = || format!("{k} of {} keys, {what}, {order:?}, {engine:?}", keys.len());
 
         let (mut out, mut indices) = (poisoned(&want), vec![7u32; first.len()]);
-        engine.top_k_indices(order, keys, (&mut out, &mut indices)).unwrap();
+        engine.top_k(order, keys, (&mut out, &mut indices)).unwrap();
         assert_same(&out, &want, what);
         assert!(indices.iter().map(|&i| i as usize).eq(first), "indices of {}", what());
         let mut out = poisoned(&want);
@@ -106,9 +106,9 @@ fn arguments_that_do_not_fit_are_refused() {
     let too_few = Error::TooFewKeys { k: 3, found: 2 };
     assert_eq!(engine.top_k(SortOrder::Ascending, &[1, 2], &mut out), Err(too_few.clone()));
     let of_out = (&mut out, &mut [0u64; 3]);
-    assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2], of_out), Err(too_few));
+    assert_eq!(engine.top_k(SortOrder::Ascending, &[1, 2], of_out), Err(too_few));
     let too_few = Error::ValuesMismatch { what: "out", keys: 3, values: 2 };
-    assert_eq!(engine.top_k_indices(SortOrder::Ascending, &[1, 2, 3], (&mut out, &mut indices)), Err(too_few));
+    assert_eq!(engine.top_k(SortOrder::Ascending, &[1, 2, 3], (&mut out, &mut indices)), Err(too_few));
 }
 
 /// Checks the first `k` keys of each segment, alone and with values. Slots behind short segments keep wrong keys.

@@ -2,7 +2,7 @@
 //! with the CPU engine.
 
 use super::{KINDS, Test, poison};
-use merge_host::{DeviceArray, Engine, Error, GpuGroup, GpuKey, Key, SortOrder, workspace};
+use merge_host::{DeviceArray, Engine, Error, GpuGroup, GpuKey, Gpus, Key, SortOrder, workspace};
 
 /// Numbers of keys: fewer than members, some, and enough to merge a part in several pieces.
 const LENGTHS: [usize; 7] = [0, 1, 2, 3, 1000, 100_003, 40_000_003];
@@ -10,7 +10,7 @@ const LENGTHS: [usize; 7] = [0, 1, 2, 3, 1000, 100_003, 40_000_003];
 impl Test {
     /// Checks groups of all GPUs, and of the first GPU alone.
     pub fn check_groups<K: GpuKey>(&mut self) {
-        for engine in [Engine::all_gpus(), Engine::gpus(&[0])] {
+        for engine in [Engine::gpu(Gpus::All), Engine::gpu([0])] {
             let engine = engine.expect("there is a GPU");
             let group = engine.as_gpu_group().expect("this is an engine of GPUs").clone();
             for n in LENGTHS {

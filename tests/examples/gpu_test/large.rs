@@ -161,7 +161,7 @@ impl Test {
                 let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
                 let (from, mut out, mut indices) = (stream.upload(&keys)?, stream.zeroed(K)?, stream.zeroed::<u64>(K)?);
                 let mut workspace = stream.zeroed(workspace::top_k::<u32, u64>(MANY, K))?;
-                stream.top_k_indices(order, &from, (&mut out, &mut indices), &mut workspace)?;
+                stream.top_k(order, &from, (&mut out, &mut indices), &mut workspace)?;
                 Ok::<(Vec<u32>, Vec<u64>), Error>((out.download()?, indices.download()?))
             })();
             let result = found.map(|(out, indices)| {

@@ -93,7 +93,7 @@ impl<K: GpuKey> Case<K> {
             (DeviceOffsets::new(&stream, &self.offsets)?, DeviceOffsets::new(&stream, &self.groups)?);
         let (runs, count) = (offsets.len() - 1, groups.len() - 1);
         let bytes = workspace::merge_many_ragged::<K, ()>(n, runs, count, groups.longest());
-        stream.merge_many_ragged(self.order, &from, (&offsets, &groups), &mut out, &mut stream.zeroed(bytes)?)?;
+        stream.merge_many(self.order, &from, (&offsets, &groups), &mut out, &mut stream.zeroed(bytes)?)?;
         out.download()
     }
 
@@ -113,7 +113,7 @@ impl<K: GpuKey> Case<K> {
             let (runs, count) = (offsets.len() - 1, groups.len() - 1);
             let bytes = workspace::merge_many_ragged::<K, V>(n, runs, count, groups.longest());
             let (mut workspace, to) = (stream.zeroed(bytes)?, (&mut out, &mut to_values));
-            stream.merge_many_ragged(self.order, (&from, &values), (&offsets, &groups), to, &mut workspace)?;
+            stream.merge_many(self.order, (&from, &values), (&offsets, &groups), to, &mut workspace)?;
             Ok::<_, Error>((out.download()?, to_values.download()?))
         };
         match merge() {
@@ -189,7 +189,7 @@ impl Test {
             let of_both = unsafe { (graph::changing_offsets(&offsets, KEYS), graph::changing_offsets(&groups, runs)) };
             let graph = graph::capture(&stream, || {
                 let of_both = (&of_both.0, &of_both.1);
-                stream.merge_many_ragged(SortOrder::Ascending, &from, of_both, &mut out, &mut workspace)
+                stream.merge_many(SortOrder::Ascending, &from, of_both, &mut out, &mut workspace)
             });
             let graph = match graph {
                 Ok(graph) => graph,
@@ -243,11 +243,10 @@ impl Test {
             let name = format!("groups of {length} keys in {runs} runs");
             let ms = table.time(|| {
                 let to = (&mut out, &mut to_values);
-                stream.merge_many_ragged(order, (&from, &values), (&offsets, &groups), to, &mut workspace)
+                stream.merge_many(order, (&from, &values), (&offsets, &groups), to, &mut workspace)
             })?;
             table.row(&name, "+u32", n, ms, bytes + 2 * n * size_of::<u32>());
-            let ms =
-                table.time(|| stream.merge_many_ragged(order, &from, (&offsets, &groups), &mut out, &mut workspace))?;
+            let ms = table.time(|| stream.merge_many(order, &from, (&offsets, &groups), &mut out, &mut workspace))?;
             table.row(&name, "", n, ms, bytes);
         }
         Ok(())

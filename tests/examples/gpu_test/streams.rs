@@ -238,17 +238,14 @@ impl Test {
                 one.merge_ragged((&own, &offsets), (&own, &short_offsets), &mut out, &mut empty),
                 Error::LastOffset { what: "b", found: 999, expected: 1000 },
             ),
+            (one.merge_many(order, &own, (&foreign_offsets, &one_group), &mut values, &mut empty), stream("offsets")),
+            (one.merge_many(order, &own, (&offsets, &foreign_group), &mut values, &mut empty), stream("groups")),
             (
-                one.merge_many_ragged(order, &own, (&foreign_offsets, &one_group), &mut values, &mut empty),
-                stream("offsets"),
-            ),
-            (one.merge_many_ragged(order, &own, (&offsets, &foreign_group), &mut values, &mut empty), stream("groups")),
-            (
-                one.merge_many_ragged(order, &own, (&short_offsets, &one_group), &mut values, &mut empty),
+                one.merge_many(order, &own, (&short_offsets, &one_group), &mut values, &mut empty),
                 Error::LastOffset { what: "keys", found: 999, expected: 1000 },
             ),
             (
-                one.merge_many_ragged(order, &own, (&offsets, &offsets), &mut values, &mut empty),
+                one.merge_many(order, &own, (&offsets, &offsets), &mut values, &mut empty),
                 Error::LastGroup { found: 1000, expected: 1 },
             ),
             (

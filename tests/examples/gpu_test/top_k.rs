@@ -48,7 +48,7 @@ impl<K: GpuKey> Outputs<K> {
         let ([alone, with_values, with_indices], [first, second, third]) = (&mut self.keys, &mut self.workspaces);
         stream.top_k(order, from, alone, first)?;
         stream.top_k(order, (from, values), (with_values, &mut self.values), second)?;
-        stream.top_k_indices(order, from, (with_indices, &mut self.indices), third)
+        stream.top_k(order, from, (with_indices, &mut self.indices), third)
     }
 }
 
@@ -160,8 +160,7 @@ impl Test {
                     let mut workspace = stream.zeroed(bytes.max(workspace::top_k::<K, ()>(n, k)))?;
                     let ms = table.time(|| stream.top_k(order, &keys, &mut out, &mut workspace))?;
                     table.row(&format!("{which} {k}, {name}"), "", n, ms, (n + k) * size_of::<K>());
-                    let ms =
-                        table.time(|| stream.top_k_indices(order, &keys, (&mut out, &mut indices), &mut workspace))?;
+                    let ms = table.time(|| stream.top_k(order, &keys, (&mut out, &mut indices), &mut workspace))?;
                     let moved = (n + k) * size_of::<K>() + k * size_of::<u32>();
                     table.row(&format!("{which} {k}, indices, {name}"), "", n, ms, moved);
                 }

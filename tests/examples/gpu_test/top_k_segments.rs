@@ -75,7 +75,7 @@ impl<K: GpuKey> Outputs<K> {
         let stream = from.0.stream();
         stream.top_k_segments(order, from.0, segments, *k, alone, workspace)?;
         stream.top_k_segments(order, from, segments, *k, (with_values, values), workspace)?;
-        stream.top_k_segments_indices(order, from.0, segments, *k, (with_indices, indices), workspace)
+        stream.top_k_segments(order, from.0, segments, *k, (with_indices, indices), workspace)
     }
 }
 
@@ -217,7 +217,7 @@ impl Test {
                 let ms = table.time(|| {
                     (0..CALLS).try_for_each(|_| {
                         let to = (&mut out, &mut indices);
-                        stream.top_k_segments_indices(SortOrder::Descending, &keys, segments, k, to, &mut memory)
+                        stream.top_k_segments(SortOrder::Descending, &keys, segments, k, to, &mut memory)
                     })
                 })?;
                 table.row(&format!("{what}, indices"), "", n, ms / CALLS as f64, moved + rows * k * size_of::<u32>());

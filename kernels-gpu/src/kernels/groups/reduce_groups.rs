@@ -50,6 +50,18 @@ pub const fn words(tiles: usize, value_bytes: usize) -> usize {
     look_back::words(tiles) + crate::warp::carry::words(tiles, value_bytes)
 }
 
+/// The states of `tiles` tiles and their carries, values of `value_bytes` bytes.
+///
+/// # Safety
+/// `first` points to [`words`] words in global memory, which were 0 before the launch and which nothing else uses
+/// during it.
+#[inline(always)]
+pub(super) unsafe fn states(first: *mut u64, tiles: usize, value_bytes: usize) -> (Tiles, Carries) {
+    let carries = first.wrapping_add(look_back::words(tiles));
+    // SAFETY: `words` are `look_back::words(tiles)` of the states, and then the words of the carries.
+    unsafe { (Tiles::new(first, tiles), Carries::new(carries, tiles, value_bytes)) }
+}
+
 /// The shape of tiles of keys of `key_bytes` bytes with values of `value_bytes` bytes, 4 or 8 each.
 const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
     ROW.reduce.of(key_bytes, value_bytes)
@@ -103,20 +115,14 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let n = from.len;
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
-    // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
-    // Nothing else uses them. The launch has `shared_bytes`. Before the first barrier, a thread writes its own slots of
-    // `keys` and `values`. After a barrier behind the reads, it writes the slots of its own heads, which the scan makes
-    // disjoint.
-    let (tiles, carries, memory) = unsafe {
-        (
-            Tiles::new(shared_words, number),
-            Carries::new(shared_words.wrapping_add(look_back::words(number)), number, size_of::<V>()),
-            Memory::<B, V>::at_start(NT, VT),
-        )
-    };
+    // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the
+    // first barrier, a thread writes its own slots of `keys` and `values`. After a barrier behind the reads, it writes
+    // the slots of its own heads, which the scan makes disjoint.
+    let ((tiles, carries), memory) =
+        unsafe { (states(shared_words, number, size_of::<V>()), Memory::<B, V>::at_start(NT, VT)) };
     // A constant, which takes no registers.
     let coding = Coding { rotation: V::MIN, ..coding };
-    let Memory { keys: slots, values: reduced, segmented, carried, compaction } = memory;
+    let Memory { keys: slots, values: reduced, carried, compaction, .. } = memory;
     // SAFETY: the caller passes `n` elements in `from`; `first + len` is at most `n`.
     let Source { keys, values } = unsafe { from.source() };
     heads::prefetch::<B, NT, VT>(keys);
@@ -142,6 +148,39 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     shared::wait_for_copies();
     thread::sync_threads();
 
+    // SAFETY: all threads of the block, which are whole warps, make this call, after the barrier.
+    let of_tile = unsafe { reduce_tile::<B, V, R, VT>(memory, heads.bits, kept.before_thread, tile, carries, coding) };
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
+    unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
+    if thread / WARP_SIZE == 1 && tile > 0 {
+        // SAFETY: `thread / WARP_SIZE == 1` holds for the 32 lanes of the second warp, which all make this call with
+        // the block's `tile`.
+        unsafe { carries.pass_on::<R>(tile, of_tile, carried, ROW.groups_pause) };
+    }
+    thread::sync_threads();
+    let groups = TileGroups { tile, heads: kept.of_tile, of_tile };
+    // SAFETY: the caller passes capacity for `n` elements in `out`, and one number at its count. A barrier came after
+    // the last writes to the shared memory.
+    unsafe { groups.write::<B, R, NT, VT>(out, n, memory, coding) };
+}
+
+/// Shared to shared: replaces the values by the reductions of the groups that the heads of the tile close, as far as
+/// they are in the tile. `heads` has a bit for each head of this thread, whose first head has the slot `first_slot`.
+/// Publishes the carry of the tile, and returns it.
+///
+/// # Safety
+/// All threads of the block, which are whole warps, make this call, after a barrier.
+#[inline(always)]
+#[track_caller]
+unsafe fn reduce_tile<B: Word, V: Bits, R: Reduction<Value = V>, const VT: usize>(
+    Memory { values: reduced, segmented, .. }: Memory<B, V>,
+    heads: u32,
+    first_slot: u32,
+    tile: u32,
+    carries: Carries,
+    coding: Coding<V>,
+) -> Tail<V> {
+    let thread = thread::thread_idx_x();
     let mut own = [R::IDENTITY; VT];
     for i in 0..VT {
         own[i] = reduced.get(thread * VT as u32 + i as u32);
@@ -151,63 +190,72 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     let mut value = R::IDENTITY;
     for i in 0..VT {
         let before = value;
-        value = if heads.bits >> i & 1 != 0 { own[i] } else { R::combine(value, own[i]) };
+        value = if heads >> i & 1 != 0 { own[i] } else { R::combine(value, own[i]) };
         own[i] = before;
     }
-    // SAFETY: all threads of the block, which are whole warps, make this call, and only the two halves of the reduction
-    // use `segmented`.
-    let in_warp = unsafe { segmented.put::<R>(Tail { has_head: heads.bits != 0, value }) };
-    // After this barrier, all threads have read the values.
-    thread::sync_threads();
-    // SAFETY: all threads of the block, which are whole warps, make this call; a barrier comes after `put`, which has
-    // returned `in_warp`.
-    let (before, of_tile) = unsafe { segmented.carry_before::<R>(in_warp) };
+    // SAFETY: all threads of the block, which are whole warps, make this call, and nothing else uses `segmented`.
+    // After the barrier of the reduction, all threads have read the values.
+    let (before, of_tile) = unsafe { segmented.reduce::<R>(Tail { has_head: heads != 0, value }) };
     if thread == WARP_SIZE {
         carries.publish(tile, of_tile);
     }
-    if heads.bits != 0 {
-        scatter::<V, VT>(heads.bits, kept.before_thread, |i| own[i], reduced);
+    if heads != 0 {
+        scatter::<V, VT>(heads, first_slot, |i| own[i], reduced);
         // The first head of the thread also closes the values of earlier threads.
-        reduced.set(kept.before_thread, R::combine(before.value, reduced.get(kept.before_thread)));
+        reduced.set(first_slot, R::combine(before.value, reduced.get(first_slot)));
     }
-    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
-    unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
-    if thread / WARP_SIZE == 1 && tile > 0 {
-        // SAFETY: `thread / WARP_SIZE == 1` holds for the 32 lanes of the second warp, which all make this call with
-        // the block's `tile`.
-        let value = unsafe { carries.carried::<R>(tile, ROW.groups_pause) };
-        if thread == WARP_SIZE {
-            carried.set(0, value);
-            if !of_tile.has_head {
-                carries.publish(tile, Tail { has_head: true, value: R::combine(value, of_tile.value) });
-            }
-        }
-    }
-    thread::sync_threads();
+    of_tile
+}
 
-    // Head `i` of the tile closes the group before its own. The first head of the array closes none.
-    let (groups_before, closes_none) = (compaction.kept_before(), (tile == 0) as usize);
-    if thread == 0 && tile > 0 && kept.of_tile > 0 {
-        reduced.set(0, R::combine(carried.get(0), reduced.get(0)));
-    }
-    let closed = kept.of_tile as usize - closes_none;
-    // A tile without heads closes no group and may have skipped the look-back, so that `groups_before` may be 0.
-    let first_closed = (groups_before + closes_none).max(1) - 1;
-    // SAFETY: `out` has capacity for `n` elements, and there are at most `n` groups. Tiles write disjoint ranges:
-    // `groups_before` is the number of heads in earlier tiles.
-    let Arrays { keys: to_keys, values: to_values } = unsafe { out.at.arrays(n) };
-    let to_keys = to_keys.slice(groups_before, kept.of_tile as usize);
-    compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
-    let values_closed = reduced.slice(closes_none as u32, closed as u32);
-    compaction::write::<V, NT, VT>(values_closed, to_values.slice(first_closed, closed), coding);
-    if tile as usize + 1 == number && thread == 0 {
-        let groups = groups_before + kept.of_tile as usize;
-        let last = if of_tile.has_head { of_tile.value } else { R::combine(carried.get(0), of_tile.value) };
-        // No head closes the last group.
-        to_values.set(groups - 1, coding.decode(last));
-        // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
-        unsafe {
-            GlobalMut::new(out.count, 1).set(0, groups as u64);
+/// The groups of a tile.
+#[derive(Clone, Copy)]
+struct TileGroups<V> {
+    /// The number of the tile.
+    tile: u32,
+    /// Number of heads in the tile.
+    heads: u32,
+    /// What the tile carries to the next one.
+    of_tile: Tail<V>,
+}
+
+impl<V: Bits> TileGroups<V> {
+    /// Shared to global: writes the keys of the tile's heads, and the reductions of the groups that they close. The
+    /// last tile also writes the last reduction and the number of groups.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, after a barrier. `out` has capacity for `n` elements, the keys of all
+    /// tiles, and overlaps nothing.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn write<B: Bits, R: Reduction<Value = V>, const NT: usize, const VT: usize>(
+        self,
+        out: Output<B, V>,
+        n: usize,
+        Memory { keys, values: reduced, carried, compaction, .. }: Memory<B, V>,
+        coding: Coding<V>,
+    ) {
+        let (Self { tile, heads, of_tile }, thread) = (self, thread::thread_idx_x());
+        // Head `i` of the tile closes the group before its own. The first head of the array closes none.
+        let (groups_before, closes_none) = (compaction.kept_before(), (tile == 0) as usize);
+        if thread == 0 && tile > 0 && heads > 0 {
+            reduced.set(0, R::combine(carried.get(0), reduced.get(0)));
+        }
+        let closed = heads as usize - closes_none;
+        // A tile without heads closes no group and may have skipped the look-back, so that `groups_before` may be 0.
+        let first_closed = (groups_before + closes_none).max(1) - 1;
+        // SAFETY: `out` has capacity for `n` elements, and there are at most `n` groups. Tiles write disjoint ranges:
+        // `groups_before` is the number of heads in earlier tiles.
+        let Arrays { keys: to_keys, values: to_values } = unsafe { out.at.arrays(n) };
+        compaction::write::<B, NT, VT>(keys, to_keys.slice(groups_before, heads as usize), Coding::NONE);
+        let values_closed = reduced.slice(closes_none as u32, closed as u32);
+        compaction::write::<V, NT, VT>(values_closed, to_values.slice(first_closed, closed), coding);
+        if tile as usize + 1 == n.div_ceil(NT * VT) && thread == 0 {
+            let groups = groups_before + heads as usize;
+            let last = if of_tile.has_head { of_tile.value } else { R::combine(carried.get(0), of_tile.value) };
+            // No head closes the last group.
+            to_values.set(groups - 1, coding.decode(last));
+            // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
+            unsafe { GlobalMut::new(out.count, 1) }.set(0, groups as u64);
         }
     }
 }

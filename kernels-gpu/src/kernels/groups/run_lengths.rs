@@ -8,14 +8,13 @@
 //! ```
 
 use super::heads;
+use super::reduce_groups::states;
 use super::reduction::Length;
 use crate::block::compaction::{self, CompactionMemory, is_behind, scatter};
 use crate::block::segmented::Tail;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
-use crate::warp::carry::Carries;
-use crate::warp::look_back::{self, Tiles};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
@@ -66,16 +65,11 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
-    // SAFETY: `shared_words` has `words` words: `look_back::words(number)` of `tiles`, and then the words of `carries`.
-    // Nothing else uses them. The launch has `shared_bytes`. Before the first barrier, a thread writes its own slots of
-    // `keys`. After a barrier behind the reads, it writes the slots of its own heads, which the scan makes disjoint.
-    let (tiles, carries, memory) = unsafe {
-        (
-            Tiles::new(shared_words, number),
-            Carries::new(shared_words.wrapping_add(look_back::words(number)), number, size_of::<u64>()),
-            Memory::<B>::at_start(NT, VT),
-        )
-    };
+    // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the
+    // first barrier, a thread writes its own slots of `keys`. After a barrier behind the reads, it writes the slots of
+    // its own heads, which the scan makes disjoint.
+    let ((tiles, carries), memory) =
+        unsafe { (states(shared_words, number, size_of::<u64>()), Memory::<B>::at_start(NT, VT)) };
     let Memory { keys: slots, carried, compaction } = memory;
     // SAFETY: the caller passes `n` keys at `keys`; `first + len` is at most `n`.
     let keys = unsafe { Global::new(keys, n) };
@@ -95,57 +89,88 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     if heads.bits != 0 {
         scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
     }
-    let end_of_thread = kept.before_thread + heads.bits.count_ones();
-    let first_of_thread = thread * VT as u32;
-    if heads.bits != 0 && end_of_thread == kept.of_tile {
-        let last_head = first_of_thread + heads.bits.ilog2();
+    let ends_tile = kept.before_thread + heads.bits.count_ones() == kept.of_tile;
+    if heads.bits != 0 && ends_tile {
+        let last_head = thread * VT as u32 + heads.bits.ilog2();
         carries.publish(tile, Tail { has_head: true, value: (len as u32 - last_head) as u64 });
     } else if kept.of_tile == 0 && thread == WARP_SIZE {
         carries.publish(tile, Tail { has_head: false, value: len as u64 });
     }
     // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
-    if thread / WARP_SIZE == 1 {
+    if thread / WARP_SIZE == 1 && tile > 0 {
+        let of_tile = Tail { has_head: kept.of_tile > 0, value: len as u64 };
         // SAFETY: `thread / WARP_SIZE == 1` holds for the 32 lanes of the second warp, which all make this call with
         // the block's `tile`.
-        let value = if tile > 0 { unsafe { carries.carried::<Length>(tile, ROW.groups_pause) } } else { 0 };
-        if thread == WARP_SIZE {
-            carried.set(0, value);
-            if kept.of_tile == 0 {
-                carries.publish(tile, Tail { has_head: true, value: value + len as u64 });
-            }
-        }
+        unsafe { carries.pass_on::<Length>(tile, of_tile, carried, ROW.groups_pause) };
     }
     thread::sync_threads();
 
-    let (groups_before, carried) = (compaction.kept_before(), carried.get(0));
+    let groups_before = compaction.kept_before();
     // SAFETY: `out_keys` and `lengths` have capacity for `n` elements, and there are at most `n` groups. Tiles write
     // disjoint ranges: `groups_before` is the number of heads in earlier tiles.
     let (to_keys, to_lengths) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(lengths, n)) };
+    let heads_of_tile =
+        TileHeads { count: kept.of_tile, before: groups_before, carried: if tile > 0 { carried.get(0) } else { 0 } };
     compaction::write::<B, NT, VT>(slots, to_keys.slice(groups_before, kept.of_tile as usize), Coding::NONE);
     thread::sync_threads();
-    if heads.bits != 0 {
-        let index = |i: usize| B::from_register((first_of_thread + i as u32) as u64);
-        scatter::<B, VT>(heads.bits, kept.before_thread, index, slots);
-    }
+    put_indices::<B, VT>(heads.bits, kept.before_thread, slots);
     thread::sync_threads();
-    let index = |head: u32| slots.get(head).to_register();
-    // Head `i` of the tile closes the group before its own. The first head of the array closes none.
-    for i in 0..VT {
-        if is_behind::<NT>(i, kept.of_tile as usize) {
-            break;
-        }
-        let head = thread + (i * NT) as u32;
-        if head < kept.of_tile && groups_before + head as usize > 0 {
-            let length = if head > 0 { index(head) - index(head - 1) } else { index(0) + carried };
-            to_lengths.set(groups_before + (thread as usize + i * NT) - 1, length);
-        }
-    }
+    heads_of_tile.write_closed::<B, NT, VT>(slots, to_lengths);
     if tile as usize + 1 == number && thread == 0 {
         let groups = groups_before + kept.of_tile as usize;
-        let of_last = len as u64 - if kept.of_tile > 0 { index(kept.of_tile - 1) } else { 0 };
-        to_lengths.set(groups - 1, if kept.of_tile > 0 { of_last } else { carried + of_last });
+        to_lengths.set(groups - 1, heads_of_tile.last(slots, len));
         // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
         unsafe { GlobalMut::new(count, 1) }.set(0, groups as u64);
+    }
+}
+
+/// Registers to shared: stores the indices in the tile of this thread's heads from slot `first_slot`. `heads` has a bit
+/// for each head.
+#[inline(always)]
+#[track_caller]
+fn put_indices<B: Bits, const VT: usize>(heads: u32, first_slot: u32, slots: Shared<B>) {
+    if heads != 0 {
+        let first = thread::thread_idx_x() * VT as u32;
+        scatter::<B, VT>(heads, first_slot, |i| B::from_register((first + i as u32) as u64), slots);
+    }
+}
+
+/// The heads of a tile.
+#[derive(Clone, Copy)]
+struct TileHeads {
+    count: u32,
+    /// Number of heads in earlier tiles.
+    before: usize,
+    /// Number of keys that earlier tiles have of the group that the tile begins in.
+    carried: u64,
+}
+
+impl TileHeads {
+    /// Writes the lengths of the groups that the heads close. `indices` are the heads' indices in the tile. Head `i`
+    /// closes the group before its own. The first head of the array closes none.
+    #[inline(always)]
+    #[track_caller]
+    fn write_closed<B: Bits, const NT: usize, const VT: usize>(self, indices: Shared<B>, lengths: GlobalMut<u64>) {
+        let thread = thread::thread_idx_x();
+        let index = |head: u32| indices.get(head).to_register();
+        for i in 0..VT {
+            if is_behind::<NT>(i, self.count as usize) {
+                break;
+            }
+            let head = thread + (i * NT) as u32;
+            if head < self.count && self.before + head as usize > 0 {
+                let length = if head > 0 { index(head) - index(head - 1) } else { index(0) + self.carried };
+                lengths.set(self.before + (thread as usize + i * NT) - 1, length);
+            }
+        }
+    }
+
+    /// The length of the group that ends with this tile of `len` keys.
+    #[inline(always)]
+    #[track_caller]
+    fn last<B: Bits>(self, indices: Shared<B>, len: usize) -> u64 {
+        let of_last = len as u64 - if self.count > 0 { indices.get(self.count - 1).to_register() } else { 0 };
+        if self.count > 0 { of_last } else { self.carried + of_last }
     }
 }

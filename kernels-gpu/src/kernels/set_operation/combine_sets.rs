@@ -4,7 +4,7 @@ use super::{Kept, unpack};
 use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
 use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Output, Slice, has_values};
+use crate::elements::{Arrays, Output, Slice, Source, has_values};
 use crate::key::{Bits, Coding};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
@@ -88,20 +88,11 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         (Tiles::new(tiles, number), Global::new(splits, number), memory)
     };
     let tile = compaction.take(tiles);
-    let (t, k) = (tile as usize, tile as usize * tile_keys);
-    let (a_first, b_first) = unpack(splits.get(t), k);
-    let end = if t + 1 < number { unpack(splits.get(t + 1), k + tile_keys) } else { (m, n) };
-    let ahead =
-        [t + AHEAD, t + AHEAD + 1].map(|t| if t < number { unpack(splits.get(t), t * tile_keys) } else { (m, n) });
-    // At most `NT * VT` keys: `tile_keys` is `NT * VT - 1`, and a tile has one more only if it begins one key before
-    // its diagonal.
-    let total = end.0 + end.1 - a_first - b_first;
-    let a_count = clamp_split(a_first, end.0, total) - a_first;
+    let t = tile as usize;
     // SAFETY: `a` and `b` have `m = a.len` and `n = b.len` elements, which nothing writes during the launch.
     let (a, b) = unsafe { (a.source(), b.source()) };
-    // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order, so that
-    // `a_first + a_count <= m` and `b_first + total - a_count <= n`.
-    let parts = Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, total - a_count) };
+    let (parts, ahead) = parts_of_tile(a, b, splits, t, tile_keys);
+    let (a_count, total) = (parts.a.len(), parts.a.len() + parts.b.len());
     let prefetch = || {
         let [(a_first, b_first), (a_end, b_end)] = ahead;
         prefetch_lines(a.keys, a_first, a_end);
@@ -110,15 +101,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     load_keys::<B, V, NT, VT>(parts, coding, slots, prefetch);
     thread::sync_threads();
 
-    let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
-    // The sentinels end both runs unless a key of the tile is equal to them.
-    let is_less = |end: u32, count: usize| count == 0 || slots.get(end - 1) != B::MAX;
-    let walked = if is_less(a_count as u32, a_count) && is_less(total as u32 + 1, total - a_count) {
-        part.walk::<B, VT, false>(slots)
-    } else {
-        part.walk::<B, VT, true>(slots)
-    };
-    let kept = walked.kept(Kept(kept), part.count);
+    let (walked, steps) = walk::<B, VT>(slots, a_count, total);
+    let kept = walked.kept(Kept(kept), steps);
     // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
     // its end.
     let counted = unsafe { compaction.count(tiles, tile, kept.count_ones()) };
@@ -127,19 +111,11 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
     if has_values::<V>() {
-        let source = |i: usize| {
-            // The source is inside the tile even for unsorted arrays. A step beyond the end of B reads the sentinel
-            // there and takes a key of A. The kept steps take no more keys than are left.
-            let slot = slots.index(walked.sources[i]);
-            slot - (slot > a_count as u32) as u32
-        };
-        scatter::<u16, VT>(kept, counted.before_thread, |i| source(i) as u16, sources);
+        let source = |i: usize| source(walked.sources[i], slots, a_count as u32);
+        scatter::<u16, VT>(kept, counted.before_thread, source, sources);
         thread::sync_threads();
         // The loads of the values overlap with the look-back.
-        loaded = load_each::<V, NT, VT>(of_tile as usize, |i| {
-            let source = sources.get(i) as usize;
-            if source < a_count { parts.a.values.get(source) } else { parts.b.values.get(source - a_count) }
-        });
+        loaded = load_values::<B, V, NT, VT>(parts, sources, of_tile as usize);
     }
     // SAFETY: no branch of the kernel returns before its end, so that all threads of the block, whole warps, make this
     // call after `count`.
@@ -152,16 +128,86 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         // SAFETY: `out.count` points to one number. Only thread 0 of the block of the last tile writes it.
         unsafe { GlobalMut::new(out.count, 1) }.set(0, before as u64 + of_tile as u64);
     }
-    // Unsorted arrays may give more keys than `capacity`.
-    let begin = before.min(out.capacity);
-    let len = (of_tile as usize).min(out.capacity - begin);
-    // SAFETY: `out` has capacity for `out.capacity` elements. A tile writes `len` elements from `before` on, behind the
+    // SAFETY: `out` has capacity for `out.capacity` elements. A tile writes its elements from `before` on, behind the
     // elements of earlier tiles, so that no two tiles write the same one.
-    let to = unsafe { out.at.arrays(out.capacity) }.slice(begin, len);
+    let to = slice_up_to(unsafe { out.at.arrays(out.capacity) }, before, of_tile as usize);
     compaction::write::<B, NT, VT>(slots, to.keys, coding);
     if has_values::<V>() {
         compaction::put::<V, NT, VT>(loaded, to.values);
     }
+}
+
+/// The parts of tile `t`, and the points of the path, in A and B, between which the tile lies that is [`AHEAD`] of it.
+/// Each tile has `tile_keys` keys.
+#[inline(always)]
+#[track_caller]
+fn parts_of_tile<B: Bits, V: Word>(
+    a: Source<B, V>,
+    b: Source<B, V>,
+    splits: Global<usize>,
+    t: usize,
+    tile_keys: usize,
+) -> (Parts<B, V>, [(usize, usize); 2]) {
+    // The point where a tile begins.
+    let begin = |t: usize| {
+        if t < splits.len() { unpack(splits.get(t), t * tile_keys) } else { (a.len(), b.len()) }
+    };
+    let (a_first, b_first) = unpack(splits.get(t), t * tile_keys);
+    let (end, ahead) = (begin(t + 1), [t + AHEAD, t + AHEAD + 1].map(begin));
+    // At most `NT * VT` keys: `tile_keys` is `NT * VT - 1`, and a tile has one more only if it begins one key before
+    // its diagonal.
+    let total = end.0 + end.1 - a_first - b_first;
+    // Points of the path are in both arrays, and `clamp_split` keeps the ends of a tile in order. So `a_first +
+    // a_count` is at most the length of A, and `b_first + total - a_count` is at most the length of B.
+    let a_count = clamp_split(a_first, end.0, total) - a_first;
+    (Parts { a: a.slice(a_first, a_count), b: b.slice(b_first, total - a_count) }, ahead)
+}
+
+/// The steps of this thread in a tile of `total` keys, the first `a_count` of A, and their number.
+#[inline(always)]
+#[track_caller]
+fn walk<B: Bits, const VT: usize>(slots: Shared<B>, a_count: usize, total: usize) -> (Walked<B, VT>, u32) {
+    let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
+    // The sentinels end both runs unless a key of the tile is equal to them.
+    let is_less = |end: u32, count: usize| count == 0 || slots.get(end - 1) != B::MAX;
+    let walked = if is_less(a_count as u32, a_count) && is_less(total as u32 + 1, total - a_count) {
+        part.walk::<B, VT, false>(slots)
+    } else {
+        part.walk::<B, VT, true>(slots)
+    };
+    (walked, part.count)
+}
+
+/// Index in the tile, where `a_count` keys are of A, of the element whose key is at this address.
+#[inline(always)]
+#[track_caller]
+fn source<B: Bits>(address: u32, slots: Shared<B>, a_count: u32) -> u16 {
+    // The source is inside the tile even for unsorted arrays. A step beyond the end of B reads the sentinel there and
+    // takes a key of A. The kept steps take no more keys than are left.
+    let slot = slots.index(address);
+    (slot - (slot > a_count) as u32) as u16
+}
+
+/// Global to registers, striped: the values of the `count` kept elements, whose indices in the tile are `sources`.
+#[inline(always)]
+#[track_caller]
+fn load_values<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    Parts { a, b }: Parts<B, V>,
+    sources: Shared<u16>,
+    count: usize,
+) -> [V; VT] {
+    load_each::<V, NT, VT>(count, |i| {
+        let source = sources.get(i) as usize;
+        if source < a.len() { a.values.get(source) } else { b.values.get(source - a.len()) }
+    })
+}
+
+/// Up to `len` elements from index `begin` on. Unsorted arrays may give more keys than there is capacity for.
+#[inline(always)]
+#[track_caller]
+fn slice_up_to<B: Bits, V: Word>(to: Arrays<B, V>, begin: usize, len: usize) -> Arrays<B, V> {
+    let begin = begin.min(to.len());
+    to.slice(begin, len.min(to.len() - begin))
 }
 
 /// Pause of a tile before its look-back, in nanoseconds.

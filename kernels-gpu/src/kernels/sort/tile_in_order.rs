@@ -98,13 +98,17 @@ pub(super) trait Places {
     unsafe fn finish(&self, _distances: Shared<u32>) {}
 }
 
-/// The keys of a tile.
+/// The elements of a tile.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
-    /// Index of the first key.
+pub(super) struct TileElements<B, V> {
+    /// The array that the tile is a part of.
+    pub array: Arrays<B, V>,
+    /// Index of the first element.
     pub begin: u32,
-    /// Number of keys.
+    /// Number of elements.
     pub len: u32,
+    /// Whether values become the indices of their keys.
+    pub makes_indices: bool,
 }
 
 shared_memory! {
@@ -176,13 +180,10 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
 /// All threads of the block make this call. A `FULL` tile has `NT * VT` keys, or is [filled up](ToDigit::FILLS_UP) and
 /// has at least one key.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
-    tile: Span,
+    tile: TileElements<B, V>,
     digits: impl Fn() -> D,
     places: &impl Places,
-    from: Arrays<B, V>,
-    makes_indices: bool,
     (coding, decode): (Coding<B>, impl Fn(B) -> B + Copy),
     memory: TileMemory<B, V>,
     to: Arrays<B, V>,
@@ -192,17 +193,17 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     let thread = || recomputed(thread::thread_idx_x());
     let mut own = [B::MIN; VT];
     let first = first_row::<VT>();
-    let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
+    let tile_keys = tile.array.keys.slice(tile.begin as usize, tile.len as usize);
     if D::FILLS_UP && tile.len < const { (NT * VT) as u32 } {
         own = [coding.decode(B::MAX); VT];
         for i in 0..VT {
-            if is_here::<false>(tile, first, i) {
+            if is_here::<false>(tile.len, first, i) {
                 own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
             }
         }
     } else {
         for i in 0..VT {
-            if is_here::<FULL>(tile, first, i) {
+            if is_here::<FULL>(tile.len, first, i) {
                 own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
             }
         }
@@ -217,7 +218,7 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     let of_tile = digits();
     let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);
     for i in 0..VT {
-        if is_here::<FULL>(tile, first, i) {
+        if is_here::<FULL>(tile.len, first, i) {
             // Lanes that add 1 to the same word take no longer.
             counters.fetch_add(TileMemory::<B, V>::counter(warp, of_tile.of(own[i])), 1);
         }
@@ -230,7 +231,7 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     // barrier, and another one comes before distances are read.
     unsafe {
         places.placed();
-        move_to_slots::<B, V, D, NT, VT, FULL>(own, tile, digits(), from.values, makes_indices, memory);
+        move_to_slots::<B, V, D, NT, VT, FULL>(own, tile, digits(), memory);
         places.finish(distances);
     }
     shared::wait_for_copies();
@@ -249,28 +250,26 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     }
 }
 
-/// Registers to shared: moves the keys of a tile to the slots of their digits, row by row. Their values follow, or
-/// their indices if it `makes_indices`.
+/// Registers to shared: moves the keys of a tile to the slots of their digits, row by row. Their values follow.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier.
 #[inline(always)]
 unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
     own: [B; VT],
-    tile: Span,
+    tile: TileElements<B, V>,
     digits: D,
-    from: GlobalMut<V>,
-    makes_indices: bool,
     memory: TileMemory<B, V>,
 ) {
     let TileMemory { keys, values, counters: next_slots, .. } = memory;
     let (first, lane) = (first_row::<VT>(), recomputed(thread::thread_idx_x()) % WARP_SIZE);
     let lanes_up_to = FULL_MASK >> (WARP_SIZE - 1 - lane);
     let warp = recomputed(thread::thread_idx_x()) / WARP_SIZE;
+    let from = tile.array.values;
     let tile_values = if has_values::<V>() { from.slice(tile.begin as usize, tile.len as usize) } else { from };
     let last = recomputed(tile.len) - 1;
     for i in 0..VT {
-        let is_here = is_here::<FULL>(tile, first, i);
+        let is_here = is_here::<FULL>(tile.len, first, i);
         let digit = if FULL { digits } else { digits.again() }.of(own[i]);
         // SAFETY: the loop has `VT` rounds for each thread, so that the 32 lanes of the warp make the call.
         let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
@@ -296,7 +295,7 @@ unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const 
             if !has_values::<V>() {
                 continue;
             }
-            if makes_indices {
+            if tile.makes_indices {
                 values.set(slot, V::from_register((tile.begin + first + i as u32 * WARP_SIZE) as u64));
             } else {
                 let at = first + i as u32 * WARP_SIZE;
@@ -314,11 +313,11 @@ fn first_row<const VT: usize>() -> u32 {
     thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
 }
 
-/// Whether row `i` of a warp has a key for this thread, whose first key has number `first`. `FULL` rows have a key for
-/// each thread.
+/// Whether row `i` of a warp has a key for this thread, whose first key has number `first` of the `len` keys of a tile.
+/// `FULL` rows have a key for each thread.
 #[inline(always)]
-fn is_here<const FULL: bool>(tile: Span, first: u32, i: usize) -> bool {
-    FULL || first + i as u32 * WARP_SIZE < tile.len
+fn is_here<const FULL: bool>(len: u32, first: u32, i: usize) -> bool {
+    FULL || first + i as u32 * WARP_SIZE < len
 }
 
 /// Moves the elements of `N` slots, `slot` and then every `NT`th, and decodes the keys.

@@ -639,24 +639,34 @@ mod tests {
                 x.store_first(stored.as_mut_ptr(), count);
                 assert_eq!(stored, lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));
             }
-            for pivot in a.iter().chain(&b).copied() {
-                let (mut below, mut above) = (vec![word(0); n], vec![word(0); n]);
-                let less = x.divide(L::splat(pivot), below.as_mut_ptr(), above.as_mut_ptr().add(n));
-                let expected: Vec<_> = a.iter().copied().filter(|&word| word < pivot).collect();
-                assert_eq!(below[..less], expected);
-                let expected: Vec<_> = a.iter().copied().filter(|&word| word >= pivot).collect();
-                assert_eq!(above[less..], expected);
-                for count in 0..=n {
-                    let (mut below, mut above) = (vec![pivot; n], vec![pivot; n]);
-                    let less = x.divide_first(count, L::splat(pivot), below.as_mut_ptr(), above.as_mut_ptr().add(n));
-                    let (low, mut high): (Vec<_>, Vec<_>) = a[..count].iter().partition(|&&word| word < pivot);
-                    assert_eq!(less, low.len());
-                    let mut found = above[n - high.len()..].to_vec();
-                    high.sort();
-                    found.sort();
-                    assert_eq!((&below[..less], found), (&low[..], high));
-                    assert!(below[count..].iter().chain(&above[..n - count]).all(|&word| word == pivot));
-                }
+            a.iter().chain(&b).for_each(|&pivot| check_division(&a, x, pivot));
+        }
+    }
+
+    /// Compares the divisions of the row `x`, which has the words `a`, with the documentation of [`Lanes`].
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn check_division<L: Lanes<Word: std::fmt::Debug>>(a: &[L::Word], x: L, pivot: L::Word) {
+        let n = L::LANES;
+        // SAFETY: the processor has the instruction set, as the caller ensures. Every buffer has `n = LANES` words.
+        unsafe {
+            let (mut below, mut above) = (vec![pivot; n], vec![pivot; n]);
+            let less = x.divide(L::splat(pivot), below.as_mut_ptr(), above.as_mut_ptr().add(n));
+            let expected: Vec<_> = a.iter().copied().filter(|&word| word < pivot).collect();
+            assert_eq!(below[..less], expected);
+            let expected: Vec<_> = a.iter().copied().filter(|&word| word >= pivot).collect();
+            assert_eq!(above[less..], expected);
+            for count in 0..=n {
+                let (mut below, mut above) = (vec![pivot; n], vec![pivot; n]);
+                let less = x.divide_first(count, L::splat(pivot), below.as_mut_ptr(), above.as_mut_ptr().add(n));
+                let (low, mut high): (Vec<_>, Vec<_>) = a[..count].iter().partition(|&&word| word < pivot);
+                assert_eq!(less, low.len());
+                let mut found = above[n - high.len()..].to_vec();
+                high.sort();
+                found.sort();
+                assert_eq!((&below[..less], found), (&low[..], high));
+                assert!(below[count..].iter().chain(&above[..n - count]).all(|&word| word == pivot));
             }
         }
     }

@@ -98,25 +98,41 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
                 // There is no memory, or pivots have divided badly too often.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
-                let Sampled { median, is_same } = sample::<L, ROWS>(words, len, &mut random, encode);
-                if is_same && encode == [L::Word::ZERO; 2] && are_all(words, len, median) {
-                    code_all::<L>(words, len, coding.decode);
-                    continue;
-                }
-                let less = divide::<L>(words, len, median, encode);
+                let less;
+                (less, sorted) = divide_at_sample::<L, ROWS>(words, len, &mut random, encode);
                 encode = [L::Word::ZERO; 2];
-                // If no word is less than the pivot, a second division moves the words that equal it to the front,
-                // where they are in order.
-                sorted = match less {
-                    0 if median == L::Word::MAX => len,
-                    0 => divide::<L>(words, len, median.next(), encode),
-                    _ => 0,
-                };
                 let (less, rest) = (begin + less, begin + less.max(sorted));
                 let part = Part { begin, end: less, in_scratch, steps: steps - 1 };
                 parts.add(part, Part { begin: rest, end, ..part });
             }
             code_all::<L>(words, sorted, coding.decode);
+        }
+    }
+}
+
+/// Divides `len` words, encoded by the flips `encode`, at a pivot from a sample. Returns the number of words that are
+/// less than the pivot, at the front, and the number of words at the front that are in order.
+///
+/// # Safety
+/// The processor has the instruction set; `words` points to `len` words, more than [`LEAST_DIVIDED`] rows.
+#[inline(always)]
+unsafe fn divide_at_sample<L: Lanes, const ROWS: usize>(
+    words: *mut L::Word,
+    len: usize,
+    random: &mut u64,
+    encode: [L::Word; 2],
+) -> (usize, usize) {
+    // SAFETY: the caller ensures the instruction set, and `len` words, which are enough to be divided.
+    unsafe {
+        let Sampled { median, is_same } = sample::<L, ROWS>(words, len, random, encode);
+        if is_same && encode == [L::Word::ZERO; 2] && are_all(words, len, median) {
+            return (0, len);
+        }
+        match divide::<L>(words, len, median, encode) {
+            0 if median == L::Word::MAX => (0, len),
+            // A second division moves the words that equal the pivot to the front, where they are in order.
+            0 => (0, divide::<L>(words, len, median.next(), [L::Word::ZERO; 2])),
+            less => (less, 0),
         }
     }
 }

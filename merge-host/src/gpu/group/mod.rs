@@ -18,7 +18,7 @@ use super::launch::exchange::{Share, bytes_beside_slots, exchange};
 use super::operation::{KeyCoding, with_coding};
 use super::{DeviceArray, Gpu, Stream};
 use crate::key::sealed::DeviceBits;
-use crate::{Error, parallel};
+use crate::{Error, Gpus, parallel};
 use bytemuck::Pod;
 use member::GroupMember;
 use std::fmt;
@@ -31,9 +31,9 @@ use std::sync::Arc;
 /// array is the parts, one after the other in the order of the members. Parts may have any lengths, 0 included.
 ///
 /// ```no_run
-/// use merge_host::{GpuGroup, SortOrder, workspace};
+/// use merge_host::{GpuGroup, Gpus, SortOrder, workspace};
 ///
-/// let group = GpuGroup::all()?;
+/// let group = GpuGroup::new(Gpus::All)?;
 /// let (mut keys, mut sorted) = (group.upload(&[3.5f32, -1.0, 2.0, 0.5])?, group.zeroed(4)?);
 /// let bytes = |i: usize| workspace::group_sort::<f32, ()>(group.gpus().len(), keys[i].len(), sorted[i].len());
 /// let memory = group.streams().enumerate().map(|(i, stream)| stream.zeroed(bytes(i)));
@@ -57,12 +57,25 @@ pub struct GpuGroup {
 }
 
 impl GpuGroup {
-    /// Opens the GPUs with the given ordinals, counted from 0, in that order.
+    /// Opens some GPUs, in the order of their ordinals in `gpus`, or all GPUs of this machine.
     ///
     /// # Errors
-    /// [`Error::NoMembers`] if there are no ordinals, [`Error::RepeatedDevice`] if an ordinal occurs twice, and the
-    /// errors of [`Gpu::new`].
-    pub fn new(ordinals: &[usize]) -> Result<Self, Error> {
+    /// [`Error::NoMembers`] if there are no ordinals, [`Error::RepeatedDevice`] if an ordinal occurs twice,
+    /// [`Error::NoDevice`] if all GPUs are asked for and there is none, and the errors of [`Gpu::new`].
+    pub fn new(gpus: impl Into<Gpus>) -> Result<Self, Error> {
+        match gpus.into() {
+            Gpus::Of(ordinals) => Self::of(&ordinals),
+            Gpus::All => {
+                let ordinals: Vec<usize> = super::devices()?.iter().map(|device| device.ordinal).collect();
+                if ordinals.is_empty() {
+                    return Err(Error::NoDevice { reason: "the driver shows none".to_owned() });
+                }
+                Self::of(&ordinals)
+            }
+        }
+    }
+
+    fn of(ordinals: &[usize]) -> Result<Self, Error> {
         if ordinals.is_empty() {
             return Err(Error::NoMembers);
         }
@@ -78,18 +91,6 @@ impl GpuGroup {
             member.reach(&members)?;
         }
         Ok(Self { members: members.into() })
-    }
-
-    /// All GPUs of this machine.
-    ///
-    /// # Errors
-    /// The errors of [`Gpu::new`].
-    pub fn all() -> Result<Self, Error> {
-        let ordinals: Vec<usize> = super::devices()?.iter().map(|device| device.ordinal).collect();
-        if ordinals.is_empty() {
-            return Err(Error::NoDevice { reason: "the driver shows none".to_owned() });
-        }
-        Self::new(&ordinals)
     }
 
     /// The number of members.

@@ -330,27 +330,10 @@ pub unsafe fn exchange_by_plans<B: GpuBits, M: Member>(
             {
                 member.copy_after(event)?;
             }
-            let mut slot = plan.slot::<B>(share.workspace, piece % SLOTS, range.len());
-            let mut parts = Vec::with_capacity(members.len());
-            for (other, (&from, &to)) in from.iter().zip(to).enumerate() {
-                let source = shares[other].run.part::<B>(from, to - from);
-                if other == m || source.len == 0 {
-                    parts.push(source);
-                    continue;
-                }
-                // SAFETY: the source lies inside the run of `other`. The sources of a piece have `range.len()` keys in
-                // all, and each takes keys of its own from the slot, which has `range.len()` keys. If the slot was in
-                // use, `copy_after` waits for the merge of its old piece.
-                unsafe {
-                    member.copy(&members[other], source.keys, slot.keys, source.len * size_of::<B>())?;
-                    if source.value_bytes > 0 {
-                        member.copy(&members[other], source.values, slot.values, source.len * source.value_bytes)?;
-                    }
-                }
-                let taken = slot.part::<B>(0, source.len);
-                slot = slot.part::<B>(source.len, slot.len - source.len);
-                parts.push(taken);
-            }
+            let slot = plan.slot::<B>(share.workspace, piece % SLOTS, range.len());
+            // SAFETY: the splits are inside the runs, and the sources of a piece have `range.len()` keys in all, as the
+            // slot has. If the slot was in use, `copy_after` waits for the merge of its old piece.
+            let parts = unsafe { copy_piece::<B, M>(members, shares, m, [from, to], slot)? };
             member.launch_after(member.copied()?)?;
             let out = share.part.part::<B>(range.start, range.len());
             // SAFETY: `parts` are in this member's run, which nothing writes, and in a slot, which is written again
@@ -364,6 +347,40 @@ pub unsafe fn exchange_by_plans<B: GpuBits, M: Member>(
         others.map(|(_, other)| other).try_for_each(|other| member.launch_after(other.copied()?))?;
     }
     Ok(())
+}
+
+/// Queues the copies of a piece to a slot of member `m`: of the keys from index `from[i]` to index `to[i]` of the run
+/// of each other member `i`. Returns the runs of the piece in the order of the members. The member's own keys stay in
+/// its run.
+///
+/// # Safety
+/// `from[i]..to[i]` is inside the run of member `i`. All these ranges together have at most the keys of the slot.
+/// Nothing else uses the slot until the copies have ended.
+unsafe fn copy_piece<B: GpuBits, M: Member>(
+    members: &[M],
+    shares: &[Share],
+    m: usize,
+    [from, to]: [&[usize]; 2],
+    mut slot: Arrays,
+) -> Result<Vec<Arrays>, Error> {
+    let mut parts = Vec::with_capacity(members.len());
+    for (other, (&from, &to)) in from.iter().zip(to).enumerate() {
+        let source = shares[other].run.part::<B>(from, to - from);
+        if other == m || source.len == 0 {
+            parts.push(source);
+            continue;
+        }
+        // SAFETY: the source lies inside the run of `other`, and takes keys of its own from the slot, which has enough.
+        unsafe {
+            members[m].copy(&members[other], source.keys, slot.keys, source.len * size_of::<B>())?;
+            if source.value_bytes > 0 {
+                members[m].copy(&members[other], source.values, slot.values, source.len * source.value_bytes)?;
+            }
+        }
+        parts.push(slot.part::<B>(0, source.len));
+        slot = slot.part::<B>(source.len, slot.len - source.len);
+    }
+    Ok(parts)
 }
 
 /// Queues the merge of the runs of a piece, two runs at a time.

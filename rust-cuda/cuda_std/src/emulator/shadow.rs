@@ -14,8 +14,8 @@
 //! earlier accesses before its own.
 //!
 //! A location keeps its last write, the lanes of one warp that have read it since, and one more reader of another warp
-//! or block. Within a block this is sufficient for a later write that is not ordered after all reads to conflict with a
-//! remembered read: a thread is never ordered after readers of two warps in one phase. There are two exceptions:
+//! or block. Within a block this is sufficient: a later write that is not ordered after all reads conflicts with a
+//! remembered read. A thread is never ordered after readers of two warps in one phase. There are two exceptions:
 //!
 //! - A lane reads the location and then synchronises with a part of its warp, or executes a fence. Its read may be
 //!   forgotten once a lane outside that part reads the location.

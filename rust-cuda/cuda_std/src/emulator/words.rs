@@ -1,6 +1,6 @@
 //! The values of words that the blocks of a launch use to communicate.
 //!
-//! A load of such a word may return an older value than the last one: another block's store may be on its way, or the
+//! A load of such a word may return an older value than the last one. Another block's store may be on its way, or the
 //! load may be executed before an earlier load of the thread. A word therefore keeps its last values. A load returns
 //! any of them, except values before
 //!

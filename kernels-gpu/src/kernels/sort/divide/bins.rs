@@ -362,8 +362,6 @@ impl<B: Bits> BucketMemory<B> {
         let of_bucket = self.kept();
         // Position of a key between the least and the greatest key, in units of 2^-32. The leading bits are the bin.
         let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
-        // Position of a key among all keys, in a unit such that all positions are below 2^32.
-        let part_bits = const { u32::BITS - (NT * VT).next_power_of_two().trailing_zeros() };
         let mut places = [0; VT];
         for i in 0..VT {
             if is_here(i) {
@@ -375,18 +373,8 @@ impl<B: Bits> BucketMemory<B> {
         loop {
             if is_counted {
                 left -= 1;
-                // Positions are scaled so that a full bucket fills the 32 bits again, and no key is in the last bin.
-                // `factor` holds the part of the scale factor above 1.
-                let factor = const { factor_above_one(bins(NT), NT * VT) };
                 for i in 0..VT {
-                    let place = recomputed(places[i]);
-                    let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
-                    let (begin, end) = (counters.begin(bin), counters.begin(bin + 1));
-                    // No bit is lost here: neighbouring keys, which may have many duplicates, must be told apart in the
-                    // end.
-                    let within = (fraction as u64 * (end - begin) as u64) >> (fraction_bits - part_bits);
-                    let place = (begin << part_bits) + within as u32;
-                    places[i] = place + ((place as u64 * factor as u64) >> 32) as u32;
+                    places[i] = self.place_within::<NT, VT>(recomputed(places[i]));
                 }
                 thread::sync_threads();
             }
@@ -420,6 +408,25 @@ impl<B: Bits> BucketMemory<B> {
             }
         }
         thread::sync_threads();
+    }
+
+    /// Position of a key among all keys, from its position `place` between the least and the greatest key, in units of
+    /// 2^-32. The counters hold the first slots of the bins.
+    #[inline(always)]
+    #[track_caller]
+    fn place_within<const NT: usize, const VT: usize>(self, place: u32) -> u32 {
+        let (counters, fraction_bits) = (self.counters, const { u32::BITS - bins(NT).trailing_zeros() });
+        // In a unit such that all positions are below 2^32.
+        let part_bits = const { u32::BITS - (NT * VT).next_power_of_two().trailing_zeros() };
+        // Positions are scaled so that a full bucket fills the 32 bits again, and no key is in the last bin. `factor`
+        // holds the part of the scale factor above 1.
+        let factor = const { factor_above_one(bins(NT), NT * VT) };
+        let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
+        let (begin, end) = (counters.begin(bin), counters.begin(bin + 1));
+        // No bit is lost here: neighbouring keys, which may have many duplicates, must be told apart in the end.
+        let within = (fraction as u64 * (end - begin) as u64) >> (fraction_bits - part_bits);
+        let place = (begin << part_bits) + within as u32;
+        place + ((place as u64 * factor as u64) >> 32) as u32
     }
 }
 

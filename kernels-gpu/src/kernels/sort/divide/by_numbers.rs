@@ -121,7 +121,7 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
     (encode, decode): (Coding<B>, Coding<B>),
     memory: Slots<B, V>,
 ) -> bool {
-    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
+    let Slots { numbers: BucketMemory { scan, .. }, keys, values, .. } = memory;
     let thread = || recomputed(thread::thread_idx_x());
     let len = from.keys.len() as u32;
     let first = thread();
@@ -170,6 +170,28 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
         // `block_range` come after `clear`.
         is_sorted = unsafe { memory.numbers.sort::<NT, VT, true, FINER>(own_numbers, len, of_bucket, is_here) };
     }
+    // SAFETY: no branch surrounds the call, so that all threads of the block make it. This thread has begun its copies
+    // of the values.
+    unsafe { write::<B, V, NT, VT>(memory, numbers, is_sorted, len, &to, decode) }
+}
+
+/// Shared to global: writes the elements in the order of their `numbers` to `to`, decoded by `decode`. Does nothing if
+/// the numbers are not sorted, or if keys that differ only in bits that are left out cannot be put in order. Returns
+/// whether the elements were written. Begins with a barrier, after which the values are in shared memory.
+///
+/// # Safety
+/// All `NT` threads of the block make this call, and have begun the copies of the values.
+#[inline(always)]
+#[track_caller]
+unsafe fn write<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    memory: Slots<B, V>,
+    numbers: Numbers<B>,
+    mut is_sorted: bool,
+    len: u32,
+    to: &impl Fn() -> Arrays<B, V>,
+    decode: Coding<B>,
+) -> bool {
+    let Slots { numbers: BucketMemory { tile, .. }, keys, values, .. } = memory;
     if has_values::<V>() {
         shared::wait_for_copies();
     }
@@ -182,7 +204,7 @@ pub(super) unsafe fn sort_by_numbers<B: Bits, V: Word, const NT: usize, const VT
             to.values.set(rank as usize, values.get(slot));
         }
     };
-    let first = thread();
+    let first = recomputed(thread::thread_idx_x());
     let rank = |i: usize| first + (i * NT) as u32;
     if all_equal {
         for i in 0..VT {

@@ -110,37 +110,41 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
     root.min(most)
 }
 
+/// A level of the divisions, and how its digits are chosen.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LevelParameters {
+    /// The number of the level, counted from 0.
+    pub number: u32,
+    /// Keys that need at most this many digits are divided once.
+    pub single: u32,
+    /// Number of words before the job's words that are cleared.
+    pub cleared: u32,
+    /// Not 0 if keys are divided in any case.
+    pub always_divides: u32,
+    /// Any number: the seed of the positions of the sample.
+    pub random: u64,
+}
+
 /// Kernel: chooses the digits of each segment of `level`, and clears its counters. The first level is one segment, the
-/// array, unless the plan's segments are listed. `random`, any number, seeds the positions of the sample. Keys that
-/// need at most `single` digits are divided once.
+/// array, unless the plan's segments are listed.
 ///
 /// For the array the kernel decides whether keys are divided at all, and stores the decision in the words of
 /// `detect_runs`. Keys are divided if the sample, or its part in one interval, is spread evenly along one of the
 /// curves. They are also divided if the skew is small enough for the number of levels. They are not divided if most
-/// keys are in ascending or descending runs, which merges sort faster. If `always_divides` is not 0, keys are divided
-/// in any case. The kernel first sets the words of `detect_runs`, the heads of the lists, and the `cleared` words
-/// before these. Listed segments are divided in any case.
+/// keys are in ascending or descending runs, which merges sort faster. The kernel first sets the words of
+/// `detect_runs`, the heads of the lists, and the cleared words before these. Listed segments are divided in any case.
 ///
 /// # Safety
 /// `keys` is the array that this level reads, as `coding` encodes it. The requirements of [`Job`] hold, and the
-/// `cleared` words before its words are writable. Blocks have [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`].
-/// The launch for the array as one segment has one block.
+/// `level.cleared` words before its words are writable. Blocks have [`CHOOSE_THREADS`] threads with
+/// [`CHOOSE_SHARED_BYTES`]. The launch for the array as one segment has one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn choose_digits<B: Bits>(
-    job: Job,
-    keys: *mut B,
-    level: u32,
-    coding: Coding<B>,
-    single: u32,
-    random: u64,
-    cleared: u32,
-    always_divides: u32,
-) {
+pub unsafe fn choose_digits<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, level: LevelParameters) {
     // SAFETY: `job.order` is null, or has `DETECTION_WORDS` words. Only thread 0 of the single block for the array
     // writes them.
     let detection = unsafe { Detection::new(job.order) };
-    let plan = job.plan;
+    let (plan, level, of_level) = (job.plan, level.number, level);
     let is_array = plan.is_array(level);
     // SAFETY: `keys` has `plan.n` keys, which this launch only reads. The lists have `job.at.words` words, as `Job`
     // says. The array is not constant memory: later kernels move these keys.
@@ -157,29 +161,24 @@ pub unsafe fn choose_digits<B: Bits>(
         }
         // SAFETY: this kernel requires `cleared` writable words before the job's. Thread `t` of the only block writes
         // words `t + i * CHOOSE_THREADS`, below `cleared`, which nothing reads in this launch.
-        let before = unsafe { GlobalMut::new(job.words.wrapping_sub(cleared as usize), cleared as usize) };
-        let mut word = thread;
-        while word < cleared {
-            before.set(word as usize, 0);
-            word += CHOOSE_THREADS;
-        }
+        let before =
+            unsafe { GlobalMut::new(job.words.wrapping_sub(of_level.cleared as usize), of_level.cleared as usize) };
+        clear_words(before);
     }
     let segments = if is_array { 1 } else { workspace.segments(level) };
     let parts = if is_array { plan.parts(plan.n) } else { workspace.parts(level) };
     let mut i = thread::block_idx_x();
     while i < segments {
-        let Pending { start, len, first_part, digit } = if is_array {
+        let pending = if is_array {
             Pending { start: 0, len: plan.n, first_part: 0, digit: WHOLE }
         } else {
             workspace.pending(i)
         };
+        let Pending { start, len, first_part, .. } = pending;
         if level == 1 && workspace.is_counted_twice() {
             // The digits of these segments are known, and their keys counted.
             if thread == 0 {
-                let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
-                let (digits, counters) = (digits.finer_within(digit), workspace.finer_counters(digit));
-                let segment = Segment { start, len, first_part, counters, exact: false, skipped: false, digits };
-                workspace.set_segment(i, segment);
+                set_counted_twice::<B>(workspace, i, pending);
             }
             note_parts(workspace, i, first_part, plan.parts(len));
             i += thread::grid_dim_x();
@@ -187,13 +186,14 @@ pub unsafe fn choose_digits<B: Bits>(
         }
         // Keys below and above the sample take two more digits.
         let most = plan.most_digits(len, parts) - 2;
-        let always_divides = !is_array || always_divides != 0;
-        let how = How { level, is_array, single, most, seed: start ^ random as u32, always_divides };
+        let always_divides = !is_array || of_level.always_divides != 0;
+        let seed = start ^ of_level.random as u32;
+        let how = How { level, is_array, single: of_level.single, most, seed, always_divides };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all `CHOOSE_THREADS` threads of the block make the call: `i`, `segments` and the list are the same
         // for all. `memory.scan` was last read before the barrier at the end of the loop.
         let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, memory) };
-        let Choice { digits, exact, twice } = match choice {
+        let choice = match choice {
             Ok(choice) => choice,
             Err(Undivided { in_order, .. }) => {
                 if thread == 0 && in_order {
@@ -202,32 +202,44 @@ pub unsafe fn choose_digits<B: Bits>(
                 return;
             }
         };
-        let count = digits.count;
         if is_array && thread == 0 {
             detection.divide();
             workspace.begin(plan.parts(plan.n));
         }
+        let count = choice.digits.count;
         if thread == 0 {
             let counters = workspace.add_counters(level, plan.counters(len, count));
-            let segment = Segment { start, len, first_part, counters, exact, skipped: false, digits };
-            workspace.set_segment(i, segment);
-            if twice {
-                workspace.set_segment(COUNTED_TWICE, segment);
-                workspace.count_twice();
-            }
+            choice.store(workspace, i, pending, counters);
             memory.scan.set(0, counters);
         }
         thread::sync_threads();
-        let counters = workspace.counters(memory.scan.get(0), count);
-        let mut at = thread;
-        while at < count {
-            counters.set(at as usize, 0);
-            at += CHOOSE_THREADS;
-        }
+        clear_words(workspace.counters(memory.scan.get(0), count));
         note_parts(workspace, i, first_part, plan.parts(len));
         thread::sync_threads();
         i += thread::grid_dim_x();
     }
+}
+
+/// Sets words to 0. All threads of the block make this call.
+#[inline(always)]
+#[track_caller]
+fn clear_words(words: GlobalMut<u32>) {
+    let mut at = thread::thread_idx_x();
+    while at < words.len() as u32 {
+        words.set(at as usize, 0);
+        at += CHOOSE_THREADS;
+    }
+}
+
+/// Sets segment `i`, whose keys have been counted with the keys of the level before.
+#[inline(always)]
+#[track_caller]
+fn set_counted_twice<B: Bits>(workspace: Workspace, i: u32, pending: Pending) {
+    let Pending { start, len, first_part, digit } = pending;
+    let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
+    let (digits, counters) = (digits.finer_within(digit), workspace.finer_counters(digit));
+    let segment = Segment { start, len, first_part, counters, exact: false, skipped: false, digits };
+    workspace.set_segment(i, segment);
 }
 
 /// Parameters of the choice of digits.
@@ -257,6 +269,21 @@ pub(super) struct Choice<B> {
     pub twice: bool,
 }
 
+impl<B: Bits> Choice<B> {
+    /// Stores the choice for segment `i`, with its counters.
+    #[inline(always)]
+    #[track_caller]
+    fn store(self, workspace: Workspace, i: u32, pending: Pending, counters: u32) {
+        let (Self { digits, exact, twice }, Pending { start, len, first_part, .. }) = (self, pending);
+        let segment = Segment { start, len, first_part, counters, exact, skipped: false, digits };
+        workspace.set_segment(i, segment);
+        if twice {
+            workspace.set_segment(COUNTED_TWICE, segment);
+            workspace.count_twice();
+        }
+    }
+}
+
 /// What the sample tells of keys that are not divided.
 #[derive(Clone, Copy)]
 pub(super) struct Undivided {
@@ -278,36 +305,23 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     part: GlobalMut<B>,
     coding: Coding<B>,
     How { level, is_array, single, most, seed, always_divides }: How,
-    ChooseMemory { scan, intervals }: ChooseMemory,
+    memory: ChooseMemory,
 ) -> Result<Choice<B>, Undivided> {
     const { assert!((SAMPLE as usize).is_multiple_of(SAMPLED), "each thread samples as many keys") };
     let (plan, len) = (job.plan, part.len() as u32);
-    let places = places::<SAMPLED>(len, seed);
-    let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);
-    for at in 0..SAMPLED {
-        // Of many segments, each thread reads keys in pairs of neighbours: reading at many places takes long.
-        let is_beside = !is_array && len > 1 && at % 2 > 0;
-        sample[at] = part.get(if is_beside { places[at - 1] + 1 } else { places[at] });
-    }
-    let looks_for_runs = is_array && len > 1;
-    if looks_for_runs {
-        for at in 0..SAMPLED {
-            next[at] = part.get(places[at] + 1);
-        }
-    }
-    coding.encode_all(&mut sample);
-    coding.encode_all(&mut next);
+    let ChooseMemory { scan, intervals } = memory;
+    let (keys, next) = load_sample::<B, SAMPLED>(part, coding, is_array, seed);
     // SAFETY: `is_array` and `len` are the same for all threads, so that all or none make the call. `scan` has
     // `BLOCK_WORDS` words, and `steps` ends with a barrier before the next use.
-    let (ascents, descents) = if looks_for_runs { unsafe { steps(sample, next, scan) } } else { (0, 0) };
+    let (ascents, descents) = if is_array && len > 1 { unsafe { steps(keys, next, scan) } } else { (0, 0) };
     let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
     // SAFETY: no branch surrounds the call, so that all threads of the block make it. `scan` has `BLOCK_WORDS` words,
     // and `steps`, which used it before, ended with a barrier.
-    let (least, greatest) = unsafe { range(sample, scan) };
+    let (least, greatest) = unsafe { range(keys, scan) };
     // SAFETY: no branch surrounds the call, so that all threads of the block make it. `intervals` has `INTERVALS`
     // words, and nothing else uses them.
-    let Spread { is_exact, curve, fullest } =
-        unsafe { spread::<_, _, ONCE>(sample, (least, greatest), most, coding, intervals) };
+    let spread = unsafe { spread::<_, _, ONCE>(keys, (least, greatest), most, coding, intervals) };
+    let Spread { is_exact, curve, fullest } = spread;
     // Even digits allow counting the next level at the same time, unless keys have few values, or there are too many
     // keys.
     let wanted = len.div_ceil(job.usual.max(1));
@@ -327,12 +341,81 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
         let scatters = level == 0 && !ONCE && !is_even(fullest, SAMPLE);
         let most = if scatters { most.min(MOST_FIRST) } else { most };
         let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
-        // A few keys lie a little beyond the sampled ones. Near the least key, a logarithm belongs to few keys.
-        let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
-        let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
-        Digits::along(curve, least, greatest, count, coding)
+        digits_beyond(curve, least, greatest, count, coding)
     };
-    let is_even_enough = || {
+    let sample = Sampled { keys, range: (least, greatest), spread };
+    // SAFETY: `always_divides` and `in_runs` are the same for all threads: they come from sums over the block. So all
+    // threads make the call, or none.
+    let is_even_enough = || unsafe { sample.is_even_enough::<ONCE>(plan.levels, wanted, most, coding, memory) };
+    if always_divides || !in_runs && is_even_enough() {
+        Ok(Choice { digits, exact: is_exact, twice })
+    } else {
+        Err(Undivided { in_order: ascents.min(descents) == 0, ascends: descents == 0 })
+    }
+}
+
+/// The keys that this thread samples of `part`, and the next key of each if the part is the array, as `coding` encodes
+/// them.
+#[inline(always)]
+#[track_caller]
+fn load_sample<B: Bits, const SAMPLED: usize>(
+    part: GlobalMut<B>,
+    coding: Coding<B>,
+    is_array: bool,
+    seed: u32,
+) -> ([B; SAMPLED], [B; SAMPLED]) {
+    let len = part.len() as u32;
+    let places = places::<SAMPLED>(len, seed);
+    let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);
+    for at in 0..SAMPLED {
+        // Of many segments, each thread reads keys in pairs of neighbours: reading at many places takes long.
+        let is_beside = !is_array && len > 1 && at % 2 > 0;
+        sample[at] = part.get(if is_beside { places[at - 1] + 1 } else { places[at] });
+    }
+    if is_array && len > 1 {
+        for at in 0..SAMPLED {
+            next[at] = part.get(places[at] + 1);
+        }
+    }
+    coding.encode_all(&mut sample);
+    coding.encode_all(&mut next);
+    (sample, next)
+}
+
+/// `count` digits along `curve` for keys whose sample lies between `least` and `greatest`. A few keys lie a little
+/// beyond the sampled ones.
+#[inline(always)]
+fn digits_beyond<B: Bits>(curve: Curve, least: B, greatest: B, count: u32, coding: Coding<B>) -> Digits<B> {
+    // Near the least key, a logarithm belongs to few keys.
+    let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
+    let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
+    Digits::along(curve, least, greatest, count, coding)
+}
+
+/// The sampled keys of this thread, and what is known of the sample of the block.
+struct Sampled<B, const SAMPLED: usize> {
+    keys: [B; SAMPLED],
+    range: (B, B),
+    spread: Spread,
+}
+
+impl<B: Bits, const SAMPLED: usize> Sampled<B, SAMPLED> {
+    /// Whether keys are spread evenly enough to be divided by up to `most` digits in up to `levels` levels. Evenly
+    /// spread keys take `wanted` digits.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, with the same arguments. Nothing else uses the memory, and a barrier
+    /// came after the last use of its scan.
+    #[inline(always)]
+    unsafe fn is_even_enough<const ONCE: bool>(
+        &self,
+        levels: u32,
+        wanted: u32,
+        most: u32,
+        coding: Coding<B>,
+        ChooseMemory { scan, intervals }: ChooseMemory,
+    ) -> bool {
+        let &Self { keys, range, spread: Spread { is_exact, curve, fullest } } = self;
         if is_exact || is_even(fullest, SAMPLE) {
             return true;
         }
@@ -342,20 +425,14 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
             // SAFETY: `wanted`, `fullest` and `most` are the same for all threads: they come from sums over the block.
             // So all threads make the call, or none. `scan` was last read before a barrier of `block_range`.
             return wanted * digits_of_even(fullest) <= most
-                && unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) } == 0;
+                && unsafe { left_uneven(keys, range, most, inside, intervals, scan) } == 0;
         }
         let inside = (Curve::Distance, Coding::NONE, DEPTH);
-        // SAFETY: `is_array`, `in_runs` and `fullest` are the same for all threads: they come from sums over the block.
-        // So all threads make the call. `scan` was last read before a barrier of `block_range`.
-        let left = unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) };
+        // SAFETY: `is_exact` and `fullest` are the same for all threads: they come from sums over the block. So all
+        // threads make the call. `scan` was last read before a barrier of `block_range`.
+        let left = unsafe { left_uneven(keys, range, most, inside, intervals, scan) };
         // Skewed keys take more levels than short inputs or keys with values have.
-        left == 0 || plan.levels > 3 && fullest <= UNEVEN && (fullest <= UNEVEN_ANYWAY || left <= LEFT)
-    };
-    let divides = always_divides || !in_runs && is_even_enough();
-    if divides {
-        Ok(Choice { digits, exact: is_exact, twice })
-    } else {
-        Err(Undivided { in_order: ascents.min(descents) == 0, ascends: descents == 0 })
+        left == 0 || levels > 3 && fullest <= UNEVEN && (fullest <= UNEVEN_ANYWAY || left <= LEFT)
     }
 }
 
@@ -419,6 +496,7 @@ unsafe fn steps<B: Bits, const SAMPLED: usize>(
 }
 
 /// How the keys of a sample are spread over their range.
+#[derive(Clone, Copy)]
 struct Spread {
     /// Whether the range is so narrow that each number in it can have a digit.
     is_exact: bool,

@@ -3,7 +3,7 @@
 use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::tiles::Tile;
 use crate::elements::Arrays;
-use crate::kernels::sort::tile_in_order::{DIGITS, Places, Span, TileMemory, ToDigit, move_tile};
+use crate::kernels::sort::tile_in_order::{DIGITS, Places, TileElements, TileMemory, ToDigit, move_tile};
 use crate::key::{Bits, Coding};
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
@@ -27,14 +27,14 @@ pub(super) unsafe fn divide_tile<B: Bits, V: Word, const NT: usize, const VT: us
     // make one call. Barriers of `move_tile` come between writing and reading.
     unsafe {
         let memory = TileMemory::<B, V>::at_start(NT, VT);
-        let span = Span { begin: tile.begin, len: tile.len };
+        let elements = TileElements { array: from, begin: tile.begin, len: tile.len, makes_indices };
         let (places, codings) = (Counted::<B, NT>(tile, PhantomData), (coding, |key| key));
         if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
             let digits = || Along::<B, LINEAR> { digits: tile.digits(), coding };
-            move_tile::<B, V, _, NT, VT, true>(span, digits, &places, from, makes_indices, codings, memory, to);
+            move_tile::<B, V, _, NT, VT, true>(elements, digits, &places, codings, memory, to);
         } else {
             let digits = || Along::<B, ANY> { digits: tile.digits(), coding };
-            move_tile::<B, V, _, NT, VT, false>(span, digits, &places, from, makes_indices, codings, memory, to);
+            move_tile::<B, V, _, NT, VT, false>(elements, digits, &places, codings, memory, to);
         }
     }
 }

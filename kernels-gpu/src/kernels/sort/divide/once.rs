@@ -12,7 +12,7 @@ use super::choose_digits::{Choice, ChooseMemory, How, Undivided, choose, note_pa
 use super::count_digits::{COPIES, COUNT_THREADS, count};
 use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::in_any_order::{TileMemory, load, move_keys};
-use super::place_buckets::{PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment};
+use super::place_buckets::{Division, PlaceMemory, is_too_long, own_digits_capacity, place_digits};
 use super::sort_buckets::{fail, few};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
@@ -204,14 +204,15 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     } else if workspace.segments(0) > 0 {
         let segment = workspace.segment::<B>(0);
         let [counts, _] = workspace.once(plan, segment.digits.count);
-        // SAFETY: the launch has `shared_bytes`, and this block uses only the part `list`. Barriers of `place_segment`
-        // come between writing and reading.
+        // SAFETY: the launch has `shared_bytes`, and this block uses only the part `list`. Barriers of
+        // `Division::place` come between writing and reading.
         let memory = unsafe { DivideMemory::<B>::at_start(NT * VT) }.list;
         // SAFETY: the branches depend on `block_idx_x` and on a word of the last launch, so that all `NT` threads of
         // the block make the call. Nothing else uses `memory`.
         let is_possible = unsafe {
             // If all keys are equal, the other blocks move them nevertheless, and nothing reads the copy.
-            place_segment::<B, NT, OWN>(&job, workspace, segment, counts, 0, decodes != 0, |_, _| (), || (), memory)
+            let division = Division { job: &job, workspace, segment, level: 0, decodes: decodes != 0 };
+            division.place::<NT, OWN>(counts, |_, _| (), || (), memory)
         };
         if !is_possible && thread::thread_idx_x() == 0 {
             // SAFETY: `job.order` has `DETECTION_WORDS`, and this is the only thread of the launch that uses them.
@@ -275,13 +276,26 @@ unsafe fn place_and_move<
     unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
 }
 
+/// The sort of tiles, for keys that have not been divided and are not in order.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TileSort<B> {
+    /// The array that sorted tiles go to.
+    pub to: *mut B,
+    /// How keys are decoded there.
+    pub decode: Coding<B>,
+    /// Not 0 if tiles are sorted, which merges follow.
+    pub merges: u32,
+}
+
 /// Kernel: sorts all buckets to the same indices of `keys`, as `coding` decodes them. If keys have not been divided and
-/// are not in order, and `merges` is not 0, it sorts tiles instead, as
+/// are not in order, and `tiles.merges` is not 0, it sorts tiles instead, as
 /// [`block_sort`](crate::kernels::sort::block_sort::block_sort) does. Each tile of `NT * VT` keys, as `coding` encodes
-/// them, goes to the same indices of `to`, as `decode` decodes them. `to` is `keys` or `scratch`.
+/// them, goes to the same indices of `tiles.to`.
 ///
 /// # Safety
-/// The requirements of [`divide_once`] hold, and that kernel has run before. `scratch` is the other array. Blocks have
+/// The requirements of [`divide_once`] hold, and that kernel has run before. `scratch` is the other array, and
+/// `tiles.to` is `keys` or `scratch`. Blocks have
 /// `NT` threads, a power of two, with [`sort_shared_bytes`]. `FEW` is [`few`] of `VT`.
 #[kernel(
     u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread },
@@ -291,17 +305,15 @@ unsafe fn place_and_move<
         { few(ROW.sort_buckets.of(8, 0).items_per_thread) }>
         within (ROW.sort_buckets.of(8, 0).threads, 2),
 )]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     job: Job,
     keys: *mut B,
     scratch: *mut B,
     coding: Coding<B>,
-    to: *mut B,
-    decode: Coding<B>,
+    tiles: TileSort<B>,
     random: u64,
-    merges: u32,
 ) {
+    let TileSort { to, decode, merges } = tiles;
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "threads are a power of two, in whole warps") };
     const { shared_memory::check(sort_shared_bytes(NT, VT, size_of::<B>())) };
     let n = job.plan.n as usize;
@@ -329,12 +341,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         }
         left = if failed.get() { workspace.buckets() } else { 0 };
     }
-    const {
-        assert!(
-            KeyTile::<B>::bytes(NT * VT) <= sort_shared_bytes(NT, VT, size_of::<B>()),
-            "a tile is sorted where buckets are"
-        )
-    };
+    const { assert!(KeyTile::<B>::bytes(NT * VT) <= sort_shared_bytes(NT, VT, size_of::<B>()), "a tile fits") };
     // SAFETY: the tile fits the `sort_shared_bytes` of the launch, as the assertion above checks. After its last
     // barrier, the sort of buckets reads only the number of buckets, which lies behind the tile's keys. Barriers of
     // `sort_tile`, and one after each tile, come between writing and reading.
@@ -350,11 +357,25 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         };
         i += thread::grid_dim_x();
         if is_left {
-            let (encode, decode) = if is_divided { (Coding::NONE, coding) } else { (coding, decode) };
-            let own = tile::global_to_registers::<B, NT, VT>(from.slice(start, len), encode, random);
-            sort_tile(own, NT as u32, tile);
-            tile::decode_to_global::<_, NT>(tile, to.slice(start, len), decode, thread::thread_idx_x());
-            thread::sync_threads();
+            let codings = if is_divided { (Coding::NONE, coding) } else { (coding, decode) };
+            sort_in_tile::<B, NT, VT>(from.slice(start, len), to.slice(start, len), codings, random, tile);
         }
     }
+}
+
+/// Sorts up to `NT * VT` keys from `from`, as the first coding encodes them, to `to`, as the second one decodes them,
+/// in the slots of `tile`. All threads of the block make this call, which ends with a barrier.
+#[inline(always)]
+#[track_caller]
+fn sort_in_tile<B: Bits, const NT: usize, const VT: usize>(
+    from: GlobalMut<B>,
+    to: GlobalMut<B>,
+    (encode, decode): (Coding<B>, Coding<B>),
+    random: u64,
+    tile: Shared<B>,
+) {
+    let own = tile::global_to_registers::<B, NT, VT>(from, encode, random);
+    sort_tile(own, NT as u32, tile);
+    tile::decode_to_global::<_, NT>(tile, to, decode, thread::thread_idx_x());
+    thread::sync_threads();
 }

@@ -56,7 +56,7 @@ shared_memory! {
 pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
-    // SAFETY: the launch has `PLACE_SHARED_BYTES`. Barriers of `place_segment` come between writing and reading, and
+    // SAFETY: the launch has `PLACE_SHARED_BYTES`. Barriers of `Division::place` come between writing and reading, and
     // another one before the next segment.
     let memory = unsafe { PlaceMemory::at_start() };
     let mut i = thread::block_idx_x();
@@ -67,20 +67,12 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
         let counts = if is_counted_twice { workspace.first_counters(offsets.digits()) } else { offsets.begins() };
         let note = |digit: u32, begin: u32| offsets.begins().set(digit as usize, begin);
         let skip = || workspace.skip(i);
+        let division = Division { job: &job, workspace, segment, level, decodes: decodes != 0 };
         // SAFETY: `i` and the number of segments are the same for all threads, so that all `PLACE_THREADS` threads of
         // the block make the call. `sync_threads` at the end of the loop comes before the next use of `memory`.
         let is_possible = unsafe {
-            place_segment::<B, { PLACE_THREADS as usize }, { own_digits_capacity(PLACE_THREADS as usize) }>(
-                &job,
-                workspace,
-                segment,
-                counts,
-                level,
-                decodes != 0,
-                note,
-                skip,
-                memory,
-            )
+            const THREADS: usize = PLACE_THREADS as usize;
+            division.place::<THREADS, { own_digits_capacity(THREADS) }>(counts, note, skip, memory)
         };
         if !is_possible && thread::thread_idx_x() == 0 {
             // SAFETY: `job.order` has `DETECTION_WORDS`. This only happens if there is one level, whose launch has one
@@ -93,65 +85,119 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     }
 }
 
-/// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` holds the number of keys
-/// of each digit. `note` receives each digit and the index of its first key. `skip` is called if all keys are equal and
-/// stay where they are. Returns false, and adds nothing, if there is only one level and a digit has too many keys for a
-/// block.
-///
-/// # Safety
-/// All `NT` threads of the block make this call. Nothing else uses `memory` before it, and nothing after it without a
-/// barrier in between. `OWN` is [`own_digits_capacity`] of `NT`.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
-    job: &Job,
-    workspace: Workspace,
-    segment: Segment<B>,
-    counts: GlobalMut<u32>,
-    level: u32,
-    decodes: bool,
-    note: impl Fn(u32, u32),
-    skip: impl Fn(),
-    memory: PlaceMemory,
-) -> bool {
-    let PlaceMemory { scan, begins, heads, next, is_head } = memory;
-    let (count, len) = (counts.len() as u32, segment.len);
-    let mut gives_up = false;
-    // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it. Nothing else uses `scan`
-    // before the barrier below.
-    unsafe {
-        place_digits::<NT, OWN>(counts, scan, |digit, begin, length| {
-            begins.set(digit, begin);
-            note(digit, segment.start + begin);
-            gives_up |= job.plan.levels == 1 && is_too_long(job, segment, digit, length);
-        });
+/// The division of a segment of `level`, whose buckets go to the lists of `workspace`.
+#[derive(Clone, Copy)]
+pub(super) struct Division<'a, B> {
+    pub job: &'a Job,
+    pub workspace: Workspace,
+    pub segment: Segment<B>,
+    pub level: u32,
+    /// Whether keys must be decoded in the end.
+    pub decodes: bool,
+}
+
+impl<B: Bits> Division<'_, B> {
+    /// Adds the buckets of the segment, and the segments of the next level, to their lists. `counts` holds the number
+    /// of keys of each digit. `note` receives each digit and the index of its first key. `skip` is called if all keys
+    /// are equal and stay where they are. Returns false, and adds nothing, if there is only one level and a digit has
+    /// too many keys for a block.
+    ///
+    /// # Safety
+    /// All `NT` threads of the block make this call. Nothing else uses `memory` before it, and nothing after it without
+    /// a barrier in between. `OWN` is [`own_digits_capacity`] of `NT`.
+    #[inline(always)]
+    pub unsafe fn place<const NT: usize, const OWN: usize>(
+        self,
+        counts: GlobalMut<u32>,
+        note: impl Fn(u32, u32),
+        skip: impl Fn(),
+        memory: PlaceMemory,
+    ) -> bool {
+        let Self { job, segment, .. } = self;
+        let PlaceMemory { scan, begins, heads, next, is_head } = memory;
+        let (count, len) = (counts.len() as u32, segment.len);
+        let mut gives_up = false;
+        // SAFETY: no branch surrounds the call, so that all `NT` threads of the block make it. Nothing else uses `scan`
+        // before the barrier below.
+        unsafe {
+            place_digits::<NT, OWN>(counts, scan, |digit, begin, length| {
+                begins.set(digit, begin);
+                note(digit, segment.start + begin);
+                gives_up |= job.plan.levels == 1 && is_too_long(job, segment, digit, length);
+            });
+        }
+        if thread::thread_idx_x() == 0 {
+            begins.set(count, len);
+        }
+        thread::sync_threads();
+        if job.plan.levels == 1 {
+            // SAFETY: `job.plan` is the same for all threads, so that all of them make the call. A barrier comes before
+            // this use of `scan`, and one of `mark_heads` before the next.
+            let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
+            if all > 0 {
+                return false;
+            }
+        }
+        // SAFETY: `all` is the same for all threads, so that all of them make both calls. A barrier comes before the
+        // first; `mark_heads` ends with one before the second.
+        let all_heads = unsafe {
+            mark_heads::<NT, OWN>(job.plan.bucket, count, len, begins, next, is_head);
+            list_heads::<NT, OWN>(count, is_head, heads, scan)
+        };
+        let mut bucket = thread::thread_idx_x();
+        while bucket < all_heads {
+            let digit = heads.get(bucket);
+            let (begin, end) = (begins.get(digit), begins.get(heads.get(bucket + 1)));
+            self.add_bucket(digit, begin, end, &skip);
+            bucket += NT as u32;
+        }
+        true
     }
-    if thread::thread_idx_x() == 0 {
-        begins.set(count, len);
-    }
-    thread::sync_threads();
-    if job.plan.levels == 1 {
-        // SAFETY: `job.plan` is the same for all threads, so that all of them make the call. A barrier comes before
-        // this use of `scan`, and one of `mark_heads` before the next.
-        let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
-        if all > 0 {
-            return false;
+
+    /// Adds the bucket from index `begin` of its segment to `end` to the list of its next step. `digit` is its first
+    /// digit. If there is only one level, no bucket [`is_too_long`].
+    #[inline(always)]
+    #[track_caller]
+    fn add_bucket(self, digit: u32, begin: u32, end: u32, skip: &impl Fn()) {
+        let Self { job, workspace, segment, level, decodes } = self;
+        let plan = &job.plan;
+        // The array that this level's keys go to.
+        let to_scratch = level.is_multiple_of(2);
+        let (at, length) = (segment.start + begin, end - begin);
+        if length == 0 {
+            return;
+        }
+        if length <= plan.bucket {
+            workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
+            return;
+        }
+        if segment.digits.is_one_key(digit, segment.exact) {
+            // Keys stay where they are if they are the whole segment. Values are not in the array before the first
+            // division, so that this division moves them.
+            let stays = length == segment.len && (level > 0 || plan.in_order == 0);
+            let in_scratch = to_scratch != stays;
+            if stays {
+                skip();
+            }
+            // Before the first division, keys are not encoded either.
+            if (in_scratch || decodes) && !(stays && level == 0) {
+                let pieces = length.div_ceil(plan.bucket);
+                let (room, mut piece) = (workspace.add_buckets(pieces), 0);
+                while piece < pieces {
+                    let begin = piece * plan.bucket;
+                    let piece_len = (length - begin).min(plan.bucket);
+                    workspace.set_bucket(room + piece, at + begin, piece_len, in_scratch, Work::Copy);
+                    piece += 1;
+                }
+            }
+        } else if length <= plan.long {
+            workspace.add_long_bucket(at, length, to_scratch);
+        } else if level + 1 == plan.levels {
+            workspace.add_rest(at, length);
+        } else {
+            workspace.add_pending(level + 1, (at, length), plan.parts(length), digit);
         }
     }
-    // SAFETY: `all` is the same for all threads, so that all of them make both calls. A barrier comes before the first;
-    // `mark_heads` ends with one before the second.
-    let all_heads = unsafe {
-        mark_heads::<NT, OWN>(job.plan.bucket, count, len, begins, next, is_head);
-        list_heads::<NT, OWN>(count, is_head, heads, scan)
-    };
-    let mut bucket = thread::thread_idx_x();
-    while bucket < all_heads {
-        let digit = heads.get(bucket);
-        let (begin, end) = (begins.get(digit), begins.get(heads.get(bucket + 1)));
-        add_bucket(job, workspace, segment, level, digit, (begin, end), decodes, &skip);
-        bucket += NT as u32;
-    }
-    true
 }
 
 /// Whether a digit of `length` keys has too many for a block, and these are not all equal.
@@ -331,58 +377,4 @@ unsafe fn list_heads<const NT: usize, const OWN: usize>(
     }
     thread::sync_threads();
     all
-}
-
-/// Adds the bucket from index `begin` of its segment to `end` to the list of its next step. `digit` is its first digit.
-/// If there is only one level, no bucket [`is_too_long`].
-#[inline(always)]
-#[track_caller]
-#[allow(clippy::too_many_arguments)]
-fn add_bucket<B: Bits>(
-    job: &Job,
-    workspace: Workspace,
-    segment: Segment<B>,
-    level: u32,
-    digit: u32,
-    (begin, end): (u32, u32),
-    decodes: bool,
-    skip: &impl Fn(),
-) {
-    let plan = &job.plan;
-    // The array that this level's keys go to.
-    let to_scratch = level.is_multiple_of(2);
-    let (at, length) = (segment.start + begin, end - begin);
-    if length == 0 {
-        return;
-    }
-    if length <= plan.bucket {
-        workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
-        return;
-    }
-    if segment.digits.is_one_key(digit, segment.exact) {
-        // Keys stay where they are if they are the whole segment. Values are not in the array before the first
-        // division, so that this division moves them.
-        let stays = length == segment.len && (level > 0 || plan.in_order == 0);
-        let in_scratch = to_scratch != stays;
-        if stays {
-            skip();
-        }
-        // Before the first division, keys are not encoded either.
-        if (in_scratch || decodes) && !(stays && level == 0) {
-            let pieces = length.div_ceil(plan.bucket);
-            let (room, mut piece) = (workspace.add_buckets(pieces), 0);
-            while piece < pieces {
-                let begin = piece * plan.bucket;
-                let piece_len = (length - begin).min(plan.bucket);
-                workspace.set_bucket(room + piece, at + begin, piece_len, in_scratch, Work::Copy);
-                piece += 1;
-            }
-        }
-    } else if length <= plan.long {
-        workspace.add_long_bucket(at, length, to_scratch);
-    } else if level + 1 == plan.levels {
-        workspace.add_rest(at, length);
-    } else {
-        workspace.add_pending(level + 1, (at, length), plan.parts(length), digit);
-    }
 }

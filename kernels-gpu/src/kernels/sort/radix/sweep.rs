@@ -7,7 +7,7 @@ use crate::block::clear;
 use crate::block::scan::sum_before;
 use crate::block::shared_memory::{of_widths, shared_memory};
 use crate::elements::Elements;
-use crate::kernels::sort::tile_in_order::{BitsAt, Places, Span, TileMemory, move_tile};
+use crate::kernels::sort::tile_in_order::{BitsAt, Places, TileElements, TileMemory, move_tile};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, shuffle_xor};
@@ -142,16 +142,16 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     let decode = if sweep == SWEEPS - 1 { coding } else { Coding::NONE };
     clear::<NT>(sums, DIGITS);
     let begin = words.task() * const { (NT * VT) as u32 };
-    let span = Span { begin, len: (job.n - begin).min(const { (NT * VT) as u32 }) };
+    let len = (job.n - begin).min(const { (NT * VT) as u32 });
+    let tile = TileElements { array: from, begin, len, makes_indices: sweep == 0 && indexes };
     // The phase is read again at each call, which is after a barrier. Otherwise ptxas keeps the digits of all keys in
     // local memory.
     let digits = || BitsAt((words.phase() - 1) * DIGIT_BITS);
     let places = Swept::<NT, OWN> { job, words, counts, sums, begins };
     let codings = (encode, |key| decode.decode(key));
-    let makes_indices = sweep == 0 && indexes;
     // SAFETY: all threads of the block make this call. Partial tiles are padded, and each tile has at least one key,
     // since `tiles` is `n` divided by `NT * VT`, rounded up.
-    unsafe { move_tile::<B, V, _, NT, VT, true>(span, digits, &places, from, makes_indices, codings, memory, to) };
+    unsafe { move_tile::<B, V, _, NT, VT, true>(tile, digits, &places, codings, memory, to) };
 }
 
 /// The output indices of a tile's keys: behind all keys of lesser digits, and behind the keys of the same digit in

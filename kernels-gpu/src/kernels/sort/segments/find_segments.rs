@@ -55,14 +55,10 @@ pub unsafe fn find_segments<const SLOTS: usize>(
     let tiles = n.div_ceil(tile_keys);
     // SAFETY: `segments` and `middle` meet the requirements of `of` and `open`, which are this kernel's own, and so are
     // the capacities. Only thread `t <= tiles` writes `firsts[t]`. Each unit gets its own index from the counter.
-    let (bounds, middle, firsts, units, unit_count) = unsafe {
-        (
-            segments.of(n),
-            middle.open(),
-            GlobalMut::new(lists.firsts, tiles + 1),
-            GlobalMut::new(lists.units, UNIT_WORDS * most_units(tiles)),
-            GlobalMut::new(lists.unit_count, 1),
-        )
+    let (bounds, middle, firsts, units) = unsafe {
+        let units = GlobalMut::new(lists.units, UNIT_WORDS * most_units(tiles));
+        let units = Units { words: units, count: GlobalMut::new(lists.unit_count, 1) };
+        (segments.of(n), middle.open(), GlobalMut::new(lists.firsts, tiles + 1), units)
     };
     let divides = |keys: usize| division.is_some() && keys > MAX_MIDDLE;
     let lane = warp::lane_id();
@@ -100,23 +96,47 @@ pub unsafe fn find_segments<const SLOTS: usize>(
             }
         }
     }
-    let own = u32::from(continued.is_some()) + u32::from(begun.is_some());
-    // One atomic addition for a warp. SAFETY: no thread has returned, so that the 32 lanes of the warp, which
-    // `FULL_MASK` names, make both calls.
-    let slot = unsafe {
-        let up_to = sum_up_to(own);
-        let last = WARP_SIZE - 1;
-        let first = if lane == last && up_to > 0 { unit_count.fetch_add(0, up_to) } else { 0 };
-        shuffle_idx(FULL_MASK, first, last) + up_to - own
-    };
-    let append = |slot: u32, unit: Option<Unit>| {
+    // SAFETY: no thread has returned, so that the 32 lanes of the warp make the call.
+    unsafe { units.append(continued, begun) };
+}
+
+/// The list of units.
+#[derive(Clone, Copy)]
+struct Units {
+    words: GlobalMut<usize>,
+    count: GlobalMut<u32>,
+}
+
+impl Units {
+    /// Appends up to two units of each lane, by one atomic addition for a warp.
+    ///
+    /// # Safety
+    /// The 32 lanes of a warp make this call.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn append(self, continued: Option<Unit>, begun: Option<Unit>) {
+        let lane = warp::lane_id();
+        let own = u32::from(continued.is_some()) + u32::from(begun.is_some());
+        // SAFETY: the 32 lanes of the warp, which `FULL_MASK` names, make both calls.
+        let slot = unsafe {
+            let up_to = sum_up_to(own);
+            let last = WARP_SIZE - 1;
+            let first = if lane == last && up_to > 0 { self.count.fetch_add(0, up_to) } else { 0 };
+            shuffle_idx(FULL_MASK, first, last) + up_to - own
+        };
+        self.set(slot, continued);
+        self.set(slot + u32::from(continued.is_some()), begun);
+    }
+
+    /// Sets unit `slot` of the list, if there is one.
+    #[inline(always)]
+    #[track_caller]
+    fn set(self, slot: u32, unit: Option<Unit>) {
         if let Some(Unit { start, end, number }) = unit {
             let at = UNIT_WORDS * slot as usize;
-            units.set(at, start);
-            units.set(at + 1, end);
-            units.set(at + 2, number);
+            self.words.set(at, start);
+            self.words.set(at + 1, end);
+            self.words.set(at + 2, number);
         }
-    };
-    append(slot, continued);
-    append(slot + u32::from(continued.is_some()), begun);
+    }
 }

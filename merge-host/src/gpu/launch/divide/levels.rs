@@ -6,7 +6,7 @@ use super::{DividePlan, Words};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide as divisions;
-use kernels_gpu::kernels::sort::divide::choose_digits::{self, ChooseDigits};
+use kernels_gpu::kernels::sort::divide::choose_digits::{self, ChooseDigits, LevelParameters};
 use kernels_gpu::kernels::sort::divide::count_digits::{self, CountDigits};
 use kernels_gpu::kernels::sort::divide::count_twice::{self, CountTwice};
 use kernels_gpu::kernels::sort::divide::divide::Divide;
@@ -203,8 +203,8 @@ impl<B: Bits> Division<B> {
             threads: choose_digits::CHOOSE_THREADS,
             shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
         };
-        let (single, always_divides) = (most_digits, 0);
-        let choose = ChooseDigits { job, keys, level, coding, single, random, cleared, always_divides };
+        let level = LevelParameters { number: level, single: most_digits, cleared, always_divides: 0, random };
+        let choose = ChooseDigits { job, keys, coding, level };
         // SAFETY: `keys` is a side with the plan's number of keys, and `job` has the plan's words. The shape has the
         // kernel's threads and shared bytes.
         unsafe { queue.launch(&bits(size_of::<B>()), shape, &choose) }

@@ -6,7 +6,7 @@ use super::{DividePlan, Words};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::count_digits;
-use kernels_gpu::kernels::sort::divide::once::{self, CountOnce, DivideOnce, SortOnce};
+use kernels_gpu::kernels::sort::divide::once::{self, CountOnce, DivideOnce, SortOnce, TileSort};
 use kernels_gpu::kernels::sort::divide::usual_buckets;
 use kernels_gpu::kernels::sort::divide::workspace::Job;
 use kernels_gpu::key::{Bits, Coding};
@@ -80,7 +80,7 @@ impl DividePlan {
         };
         let (merges, (to, decode)) = (u32::from(tiles_to.is_some()), tiles_to.unwrap_or((keys, Coding::NONE)));
         let [keys, scratch, to] = [keys, scratch, to].map(|at| at as *mut B);
-        let sort = SortOnce { job, keys, scratch, coding, to, decode, random, merges };
+        let sort = SortOnce { job, keys, scratch, coding, tiles: TileSort { to, decode, merges }, random };
         // SAFETY: the sides, and `to`, which is one of both, have `plan.n` keys. The launches before have filled the
         // lists. The shape has the threads of `bucket` and the kernel's shared bytes.
         unsafe { queue.launch(&bits(size_of::<B>()), shape, &sort) }

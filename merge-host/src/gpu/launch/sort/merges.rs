@@ -1,11 +1,9 @@
 //! The sort of tiles, and the passes of merges that make one run of all tiles.
 
-use super::super::divide::Words;
 use super::super::many_runs::splits_shape;
 use super::super::{Address, Arrays, Queue, bits, elements, with_values};
-use super::SortPlan;
+use super::Planned;
 use super::layout::Workspace;
-use super::order::use_order;
 use crate::Error;
 use kernels_gpu::kernels::sort::block_sort::BlockSort;
 use kernels_gpu::kernels::sort::merge_pass::merge_runs::MergeRuns;
@@ -17,66 +15,45 @@ use kernels_gpu::key::{Bits, Coding};
 /// at once, which is faster, but fewer than there are tiles.
 const FALLBACK_BLOCKS: usize = 24;
 
-/// Queues the work on detected runs, the sort of tiles, and the passes of merges. If keys are divided, these launches
-/// do nothing. A single division that is enough by itself is queued here as well.
-///
-/// # Safety
-/// The conditions of [`sort`](super::sort()) hold.
-pub(super) unsafe fn merge_sort<B: Bits>(
-    queue: &dyn Queue,
-    plan: SortPlan,
-    coding: Coding<B>,
-    at: Arrays,
-    workspace: Workspace,
-    random: u64,
-) -> Result<(), Error> {
-    let mut passes = plan.passes(at.len);
-    // The last kernel decodes.
-    let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-    // Passes alternate between the arrays and the scratch, and have to end in the arrays.
-    let (mut from, mut to) = ((at.keys, at.values), workspace.scratch);
-    if !passes.left().is_multiple_of(2) {
-        (from, to) = (to, from);
+impl<B: Bits> Planned<B> {
+    /// Queues the work on detected runs, the sort of tiles, and the passes of merges. If keys are divided, these
+    /// launches do nothing. A single division that is enough by itself is queued here as well.
+    pub(super) unsafe fn merge_sort(&self, queue: &dyn Queue) -> Result<(), Error> {
+        let Self { plan, coding, at, workspace, random } = *self;
+        let mut passes = plan.passes(at.len);
+        // The last kernel decodes.
+        let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
+        // Passes alternate between the arrays and the scratch, and have to end in the arrays.
+        let (mut from, mut to) = ((at.keys, at.values), workspace.scratch);
+        if !passes.left().is_multiple_of(2) {
+            (from, to) = (to, from);
+        }
+        // SAFETY: the steps require the conditions of this function. `from` and `to` are the arrays and their scratch.
+        unsafe {
+            self.use_order(queue)?;
+            self.sort_tiles(queue, from, decode(passes))?;
+        }
+        let mut run = plan.first_run();
+        // The number of runs that the first pass merges in an unpredictable order. The order of the merged runs is then
+        // unpredictable as well.
+        let mut shuffled = if at.value_bytes == 0 { (at.len / run) as u32 } else { 0 };
+        while let Some(k) = passes.next() {
+            let runs = plan.runs_of_pass(at.len, run, k).shuffled(Shuffle { runs: shuffled, random });
+            // SAFETY: as for the steps above. The launches before have sorted the runs of `from`.
+            unsafe { self.merge(queue, runs, [from, to], decode(passes))? };
+            (from, to) = (to, from);
+            run *= k as usize;
+            shuffled = 0;
+        }
+        Ok(())
     }
-    let steps = Steps::<B> { queue, plan, coding, at, workspace, random };
-    // SAFETY: `use_order` and the steps require the conditions of this function, for the same plan, arrays and
-    // workspace. `from` and `to` are the arrays and their scratch.
-    unsafe {
-        use_order::<B>(queue, plan, coding, at, workspace)?;
-        steps.sort_tiles(from, decode(passes))?;
-    }
-    let mut run = plan.first_run();
-    // The number of runs that the first pass merges in an unpredictable order. The order of the merged runs is then
-    // unpredictable as well.
-    let mut shuffled = if at.value_bytes == 0 { (at.len / run) as u32 } else { 0 };
-    while let Some(k) = passes.next() {
-        let runs = plan.runs_of_pass(at.len, run, k).shuffled(Shuffle { runs: shuffled, random });
-        // SAFETY: as for the steps above. The launches before have sorted the runs of `from`.
-        unsafe { steps.merge(runs, from, to, decode(passes))? };
-        (from, to) = (to, from);
-        run *= k as usize;
-        shuffled = 0;
-    }
-    Ok(())
-}
 
-/// The steps of [`merge_sort`]. Its conditions are the conditions of each step.
-struct Steps<'a, B: Bits> {
-    queue: &'a dyn Queue,
-    plan: SortPlan,
-    coding: Coding<B>,
-    at: Arrays,
-    workspace: Workspace,
-    random: u64,
-}
-
-impl<B: Bits> Steps<'_, B> {
     /// Sorts the tiles of the arrays to `to`, by a single division if there is one.
-    unsafe fn sort_tiles(&self, to: (Address, Address), decode: Coding<B>) -> Result<(), Error> {
-        let Self { queue, plan, coding, at: Arrays { keys, values, len: n, value_bytes }, random, .. } = *self;
-        let Workspace { scratch, detected, lists, .. } = self.workspace;
+    unsafe fn sort_tiles(&self, queue: &dyn Queue, to: (Address, Address), decode: Coding<B>) -> Result<(), Error> {
+        let Self { plan, coding, at: Arrays { keys, values, len: n, value_bytes }, random, .. } = *self;
+        let Workspace { scratch, detected, .. } = self.workspace;
         if let Some(divide) = plan.once() {
-            let (sides, words) = ([keys, scratch.0], Words { lists, order: detected });
+            let (sides, words) = ([keys, scratch.0], self.words());
             // SAFETY: `once()` is a plan that `is_once`. Both sides have `n` keys, and the words and the lists are in
             // the workspace.
             return unsafe {
@@ -96,12 +73,12 @@ impl<B: Bits> Steps<'_, B> {
     /// Merges the runs of `from` to `to`.
     unsafe fn merge(
         &self,
+        queue: &dyn Queue,
         runs: Runs,
-        from: (Address, Address),
-        to: (Address, Address),
+        [from, to]: [(Address, Address); 2],
         decode: Coding<B>,
     ) -> Result<(), Error> {
-        let Self { queue, plan, at, workspace, .. } = *self;
+        let Self { plan, at, workspace, .. } = *self;
         let (tiles, order) = (runs.tile_count(), workspace.detected as *mut u32);
         let splits = workspace.splits as *mut u32;
         if !splits.is_null() {
@@ -129,7 +106,7 @@ impl<B: Bits> Steps<'_, B> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sort;
+    use super::super::{SortPlan, sort};
     use super::*;
     use crate::SortKernel;
     use crate::gpu::launch::{Launch, OnTwo};

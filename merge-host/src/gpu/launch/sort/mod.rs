@@ -19,7 +19,7 @@ mod plan;
 pub use layout::Layout;
 pub use plan::SortPlan;
 
-use super::divide::Words;
+use super::divide::{DividePlan, Words};
 use super::narrow::{counting_bytes, is_counted, sort_by_counting};
 use super::radix::RadixPlan;
 use super::words::SortWide;
@@ -29,8 +29,7 @@ use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::key::{Bits, Coding};
-use merges::merge_sort;
-use order::{detect_runs, use_order};
+use layout::Workspace;
 
 /// Queues the sort of `at` by `kernel`, with or without values. Values begin as the keys' indices if it `indexes`.
 ///
@@ -49,8 +48,7 @@ pub(in crate::gpu) unsafe fn sort<B: Bits>(
     unsafe { sort_by_plan::<B>(queue, plan, coding, at, workspace) }
 }
 
-/// Queues the sort of `at` by `plan`, which is made for its number of keys and the width of
-/// its values.
+/// Queues the sort of `at` by `plan`, which is made for its number of keys and the width of its values.
 ///
 /// # Safety
 /// The conditions of `sort` hold, for the workspace of this plan.
@@ -61,68 +59,94 @@ pub unsafe fn sort_by_plan<B: Bits>(
     at: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let n = at.len;
-    let layout = plan.layout::<B>(n);
+    let layout = plan.layout::<B>(at.len);
     // If keys may be divided, a sample tells first whether they look as if they were in order.
-    let detects = n >= plan.detection_keys && plan.divide.is_none();
+    let detects = at.len >= plan.detection_keys && plan.divide.is_none();
     let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small);
-    let random = queue.random();
+    let sort = Planned { plan, coding, at, workspace: parts, random: queue.random() };
     if detects {
         // SAFETY: `parts.detected` has `RUNS_BYTES` in the workspace, which begin with the `DETECTION_WORDS` words that
         // are cleared.
         unsafe {
             queue.clear(parts.detected, DETECTION_WORDS)?;
-            detect_runs::<B>(queue, coding, at, parts.detected)?;
+            sort.detect_runs(queue)?;
         }
     }
     match (plan.divide, plan.radix) {
-        // SAFETY: `merge_sort` requires the conditions of this function, and `parts` are the plan's parts of the
-        // workspace.
-        (None, None) => unsafe { merge_sort::<B>(queue, plan, coding, at, parts, random) },
         // SAFETY: the layout has `CLEARED_WORDS` at `cleared`, `published_bytes` at `published`, and a copy of keys and
         // values at `scratch`.
         (None, Some(radix)) => unsafe {
             queue.clear(parts.radix.cleared, RadixPlan::CLEARED_WORDS)?;
             radix.sort::<B>(queue, coding, at, parts.scratch, parts.radix)
         },
-        (Some(divide), None) if divide.is_once() => {
-            // SAFETY: `merge_sort` requires the conditions of this function, and `parts` are the plan's parts of the
-            // workspace.
-            unsafe { merge_sort::<B>(queue, plan, coding, at, parts, random) }
+        // SAFETY: the steps require the conditions of this function, and `parts` are the plan's parts of the workspace.
+        (Some(divide), Some(radix)) if divide.is_once() => unsafe { sort.divide_once(queue, divide, radix) },
+        // SAFETY: the conditions of this function are the conditions of `Planned`, which has the plan's workspace.
+        (Some(divide), radix) if !divide.is_once() => unsafe {
+            sort.divide(queue, divide, radix, layout.radix_words())
+        },
+        // SAFETY: the caller ensures the conditions of `sort` for this plan, and `sort` has its plan and arrays.
+        _ => unsafe { sort.merge_sort(queue) },
+    }
+}
+
+/// A sort by a plan: what its steps have in common. The conditions of [`sort`] are the conditions of each step.
+struct Planned<B: Bits> {
+    plan: SortPlan,
+    coding: Coding<B>,
+    at: Arrays,
+    /// The plan's parts of the workspace.
+    workspace: Workspace,
+    random: u64,
+}
+
+impl<B: Bits> Planned<B> {
+    /// The words of the divisions.
+    fn words(&self) -> Words {
+        Words { lists: self.workspace.lists, order: self.workspace.detected }
+    }
+
+    /// Queues a single division, and the sort by all bits for keys that are not divided.
+    unsafe fn divide_once(&self, queue: &dyn Queue, divide: DividePlan, radix: RadixPlan) -> Result<(), Error> {
+        let Self { coding, at, workspace: Workspace { scratch, radix: radix_words, .. }, random, .. } = *self;
+        let (sides, words) = ([at.keys, scratch.0], self.words());
+        // SAFETY: both sides have `at.len` keys, and the words are parts of the workspace. Only one of the last two
+        // launches has something to do.
+        unsafe {
+            divide.divide_once::<B>(queue, coding, sides, words, random)?;
+            radix.sort::<B>(queue, coding, at, scratch, radix_words)?;
+            divide.sort_once::<B>(queue, coding, sides, None, words, random)
         }
-        (Some(divide), Some(radix)) if divide.is_once() => {
-            let words = Words { lists: parts.lists, order: parts.detected };
-            let sides = [at.keys, parts.scratch.0];
-            // SAFETY: both sides have `at.len` keys, and the words are parts of the workspace. Only one of the last two
-            // launches has something to do.
-            unsafe {
-                divide.divide_once::<B>(queue, coding, sides, words, random)?;
-                radix.sort::<B>(queue, coding, at, parts.scratch, parts.radix)?;
-                divide.sort_once::<B>(queue, coding, sides, None, words, random)
-            }
-        }
-        (Some(divide), radix) => {
-            let words = Words { lists: parts.lists, order: parts.detected };
-            let division = divide.division::<B>(coding, at, parts.scratch, words, layout.radix_words(), random);
-            // SAFETY: all arrays are `at` or parts of the workspace. Once `decide` has run, only the divisions, the
-            // sort by all bits or the merges have something to do. Their parts of the workspace are behind the heads of
-            // the lists.
-            unsafe {
-                division.decide(queue)?;
-                // The host takes longer to queue either than the GPU takes to find that there is nothing to do.
-                // Launches that may have something to do therefore come first.
-                queue.join(&|queue, side| {
-                    division.begin(queue)?;
-                    detect_runs::<B>(side, coding, at, parts.detected)?;
-                    let Some(radix) = radix else {
-                        division.finish(queue)?;
-                        return merge_sort::<B>(side, plan, coding, at, parts, random);
-                    };
-                    radix.sort::<B>(side, coding, at, parts.scratch, parts.radix)?;
+    }
+
+    /// Queues the divisions of all levels and, beside them, the sort by all bits or the merges for keys that are not
+    /// divided. `radix_words` are the words of the sort by all bits, which are cleared.
+    unsafe fn divide(
+        &self,
+        queue: &dyn Queue,
+        divide: DividePlan,
+        radix: Option<RadixPlan>,
+        radix_words: u32,
+    ) -> Result<(), Error> {
+        let Self { coding, at, workspace, random, .. } = *self;
+        let division = divide.division::<B>(coding, at, workspace.scratch, self.words(), radix_words, random);
+        // SAFETY: all arrays are `at` or parts of the workspace. Once `decide` has run, only the divisions, the sort by
+        // all bits or the merges have something to do. Their parts of the workspace are behind the heads of the lists.
+        unsafe {
+            division.decide(queue)?;
+            // The host takes longer to queue either than the GPU takes to find that there is nothing to do. Launches
+            // that may have something to do therefore come first.
+            queue.join(&|queue, side| {
+                division.begin(queue)?;
+                self.detect_runs(side)?;
+                let Some(radix) = radix else {
                     division.finish(queue)?;
-                    use_order::<B>(side, plan, coding, at, parts)
-                })
-            }
+                    return self.merge_sort(side);
+                };
+                radix.sort::<B>(side, coding, at, workspace.scratch, workspace.radix)?;
+                division.finish(queue)?;
+                self.use_order(side)
+            })
         }
     }
 }

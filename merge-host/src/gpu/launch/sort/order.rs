@@ -3,7 +3,7 @@
 
 use super::super::runs::{DetectedRuns, merge_long_runs, runs_begin_at};
 use super::super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, with_numbers};
-use super::SortPlan;
+use super::Planned;
 use super::layout::Workspace;
 use crate::Error;
 use kernels_gpu::kernels::sort::detect_runs::{self, DetectRuns, Reverse};
@@ -11,38 +11,49 @@ use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Bits, Coding};
 
-/// Queues the first launches for keys that are not divided: setting their indices, if there are to be any, and the work
-/// on detected runs.
-///
-/// # Safety
-/// The conditions of [`sort`](super::sort()) hold.
-pub(super) unsafe fn use_order<B: Bits>(
-    queue: &dyn Queue,
-    plan: SortPlan,
-    coding: Coding<B>,
-    at: Arrays,
-    Workspace { scratch, detected, splits, .. }: Workspace,
-) -> Result<(), Error> {
-    let Arrays { values, len: n, value_bytes, .. } = at;
-    if plan.sets_indices(n) {
-        let merges = u32::from(plan.radix.is_none());
-        let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-        let order = detected as *mut u32;
-        with_numbers!(value_bytes, I => {
-            // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index below
-            // `n`. `order` is null or the words of the workspace.
-            unsafe {
-                let set = SetIndices { to: values as *mut I, n, first: 0, order, merges };
-                queue.launch(&bits(value_bytes), shape, &set)?;
-            }
-        });
+impl<B: Bits> Planned<B> {
+    /// Queues the first launches for keys that are not divided: setting their indices, if there are to be any, and the
+    /// work on detected runs.
+    pub(super) unsafe fn use_order(&self, queue: &dyn Queue) -> Result<(), Error> {
+        let Self { plan, coding, at, workspace: Workspace { scratch, detected, splits, .. }, .. } = *self;
+        let Arrays { values, len: n, value_bytes, .. } = at;
+        if plan.sets_indices(n) {
+            let merges = u32::from(plan.radix.is_none());
+            let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+            let order = detected as *mut u32;
+            with_numbers!(value_bytes, I => {
+                // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index
+                // below `n`. `order` is null or the words of the workspace.
+                unsafe {
+                    let set = SetIndices { to: values as *mut I, n, first: 0, order, merges };
+                    queue.launch(&bits(value_bytes), shape, &set)?;
+                }
+            });
+        }
+        if plan.detects(n) {
+            // SAFETY: the plan detects runs, so its workspace has the description at `detected`, which `detect_runs`
+            // has written, the scratch arrays, and the splits of long runs.
+            unsafe { use_runs::<B>(queue, coding, at, DetectedRuns { at: detected, scratch, splits })? };
+        }
+        Ok(())
     }
-    if plan.detects(n) {
-        // SAFETY: the plan detects runs, so its workspace has the description at `detected`, which `detect_runs` has
-        // written, the scratch arrays, and the splits of long runs.
-        unsafe { use_runs::<B>(queue, coding, at, DetectedRuns { at: detected, scratch, splits })? };
+
+    /// Queues the detection of runs. The words at `detected` begin with words that are 0, or that `choose_digits` has
+    /// set.
+    pub(super) unsafe fn detect_runs(&self, queue: &dyn Queue) -> Result<(), Error> {
+        let Self { coding, at: Arrays { keys, len: n, value_bytes, .. }, .. } = *self;
+        let words = self.workspace.detected;
+        // Equal keys have equal bits, and may be reversed, but not with their values.
+        let equal_ascends = u32::from(value_bytes > 0);
+        let most_descents = if merges_runs(n) { MAX_RUNS - 1 } else { 0 };
+        let (keys, found, starts) = (keys as *const B, words as *mut u32, runs_begin_at(words) as *mut usize);
+        let detect = DetectRuns { keys, n, coding, equal_ascends, most_descents, found, starts };
+        let shape =
+            queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
+        // SAFETY: there are `n` keys, and `RUNS_BYTES` at `words` have room for the beginnings of `MAX_RUNS` runs. The
+        // shape has the kernel's threads and shared bytes.
+        unsafe { queue.launch(&bits(size_of::<B>()), shape, &detect) }
     }
-    Ok(())
 }
 
 /// Whether detected runs of `n` keys are merged: the kernels have indices of 32 bits.
@@ -50,35 +61,11 @@ fn merges_runs(n: usize) -> bool {
     u32::try_from(n).is_ok()
 }
 
-/// Queues the detection of runs.
-///
-/// # Safety
-/// The conditions of [`sort`](super::sort()) hold. [`RUNS_BYTES`](super::super::runs::RUNS_BYTES) at `words` begin with
-/// words that are 0, or that `choose_digits` has set.
-pub(super) unsafe fn detect_runs<B: Bits>(
-    queue: &dyn Queue,
-    coding: Coding<B>,
-    at: Arrays,
-    words: Address,
-) -> Result<(), Error> {
-    let Arrays { keys, len: n, value_bytes, .. } = at;
-    // Equal keys have equal bits, and may be reversed, but not with their values.
-    let equal_ascends = u32::from(value_bytes > 0);
-    let most_descents = if merges_runs(n) { MAX_RUNS - 1 } else { 0 };
-    let (keys, found, starts) = (keys as *const B, words as *mut u32, runs_begin_at(words) as *mut usize);
-    let detect = DetectRuns { keys, n, coding, equal_ascends, most_descents, found, starts };
-    let shape =
-        queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
-    // SAFETY: there are `n` keys, and `RUNS_BYTES` at `words` have room for the beginnings of `MAX_RUNS` runs. The
-    // shape has the kernel's threads and shared bytes.
-    unsafe { queue.launch(&bits(size_of::<B>()), shape, &detect) }
-}
-
 /// Queues the work on detected runs: none for sorted keys, a reversal of descending keys, or a merge of a few long
 /// runs. The other kernels of the sort then do nothing.
 ///
 /// # Safety
-/// The conditions of [`detect_runs()`] hold, which has been called before.
+/// The conditions of [`sort`](super::sort()) hold, and [`detect_runs`](Planned::detect_runs) has been called before.
 unsafe fn use_runs<B: Bits>(
     queue: &dyn Queue,
     coding: Coding<B>,
