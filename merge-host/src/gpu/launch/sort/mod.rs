@@ -23,11 +23,12 @@ use super::divide::Words;
 use super::narrow::{counting_bytes, is_counted, sort_by_counting};
 use super::radix::RadixPlan;
 use super::words::SortWide;
-use super::{Address, Arrays, Queue};
+use super::{Address, Arrays, Queue, slice, with_values};
 use crate::gpu::operation::{self, KeyCoding, OnNumbers, Operation};
 use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::kernels::sort::sort_small::SortSmall;
 use kernels_gpu::key::{Bits, Coding};
 use merges::merge_sort;
 use order::{detect_runs, use_order};
@@ -62,6 +63,18 @@ pub unsafe fn sort_by_plan<B: Bits>(
     workspace: Address,
 ) -> Result<(), Error> {
     let n = at.len;
+    if n == 0 {
+        return Ok(());
+    }
+    if let Some((shape, suffix)) = plan.one_block::<B>() {
+        return with_values!(at.value_bytes, V => {
+            let (random, indexes) = (queue.random(), u32::from(plan.indexes));
+            let sort = SortSmall { at: slice::<B, V>(at), coding, indexes, random };
+            // SAFETY: `at` has 1 to as many elements as the shape has slots, with values of type `V`. The shape has the
+            // kernel's threads and shared bytes.
+            unsafe { queue.launch(&suffix, shape, &sort) }
+        });
+    }
     let layout = plan.layout::<B>(n);
     // If keys may be divided, a sample tells first whether they look as if they were in order.
     let detects = n >= plan.detection_keys && plan.divide.is_none();
