@@ -17,6 +17,7 @@ use crate::kernels::narrow::{
     scan_counts::SCAN_COUNTS,
     widen::{NARROW_KEYS, WIDEN_KEYS},
 };
+use crate::kernels::pad_keys::PAD_KEYS;
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -71,7 +72,7 @@ use cuda_std::launch::Kernel;
 pub const COMPILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ptx");
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 18] = [
+pub const FAMILIES: [(&str, &[Kernel]); 19] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -105,6 +106,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 18] = [
     ("narrow", &[COUNT_KEYS, SCAN_COUNTS, FILL_KEYS, WIDEN_KEYS, NARROW_KEYS]),
     ("words", &[SPLIT_WORDS, JOIN_WORDS, GATHER_WORDS, EXTRACT_BITS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS]),
+    ("pad", &[PAD_KEYS]),
 ];
 
 /// The family of a kernel, if there is a kernel of that name.

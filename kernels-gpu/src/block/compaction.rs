@@ -95,6 +95,18 @@ impl CompactionMemory {
     }
 }
 
+/// Sets `count` to 0 if there are no `elements`, which only the GPU may know. The block of tile 0 does this; other
+/// blocks without a tile do nothing.
+#[inline(always)]
+#[track_caller]
+pub fn count_none(elements: usize, tile: u32, count: *mut u64) {
+    if elements == 0 && tile == 0 && thread::thread_idx_x() == 0 {
+        // SAFETY: the callers' kernels require a number at `count`. One thread of one block has this tile and writes
+        // it.
+        unsafe { GlobalMut::new(count, 1) }.set(0, 0);
+    }
+}
+
 /// Prefetches elements `first .. end`, clipped to the array, into the L2 cache. Each thread of the block prefetches at
 /// most one line of 128 bytes.
 #[inline(always)]

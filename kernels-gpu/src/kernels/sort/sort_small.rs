@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Few elements leave all other multiprocessors idle, so that latency decides and not throughput. Bins take some ten
-//! barriers for any number of keys. Merges take four for each doubling of the runs, with a search and dependent reads
+//! barriers for any number of keys. Merges take two for each doubling of the runs, with a search and dependent reads
 //! between them.
 
 use crate::block::shared_memory;
@@ -42,12 +42,14 @@ pub const fn shared_bytes(shape: Tile, key_bytes: usize, value_bytes: usize) -> 
     if bins > merges { bins } else { merges }
 }
 
-/// Kernel: sorts the elements of `at` as `coding` orders their keys, stably. Values begin as the keys' indices if
-/// `indexes` is not 0. `random` is any number: the seed of the order in which merges take keys at first.
+/// Kernel: sorts the first elements of `at`, whose number is at `count`, as `coding` orders their keys, stably. These
+/// are all elements if `count` is null. Values begin as the keys' indices if `indexes` is not 0. `random` is any
+/// number: the seed of the order in which merges take keys at first.
 ///
 /// # Safety
-/// `at` has 1 to `NT * VT` elements, in global memory, that nothing else uses. There is one block of `NT` threads, with
-/// [`shared_bytes`] of dynamic shared memory.
+/// `at` has up to `NT * VT` elements, in global memory, that nothing else uses. `count` is null, or points to a number
+/// in global memory that nothing writes. There is one block of `NT` threads, with [`shared_bytes`] of dynamic shared
+/// memory.
 #[kernel(
     u32 = <u32, (), Nothing, { shape(4, 0).threads }, { shape(4, 0).items_per_thread }>
         within (shape(4, 0).threads, 1),
@@ -70,6 +72,7 @@ pub const fn shared_bytes(shape: Tile, key_bytes: usize, value_bytes: usize) -> 
 )]
 pub unsafe fn sort_small<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
     at: Slice<B, V>,
+    count: *const u64,
     coding: Coding<B>,
     indexes: u32,
     random: u64,
@@ -80,9 +83,12 @@ pub unsafe fn sort_small<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: u
         let shape = Tile { threads: NT, items_per_thread: VT };
         shared_memory::check(shared_bytes(shape, size_of::<B>(), size_of::<V>()));
     }
-    // SAFETY: `at` has `len` elements, which this block alone uses. Barriers of both sorts come between the reads and
-    // the writes of different threads.
-    let at = unsafe { at.arrays() };
+    // SAFETY: nothing writes `count`. `at` has `len` elements, which this block alone uses. Barriers of both sorts come
+    // between the reads and the writes of different threads.
+    let at = unsafe { at.first::<true>(count).arrays() };
+    if at.len() == 0 {
+        return;
+    }
     if has_values::<V>() && indexes != 0 {
         let mut i = thread::thread_idx_x() as usize;
         while i < at.len() {

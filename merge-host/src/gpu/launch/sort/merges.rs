@@ -73,7 +73,7 @@ struct Steps<'a, B: Bits> {
 impl<B: Bits> Steps<'_, B> {
     /// Sorts the tiles of the arrays to `to`, by a single division if there is one.
     unsafe fn sort_tiles(&self, to: (Address, Address), decode: Coding<B>) -> Result<(), Error> {
-        let Self { queue, plan, coding, at: Arrays { keys, values, len: n, value_bytes }, random, .. } = *self;
+        let Self { queue, plan, coding, at: Arrays { keys, values, len: n, value_bytes, .. }, random, .. } = *self;
         let Workspace { scratch, detected, lists, .. } = self.workspace;
         if let Some(divide) = plan.once() {
             let (sides, words) = ([keys, scratch.0], Words { lists, order: detected });
