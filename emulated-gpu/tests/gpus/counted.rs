@@ -8,6 +8,7 @@ use merge_host::{
 };
 use rand::Rng;
 use rand::rngs::StdRng;
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use tests::distribution::key;
 
@@ -18,8 +19,22 @@ fn numbers(random: &mut StdRng, most: usize) -> [usize; 4] {
     [most, 0, random.random_range(0..=most), 1]
 }
 
-/// Work of a stream, captured and to be repeated.
-fn captured(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> impl Fn() {
+/// Captured work, and its stream.
+struct Captured {
+    executable: *mut c_void,
+    stream: *mut c_void,
+}
+
+impl Captured {
+    /// Puts the work on the stream.
+    fn repeat(&self) {
+        // SAFETY: the tests keep the arrays and the stream until the work has ended.
+        assert_eq!(unsafe { cuda::cuGraphLaunch(self.executable, self.stream) }, 0);
+    }
+}
+
+/// Work of a stream, to be repeated.
+fn captured(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> Captured {
     let (mut graph, mut executable) = (null_mut(), null_mut());
     // SAFETY: the stream lives until the end of the test, and the results have room.
     unsafe {
@@ -28,9 +43,7 @@ fn captured(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> impl F
         assert_eq!(cuda::cuStreamEndCapture(stream.handle(), &mut graph), 0);
         assert_eq!(cuda::cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0), 0);
     }
-    let stream = stream.handle();
-    // SAFETY: the arrays and the stream live until the work has ended.
-    move || assert_eq!(unsafe { cuda::cuGraphLaunch(executable, stream) }, 0)
+    Captured { executable, stream: stream.handle() }
 }
 
 /// The first of equal neighbours, sorted and merged with other keys, all with values: the keys, their values, and how
@@ -47,7 +60,7 @@ fn chain<K: GpuKey>(random: &mut StdRng, stream: &Stream, most: usize) {
         workspace::merge::<K, u32>(MergeKernel::MergePath, out.len()),
     ];
     let mut memory = stream.zeroed(bytes.into_iter().max().unwrap()).unwrap();
-    let repeat = captured(stream, || {
+    let work = captured(stream, || {
         let from = Counted((&keys, &values), &n);
         stream.unique(from, (&mut heads, &mut head_values), &mut of_heads, &mut memory)?;
         let sorted = Counted((&mut heads, &mut head_values), &of_heads);
@@ -67,7 +80,7 @@ fn chain<K: GpuKey>(random: &mut StdRng, stream: &Stream, most: usize) {
         of_others.upload(&vec![u32::MAX; most / 2]).unwrap();
         n.upload(&[n_now as u64]).unwrap();
         m.upload(&[m_now as u64]).unwrap();
-        repeat();
+        work.repeat();
         let mut expected: Vec<(K, u32)> = from[..n_now].iter().copied().zip(0..).collect();
         expected.dedup_by_key(|(key, _)| Key::to_ordered(*key));
         assert_eq!(of_heads.download().unwrap(), [expected.len() as u64]);

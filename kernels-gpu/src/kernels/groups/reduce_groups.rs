@@ -159,7 +159,8 @@ pub unsafe fn reduce_groups<
     heads::prefetch::<V, NT, VT>(values);
     let tile = compaction.take(tiles);
     if COUNTED && tile as usize >= number {
-        compaction::count_none(n, tile, out.count);
+        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
+        unsafe { compaction::count_none(n, tile, out.count) };
         return;
     }
     let first = tile as usize * (NT * VT);

@@ -94,7 +94,8 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize, const COUNT
     heads::prefetch::<B, NT, VT>(keys);
     let tile = compaction.take(tiles);
     if COUNTED && tile as usize >= number {
-        compaction::count_none(n, tile, count);
+        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
+        unsafe { compaction::count_none(n, tile, count) };
         return;
     }
     let first = tile as usize * (NT * VT);

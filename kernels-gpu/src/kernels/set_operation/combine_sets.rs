@@ -99,7 +99,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize, c
     let tiles = unsafe { Tiles::new(tiles, number) };
     let tile = compaction.take(tiles);
     if COUNTED && tile as usize >= number {
-        compaction::count_none(all, tile, out.count);
+        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
+        unsafe { compaction::count_none(all, tile, out.count) };
         return;
     }
     let (t, k) = (tile as usize, tile as usize * tile_keys);
