@@ -1229,7 +1229,7 @@ impl Test {
         let mut workspace = stream.zeroed(workspace::argsort::<K, u32>(n))?;
         let ms = median_ms(stream, |step| match step {
             Step::Prepare => out.copy_from(unsorted),
-            Step::Launch => stream.argsort(SortOrder::Ascending, out, &mut indices, &mut workspace),
+            Step::Launch => stream.argsort(SortOrder::Ascending, &mut *out, &mut indices, &mut workspace),
         })?;
         sort_row("argsort, u32 indices", keys, ms);
         Ok(())

@@ -47,7 +47,7 @@ fn output<O: Operation, K: TestKey, V: Word, W: Word>(
     all.extend(std::iter::repeat_n(*keys.last().unwrap_or(&K::of_ordered(5)), behind));
     all_values.extend(std::iter::repeat_n(V::from_register(1), if size_of::<V>() > 0 { behind } else { 0 }));
     let (from, values) = (Pairs::<K, ()>::of(&device, &all, 0).arrays(), device.array(&all_values));
-    let number = if seed % 4 > 0 { address(device.array(&[keys.len() as u64])) } else { 0 };
+    let number = if !seed.is_multiple_of(4) { address(device.array(&[keys.len() as u64])) } else { 0 };
     let at = Arrays { values: address(values), value_bytes: size_of::<V>(), count: number, ..from };
     let (out, count) = (Pairs::<K, W>::uninit(&device, all.len()), device.array(&[u64::MAX]));
     let coding = KeyOrder::ASCENDING.coding::<K>().into();

@@ -56,7 +56,7 @@ fn combined<K: TestKey, V: Word, G: GpuKey>(
     let behind = [0, 0, 1, 9000][(seed % 4) as usize];
     let [of_a, of_b] = [(a, 0), (b, a.len())].map(|(keys, first)| {
         let all = [keys, &Keys::Any.random::<K>(behind, seed)].concat();
-        let number = if seed % 4 > 0 { address(device.array(&[keys.len() as u64])) } else { 0 };
+        let number = if !seed.is_multiple_of(4) { address(device.array(&[keys.len() as u64])) } else { 0 };
         Arrays { count: number, ..Pairs::<K, V>::of(&device, &all, first).arrays() }
     });
     let (out, count) = (Pairs::uninit(&device, operation.most_keys(of_a.len, of_b.len)), device.array(&[u64::MAX]));

@@ -145,7 +145,7 @@ impl Test {
                 let mut memory = stream.zeroed(workspace::sort::<K, u64>(n).max(workspace::argsort::<K, u32>(n)))?;
                 let moved = 2 * n * size_of::<K>();
                 for kernel in SortKernel::ALL {
-                    let (options, what) = (SortOptions::from(kernel), format!("{name}, {kernel}"));
+                    let (options, what) = (SortOptions::default().kernel(kernel), format!("{name}, {kernel}"));
                     let ms = time(&stream, &unsorted, &mut out, |out| stream.sort(options, out, &mut memory))?;
                     table.row(&format!("sort, {what}"), "", n, ms, moved);
                     let ms = time(&stream, &unsorted, &mut out, |out| {
