@@ -156,8 +156,8 @@ fn gpu_argsort<K: GpuKey>(group: &mut BenchmarkGroup<WallTime>, device: &Device,
     let mut workspace = device.buffer(workspace::argsort::<K, u32>(n));
     let restore = || device.copy(unsorted, &mut keys.borrow_mut());
     device.bench(group, of_indices::<K>(lg), n * (2 * size_of::<K>() + size_of::<u32>()), restore, || {
-        let keys = &mut keys.borrow_mut();
-        let sorted = device.stream.argsort(SortOrder::Ascending, keys, &mut indices, &mut workspace);
+        let mut keys = keys.borrow_mut();
+        let sorted = device.stream.argsort(SortOrder::Ascending, &mut *keys, &mut indices, &mut workspace);
         sorted.expect("the GPU sorts");
     });
 }

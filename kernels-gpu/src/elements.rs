@@ -10,6 +10,17 @@
 use core::ptr::NonNull;
 use cuda_std::prelude::*;
 
+/// The number at `count`: the length of an array of which the host knows only that it is at most `most`. `most` if
+/// `count` is null, or if the number is greater.
+///
+/// # Safety
+/// `count` is null or points to a number in global memory, which nothing writes during the launch.
+#[inline(always)]
+pub(crate) unsafe fn counted(count: *const u64, most: usize) -> usize {
+    // SAFETY: `count` points to one number if it is not null, and nothing writes the number.
+    if count.is_null() { most } else { most.min(unsafe { Global::new(count, 1) }.get(0) as usize) }
+}
+
 /// The addresses of keys, and of their values unless `V` is `()`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +72,18 @@ pub struct Slice<B, V> {
 }
 
 impl<B: Word, V: Word> Slice<B, V> {
+    /// The first elements, whose number is at `count`: all if `count` is null, or if the number is greater. Instances
+    /// of kernels that are not `COUNTED` do not read `count`, which keeps the length a constant that takes no
+    /// registers.
+    ///
+    /// # Safety
+    /// `count` is null or points to a number in global memory, which nothing writes during the launch.
+    #[inline(always)]
+    pub(crate) unsafe fn first<const COUNTED: bool>(self, count: *const u64) -> Self {
+        // SAFETY: both functions have the same conditions.
+        if COUNTED { Self { len: unsafe { counted(count, self.len) }, ..self } } else { self }
+    }
+
     /// The arrays.
     ///
     /// # Safety

@@ -17,6 +17,7 @@ use crate::kernels::narrow::{
     scan_counts::SCAN_COUNTS,
     widen::{NARROW_KEYS, WIDEN_KEYS},
 };
+use crate::kernels::pad_keys::PAD_KEYS;
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -44,6 +45,7 @@ use crate::kernels::sort::segments::{
     sort_middle_segments::SORT_MIDDLE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
     sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
+use crate::kernels::sort::sort_small::SORT_SMALL;
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT,
     collect::COLLECT,
@@ -70,7 +72,7 @@ use cuda_std::launch::Kernel;
 pub const COMPILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ptx");
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 17] = [
+pub const FAMILIES: [(&str, &[Kernel]); 19] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -78,6 +80,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 17] = [
     ("groups", &[UNIQUE, RUN_LENGTHS, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
     ("many_runs", &[PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
+    ("sort_small", &[SORT_SMALL]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",
@@ -103,6 +106,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 17] = [
     ("narrow", &[COUNT_KEYS, SCAN_COUNTS, FILL_KEYS, WIDEN_KEYS, NARROW_KEYS]),
     ("words", &[SPLIT_WORDS, JOIN_WORDS, GATHER_WORDS, EXTRACT_BITS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS]),
+    ("pad", &[PAD_KEYS]),
 ];
 
 /// The family of a kernel, if there is a kernel of that name.

@@ -142,6 +142,10 @@ pub struct Row {
     pub unique_pairs_pause: u32,
 
     // The sort. Fields have the names of kernels and of their instances.
+    /// The sort of all elements by one block, in one launch: a power of two threads.
+    pub sort_small: ByWidths<Tile>,
+    /// The sort by one block of very few elements. Fewer threads have fewer instructions without a key.
+    pub sort_tiny: ByWidths<Tile>,
     /// The first phase of the sort: a block, of a power of two threads, sorts a tile.
     pub block_sort: ByWidths<Tile>,
     /// The first phase of the sort of few keys, where the latency of one block matters.
@@ -201,6 +205,10 @@ pub const SM_90: Row = Row {
         tile(256, 29),  tile(256, 15),  None,           None,           None,           None]),
     reduce: ByWidths([
         None,           None,           tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
+    sort_small: ByWidths([
+        tile(1024, 9),  tile(1024, 9),  tile(1024, 9),  tile(1024, 7),  tile(1024, 7),  tile(1024, 7)]),
+    sort_tiny: ByWidths([
+        tile(256, 9),   tile(256, 9),   tile(256, 9),   tile(256, 9),   tile(256, 9),   tile(256, 9)]),
     block_sort: ByWidths([
         tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small: ByWidths([
@@ -270,6 +278,17 @@ pub const fn indexed(bytes: usize) -> Tile {
 /// The shape for ragged batches of keys of `bytes` bytes, 4 or 8, and any values.
 pub const fn ragged(bytes: usize) -> Tile {
     ROW.ragged.of(bytes, 0)
+}
+
+/// The shape for the sort by one block, and the suffix of the kernel that is compiled with it. The sort has `n` keys of
+/// `bytes` bytes with values of `value_bytes` bytes, or 0. `None` if a block does not hold them.
+pub const fn sort_small(bytes: usize, value_bytes: usize, n: usize) -> Option<(Tile, &'static str)> {
+    let (small, tiny) = (ROW.sort_small.of(bytes, value_bytes), ROW.sort_tiny.of(bytes, value_bytes));
+    match n {
+        _ if n <= tiny.keys() => Some((tiny, "tiny")),
+        _ if n <= small.keys() => Some((small, "")),
+        _ => None,
+    }
 }
 
 /// The shape for the first phase of the sort of keys of `bytes` bytes, 4 or 8.

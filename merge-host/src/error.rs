@@ -112,6 +112,12 @@ pub enum Error {
         /// The kernel's name.
         kernel: &'static str,
     },
+    /// A kernel that the host has to tell all lengths was asked for, and a length is in the GPU's memory.
+    #[error("the kernel {kernel} needs lengths that the host knows")]
+    LengthsOnGpu {
+        /// The kernel's name.
+        kernel: &'static str,
+    },
     /// Arrays in the GPU's memory overlap, but must not.
     #[error("{what} overlaps {other}")]
     Overlap {

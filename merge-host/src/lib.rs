@@ -144,8 +144,8 @@ pub use gpu::emulated;
 pub use gpu::launches;
 #[cfg(feature = "gpu")]
 pub use gpu::{
-    DeviceArray, DeviceElements, DeviceElementsMut, DeviceOffsets, Event, Gpu, GpuGroup, GroupElements,
-    GroupElementsMut, Runs, Segments, Stream, kernel_modules, workspace,
+    Counted, DeviceArray, DeviceElements, DeviceElementsMut, DeviceInOut, DeviceInput, DeviceOffsets, DeviceOutput,
+    Event, Gpu, GpuGroup, GroupElements, GroupElementsMut, Runs, Segments, Stream, kernel_modules, workspace,
 };
 #[doc(no_inline)]
 pub use half::f16;

@@ -2,7 +2,7 @@
 //! arrays cannot be misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--top] [--top-segments]
+//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--small] [--top] [--top-segments]
 //!           [--widths]]
 //!          [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
@@ -12,15 +12,17 @@
 //! programs print. The distributions are sorted with 2^L keys, by default 2^28.
 //!
 //! `--sorts` compares only sorts that may divide keys, and sorts with values. `--groups` compares only operations of
-//! groups of GPUs. Six options select operations to compare and time. `--many-runs` selects merges of the runs of an
+//! groups of GPUs. Seven options select operations to compare and time. `--many-runs` selects merges of the runs of an
 //! array and of groups of runs, and `--segments` sorts of segments. `--sets` selects operations on sorted keys, and
 //! `--top` the first k keys. They have 2^L keys of type `u32`, and 2^L / 2 of type `u64`. `benches/peers/run
 //! operations` prints the same rows for peers in C++. `--top-segments` selects the first k keys of segments, and times
 //! matrices of `f32`: a row's name has k, the number of rows of the matrix, and their length. `--widths` selects sorts
-//! of keys of 1, 2 and 16 bytes, with 2^L keys of 1 and 2 bytes, and 2^L / 2 of 16. `--keys` compares keys of one type,
-//! so that a process for each type takes less time than one process for all types. `--sorts` and `--keys` exclude
-//! `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It adds
-//! sorts of segments, operations on sorted keys and the first k keys, also with `--segments`, `--sets` and `--top`.
+//! of keys of 1, 2 and 16 bytes, with 2^L keys of 1 and 2 bytes, and 2^L / 2 of 16. `--small` selects sorts by one
+//! block, and operations on elements whose number only the GPU knows; it times 2^8 to 2^14 keys, and up to 2^24.
+//! `--keys` compares keys of one type, so that a process for each type takes less time than one process for all types.
+//! `--sorts` and `--keys` exclude `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges,
+//! also with `--sorts`. It adds sorts of segments, operations on sorted keys and the first k keys, also with
+//! `--segments`, `--sets` and `--top`.
 //!
 //! Ends with 0 if everything agrees. A machine without a GPU is a failure, because nothing can be tested there.
 
@@ -51,6 +53,8 @@ mod many_runs;
 mod segments;
 #[path = "gpu_test/sets.rs"]
 mod sets;
+#[path = "gpu_test/small.rs"]
+mod small;
 #[path = "gpu_test/streams.rs"]
 mod streams;
 #[path = "gpu_test/table.rs"]
@@ -86,7 +90,7 @@ struct Part {
     time: fn(&Test, usize) -> Result<(), Error>,
 }
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     Part {
         option: "--many-runs",
         check: |test| {
@@ -120,6 +124,22 @@ const PARTS: [Part; 6] = [
         },
         check_large: Test::check_large_sets,
         time: |test, n| test.time_sets::<u32>(n).and_then(|()| test.time_sets::<u64>(n / 2)),
+    },
+    Part {
+        option: "--small",
+        check: |test| {
+            of_all_types!(test.check_small, "sorts by one block");
+            of_all_types!(test.check_counted, "elements whose number the GPU knows");
+            of_all_types!(test.check_counted, "narrow keys whose number the GPU knows": u8 f16);
+        },
+        check_large: |_| (),
+        // The numbers of keys belong to the rows.
+        time: |test, _| {
+            test.time_small::<u32>()?;
+            test.time_small::<u64>()?;
+            test.time_counted::<u32>()?;
+            test.time_counted::<u64>()
+        },
     },
     Part {
         option: "--top",
@@ -174,8 +194,8 @@ fn main() -> ExitCode {
     let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
     if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
         eprintln!(
-            "gpu_test: --many-runs, --segments, --sets, --top, --top-segments and --widths go with each other, and not \
-             with --sorts or --groups"
+            "gpu_test: --many-runs, --segments, --sets, --small, --top, --top-segments and --widths go with each \
+             other, and not with --sorts or --groups"
         );
         return ExitCode::FAILURE;
     }
@@ -1209,7 +1229,7 @@ impl Test {
         let mut workspace = stream.zeroed(workspace::argsort::<K, u32>(n))?;
         let ms = median_ms(stream, |step| match step {
             Step::Prepare => out.copy_from(unsorted),
-            Step::Launch => stream.argsort(SortOrder::Ascending, out, &mut indices, &mut workspace),
+            Step::Launch => stream.argsort(SortOrder::Ascending, &mut *out, &mut indices, &mut workspace),
         })?;
         sort_row("argsort, u32 indices", keys, ms);
         Ok(())

@@ -1,6 +1,7 @@
 //! The GPU engine and the program on emulated GPUs: the driver of `examples/driver.rs` in place of NVIDIA's.
 #![cfg(target_os = "linux")]
 
+mod counted;
 mod failures;
 mod operations;
 mod streams;

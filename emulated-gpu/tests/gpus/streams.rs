@@ -6,7 +6,7 @@ use std::thread;
 
 #[path = "../../../tests/examples/gpu_test/cuda.rs"]
 #[expect(dead_code, reason = "the functions of a capture are used here")]
-mod cuda;
+pub mod cuda;
 
 /// Sorts two arrays on two streams, and merges them on the second one after an event of the first.
 fn sort_and_merge(gpu: &Gpu, seed: u32) -> Result<(Vec<u32>, Vec<u32>), Error> {

@@ -95,6 +95,20 @@ impl CompactionMemory {
     }
 }
 
+/// Sets `count` to 0 if there are no `elements`, which only the GPU may know. The block of tile 0 does this. Other
+/// blocks without a tile do nothing.
+///
+/// # Safety
+/// `count` points to one number in global memory, which nothing else uses. One block makes this call with tile 0.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn count_none(elements: usize, tile: u32, count: *mut u64) {
+    if elements == 0 && tile == 0 && thread::thread_idx_x() == 0 {
+        // SAFETY: `count` points to one number, and one thread of the one block with tile 0 writes it.
+        unsafe { GlobalMut::new(count, 1) }.set(0, 0);
+    }
+}
+
 /// Prefetches elements `first .. end`, clipped to the array, into the L2 cache. Each thread of the block prefetches at
 /// most one line of 128 bytes.
 #[inline(always)]

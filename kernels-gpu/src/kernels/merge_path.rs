@@ -19,7 +19,7 @@
 
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
-use crate::elements::{Arrays, Elements, has_values};
+use crate::elements::{Arrays, Elements, counted, has_values};
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
 use crate::textbook::co_rank::clamp_split;
@@ -37,7 +37,8 @@ pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
 /// tiles of 11776.
 const WINDOW: usize = 512;
 
-/// The two runs of a merge: two arrays, or one array that is divided at an offset in the GPU's memory.
+/// The two runs of a merge: two arrays, or one array that is divided at an offset in the GPU's memory. The numbers of
+/// elements of two arrays may also be in the GPU's memory.
 ///
 /// ```text
 ///   offsets   0              m           n
@@ -50,12 +51,16 @@ pub struct TwoRuns<B, V> {
     pub a: Elements<B, V>,
     /// B, or again the whole array.
     pub b: Elements<B, V>,
-    /// Number of elements of both runs.
+    /// Number of elements of both runs, at most if there are counts.
     pub len: usize,
-    /// Number of elements of A, if there are no offsets.
+    /// Number of elements of A, if there are no offsets, and at most if A has a count.
     pub a_len: usize,
     /// Null, or at least two offsets. The second is the number of elements of A, at most `len`.
     pub offsets: *const usize,
+    /// Null, or the address of the number of elements of A. Null if there are offsets.
+    pub a_count: *const u64,
+    /// Null, or the address of the number of elements of B. Null if there are offsets.
+    pub b_count: *const u64,
 }
 
 impl<B: Word> TwoRuns<B, ()> {
@@ -64,53 +69,61 @@ impl<B: Word> TwoRuns<B, ()> {
     /// # Safety
     /// The fields meet their descriptions, and nothing writes the arrays and the offsets during the launch.
     #[inline(always)]
-    unsafe fn keys(self) -> (Global<B>, Global<B>) {
+    pub(super) unsafe fn keys(self) -> (Global<B>, Global<B>) {
         // SAFETY: if `offsets` is not null, it has at least two, and only the second is read. A has the first `m`
-        // elements, at most `len`, and B the others, in an array of its own or behind A.
+        // elements, at most `len`, and B the others, behind A. Otherwise A has at most `a_len` elements, and B at most
+        // the others, in an array of its own.
         unsafe {
-            let is_one = !self.offsets.is_null();
-            let m = if is_one { Global::new(self.offsets, 2).get(1) } else { self.a_len };
-            let b = self.b.from(if is_one { m } else { 0 });
-            (self.a.source(m).keys, b.source(self.len - m).keys)
+            if self.offsets.is_null() {
+                let (m, n) = (counted(self.a_count, self.a_len), counted(self.b_count, self.len - self.a_len));
+                return (self.a.source(m).keys, self.b.source(n).keys);
+            }
+            let m = Global::new(self.offsets, 2).get(1);
+            (self.a.source(m).keys, self.b.from(m).source(self.len - m).keys)
         }
     }
 }
 
-/// Kernel: writes to `splits[t]` the number of keys of A before tile `t`, in the order of `coding`, and behind these
-/// splits the number of all keys of A. There are `tiles` tiles of `tile_keys` keys each, and one thread for each tile.
+/// Kernel: writes to `splits[t]` the number of keys of A before tile `t`, in the order of `coding`. Behind the splits
+/// of all tiles follow the number of keys of A, and of both runs. There are up to `tiles` tiles of `tile_keys` keys
+/// each, and one thread for each tile. The number of keys of both runs also goes to `count`, unless this is null.
 ///
 /// Two warps search a block's two ends. These ends bound the splits between them, and the threads' searches begin where
 /// the splits would be if the path were straight.
 ///
 /// # Safety
-/// The runs are ascending, and `splits` has capacity for `tiles + 1` numbers, in global memory. `tiles` is
-/// `ceil(n / tile_keys)` for `n` keys in both runs. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`]
-/// threads, with [`PATH_SHARED_BYTES`] of dynamic shared memory.
+/// The runs are ascending, and `splits` has capacity for `tiles + 2` numbers, in global memory. `tiles` is
+/// `ceil(runs.len / tile_keys)`. `count` is null or has one number. There are `ceil(tiles / PATH_THREADS)` blocks of
+/// [`PATH_THREADS`] threads, with [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn path_big<B: Bits>(
     runs: TwoRuns<B, ()>,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,
+    count: *mut u64,
     coding: Coding<B>,
 ) {
-    // SAFETY: `runs` are as described and `splits` has `tiles + 1` elements, as this kernel requires. Only thread `tile
-    // < tiles` writes `splits[tile]`, and only the last of these threads writes `splits[tiles]`.
-    let ((a, b), splits) = unsafe { (runs.keys(), GlobalMut::new(splits, tiles + 1)) };
-    let write = |tile, _, split| {
-        splits.set(tile, split);
-        if tile + 1 == tiles {
-            splits.set(tiles, a.len());
+    // SAFETY: `runs` are as described and `splits` has `tiles + 2` elements, as this kernel requires. Only thread `tile
+    // < tiles` writes `splits[tile]`, and only the first thread writes the two numbers behind them.
+    let ((a, b), splits) = unsafe { (runs.keys(), GlobalMut::new(splits, tiles + 2)) };
+    if thread::index_1d() == 0 {
+        let total = a.len() + b.len();
+        splits.set(tiles, a.len());
+        splits.set(tiles + 1, total);
+        if !count.is_null() {
+            // SAFETY: `count` has one number, which only this thread writes.
+            unsafe { GlobalMut::new(count, 1) }.set(0, total as u64);
         }
-    };
+    }
     let [a, b] = [a, b].map(|run| Keys::at(run, coding));
     // SAFETY: the launch meets the requirements of `path_big`. No branch surrounds the call, so that all threads of the
     // block make it.
-    unsafe { find_splits(a, b, tiles, tile_keys, write) }
+    unsafe { find_splits(a, b, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }
 
-/// Calls `found` for this thread's tile, if there is one: with the tile, its first diagonal, and the number of keys of
-/// `a` before it.
+/// Calls `found` for this thread's tile of `tile_keys` keys, if there is one: with the tile, its first diagonal, and
+/// the number of keys of `a` before it.
 ///
 /// # Safety
 /// The launch meets the requirements of [`path_big`], and all threads of the block make this call.
@@ -118,7 +131,6 @@ pub unsafe fn path_big<B: Bits>(
 pub(super) unsafe fn find_splits<B: Bits>(
     a: Keys<B>,
     b: Keys<B>,
-    tiles: usize,
     tile_keys: usize,
     found: impl FnOnce(usize, usize, usize),
 ) {
@@ -129,11 +141,14 @@ pub(super) unsafe fn find_splits<B: Bits>(
     let thread = thread::thread_idx_x();
     let first_tile = thread::block_idx_x() as usize * PATH_THREADS as usize;
     let k_first = first_tile * tile_keys;
+    if k_first >= m + n {
+        return;
+    }
     let k_last = (k_first + PATH_THREADS as usize * tile_keys).min(m + n);
     let k = if thread < WARP_SIZE { k_first } else { k_last };
-    // SAFETY: a block is two whole warps, and `k` is the same for the lanes of each. `k <= m + n`: the block has a
-    // tile, so that `k_first < m + n`, and `k_last` is limited to `m + n`. So `k - n <= k.min(m)`, and every split of
-    // diagonal `k` lies in these bounds.
+    // SAFETY: a block is two whole warps, none of whose threads has returned if one makes this call, and `k` is the
+    // same for the lanes of each. `k <= m + n`: `k_first < m + n`, and `k_last` is limited to `m + n`. So `k - n <=
+    // k.min(m)`, and every split of diagonal `k` lies in these bounds.
     let end = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
     if thread.is_multiple_of(WARP_SIZE) {
         ends.set(thread / WARP_SIZE, end);
@@ -141,7 +156,7 @@ pub(super) unsafe fn find_splits<B: Bits>(
     thread::sync_threads();
 
     let tile = first_tile + thread as usize;
-    if tile < tiles {
+    if tile * tile_keys < m + n {
         let a_first = ends.get(0);
         let a_length = clamp_split(a_first, ends.get(1), k_last - k_first) - a_first;
         let b_length = k_last - k_first - a_length;
@@ -169,18 +184,24 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: b
 /// One block for each tile. Stable: of equal keys, the keys of A go first.
 ///
 /// # Safety
-/// The runs are ascending, and `c` has capacity for the elements of both and overlaps neither. `path_big` has written
-/// `splits`, for these runs and tiles of `NT * VT` keys. Blocks have `NT` threads, one block for each tile, with
-/// [`shared_bytes`] of dynamic shared memory.
+/// The runs are ascending. If they have counts, the instance is `COUNTED`. `c` has capacity for the elements of both
+/// and overlaps neither. `path_big` has written `splits`, for these runs and tiles of `NT * VT` keys. Blocks have `NT`
+/// threads, one block for each tile, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
-    u64 = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
-    u32v4 = <u32, u32, { ROW.merge.of(4, 4).threads }, { ROW.merge.of(4, 4).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.merge.of(4, 8).threads }, { ROW.merge.of(4, 8).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.merge.of(8, 4).threads }, { ROW.merge.of(8, 4).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }>,
+    u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }, false>,
+    u64 = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }, false>,
+    u32v4 = <u32, u32, { ROW.merge.of(4, 4).threads }, { ROW.merge.of(4, 4).items_per_thread }, false>,
+    u32v8 = <u32, u64, { ROW.merge.of(4, 8).threads }, { ROW.merge.of(4, 8).items_per_thread }, false>,
+    u64v4 = <u64, u32, { ROW.merge.of(8, 4).threads }, { ROW.merge.of(8, 4).items_per_thread }, false>,
+    u64v8 = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }, false>,
+    u32counted = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }, true>,
+    u64counted = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }, true>,
+    u32v4counted = <u32, u32, { ROW.merge.of(4, 4).threads }, { ROW.merge.of(4, 4).items_per_thread }, true>,
+    u32v8counted = <u32, u64, { ROW.merge.of(4, 8).threads }, { ROW.merge.of(4, 8).items_per_thread }, true>,
+    u64v4counted = <u64, u32, { ROW.merge.of(8, 4).threads }, { ROW.merge.of(8, 4).items_per_thread }, true>,
+    u64v8counted = <u64, u64, { ROW.merge.of(8, 8).threads }, { ROW.merge.of(8, 8).items_per_thread }, true>,
 )]
-pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize>(
+pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize, const COUNTED: bool>(
     runs: TwoRuns<B, V>,
     c: Elements<B, V>,
     splits: *const usize,
@@ -189,7 +210,7 @@ pub unsafe fn merge_big<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // SAFETY: `runs` are as described, and `c` has capacity for both. There is one block of `NT` threads for each tile,
     // with `shared_bytes`, and all threads of the block make the call. A block writes only its tile: at most `NT * VT`
     // elements from `t * NT * VT` on, below the number of all elements. Tiles do not overlap.
-    unsafe { merge_block::<B, V, NT, VT>(runs, c.arrays(runs.len), splits, coding) }
+    unsafe { merge_block::<B, V, NT, VT, COUNTED>(runs, c.arrays(runs.len), splits, coding) }
 }
 
 /// A tile of the merge of two runs.
@@ -203,28 +224,44 @@ pub(in crate::kernels) struct Tile<B, V> {
 }
 
 impl<B: Word, V: Word> Tile<B, V> {
-    /// The tile of this block, of `tile_keys` keys or the last, shorter one.
+    /// The tile of this block, of `tile_keys` keys or the last, shorter one. `None` if the block has no tile, which
+    /// only runs with counts have. For these it is `COUNTED`.
     ///
     /// # Safety
     /// `path_big` has written `splits` for `runs` and tiles of `tile_keys` keys, and there is one block for each tile.
     #[inline(always)]
-    pub unsafe fn of_block(runs: TwoRuns<B, V>, splits: *const usize, tile_keys: usize) -> Self {
+    pub unsafe fn of_block<const COUNTED: bool>(
+        runs: TwoRuns<B, V>,
+        splits: *const usize,
+        tile_keys: usize,
+    ) -> Option<Self> {
         let (t, tiles) = (thread::block_idx_x() as usize, runs.len.div_ceil(tile_keys));
-        // SAFETY: there is a split for each of the `tiles` tiles, and one number behind them. There is one block for
+        // SAFETY: there is a split for each of the `tiles` tiles, and two numbers behind them. There is one block for
         // each tile, so that `t` is below `tiles`.
-        let splits = unsafe { Global::new(splits, tiles + 1) };
-        let (a_first, a_next) = (splits.get(t), splits.get(t + 1));
+        let splits = unsafe { Global::new(splits, tiles + 2) };
+        let (mut len, mut next) = (runs.len, t + 1);
+        if COUNTED {
+            len = splits.get(tiles + 1);
+            if t * tile_keys >= len {
+                return None;
+            }
+            // The last tile ends at the end of A. The number behind the splits of all tiles says where that is.
+            if next * tile_keys >= len {
+                next = tiles;
+            }
+        }
+        let (a_first, a_next) = (splits.get(t), splits.get(next));
         // B begins here in its array. Not read from the offsets: the kernel has no registers to spare.
         let b_begin = if runs.offsets.is_null() { 0 } else { splits.get(tiles) };
         let k = t * tile_keys;
-        let (b_first, count) = (k - a_first, (runs.len - k).min(tile_keys));
+        let (b_first, count) = (k - a_first, (len - k).min(tile_keys));
         let a_count = clamp_split(a_first, a_next, count) - a_first;
         // SAFETY: the split of diagonal `k` is at most `k` and the length of A, and at least `k` less the length of B.
         // `clamp_split` keeps ends in order. So both parts are in their runs, even if these are not ascending.
         let parts = unsafe {
             Parts { a: runs.a.from(a_first).source(a_count), b: runs.b.from(b_begin + b_first).source(count - a_count) }
         };
-        Self { parts, a_first, b_first }
+        Some(Self { parts, a_first, b_first })
     }
 
     /// The rank of its first key in the merge of both runs.
@@ -238,17 +275,17 @@ impl<B: Word, V: Word> Tile<B, V> {
 /// merged without source indices, which is faster.
 ///
 /// # Safety
-/// [`path_big`] has written `splits` for `runs`, and there is one block of `NT` threads for each tile. All
-/// threads of the block make this call, with [`shared_bytes`] of dynamic shared memory.
+/// [`path_big`] has written `splits` for `runs`, and there is one block of `NT` threads for each tile. All threads of
+/// the block make this call, with [`shared_bytes`] of dynamic shared memory.
 #[inline(always)]
-unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize>(
+unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize, const COUNTED: bool>(
     runs: TwoRuns<B, V>,
     c: Arrays<B, V>,
     splits: *const usize,
     coding: Coding<B>,
 ) {
     // SAFETY: the caller ensures the splits of `path_big`, and a block for each tile of `NT * VT` keys.
-    let tile = unsafe { Tile::of_block(runs, splits, NT * VT) };
+    let Some(tile) = (unsafe { Tile::of_block::<COUNTED>(runs, splits, NT * VT) }) else { return };
     let (parts, to) = (tile.parts, c.slice(tile.rank(), tile.parts.len()));
     // SAFETY: `has_values` is a constant, so that all `NT` threads of the block make the same call. The launch has
     // `shared_bytes` for `NT * VT` keys, and a tile has at most `NT * VT`.

@@ -12,6 +12,7 @@
 //! | [`count_below`] | exact splits of runs on several GPUs |
 //! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
 //! | [`top_k`] | the first k keys in their order |
+//! | [`pad_keys`] | keys behind a number of keys that only the GPU knows |
 //! | [`narrow`] | keys of 1 and 2 bytes: a sort by counting, and conversions to keys of 4 bytes |
 //! | [`extract_bits`] | some bits of keys |
 //! | [`words`] | keys of 16 bytes as words of 8 bytes |
@@ -25,6 +26,7 @@ pub mod merge_fused;
 pub mod merge_path;
 pub mod merge_ragged;
 pub mod narrow;
+pub mod pad_keys;
 pub mod set_operation;
 pub mod sort;
 pub mod top_k;

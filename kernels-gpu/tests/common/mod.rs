@@ -361,6 +361,12 @@ pub mod run {
         store(&mut emulator, c)
     }
 
+    /// Two arrays as the runs of a merge.
+    fn two_runs<B, V>(a: Slice<B, V>, b: Slice<B, V>) -> TwoRuns<B, V> {
+        let (offsets, count) = (std::ptr::null(), std::ptr::null());
+        TwoRuns { a: a.at, b: b.at, len: a.len + b.len, a_len: a.len, offsets, a_count: count, b_count: count }
+    }
+
     /// The same in the emulator's memory, with values.
     pub fn merge_in_two_phases<K: TestKey, V: Word, const NT: usize, const VT: usize>(
         emulator: &mut Emulator,
@@ -372,22 +378,19 @@ pub mod run {
         if tiles == 0 {
             return Ok(());
         }
-        let splits = emulator.uninit::<usize>(tiles + 1);
+        let splits = emulator.uninit::<usize>(tiles + 2);
         let blocks = tiles.div_ceil(PATH_THREADS as usize) as u32;
-        // SAFETY: `a` and `b` have the lengths that are passed, and `splits` has capacity for `tiles + 1` indices. The
+        // SAFETY: `a` and `b` have the lengths that are passed, and `splits` has capacity for `tiles + 2` numbers. The
         // launch has one thread per tile, rounded up to whole blocks.
         emulator.launch("path_big", blocks, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-            let (len, a_len) = (a.len + b.len, a.len);
-            let runs = TwoRuns { a: keys_of(a).at, b: keys_of(b).at, len, a_len, offsets: std::ptr::null() };
-            path_big(runs, splits.as_mut_ptr(), tiles, NT * VT, K::coding())
+            let runs = two_runs(keys_of(a), keys_of(b));
+            path_big(runs, splits.as_mut_ptr(), tiles, NT * VT, std::ptr::null_mut(), K::coding())
         })?;
         let bytes = merge_path::shared_bytes::<K::Bits>(NT * VT, VT, size_of::<V>() > 0);
         // SAFETY: `path_big` has written the `splits` of `a` and `b`, and `c` has capacity for both. The launch has one
         // block of `NT` threads per tile, with the shared memory of a tile.
         emulator.launch("merge_big", tiles as u32, NT as u32, bytes, || unsafe {
-            let (len, a_len) = (a.len + b.len, a.len);
-            let runs = TwoRuns { a: a.at, b: b.at, len, a_len, offsets: std::ptr::null() };
-            merge_big::<K::Bits, V, NT, VT>(runs, c, splits.as_ptr(), K::coding())
+            merge_big::<K::Bits, V, NT, VT, false>(two_runs(a, b), c, splits.as_ptr(), K::coding())
         })
     }
 }

@@ -31,7 +31,7 @@ use bytemuck::Pod;
     message = "`{Self}` cannot be read as elements: expected `&keys` or `(&keys, &values)` of `DeviceArray`s",
     label = "expected `&keys` or `(&keys, &values)`"
 )]
-pub trait DeviceElements<K, V>: sealed::Elements {}
+pub trait DeviceElements<K, V>: DeviceInput<K, V> {}
 
 /// Elements that a call writes: `&mut DeviceArray<K>` or `(&mut DeviceArray<K>, &mut DeviceArray<V>)`.
 #[diagnostic::on_unimplemented(
@@ -39,13 +39,99 @@ pub trait DeviceElements<K, V>: sealed::Elements {}
         `DeviceArray`s",
     label = "expected `&mut keys` or `(&mut keys, &mut values)`"
 )]
-pub trait DeviceElementsMut<K, V>: sealed::Elements {}
+pub trait DeviceElementsMut<K, V>: DeviceInOut<K, V> + DeviceOutput<K, V> {}
+
+/// The first elements of arrays in a GPU's memory. Their number is the only element of another array, so that the host
+/// need not know it: a CUDA graph puts one operation behind another whose number of results varies.
+///
+/// The host knows the capacity, the length of the arrays. A number above it counts as the capacity. Workspace is that
+/// of the capacity, and so is the number of blocks of a launch; blocks without elements end at once. Elements behind
+/// the first ones are unspecified after a sort, and in a result.
+///
+/// The second field is `&count` for elements that a call reads or sorts, and `&mut count` for a result, of which the
+/// call writes the number.
+///
+/// ```no_run
+/// use merge_host::{Counted, Gpu, MergeKernel, SortOrder, workspace};
+///
+/// let stream = Gpu::new(0)?.stream()?;
+/// let keys = stream.upload(&[7u32, 7, 3, 3, 3, 5])?;
+/// let (mut heads, mut count) = (stream.zeroed(6)?, stream.zeroed(1)?);
+/// let bytes = [
+///     workspace::groups::<u32>(6),
+///     workspace::sort::<u32, ()>(6),
+///     workspace::merge::<u32, ()>(MergeKernel::MergePath, 8),
+/// ];
+/// let mut memory = stream.zeroed(bytes.into_iter().max().unwrap_or(0))?;
+/// // One head of each group of equal neighbours, sorted, and merged with other keys.
+/// stream.unique(&keys, &mut heads, &mut count, &mut memory)?;
+/// stream.sort(SortOrder::Ascending, Counted(&mut heads, &count), &mut memory)?;
+/// let (others, mut out, mut total) = (stream.upload(&[4, 9])?, stream.zeroed(8)?, stream.zeroed(1)?);
+/// let out_and_total = Counted(&mut out, &mut total);
+/// stream.merge(MergeKernel::Auto, Counted(&heads, &count), &others, out_and_total, &mut memory)?;
+/// assert_eq!(total.download()?, [5]);
+/// assert_eq!(out.download()?[..5], [3, 4, 5, 7, 9]);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<E, C>(pub E, pub C);
+
+/// [`DeviceElements`], or the first of them, [`Counted`], that a call reads.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read as elements: expected `&keys`, `(&keys, &values)`, or `Counted` of these and \
+        `&count`",
+    label = "expected `&keys`, `(&keys, &values)` or `Counted(…, &count)`"
+)]
+pub trait DeviceInput<K, V>: sealed::Elements {}
+
+/// [`DeviceElementsMut`], or the first of them, [`Counted`], that a call reads and writes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be sorted: expected `&mut keys`, `(&mut keys, &mut values)`, or `Counted` of these and \
+        `&count`",
+    label = "expected `&mut keys`, `(&mut keys, &mut values)` or `Counted(…, &count)`"
+)]
+pub trait DeviceInOut<K, V>: sealed::Elements {}
+
+/// [`DeviceElementsMut`] that a call writes, alone or with the place of their number, [`Counted`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written as elements: expected `&mut keys`, `(&mut keys, &mut values)`, or `Counted` \
+        of these and `&mut count`",
+    label = "expected `&mut keys`, `(&mut keys, &mut values)` or `Counted(…, &mut count)`"
+)]
+pub trait DeviceOutput<K, V>: sealed::Elements {}
+
+impl<K: Pod> DeviceInput<K, ()> for &DeviceArray<K> {}
+impl<K: Pod, V: Pod> DeviceInput<K, V> for (&DeviceArray<K>, &DeviceArray<V>) {}
+impl<K, V, E: DeviceElements<K, V>> DeviceInput<K, V> for Counted<E, &DeviceArray<u64>> {}
+impl<K: Pod> DeviceInOut<K, ()> for &mut DeviceArray<K> {}
+impl<K: Pod, V: Pod> DeviceInOut<K, V> for (&mut DeviceArray<K>, &mut DeviceArray<V>) {}
+impl<K, V, E: DeviceElementsMut<K, V>> DeviceInOut<K, V> for Counted<E, &DeviceArray<u64>> {}
+impl<K: Pod> DeviceOutput<K, ()> for &mut DeviceArray<K> {}
+impl<K: Pod, V: Pod> DeviceOutput<K, V> for (&mut DeviceArray<K>, &mut DeviceArray<V>) {}
+impl<K, V, E: DeviceElementsMut<K, V>> DeviceOutput<K, V> for Counted<E, &mut DeviceArray<u64>> {}
 
 pub(super) mod sealed {
     /// The arrays of keys and values behind an argument.
     pub trait Elements {
+        /// Whether the number of elements is in the GPU's memory.
+        const IS_COUNTED: bool = false;
+
         /// The keys, and the values if there are any.
         fn parts(&self) -> (super::Part<'_>, Option<super::Part<'_>>);
+
+        /// The number of elements, if it is in the GPU's memory, and whether the call writes it.
+        fn count(&self) -> Option<(super::Part<'_>, bool)> {
+            None
+        }
+    }
+
+    /// The array of a number of elements.
+    pub trait Count {
+        /// Whether the call writes the number.
+        const IS_WRITTEN: bool;
+
+        /// The array.
+        fn part(&self) -> super::Part<'_>;
     }
 
     /// The arrays of keys and values of each member of a group.
@@ -83,6 +169,43 @@ impl<K, V> sealed::Elements for (&DeviceArray<K>, &DeviceArray<V>) {
 impl<K, V> sealed::Elements for (&mut DeviceArray<K>, &mut DeviceArray<V>) {
     fn parts(&self) -> (Part<'_>, Option<Part<'_>>) {
         (Part::of(self.0), Some(Part::of(self.1)))
+    }
+}
+
+impl<E: sealed::Elements, C: sealed::Count> sealed::Elements for Counted<E, C> {
+    const IS_COUNTED: bool = true;
+
+    fn parts(&self) -> (Part<'_>, Option<Part<'_>>) {
+        self.0.parts()
+    }
+
+    fn count(&self) -> Option<(Part<'_>, bool)> {
+        Some((self.1.part(), C::IS_WRITTEN))
+    }
+}
+
+impl sealed::Count for &DeviceArray<u64> {
+    const IS_WRITTEN: bool = false;
+
+    fn part(&self) -> Part<'_> {
+        Part::of(self)
+    }
+}
+
+impl sealed::Count for &mut DeviceArray<u64> {
+    const IS_WRITTEN: bool = true;
+
+    fn part(&self) -> Part<'_> {
+        Part::of(self)
+    }
+}
+
+/// Checks at compile time that the number of elements of `out` is written if the number of elements of an input is in
+/// the GPU's memory.
+pub(super) fn counts_out<A: sealed::Elements, B: sealed::Elements, O: sealed::Elements>(_: &A, _: &B, _: &O) {
+    const {
+        let counts = O::IS_COUNTED || !(A::IS_COUNTED || B::IS_COUNTED);
+        assert!(counts, "the result of `Counted` elements is `Counted`, too");
     }
 }
 
@@ -194,11 +317,12 @@ impl<'a> Call<'a> {
     /// Adds elements that are read.
     ///
     /// # Errors
-    /// [`Error::OtherStream`], [`Error::OtherGpu`] or [`Error::ValuesMismatch`].
+    /// [`Error::OtherStream`], [`Error::OtherGpu`] or [`Error::ValuesMismatch`], and [`Error::LengthMismatch`] if an
+    /// array for a number has another length than 1.
     pub(super) fn reads(&mut self, names: Names, elements: &impl sealed::Elements) -> Result<Arrays, Error> {
         let (arrays, arguments) = self.checked(names, elements)?;
         self.read.extend(arguments.into_iter().flatten());
-        Ok(arrays)
+        self.add_count(arrays, elements)
     }
 
     /// Adds elements that are written.
@@ -208,7 +332,20 @@ impl<'a> Call<'a> {
     pub(super) fn writes(&mut self, names: Names, elements: &impl sealed::Elements) -> Result<Arrays, Error> {
         let (arrays, arguments) = self.checked(names, elements)?;
         self.written.extend(arguments.into_iter().flatten());
-        Ok(arrays)
+        self.add_count(arrays, elements)
+    }
+
+    /// Adds the array that has the number of elements, if there is one.
+    fn add_count(&mut self, arrays: Arrays, elements: &impl sealed::Elements) -> Result<Arrays, Error> {
+        let Some((count, is_written)) = elements.count() else { return Ok(arrays) };
+        let argument = self.argument("count", count)?;
+        check_length("count", 1, count.len, "one number")?;
+        if is_written {
+            self.written.push(argument)
+        } else {
+            self.read.push(argument)
+        }
+        Ok(Arrays { count: count.address, ..arrays })
     }
 
     fn checked(

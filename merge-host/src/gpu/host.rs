@@ -147,7 +147,7 @@ impl OnGpu {
 
     pub(super) fn arrays(&self) -> Arrays {
         let (keys, values) = (address(&self.keys), address(&self.values));
-        Arrays { keys, values, len: self.len, value_bytes: self.value_bytes }
+        Arrays { keys, values, len: self.len, value_bytes: self.value_bytes, count: 0 }
     }
 }
 

@@ -43,7 +43,9 @@ pub mod workspace;
 
 pub use array::{DeviceArray, DeviceOffsets};
 pub use device::Gpu;
-pub use elements::{DeviceElements, DeviceElementsMut, GroupElements, GroupElementsMut};
+pub use elements::{
+    Counted, DeviceElements, DeviceElementsMut, DeviceInOut, DeviceInput, DeviceOutput, GroupElements, GroupElementsMut,
+};
 pub use group::GpuGroup;
 pub use kernels::kernel_modules;
 pub(crate) use operation::KeyCoding;

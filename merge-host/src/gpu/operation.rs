@@ -166,7 +166,10 @@ widened! {
         [(Use::READ, a), (Use::READ, b), (Use::WRITE, out)]
     };
     Bounds: it => [(Use::READ, &mut it.needles), (Use::READ, &mut it.keys)];
-    Merge: it => [(Use::READ, &mut it.a), (Use::READ, &mut it.b), (Use::WRITE, &mut it.out)];
+    Merge: it => {
+        let out = Use::write_first(it.out.count);
+        [(Use::READ, &mut it.a), (Use::READ, &mut it.b), (out, &mut it.out)]
+    };
     MergeMany: it => [(Use::READ, &mut it.from), (Use::WRITE, &mut it.out)];
     MergeManyRagged: it => [(Use::READ, &mut it.from), (Use::WRITE, &mut it.out)];
     MergeTree<'_>: it => {
@@ -216,7 +219,7 @@ impl Record {
 
     /// Arrays of this length with values of `value_bytes` bytes, for an operation that is only recorded.
     pub(super) const fn arrays(len: usize, value_bytes: usize) -> Arrays {
-        Arrays { keys: NOWHERE, values: NOWHERE, len, value_bytes }
+        Arrays { keys: NOWHERE, values: NOWHERE, len, value_bytes, count: 0 }
     }
 
     /// Adds the entry points that an operation launches.

@@ -1,6 +1,8 @@
 //! The calls of a stream: sorts, merges and selections of its arrays.
 
-use super::elements::{Call, DeviceElements, DeviceElementsMut, value_bytes};
+use super::elements::{
+    Call, DeviceElements, DeviceElementsMut, DeviceInOut, DeviceInput, DeviceOutput, counts_out, value_bytes,
+};
 use super::launch::Arrays;
 use super::launch::batch::{Batch, Lengths, Ragged};
 use super::launch::bits::SortByBits;
@@ -15,7 +17,7 @@ use super::launch::top_k_segments::TopKSegments;
 use super::launch::{bounds, segments};
 use super::{DeviceArray, DeviceOffsets, Stream};
 use crate::engine::{
-    check_batch, check_bits, check_capacity, check_k, check_kernel, check_length, check_offset_counts,
+    check_batch, check_bits, check_capacity, check_k, check_kernel, check_length, check_offset_counts, check_values,
 };
 use crate::index::check_index_range;
 use crate::{
@@ -68,9 +70,10 @@ impl<'a> From<(&'a DeviceOffsets, &'a DeviceOffsets)> for Runs<'a> {
 /// wait, so a CUDA graph can capture them. There is one exception: the first call that needs a kernel loads it
 /// ([`Gpu::prepare`](crate::Gpu::prepare)).
 ///
-/// Arguments are keys alone or keys with values ([`DeviceElements`]). A workspace has at least the bytes that the
-/// function for the call in [`workspace`](crate::workspace) returns. Calls of one stream may share it, and its content
-/// is unspecified afterwards.
+/// Arguments are keys alone or keys with values ([`DeviceElements`]). Sorts, merges, set operations and operations on
+/// groups of equal keys also take the first elements of arrays, whose number only the GPU knows
+/// ([`Counted`](crate::Counted)). A workspace has at least the bytes that the function for the call in
+/// [`workspace`](crate::workspace) returns. Calls of one stream may share it, and its content is unspecified afterwards.
 ///
 /// # Errors of all of them
 /// - [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does not belong to this stream,
@@ -89,7 +92,7 @@ impl Stream {
     pub fn sort<K: GpuSortKey, V: Pod>(
         &self,
         options: impl Into<SortOptions>,
-        elements: impl DeviceElementsMut<K, V>,
+        elements: impl DeviceInOut<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
@@ -108,13 +111,15 @@ impl Stream {
     pub fn argsort<K: GpuSortKey, I: Index>(
         &self,
         options: impl Into<SortOptions>,
-        keys: &mut DeviceArray<K>,
+        keys: impl DeviceInOut<K, ()>,
         indices: &mut DeviceArray<I>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
         let coding = order.coding::<K>().into();
-        let at = call.writes(INDEXED, &(keys, indices))?;
+        let (at, found) = (call.writes(INDEXED, &keys)?, call.writes(("indices", ""), &indices)?);
+        check_values(INDEXED.0, at.len, found.len)?;
+        let at = Arrays { values: found.keys, value_bytes: size_of::<I>(), ..at };
         check_index_range::<I>(at.len)?;
         call.run(&Sort { kernel, coding, at, indexes: true }, workspace)
     }
@@ -298,23 +303,36 @@ impl Stream {
     ///
     /// If `a` or `b` is not ascending, `out` gets elements of both in an unspecified order.
     ///
+    /// If `a` or `b` is [`Counted`](crate::Counted), `out` is, too, which is checked at compile time, and has at least
+    /// the capacity of both together. The merge has two phases then, and needs the workspace of
+    /// [`MergeKernel::MergePath`].
+    ///
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
-    /// and [`Error::KeysAlone`] if there are values and the kernel is a textbook kernel.
+    /// and [`Error::KeysAlone`] if there are values and the kernel is a textbook kernel. For a counted result,
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys, and [`Error::LengthsOnGpu`] for a textbook kernel.
     pub fn merge<K: GpuKey, V: Pod>(
         &self,
         kernel: MergeKernel,
-        a: impl DeviceElements<K, V>,
-        b: impl DeviceElements<K, V>,
-        out: impl DeviceElementsMut<K, V>,
+        a: impl DeviceInput<K, V>,
+        b: impl DeviceInput<K, V>,
+        out: impl DeviceOutput<K, V>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<V>() };
+        counts_out(&a, &b, &out);
         let mut call = Call::new(self);
         let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
-        check_sum(a, b, out)?;
+        if out.count == 0 {
+            check_sum(a, b, out)?;
+        } else {
+            check_capacity("out", a.len.saturating_add(b.len), out.len)?;
+        }
         let takes_values = matches!(kernel, MergeKernel::Auto | MergeKernel::MergePath);
         check_kernel(takes_values || out.value_bytes == 0, kernel.name())?;
+        if !takes_values && out.count != 0 {
+            return Err(Error::LengthsOnGpu { kernel: kernel.name() });
+        }
         call.run(&Merge { kernel, coding: K::gpu_coding().into(), a, b, out }, workspace)
     }
 
@@ -467,8 +485,8 @@ impl Stream {
     pub fn set_operation<K: GpuKey, V: Pod>(
         &self,
         operation: SetOperation,
-        a: impl DeviceElements<K, V>,
-        b: impl DeviceElements<K, V>,
+        a: impl DeviceInput<K, V>,
+        b: impl DeviceInput<K, V>,
         out: impl DeviceElementsMut<K, V>,
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,
@@ -507,7 +525,7 @@ impl Stream {
     /// `from`, and [`Error::LengthMismatch`] if the length of `count` is not 1.
     pub fn unique<K: GpuKey, V: Pod>(
         &self,
-        from: impl DeviceElements<K, V>,
+        from: impl DeviceInput<K, V>,
         out: impl DeviceElementsMut<K, V>,
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,
@@ -527,7 +545,7 @@ impl Stream {
     /// The errors of [`unique`](Self::unique).
     pub fn run_lengths<K: GpuKey>(
         &self,
-        keys: &DeviceArray<K>,
+        keys: impl DeviceInput<K, ()>,
         out: (&mut DeviceArray<K>, &mut DeviceArray<u64>),
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,
@@ -563,7 +581,7 @@ impl Stream {
     pub fn reduce_by_key<K: GpuKey, V: Summand>(
         &self,
         reduction: Reduction,
-        from: (&DeviceArray<K>, &DeviceArray<V>),
+        from: impl DeviceInput<K, V>,
         out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
         count: &mut DeviceArray<u64>,
         workspace: &mut DeviceArray<u8>,

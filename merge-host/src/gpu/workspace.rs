@@ -85,7 +85,8 @@ pub fn top_k_segments<K: GpuKey, V>(n: usize, segments: usize, k: usize) -> usiz
     with_widened::<K>(bytes(n).max(bytes(n.min(MAX_SEGMENT))), 2, keys)
 }
 
-/// A merge into `total` elements: 8 bytes for each tile of some thousand keys. A merge by a single launch needs none.
+/// A merge into `total` elements: 8 bytes for each tile of some thousand keys. A merge by a single launch needs none. A
+/// merge of [`Counted`](crate::Counted) elements needs the workspace of [`MergeKernel::MergePath`].
 pub const fn merge<K: GpuKey, V>(kernel: MergeKernel, total: usize) -> usize {
     with_widened::<K>(
         merge_of::bytes_of_workspace::<Bits<K>>(kernel, total, const { value_bytes::<V>() }),

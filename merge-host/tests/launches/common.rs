@@ -311,7 +311,7 @@ impl<K: TestKey, V: Word> Pairs<K, V> {
 
     pub fn arrays(self) -> Arrays {
         let (keys, values) = (address(self.keys), address(self.values));
-        Arrays { keys, values, len: self.keys.len(), value_bytes: size_of::<V>() }
+        Arrays { keys, values, len: self.keys.len(), value_bytes: size_of::<V>(), count: 0 }
     }
 
     /// Fails unless the array begins with the keys of `input` at the indices `from`, and with their values.

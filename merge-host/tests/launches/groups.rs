@@ -34,16 +34,22 @@ fn groups<K: TestKey>(keys: &[K]) -> Vec<Range<usize>> {
 }
 
 /// The keys and values that an operation writes: `make` gets the coding of its keys, its input, its output and the
-/// address of their number.
+/// address of their number. By the seed, the input has more elements, and only the device knows how many count.
 fn output<O: Operation, K: TestKey, V: Word, W: Word>(
     (keys, values): (&[K], &[V]),
     seed: u64,
     make: impl FnOnce(KeyCoding, Arrays, Arrays, Address) -> O,
 ) -> (Vec<u64>, Vec<u64>) {
     let device = Device::new(seed);
-    let (from, values) = (Pairs::<K, ()>::of(&device, keys, 0).arrays(), device.array(values));
-    let at = Arrays { values: address(values), value_bytes: size_of::<V>(), ..from };
-    let (out, count) = (Pairs::<K, W>::uninit(&device, keys.len()), device.array(&[u64::MAX]));
+    let behind = [0, 0, 1, 50_000][(seed % 4) as usize];
+    let (mut all, mut all_values) = (keys.to_vec(), values.to_vec());
+    // They would be in the last group.
+    all.extend(std::iter::repeat_n(*keys.last().unwrap_or(&K::of_ordered(5)), behind));
+    all_values.extend(std::iter::repeat_n(V::from_register(1), if size_of::<V>() > 0 { behind } else { 0 }));
+    let (from, values) = (Pairs::<K, ()>::of(&device, &all, 0).arrays(), device.array(&all_values));
+    let number = if !seed.is_multiple_of(4) { address(device.array(&[keys.len() as u64])) } else { 0 };
+    let at = Arrays { values: address(values), value_bytes: size_of::<V>(), count: number, ..from };
+    let (out, count) = (Pairs::<K, W>::uninit(&device, all.len()), device.array(&[u64::MAX]));
     let coding = KeyOrder::ASCENDING.coding::<K>().into();
     device.run(&make(coding, at, out.arrays(), address(count)));
     let count = device.read(count)[0] as usize;

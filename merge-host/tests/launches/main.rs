@@ -5,6 +5,7 @@
 mod common;
 
 mod bounds;
+mod counted;
 mod exchange;
 mod groups;
 mod many_ragged;

@@ -4,9 +4,9 @@ use crate::common::*;
 use cuda_std::Word;
 use kernels_gpu::kernels::set_operation::combine_sets::tile_keys;
 use kernels_gpu::tuning::ROW;
-use merge_host::launches::KeyOrder;
 use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::sets::Sets;
+use merge_host::launches::{Arrays, KeyOrder};
 use merge_host::{Descending, GpuKey, SetOperation};
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -44,7 +44,8 @@ pub fn expected<T: Copy>(operation: SetOperation, a: &[T], b: &[T], order: fn(&T
     kept
 }
 
-/// The device, the result of the operation on `a` and `b` in the order of `G`, and the number of its keys.
+/// The device, the result of the operation on `a` and `b` in the order of `G`, and the number of its keys. By the seed,
+/// the arrays have more elements, and only the device knows how many count.
 fn combined<K: TestKey, V: Word, G: GpuKey>(
     operation: SetOperation,
     a: &[K],
@@ -52,8 +53,13 @@ fn combined<K: TestKey, V: Word, G: GpuKey>(
     seed: u64,
 ) -> (Device, Pairs<K, V>, usize) {
     let device = Device::new(seed);
-    let [of_a, of_b] = [(a, 0), (b, a.len())].map(|(keys, first)| Pairs::<K, V>::of(&device, keys, first).arrays());
-    let (out, count) = (Pairs::uninit(&device, operation.most_keys(a.len(), b.len())), device.array(&[u64::MAX]));
+    let behind = [0, 0, 1, 9000][(seed % 4) as usize];
+    let [of_a, of_b] = [(a, 0), (b, a.len())].map(|(keys, first)| {
+        let all = [keys, &Keys::Any.random::<K>(behind, seed)].concat();
+        let number = if !seed.is_multiple_of(4) { address(device.array(&[keys.len() as u64])) } else { 0 };
+        Arrays { count: number, ..Pairs::<K, V>::of(&device, &all, first).arrays() }
+    });
+    let (out, count) = (Pairs::uninit(&device, operation.most_keys(of_a.len, of_b.len)), device.array(&[u64::MAX]));
     device.run(&Sets {
         coding: KeyOrder::ASCENDING.coding::<G>().into(),
         operation,

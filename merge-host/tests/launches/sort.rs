@@ -148,8 +148,11 @@ impl Sorted {
 /// More keys than a block of any shape sorts, and more than a tile of any pass has.
 const N: usize = 40_000;
 
+/// No number of keys is sorted by one block in one launch.
+const SEVERAL_LAUNCHES: Thresholds = Thresholds { one_block: 0, ..Thresholds::DEFAULT };
+
 /// No number of keys is small.
-const MERGED: Thresholds = Thresholds { small_sort: 0, ..Thresholds::DEFAULT };
+const MERGED: Thresholds = Thresholds { small_sort: 0, ..SEVERAL_LAUNCHES };
 
 /// 4-byte keys are sorted by all bits, with shapes for few, for more, and for many keys.
 const BY_ALL_BITS: Thresholds =
@@ -207,6 +210,53 @@ fn sort_until<K: TestKey>(
     panic!("{n} keys {keys:?} of type {} with {with:?}: never {what}, but {others:#?}", <K as Key>::NAME);
 }
 
+/// Bins sort keys that are spread evenly, and few values. They give up nested clusters, which are merged instead, with
+/// and without values.
+#[test]
+fn few_keys_that_one_launch_sorts() {
+    fn check<K: TestKey>() {
+        let whole = Thresholds { one_block: usize::MAX, ..Thresholds::DEFAULT };
+        for (case, with) in With::ALL.into_iter().enumerate() {
+            let [tiny, small] =
+                [ROW.sort_tiny, ROW.sort_small].map(|shapes| shapes.of(size_of::<K>(), with.value_bytes()).keys());
+            for (i, n) in [0, 1, 2, 31, 33, 1000, tiny - 1, tiny, tiny + 1, small - 1, small].into_iter().enumerate() {
+                if n > tiny + 1 && !takes_turn::<K>(case + i) {
+                    continue;
+                }
+                let keys = [Keys::Any, Keys::Nested, Keys::Few, Keys::Nested, Keys::Equal, Keys::Cluster];
+                for keys in [keys[(case + i) % 6], keys[(case + i + 1) % 6]] {
+                    let sorted = sort_random::<K>(&whole, keys, n, with);
+                    let launched = sorted.device.launched();
+                    assert_eq!(launched.len(), usize::from(n > 0), "{n} keys with {with:?}: {launched:?}");
+                    let is_small =
+                        |(kernel, suffix): &Entry| *kernel == "sort_small" && suffix.ends_with("tiny") == (n <= tiny);
+                    assert!(launched.iter().all(is_small), "{n} keys with {with:?}: {launched:?}");
+                }
+            }
+        }
+    }
+    for_all_types!(check());
+}
+
+#[test]
+fn one_block_sorts_up_to_the_threshold_and_what_a_block_holds() {
+    let kernels = |n: usize, with: With| {
+        let sorted = sort_random::<u32>(&Thresholds::DEFAULT, Keys::Any, n, with);
+        sorted.device.kernels()
+    };
+    let (most, of_wide) = (Thresholds::DEFAULT.one_block, ROW.sort_small.of(4, 8).keys());
+    for (n, with, is_one) in [
+        (most, With::Nothing, true),
+        (most + 1, With::Nothing, false),
+        (most, With::Indices(4), true),
+        (of_wide, With::Values(8), true),
+        (of_wide + 1, With::Values(8), false),
+    ] {
+        let kernels = kernels(n, with);
+        assert_eq!(kernels == HashSet::from(["sort_small"]), is_one, "{n} keys with {with:?}: {kernels:?}");
+    }
+}
+
 #[test]
 fn keys_that_one_block_sorts_and_few_more() {
     fn check<K: TestKey>() {
@@ -218,8 +268,7 @@ fn keys_that_one_block_sorts_and_few_more() {
             for (keys, order) in [Keys::Any, Keys::Few].into_iter().flat_map(|keys| ORDERS.map(|order| (keys, order))) {
                 let seed = fresh_seed();
                 let kernel = SortKernel::ALL[(seed / 2 % 2) as usize];
-                let sorted =
-                    sort::<K>(&Thresholds::DEFAULT, (kernel, order), &keys.random(n, seed), With::Nothing, seed);
+                let sorted = sort::<K>(&SEVERAL_LAUNCHES, (kernel, order), &keys.random(n, seed), With::Nothing, seed);
                 let merges =
                     if n > small { ["block_sort", "merge_runs"].into() } else { HashSet::from(["block_sort"]) };
                 assert_eq!(sorted.device.kernels(), if n == 0 { HashSet::new() } else { merges }, "{n} keys");
@@ -255,7 +304,7 @@ fn few_keys_with_values() {
             let tile = merge_pass::tile_keys(runs.keys(), runs.items_per_thread, 2, tolerance) as usize;
             // A last tile of one key, which may belong to the tile before, within the tolerance.
             for n in [0, 1, block - 1, block, block + 1, tile + 1] {
-                let sorted = sort_random::<K>(&Thresholds::DEFAULT, [Keys::Any, Keys::Few][n % 2], n, with);
+                let sorted = sort_random::<K>(&SEVERAL_LAUNCHES, [Keys::Any, Keys::Few][n % 2], n, with);
                 assert_eq!(sorted.device.kernels().contains("merge_runs"), n > block, "{n} keys with {with:?}");
             }
         }

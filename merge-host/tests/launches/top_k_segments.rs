@@ -41,7 +41,8 @@ fn check_case<K: TestKey, V: Word>(keys: &[K], case: Case<'_>, seed: u64) -> Dev
     let len = k * lengths.len();
     let out_keys = device.array(&vec![K::from_register(POISON); len]);
     let out_values = device.array(&vec![V::from_register(POISON); if size_of::<V>() > 0 { len } else { 0 }]);
-    let out = Arrays { keys: address(out_keys), values: address(out_values), len, value_bytes: size_of::<V>() };
+    let out =
+        Arrays { keys: address(out_keys), values: address(out_values), len, value_bytes: size_of::<V>(), count: 0 };
     let bounds = match by {
         By::Offsets => Bounds::of_offsets(address(device.array(&offsets)), lengths.len(), keys.len()),
         By::Length(length) => Bounds::of_length(length, keys.len()),

@@ -42,11 +42,16 @@ const TIMED_KINDS: [Kind; 4] = [
 ];
 
 impl Test {
-    /// Sorts alone, with values and with indices, compared with a stable sort by the CPU.
+    /// Sorts at the edges of the kernels for these widths.
     pub(super) fn check_widths<K: GpuSortKey>(&mut self) {
+        self.check_array_sorts::<K>(&[&KINDS[..], &[MOSTLY_EQUAL]].concat(), &SIZES);
+    }
+
+    /// Sorts alone, with values and with indices, compared with a stable sort by the CPU.
+    pub(super) fn check_array_sorts<K: GpuSortKey>(&mut self, kinds: &[Kind], sizes: &[usize]) {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
-        for (name, kind) in KINDS.into_iter().chain([MOSTLY_EQUAL]) {
-            for (i, n) in SIZES.into_iter().enumerate() {
+        for &(name, kind) in kinds {
+            for (i, &n) in sizes.iter().enumerate() {
                 let mut keys: Vec<K> = self.keys(n, kind);
                 if size_of::<K>() == 16 {
                     // Both words of a key are the same, so that the high word would decide alone.
@@ -73,7 +78,7 @@ impl Test {
         }
     }
 
-    fn expect_both<K: Key, V: Key>(
+    pub(super) fn expect_both<K: Key, V: Key>(
         &mut self,
         what: &str,
         found: Result<(Vec<K>, Vec<V>), Error>,
@@ -153,7 +158,7 @@ fn argsorted<K: GpuSortKey>(stream: &Stream, options: SortOptions, keys: &[K]) -
 }
 
 /// The median time of a launch on a copy of `unsorted`.
-fn time<K: Key>(
+pub(super) fn time<K: Key>(
     stream: &Stream,
     unsorted: &DeviceArray<K>,
     out: &mut DeviceArray<K>,

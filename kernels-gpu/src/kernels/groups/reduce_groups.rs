@@ -72,40 +72,74 @@ const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
 
 /// Kernel: writes the key of each group of `from`, with the reduction of the group's values, to `out`, and the number
 /// of groups to its count. One block per tile of `NT * VT` keys. `coding` encodes the values, for a reduction that
-/// orders them.
+/// orders them. If the instance is `COUNTED`, only the first elements of `from` take part, whose
+/// number is at `from_count`.
 ///
 /// # Safety
-/// `from` has at least one element, and `out` has capacity for as many and overlaps nothing. `shared_words` points to
+/// `from` has at least one element, and `out` has capacity for as many and overlaps nothing. Nothing writes the number
+/// at `from_count`. `shared_words` points to
 /// [`words`] words, which are 0. There is one block per tile, of `NT` threads, at least two whole warps, with
 /// [`shared_bytes`].
 #[kernel(
-    u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
+    u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, false>
         within (tile(4, 4).threads, ROW.reduce_blocks),
-    u32v8sum = <u32, u64, Sum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
+    u32v8sum = <u32, u64, Sum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }, false>
         within (tile(4, 8).threads, ROW.reduce_blocks),
-    u64v4sum = <u64, u32, Sum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
+    u64v4sum = <u64, u32, Sum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }, false>
         within (tile(8, 4).threads, ROW.reduce_blocks),
-    u64v8sum = <u64, u64, Sum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
+    u64v8sum = <u64, u64, Sum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }, false>
         within (tile(8, 8).threads, ROW.reduce_blocks),
-    u32v4float = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
+    u32v4float = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, false>
         within (tile(4, 4).threads, ROW.reduce_blocks),
-    u32v8float = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
+    u32v8float = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }, false>
         within (tile(4, 8).threads, WIDE_FLOAT_BLOCKS),
-    u64v4float = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
+    u64v4float = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }, false>
         within (tile(8, 4).threads, ROW.reduce_blocks),
-    u64v8float = <u64, u64, FloatSum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
+    u64v8float = <u64, u64, FloatSum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }, false>
         within (tile(8, 8).threads, WIDE_FLOAT_BLOCKS),
-    u32v4greatest = <u32, u32, Greatest<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
+    u32v4greatest = <u32, u32, Greatest<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, false>
         within (tile(4, 4).threads, ROW.reduce_blocks),
-    u32v8greatest = <u32, u64, Greatest<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
+    u32v8greatest = <u32, u64, Greatest<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }, false>
         within (tile(4, 8).threads, ROW.reduce_blocks),
-    u64v4greatest = <u64, u32, Greatest<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
+    u64v4greatest = <u64, u32, Greatest<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }, false>
         within (tile(8, 4).threads, ROW.reduce_blocks),
-    u64v8greatest = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
+    u64v8greatest = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }, false>
+        within (tile(8, 8).threads, ROW.reduce_blocks),
+    u32v4sumcounted = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, true>
+        within (tile(4, 4).threads, ROW.reduce_blocks),
+    u32v8sumcounted = <u32, u64, Sum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }, true>
+        within (tile(4, 8).threads, ROW.reduce_blocks),
+    u64v4sumcounted = <u64, u32, Sum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }, true>
+        within (tile(8, 4).threads, ROW.reduce_blocks),
+    u64v8sumcounted = <u64, u64, Sum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }, true>
+        within (tile(8, 8).threads, ROW.reduce_blocks),
+    u32v4floatcounted = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, true>
+        within (tile(4, 4).threads, ROW.reduce_blocks),
+    u32v8floatcounted = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }, true>
+        within (tile(4, 8).threads, WIDE_FLOAT_BLOCKS),
+    u64v4floatcounted = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }, true>
+        within (tile(8, 4).threads, ROW.reduce_blocks),
+    u64v8floatcounted = <u64, u64, FloatSum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }, true>
+        within (tile(8, 8).threads, WIDE_FLOAT_BLOCKS),
+    u32v4greatestcounted = <u32, u32, Greatest<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, true>
+        within (tile(4, 4).threads, ROW.reduce_blocks),
+    u32v8greatestcounted = <u32, u64, Greatest<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }, true>
+        within (tile(4, 8).threads, ROW.reduce_blocks),
+    u64v4greatestcounted = <u64, u32, Greatest<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }, true>
+        within (tile(8, 4).threads, ROW.reduce_blocks),
+    u64v8greatestcounted = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }, true>
         within (tile(8, 8).threads, ROW.reduce_blocks),
 )]
-pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT: usize, const VT: usize>(
+pub unsafe fn reduce_groups<
+    B: Bits,
+    V: Bits,
+    R: Reduction<Value = V>,
+    const NT: usize,
+    const VT: usize,
+    const COUNTED: bool,
+>(
     from: Slice<B, V>,
+    from_count: *const u64,
     out: Output<B, V>,
     shared_words: *mut u64,
     coding: Coding<V>,
@@ -113,6 +147,8 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
+    // SAFETY: nothing writes the number at `from_count`.
+    let from = unsafe { from.first::<COUNTED>(from_count) };
     let n = from.len;
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the
@@ -128,6 +164,11 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     heads::prefetch::<B, NT, VT>(keys);
     heads::prefetch::<V, NT, VT>(values);
     let tile = compaction.take(tiles);
+    if COUNTED && tile as usize >= number {
+        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
+        unsafe { compaction::count_none(n, tile, out.count) };
+        return;
+    }
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
     heads::load::<B, NT, VT>(keys, first, len, slots);
@@ -138,8 +179,8 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     shared::wait_for_all_but_last_commit();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
-    // its end.
+    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so
+    // that all or none have returned.
     let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     // All threads have read the keys: `count` contains a barrier.
     if heads.bits != 0 {

@@ -13,6 +13,7 @@ use super::reduction::Length;
 use crate::block::compaction::{self, CompactionMemory, is_behind, scatter};
 use crate::block::segmented::Tail;
 use crate::block::shared_memory::{self, shared_memory};
+use crate::elements::counted;
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -39,23 +40,32 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
+/// Blocks per multiprocessor for keys whose number only the GPU knows, which takes registers.
+const COUNTED_BLOCKS: usize = ROW.run_lengths_blocks - 1;
+
 /// Kernel: writes the key of each group of `keys` to `out_keys`, the number of its keys to `lengths`, and the number of
-/// groups to `count`. One block per tile of `NT * VT` keys.
+/// groups to `count`. One block per tile of `NT * VT` keys. If the instance is `COUNTED`, only the first keys take
+/// part, whose number is at `keys_count`.
 ///
 /// # Safety
-/// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for `n`. `count` points to one
-/// number, and `shared_words` to the [`words`](super::reduce_groups::words) for values of 8 bytes, which are 0. There
-/// is one block per tile, of `NT` threads, at least two whole warps, with [`shared_bytes`]. The output arrays do not
-/// overlap the input array.
+/// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for `n`. Nothing writes the number
+/// at `keys_count`. `count` points to one number, and `shared_words` to the [`words`](super::reduce_groups::words) for
+/// values of 8 bytes, which are 0. There is one block per tile, of `NT` threads, at least two whole warps, with
+/// [`shared_bytes`]. The output arrays do not overlap the input array.
 #[kernel(
-    u32 = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }>
+    u32 = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }, false>
         within (ROW.run_lengths.of(4, 0).threads, ROW.run_lengths_blocks),
-    u64 = <u64, { ROW.run_lengths.of(8, 0).threads }, { ROW.run_lengths.of(8, 0).items_per_thread }>
+    u64 = <u64, { ROW.run_lengths.of(8, 0).threads }, { ROW.run_lengths.of(8, 0).items_per_thread }, false>
         within (ROW.run_lengths.of(8, 0).threads, ROW.run_lengths_blocks),
+    u32counted = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }, true>
+        within (ROW.run_lengths.of(4, 0).threads, COUNTED_BLOCKS),
+    u64counted = <u64, { ROW.run_lengths.of(8, 0).threads }, { ROW.run_lengths.of(8, 0).items_per_thread }, true>
+        within (ROW.run_lengths.of(8, 0).threads, COUNTED_BLOCKS),
 )]
-pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
+pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize, const COUNTED: bool>(
     keys: *const B,
     n: usize,
+    keys_count: *const u64,
     out_keys: *mut B,
     lengths: *mut u64,
     count: *mut u64,
@@ -64,6 +74,8 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
+    // SAFETY: nothing writes the number at `keys_count`.
+    let n = if COUNTED { unsafe { counted(keys_count, n) } } else { n };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has `words` words, which nothing else uses. The launch has `shared_bytes`. Before the
     // first barrier, a thread writes its own slots of `keys`. After a barrier behind the reads, it writes the slots of
@@ -75,6 +87,11 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     let keys = unsafe { Global::new(keys, n) };
     heads::prefetch::<B, NT, VT>(keys);
     let tile = compaction.take(tiles);
+    if COUNTED && tile as usize >= number {
+        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
+        unsafe { compaction::count_none(n, tile, count) };
+        return;
+    }
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
     heads::load::<B, NT, VT>(keys, first, len, slots);
@@ -82,8 +99,8 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     thread::sync_threads();
 
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
-    // its end.
+    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so
+    // that all or none have returned.
     let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     // All threads have read the keys: `count` contains a barrier.
     if heads.bits != 0 {

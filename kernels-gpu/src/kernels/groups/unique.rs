@@ -31,36 +31,52 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// Blocks per multiprocessor for 4-byte keys with 8-byte values, which take more registers than other widths.
-const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
+/// Blocks per multiprocessor for 4-byte keys with 8-byte values, which take more registers than other widths, and for
+/// such keys with values whose number only the GPU knows.
+const FEWER_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
 
 /// Kernel: writes the first key of each group of `from` to `out`, with its value, and the number of groups to
-/// `out.count`. One block per tile of `NT * VT` keys. There are no values if `V` is `()`.
+/// `out.count`. One block per tile of `NT * VT` keys. There are no values if `V` is `()`. If the instance is `COUNTED`,
+/// only the first elements of `from` take part, whose number is at `from_count`.
 ///
 /// # Safety
-/// `from` has at least one element, and `out` has capacity for as many. `tiles` points to the
-/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per tile, of `NT` threads,
-/// whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
+/// `from` has at least one element, and `out` has capacity for as many. Nothing writes the number at `from_count`.
+/// `tiles` points to the [`words`](crate::warp::look_back::words) of all tiles, which are 0. There is one block per
+/// tile, of `NT` threads, whole warps, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
 #[kernel(
-    u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
+    u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }, false>
         within (ROW.unique.of(4, 0).threads, ROW.unique_blocks),
-    u64 = <u64, (), { ROW.unique.of(8, 0).threads }, { ROW.unique.of(8, 0).items_per_thread }>,
-    u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }>
+    u64 = <u64, (), { ROW.unique.of(8, 0).threads }, { ROW.unique.of(8, 0).items_per_thread }, false>,
+    u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }, false>
         within (ROW.unique.of(4, 4).threads, ROW.unique_pairs_blocks),
-    u32v8 = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }>
-        within (ROW.unique.of(4, 8).threads, WIDE_VALUES_BLOCKS),
-    u64v4 = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }>
+    u32v8 = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }, false>
+        within (ROW.unique.of(4, 8).threads, FEWER_BLOCKS),
+    u64v4 = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }, false>
         within (ROW.unique.of(8, 4).threads, ROW.unique_pairs_blocks),
-    u64v8 = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }>
+    u64v8 = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }, false>
+        within (ROW.unique.of(8, 8).threads, ROW.unique_pairs_blocks),
+    u32counted = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }, true>
+        within (ROW.unique.of(4, 0).threads, ROW.unique_blocks),
+    u64counted = <u64, (), { ROW.unique.of(8, 0).threads }, { ROW.unique.of(8, 0).items_per_thread }, true>,
+    u32v4counted = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }, true>
+        within (ROW.unique.of(4, 4).threads, FEWER_BLOCKS),
+    u32v8counted = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }, true>
+        within (ROW.unique.of(4, 8).threads, FEWER_BLOCKS),
+    u64v4counted = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }, true>
+        within (ROW.unique.of(8, 4).threads, ROW.unique_pairs_blocks),
+    u64v8counted = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }, true>
         within (ROW.unique.of(8, 8).threads, ROW.unique_pairs_blocks),
 )]
-pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
+pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize, const COUNTED: bool>(
     from: Slice<B, V>,
+    from_count: *const u64,
     out: Output<B, V>,
     tiles: *mut u64,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, has_values::<V>())) };
+    // SAFETY: nothing writes the number at `from_count`.
+    let from = unsafe { from.first::<COUNTED>(from_count) };
     let (n, number) = (from.len, from.len.div_ceil(NT * VT));
     // SAFETY: `tiles` has `number + 1` words, which nothing else uses. The launch has `shared_bytes`. Thread `t` writes
     // slots `1 + t + i * NT` of `keys`, and thread 0 slot 0. After a barrier behind the reads, it writes its own heads
@@ -71,13 +87,19 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let from = unsafe { from.source() };
     heads::prefetch::<B, NT, VT>(from.keys);
     let tile = compaction.take(tiles);
+    if COUNTED && tile as usize >= number {
+        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
+        unsafe { compaction::count_none(n, tile, out.count) };
+        return;
+    }
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
     heads::load::<B, NT, VT>(from.keys, first, len, slots);
     shared::wait_for_copies();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block, which are whole warps, make this call: none returns early.
+    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so that all
+    // or none have returned.
     let counted = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     let of_tile = counted.of_tile;
     // All threads have read the keys: `count` contains a barrier.

@@ -1,6 +1,7 @@
 //! Conversions between keys of 1 and 2 bytes and ordered bits of 4 bytes.
 
 use super::Narrow;
+use crate::elements::counted;
 use crate::key::Coding;
 use cuda_std::prelude::*;
 
@@ -35,7 +36,7 @@ pub unsafe fn widen_keys<N: Narrow>(from: *const N, n: usize, to: *mut u32, codi
 #[kernel(u8 = <u8>, u16 = <u16>)]
 pub unsafe fn narrow_keys<N: Narrow>(from: *const u32, n: usize, count: *const u64, to: *mut N, coding: Coding<N>) {
     // SAFETY: `count` is null or a number that nothing writes.
-    let n = if count.is_null() { n } else { unsafe { Global::new(count, 1) }.get(0) as usize };
+    let n = unsafe { counted(count, n) };
     // SAFETY: both arrays have at least `n` elements, and one thread writes each element of `to`.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     for_each(n, |i| from.get(i), |i, bits| to.set(i, coding.decode(N::of_value(bits))));

@@ -4,7 +4,8 @@ use super::{Kept, unpack};
 use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
 use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
-use crate::elements::{Arrays, Output, Slice, Source, has_values};
+use crate::elements::{Arrays, Output, Source, has_values};
+use crate::kernels::merge_path::TwoRuns;
 use crate::key::{Bits, Coding};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
@@ -46,29 +47,37 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
     threads * items_per_thread - 1
 }
 
-/// Kernel: writes the keys of `a` and `b` that `kept` selects to `out`, ascending in the order of `coding`, with their
-/// values. One block per tile. There are no values if `V` is `()`.
+/// Kernel: writes the keys of the runs A and B that `kept` selects to `out`, ascending in the order of `coding`, with
+/// their values. One block per tile. There are no values if `V` is `()`.
 ///
-/// Of a pair of equal keys, the key of `a` is kept, with its value.
+/// Of a pair of equal keys, the key of A is kept, with its value.
 ///
 /// # Safety
-/// `a` and `b` are ascending, and one of them has keys. `splits` is the result of
-/// [`balance_path`](super::balance_path::balance_path) for tiles of [`tile_keys`]. `tiles` points to the
-/// [`words`](crate::warp::look_back::words) of all tiles, which are 0. Blocks have `NT` threads, whole warps, one block
-/// per tile, with [`shared_bytes`]. The output arrays do not overlap the input arrays.
+/// The runs are ascending arrays without offsets, and have room for at least one key. If they have counts, the instance
+/// is `COUNTED`. `splits` is the result of [`balance_path`](super::balance_path::balance_path) for them and tiles of
+/// [`tile_keys`]. `tiles` points to the [`words`](crate::warp::look_back::words) of all tiles, which are 0. Blocks have
+/// `NT` threads, whole warps, one block per tile, with [`shared_bytes`]. The output arrays do not overlap the input
+/// arrays.
 #[kernel(
-    u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
+    u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }, false>
         within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
-    u64 = <u64, (), { ROW.sets.of(8, 0).threads }, { ROW.sets.of(8, 0).items_per_thread }>
+    u64 = <u64, (), { ROW.sets.of(8, 0).threads }, { ROW.sets.of(8, 0).items_per_thread }, false>
         within (ROW.sets.of(8, 0).threads, ROW.wide_sets_blocks),
-    u32v4 = <u32, u32, { ROW.sets.of(4, 4).threads }, { ROW.sets.of(4, 4).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.sets.of(4, 8).threads }, { ROW.sets.of(4, 8).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.sets.of(8, 4).threads }, { ROW.sets.of(8, 4).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.sets.of(8, 8).threads }, { ROW.sets.of(8, 8).items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.sets.of(4, 4).threads }, { ROW.sets.of(4, 4).items_per_thread }, false>,
+    u32v8 = <u32, u64, { ROW.sets.of(4, 8).threads }, { ROW.sets.of(4, 8).items_per_thread }, false>,
+    u64v4 = <u64, u32, { ROW.sets.of(8, 4).threads }, { ROW.sets.of(8, 4).items_per_thread }, false>,
+    u64v8 = <u64, u64, { ROW.sets.of(8, 8).threads }, { ROW.sets.of(8, 8).items_per_thread }, false>,
+    u32counted = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }, true>
+        within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
+    u64counted = <u64, (), { ROW.sets.of(8, 0).threads }, { ROW.sets.of(8, 0).items_per_thread }, true>
+        within (ROW.sets.of(8, 0).threads, ROW.wide_sets_blocks),
+    u32v4counted = <u32, u32, { ROW.sets.of(4, 4).threads }, { ROW.sets.of(4, 4).items_per_thread }, true>,
+    u32v8counted = <u32, u64, { ROW.sets.of(4, 8).threads }, { ROW.sets.of(4, 8).items_per_thread }, true>,
+    u64v4counted = <u64, u32, { ROW.sets.of(8, 4).threads }, { ROW.sets.of(8, 4).items_per_thread }, true>,
+    u64v8counted = <u64, u64, { ROW.sets.of(8, 8).threads }, { ROW.sets.of(8, 8).items_per_thread }, true>,
 )]
-pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
-    a: Slice<B, V>,
-    b: Slice<B, V>,
+pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize, const COUNTED: bool>(
+    runs: TwoRuns<B, V>,
     out: Output<B, V>,
     tiles: *mut u64,
     splits: *const usize,
@@ -78,20 +87,26 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each step, and a key an index of 16 bits") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, has_values::<V>())) };
     let tile_keys = const { tile_keys(NT, VT) };
-    let (m, n) = (a.len, b.len);
-    let number = (m + n).div_ceil(tile_keys);
-    // SAFETY: `tiles` has `number + 1` words, which nothing else uses, and `splits` has `number` elements. The launch
-    // has `shared_bytes`. Before the first barrier, a thread writes its own slots of the tile, and thread 0 a sentinel.
+    let most = runs.len.div_ceil(tile_keys);
+    // SAFETY: `splits` has a number for each of up to `most` tiles, and two numbers behind them. The launch has
+    // `shared_bytes`. Before the first barrier, a thread writes its own slots of the tile, and thread 0 a sentinel.
     // After a barrier behind the reads, a thread writes the slots of its own kept keys, which the scan makes disjoint.
-    let (tiles, splits, Memory { keys: slots, sources, compaction }) = unsafe {
-        let memory = Memory::<B>::at_start(NT, VT, has_values::<V>());
-        (Tiles::new(tiles, number), Global::new(splits, number), memory)
-    };
+    let (splits, Memory { keys: slots, sources, compaction }) =
+        unsafe { (Global::new(splits, most + 2), Memory::<B>::at_start(NT, VT, has_values::<V>())) };
+    let (m, all) = if COUNTED { (splits.get(most), splits.get(most + 1)) } else { (runs.a_len, runs.len) };
+    let (n, number) = (all - m, all.div_ceil(tile_keys));
+    // SAFETY: `tiles` has `most + 1` words, which nothing else uses.
+    let tiles = unsafe { Tiles::new(tiles, number) };
     let tile = compaction.take(tiles);
+    if COUNTED && tile as usize >= number {
+        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
+        unsafe { compaction::count_none(all, tile, out.count) };
+        return;
+    }
     let t = tile as usize;
-    // SAFETY: `a` and `b` have `m = a.len` and `n = b.len` elements, which nothing writes during the launch.
-    let (a, b) = unsafe { (a.source(), b.source()) };
-    let (parts, ahead) = parts_of_tile(a, b, splits, t, tile_keys);
+    // SAFETY: the runs have `m` and `n` elements, which nothing writes during the launch.
+    let (a, b) = unsafe { (runs.a.source(m), runs.b.source(n)) };
+    let (parts, ahead) = parts_of_tile(a, b, splits.slice(0, number), t, tile_keys);
     let (a_count, total) = (parts.a.len(), parts.a.len() + parts.b.len());
     let prefetch = || {
         let [(a_first, b_first), (a_end, b_end)] = ahead;
@@ -103,8 +118,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
 
     let (walked, steps) = walk::<B, VT>(slots, a_count, total);
     let kept = walked.kept(Kept(kept), steps);
-    // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
-    // its end.
+    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so
+    // that all or none have returned.
     let counted = unsafe { compaction.count(tiles, tile, kept.count_ones()) };
     let of_tile = counted.of_tile;
     // All threads have read the keys: `count` contains a barrier.
@@ -117,13 +132,12 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         // The loads of the values overlap with the look-back.
         loaded = load_values::<B, V, NT, VT>(parts, sources, of_tile as usize);
     }
-    // SAFETY: no branch of the kernel returns before its end, so that all threads of the block, whole warps, make this
-    // call after `count`.
+    // SAFETY: all threads of the block, which are whole warps, make this call after `count`.
     unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(has_values::<V>()) }) };
     thread::sync_threads();
     let before = compaction.kept_before();
     // Computed again, which saves registers.
-    let number = recomputed(m + n).div_ceil(tile_keys);
+    let number = recomputed(all).div_ceil(tile_keys);
     if t + 1 == number && thread::thread_idx_x() == 0 {
         // SAFETY: `out.count` points to one number. Only thread 0 of the block of the last tile writes it.
         unsafe { GlobalMut::new(out.count, 1) }.set(0, before as u64 + of_tile as u64);

@@ -42,6 +42,7 @@ pub mod payload;
 pub mod radix;
 pub mod runs;
 pub mod segments;
+pub mod sort_small;
 pub mod tile_in_order;
 
 use crate::key::Bits;

@@ -66,7 +66,7 @@ impl OnMember {
         gpu.check_memory(keys.saturating_add(values).saturating_add(memory_bytes).saturating_add(workspace_bytes))?;
         let memory = gpu.buffer(memory_bytes)?;
         let begin = address(&memory);
-        let part = Arrays { keys: begin, values: begin + align(keys) as Address, len: n, value_bytes };
+        let part = Arrays { keys: begin, values: begin + align(keys) as Address, len: n, value_bytes, count: 0 };
         let (run, workspace) = (OnGpu::new(gpu, Slice::room::<B>(n, value_bytes))?, gpu.buffer(workspace_bytes)?);
         Ok(Self { key_bytes: size_of::<B>(), run, memory, part, workspace })
     }

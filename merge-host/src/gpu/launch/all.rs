@@ -1,5 +1,6 @@
 //! All operations on keys of one type, with lengths that reach all of their kernels.
 
+use super::Arrays;
 use super::batch::{Batch, Lengths, Ragged};
 use super::bits::SortByBits;
 use super::bounds::Bounds;
@@ -101,27 +102,36 @@ fn merges(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<(), 
 fn selections(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<(), Error> {
     for len in [10, 10_000, 100_000_000] {
         let (half, all) = (Record::arrays(len, value_bytes), Record::arrays(2 * len, value_bytes));
-        let count = half.keys;
         record.add(&TopK { coding, from: all, out: half })?;
-        record.add(&Sets { coding, operation: SetOperation::Union, a: half, b: half, out: all, count })?;
-        record.add(&Unique { coding, at: half, out: all, count })?;
-        for reduction in Reduction::ALL {
-            if value_bytes == 0 {
-                record.add(&RunLengths { coding, at: half, out: all, count })?;
-                continue;
-            }
-            let of_floats: KeyCoding = if value_bytes == 4 { f32::coding().into() } else { f64::coding().into() };
-            let of_integers = if value_bytes == 4 { i32::coding().into() } else { i64::coding().into() };
-            for summands in [of_integers, of_floats] {
-                record.add(&ReduceByKey { reduction, coding, summands, at: half, out: all, count })?;
-            }
-        }
+        sorted(record, coding, half, all)?;
         if value_bytes > 0 {
             let (few, bounds) = (Record::arrays(1, 0), (half.keys, value_bytes));
             record.add(&Bounds { coding, lower: true, needles: half, keys: half, bounds })?;
             record.add(&Bounds { coding, lower: true, needles: few, keys: all, bounds })?;
         }
     }
+    // The number of keys is in the GPU's memory.
+    let [half, all] = [1 << 20, 1 << 21].map(|len| Record::arrays(len, value_bytes));
+    let [half, all] = [half, all].map(|array| Arrays { count: array.keys, ..array });
+    sorted(record, coding, half, all)?;
+    record.add(&Merge { kernel: MergeKernel::Auto, coding, a: half, b: half, out: all })?;
+    record.add(&Sort { kernel: SortKernel::Auto, coding, at: half, indexes: false })?;
     // A few of many keys, which are gathered in one reading.
     record.add(&TopK { coding, from: Record::arrays(1 << 28, value_bytes), out: Record::arrays(1000, value_bytes) })
+}
+
+/// Operations on sorted keys, of arrays like `half`, to an array of twice the length.
+fn sorted(record: &Record, coding: KeyCoding, half: Arrays, all: Arrays) -> Result<(), Error> {
+    let (count, value_bytes) = (half.keys, half.value_bytes);
+    record.add(&Sets { coding, operation: SetOperation::Union, a: half, b: half, out: all, count })?;
+    record.add(&Unique { coding, at: half, out: all, count })?;
+    if value_bytes == 0 {
+        return record.add(&RunLengths { coding, at: half, out: all, count });
+    }
+    let of_floats: KeyCoding = if value_bytes == 4 { f32::coding().into() } else { f64::coding().into() };
+    let of_integers = if value_bytes == 4 { i32::coding().into() } else { i64::coding().into() };
+    for (reduction, summands) in Reduction::ALL.into_iter().flat_map(|by| [(by, of_integers), (by, of_floats)]) {
+        record.add(&ReduceByKey { reduction, coding, summands, at: half, out: all, count })?;
+    }
+    Ok(())
 }

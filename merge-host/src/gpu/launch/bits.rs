@@ -66,7 +66,7 @@ impl SortByBits {
         let (values, value_bytes) =
             if is_alone { (self.at.keys, size_of::<B>()) } else { (parts.indices, self.index_bytes()) };
         let coding = with_numbers!(code_bytes, C => Coding::<C>::NONE.into());
-        let at = Arrays { keys: parts.codes, values, len, value_bytes };
+        let at = Arrays { keys: parts.codes, values, len, value_bytes, count: 0 };
         Sort { kernel: self.kernel, coding, at, indexes: !is_alone }
     }
 
@@ -105,7 +105,7 @@ impl OnNumbers for SortByBits {
     }
 
     unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let (parts, Arrays { keys, values, len, value_bytes }) = (self.parts(workspace), self.at);
+        let (parts, Arrays { keys, values, len, value_bytes, .. }) = (self.parts(workspace), self.at);
         let code_bytes = if self.bits.1 - self.bits.0 <= 32 { 4 } else { 8 };
         // SAFETY: the workspace has codes of up to 8 bytes, and the workspace of their sort.
         unsafe {

@@ -12,6 +12,7 @@ use kernels_gpu::kernels::bounds::search_bounds::{SEARCH_THREADS, SearchBounds};
 use kernels_gpu::kernels::merge_path::PathBig;
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning;
+use std::ptr::null_mut;
 
 /// From this many keys for each needle on, needles are searched one by one. A search in 2^28 keys reads some 28 keys,
 /// and searches of neighbouring needles read mostly the same ones.
@@ -65,7 +66,7 @@ impl OnNumbers for Bounds {
         // `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. `bounds` has a
         // number for each needle.
         unsafe {
-            let path = PathBig { runs, splits, tiles, tile_keys, coding };
+            let path = PathBig { runs, splits, tiles, tile_keys, count: null_mut(), coding };
             queue.launch(&suffix::<B>(0), path_shape(tiles), &path)?;
             with_numbers!(index_bytes, I => {
                 let merge = MergeBounds { runs, bounds: bounds as *mut I, splits, lower: is_lower, coding };

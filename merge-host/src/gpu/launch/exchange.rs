@@ -184,6 +184,7 @@ impl ExchangePlan {
             values: workspace + (layout.values + slot * align(self.piece * self.value_bytes)) as Address,
             len,
             value_bytes: self.value_bytes,
+            count: 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Groups of equal keys: unique keys, run lengths and reductions by key.
 
 use super::sort::Sort;
-use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
+use super::{Address, Arrays, Queue, align, bits, counted, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::{KeyCoding, OnNumbers, with_coding};
 use crate::key::sealed::GpuBits;
@@ -81,8 +81,9 @@ impl OnNumbers for Unique {
             let Some(shape) = begin::<B>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
             with_values!(at.value_bytes, V => {
                 let (from, out) = (slice::<B, V>(at), output::<B, V>(out, count));
-                let arguments = UniqueKernel { from, out, tiles: workspace as *mut u64 };
-                queue.launch(&suffix::<B>(size_of::<V>()), shape, &arguments)
+                let from_count = at.count as *const u64;
+                let arguments = UniqueKernel { from, from_count, out, tiles: workspace as *mut u64 };
+                queue.launch(&format!("{}{}", suffix::<B>(size_of::<V>()), counted(&[at])), shape, &arguments)
             })
         }
     }
@@ -108,7 +109,7 @@ impl SortUnique {
         let Arrays { len, value_bytes, .. } = self.at;
         let values = workspace + align(len.saturating_mul(size_of::<B>())) as Address;
         let end = values.saturating_add(align(len.saturating_mul(value_bytes)) as Address);
-        (Arrays { keys: workspace, values, len, value_bytes }, end)
+        (Arrays { keys: workspace, values, len, value_bytes, count: 0 }, end)
     }
 }
 
@@ -160,12 +161,13 @@ impl OnNumbers for RunLengths {
             let arguments = RunLengthsKernel {
                 keys: at.keys as *const B,
                 n: at.len,
+                keys_count: at.count as *const u64,
                 out_keys: out.keys as *mut B,
                 lengths: out.values as *mut u64,
                 count: count as *mut u64,
                 shared_words: workspace as *mut u64,
             };
-            queue.launch(&suffix::<B>(0), shape, &arguments)
+            queue.launch(&format!("{}{}", suffix::<B>(0), counted(&[at])), shape, &arguments)
         }
     }
 }
@@ -228,11 +230,12 @@ impl ReduceByKey {
             let Some(shape) = begin::<B>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
             let arguments = ReduceGroups {
                 from: slice::<B, V>(at),
+                from_count: at.count as *const u64,
                 out: output::<B, V>(out, count),
                 shared_words: workspace as *mut u64,
                 coding,
             };
-            queue.launch(&format!("{}v{value}{of}", bits(key)), shape, &arguments)
+            queue.launch(&format!("{}v{value}{of}{}", bits(key), counted(&[at])), shape, &arguments)
         }
     }
 }

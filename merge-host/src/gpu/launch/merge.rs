@@ -1,6 +1,6 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Queue, bits, slice, suffix, with_values};
+use super::{Address, Arrays, Queue, bits, counted, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::{KeyCoding, OnNumbers};
 use crate::key::sealed::GpuBits;
@@ -63,9 +63,10 @@ pub(in crate::gpu) const fn pairs_workspace_bytes<B: Bits>(total: usize) -> usiz
     split_bytes(total, tuning::merge(size_of::<B>(), size_of::<u32>()).keys())
 }
 
-/// Bytes of the splits of `path_big` for `total` keys in tiles of `tile_keys`: one for each tile, and one number more.
+/// Bytes of the splits of `path_big`, or of `balance_path`, for `total` keys in tiles of `tile_keys`: one for each
+/// tile, and two numbers more.
 pub(super) const fn split_bytes(total: usize, tile_keys: usize) -> usize {
-    if total == 0 { 0 } else { (total.div_ceil(tile_keys) + 1) * size_of::<usize>() }
+    if total == 0 { 0 } else { (total.div_ceil(tile_keys) + 2) * size_of::<usize>() }
 }
 
 /// The launch of `path_big`, or of `balance_path`, for `tiles` tiles.
@@ -87,6 +88,14 @@ pub(super) enum Runs {
 }
 
 impl Runs {
+    /// The end of the suffix of kernels that merge these runs.
+    pub(super) fn counted(self) -> &'static str {
+        match self {
+            Self::Apart(runs) => counted(&runs),
+            Self::Divided { .. } => "",
+        }
+    }
+
     /// The runs as kernels take them, with values of type `V`.
     pub(super) fn of<B: Bits, V>(self) -> TwoRuns<B, V> {
         let (a, b, len, offsets) = match self {
@@ -94,15 +103,16 @@ impl Runs {
             Self::Divided { all, offsets } => (all, all, all.len, offsets),
         };
         let [at_a, at_b] = [a, b].map(|run| slice::<B, V>(run).at);
-        TwoRuns { a: at_a, b: at_b, len, a_len: a.len, offsets: offsets as *const usize }
+        let [a_count, b_count] = [a, b].map(|run| run.count as *const u64);
+        TwoRuns { a: at_a, b: at_b, len, a_len: a.len, offsets: offsets as *const usize, a_count, b_count }
     }
 }
 
 /// Queues the merge of two runs to `out` in two phases.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory. `out` has the length of both runs together, and values if they have, and
-/// overlaps no other array. `workspace` has [`split_bytes`] its tiles.
+/// The arrays are in the GPU's memory. `out` has at least the length of both runs together, and values if they have,
+/// and overlaps no other array. `workspace` has [`split_bytes`] of that length. Nothing writes the counts of the runs.
 pub(super) unsafe fn two_phase<B: Bits>(
     queue: &dyn Queue,
     coding: Coding<B>,
@@ -110,18 +120,22 @@ pub(super) unsafe fn two_phase<B: Bits>(
     out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let tile = tuning::merge(size_of::<B>(), out.value_bytes);
-    let (tile_keys, tiles, splits) = (tile.keys(), out.len.div_ceil(tile.keys()), workspace as *mut usize);
+    let (tile, path_runs) = (tuning::merge(size_of::<B>(), out.value_bytes), runs.of::<B, ()>());
+    let (tile_keys, tiles, splits) = (tile.keys(), path_runs.len.div_ceil(tile.keys()), workspace as *mut usize);
+    if tiles == 0 && out.count != 0 {
+        // SAFETY: a count has 8 bytes, which are two words.
+        return unsafe { queue.clear(out.count, 2) };
+    }
     let shared_bytes = merge_path::shared_bytes::<B>(tile_keys, tile.items_per_thread, out.value_bytes > 0);
     let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
-    let path = PathBig { runs: runs.of::<B, ()>(), splits, tiles, tile_keys, coding };
+    let path = PathBig { runs: path_runs, splits, tiles, tile_keys, count: out.count as *mut u64, coding };
     // SAFETY: `path_shape` has a thread and `shape` a block for each tile, with the kernel's shared bytes. The first
     // launch writes a split for each tile, and the second one reads them. The arrays have values of type `V`.
     unsafe {
         queue.launch(&bits(size_of::<B>()), path_shape(tiles), &path)?;
         with_values!(out.value_bytes, V => {
             let merge = MergeBig { runs: runs.of::<B, V>(), c: slice::<B, V>(out).at, splits, coding };
-            queue.launch(&suffix::<B>(out.value_bytes), shape, &merge)
+            queue.launch(&format!("{}{}", suffix::<B>(out.value_bytes), runs.counted()), shape, &merge)
         })
     }
 }
@@ -132,8 +146,8 @@ fn textbook_shape(queue: &dyn Queue, total: usize, shared_bytes: u32) -> Shape {
     Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }
 }
 
-/// The merge of `a` and `b`, with or without values, to `out`, which has the length of both together. Textbook kernels
-/// merge keys alone.
+/// The merge of `a` and `b`, with or without values, to `out`, which has the length of both together, or at least that
+/// if it has a count. Textbook kernels merge keys alone.
 #[derive(Clone, Copy)]
 pub struct Merge {
     pub kernel: MergeKernel,
@@ -143,15 +157,22 @@ pub struct Merge {
     pub out: Arrays,
 }
 
+impl Merge {
+    /// The kernel. Lengths that only the GPU knows take the merge in two phases.
+    fn kernel(&self) -> MergeKernel {
+        let is_counted = !counted(&[self.a, self.b, self.out]).is_empty();
+        if is_counted { MergeKernel::MergePath } else { self.kernel }
+    }
+}
+
 impl OnNumbers for Merge {
     fn workspace_bytes_of<B: GpuBits>(&self) -> usize {
-        bytes_of_workspace::<B>(self.kernel, self.out.len, self.out.value_bytes)
+        bytes_of_workspace::<B>(self.kernel(), self.out.len, self.out.value_bytes)
     }
 
     unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let Self { kernel, a, b, out, .. } = *self;
-        let total = out.len;
-        if total == 0 {
+        let (Self { a, b, out, .. }, kernel, total) = (*self, self.kernel(), self.out.len);
+        if total == 0 && out.count == 0 {
             return Ok(());
         }
         let (runs, suffix) = (Runs::Apart([a, b]), suffix::<B>(0));

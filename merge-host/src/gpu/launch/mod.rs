@@ -223,12 +223,15 @@ pub struct Arrays {
     pub len: usize,
     /// Bytes of a value: 0, 4 or 8.
     pub value_bytes: usize,
+    /// 0, or the address of the number of elements, of which the host knows only that it is at most `len`. Sorts,
+    /// merges, set operations and operations on groups of equal keys read it, or write it if the array is the result.
+    pub count: Address,
 }
 
 impl Arrays {
     /// Keys alone.
     pub const fn keys(keys: Address, len: usize) -> Self {
-        Self { keys, values: 0, len, value_bytes: 0 }
+        Self { keys, values: 0, len, value_bytes: 0, count: 0 }
     }
 
     /// `len` keys with bits `B` from index `begin`, with their values.
@@ -247,6 +250,12 @@ pub(super) const fn align(bytes: usize) -> usize {
 fn suffix<B: Bits>(value_bytes: usize) -> String {
     let keys = bits(size_of::<B>());
     if value_bytes == 0 { keys } else { format!("{keys}v{value_bytes}") }
+}
+
+/// The suffix of instances for arrays of which only the GPU knows the number of elements, if one of these is such an
+/// array.
+fn counted(arrays: &[Arrays]) -> &'static str {
+    if arrays.iter().any(|array| array.count != 0) { "counted" } else { "" }
 }
 
 /// Keys and values at these addresses.
@@ -309,7 +318,8 @@ mod tests {
                 record.entries()
             });
             let divides = |(kernel, _): &Entry| {
-                family(kernel).is_some_and(|family| family.starts_with("divide") || family == "radix")
+                family(kernel)
+                    .is_some_and(|family| family.starts_with("divide") || ["radix", "sort_small"].contains(&family))
             };
             let (divisions, others): (HashSet<Entry>, HashSet<Entry>) = auto.into_iter().partition(divides);
             assert!(!divisions.is_empty());

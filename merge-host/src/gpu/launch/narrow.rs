@@ -29,7 +29,7 @@ const PADDING: usize = align(1);
 enum Writes {
     Nothing,
     All,
-    /// The first keys. Their number is at this address.
+    /// The first keys. Their number is at this address. All keys if it is 0.
     First(Address),
 }
 
@@ -48,7 +48,7 @@ impl Use {
     /// The operation uses the array, but its content before and afterwards does not matter.
     pub const SCRATCH: Self = Self { reads: false, writes: Writes::Nothing };
 
-    /// The operation writes the first keys. In the end, their number is at `count`.
+    /// The operation writes the first keys. In the end, their number is at `count`. It writes all keys if `count` is 0.
     pub const fn write_first(count: Address) -> Self {
         Self { reads: false, writes: Writes::First(count) }
     }

@@ -96,7 +96,7 @@ unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
     let tile = tile_items::<C::Item, V>();
     let values = workspace + align(n * size_of::<C::Item>()) as u64;
     let splits = values + align(n * size_of::<V>()) as u64;
-    let spare = Arrays { keys: workspace, values, len: n, value_bytes: size_of::<V>() };
+    let spare = Arrays { keys: workspace, values, len: n, value_bytes: size_of::<V>(), count: 0 };
     let passes = n.div_ceil(tile).max(1).next_power_of_two().trailing_zeros();
     // The arrays take turns such that the last pass writes to `array`.
     let (mut from, mut to) = if passes.is_multiple_of(2) { (spare, array) } else { (array, spare) };

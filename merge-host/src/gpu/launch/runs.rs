@@ -54,7 +54,7 @@ impl DetectedRuns {
 pub(super) unsafe fn merge_long_runs<B: Bits>(
     queue: &dyn Queue,
     coding: Coding<B>,
-    Arrays { keys, values, len: n, value_bytes }: Arrays,
+    Arrays { keys, values, len: n, value_bytes, .. }: Arrays,
     detected: DetectedRuns,
 ) -> Result<(), Error> {
     let DetectedRuns { at: words, scratch: (scratch, scratch_values), splits } = detected;
@@ -77,7 +77,7 @@ pub(super) unsafe fn merge_long_runs<B: Bits>(
             }
         });
     }
-    let array = |(keys, values): (Address, Address)| Arrays { keys, values, len: n, value_bytes };
+    let array = |(keys, values): (Address, Address)| Arrays { keys, values, len: n, value_bytes, count: 0 };
     let pass = Pass {
         runs: pass_of::<B>(n, value_bytes, starts),
         from: array((scratch, scratch_values)),

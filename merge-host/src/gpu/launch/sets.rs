@@ -1,6 +1,6 @@
 //! Set operations on two sorted arrays.
 
-use super::merge::path_shape;
+use super::merge::{Runs, path_shape};
 use super::{Address, Arrays, Queue, align, slice, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -26,11 +26,12 @@ pub(super) const fn look_back_bytes(tiles: usize) -> usize {
     align(look_back::words(tiles).saturating_mul(size_of::<u64>()))
 }
 
-/// Bytes of workspace for `total` keys of both arrays: a split and a word of the look-back for each tile.
+/// Bytes of workspace for `total` keys of both arrays: a split and a word of the look-back for each tile, and two
+/// numbers of keys.
 pub(in crate::gpu) const fn workspace_bytes<B: Bits>(total: usize) -> usize {
     // The most tiles, with or without values: tiles of the smallest shape.
     let tiles = total.div_ceil(combine_sets::tile_keys(ROW.sets.fewest_keys(size_of::<B>()), 1));
-    look_back_bytes(tiles) + tiles * size_of::<usize>()
+    look_back_bytes(tiles) + (tiles + 2) * size_of::<usize>()
 }
 
 /// The elements that `operation` keeps, as the kernels encode them.
@@ -58,12 +59,13 @@ impl OnNumbers for Sets {
     unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { operation, a, b, out, count, .. } = *self;
         let tile = ROW.sets.of(size_of::<B>(), out.value_bytes);
-        let tiles = tiles::<B>(a.len + b.len, out.value_bytes);
+        let (runs, tiles) = (Runs::Apart([a, b]), tiles::<B>(a.len + b.len, out.value_bytes));
         if tiles == 0 {
             // SAFETY: `count` has 8 bytes, which are two words.
             return unsafe { queue.clear(count, 2) };
         }
-        let (kept, suffix_of_values) = (kept_steps(operation), suffix::<B>(out.value_bytes));
+        let (kept, suffix_of_values) =
+            (kept_steps(operation), format!("{}{}", suffix::<B>(out.value_bytes), runs.counted()));
         let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
         let tile_keys = combine_sets::tile_keys(tile.threads, tile.items_per_thread);
         let shape = Shape {
@@ -81,12 +83,12 @@ impl OnNumbers for Sets {
         // tile, and `shape` a block with its shared bytes. `out.len` is the capacity.
         unsafe {
             queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
-            let path = BalancePath { a: slice::<B, ()>(a), b: slice::<B, ()>(b), splits, tiles, tile_keys, coding };
+            let path = BalancePath { runs: runs.of::<B, ()>(), splits, tiles, tile_keys, coding };
             queue.launch(&suffix::<B>(0), path_shape(tiles), &path)?;
             with_values!(out.value_bytes, V => {
-                let (a, b, tiles) = (slice::<B, V>(a), slice::<B, V>(b), workspace as *mut u64);
+                let (runs, tiles) = (runs.of::<B, V>(), workspace as *mut u64);
                 let out = Output { at: slice::<B, V>(out).at, capacity: out.len, count: count as *mut u64 };
-                queue.launch(&suffix_of_values, shape, &CombineSets { a, b, out, tiles, splits, kept, coding })
+                queue.launch(&suffix_of_values, shape, &CombineSets { runs, out, tiles, splits, kept, coding })
             })
         }
     }

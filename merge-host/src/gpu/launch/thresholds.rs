@@ -6,6 +6,8 @@ use kernels_gpu::tuning::{DivideTile, ROW, Tile};
 /// [`DEFAULT`](Self::DEFAULT). Tests in the emulator, which takes long for many keys, pass smaller numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
+    /// Up to this many keys, as far as a block holds them, are sorted by one block in one launch.
+    pub one_block: usize,
     /// Up to this many keys, kernels have other shapes, and no launches find splits.
     pub small_sort: usize,
     /// Keys that are merged in any case are sorted without detecting runs, which takes about 40 µs, if there are fewer.
@@ -41,6 +43,7 @@ pub struct Thresholds {
 impl Thresholds {
     /// The fastest numbers with the shapes of [`ROW`], on the GPU on which these were measured.
     pub const DEFAULT: Self = Self {
+        one_block: 1 << 13,
         small_sort: 1 << 20,
         detection_keys: 1 << 26,
         merged: [1 << 17, 1 << 15],

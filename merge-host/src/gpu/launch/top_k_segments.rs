@@ -154,6 +154,7 @@ impl<B: Bits> Selecting<'_, B> {
             values: self.workspace + layout.values as Address,
             len: count * most * k,
             value_bytes: out.value_bytes,
+            count: 0,
         };
         // SAFETY: the workspace has `k` elements for each part, since `most` is at most `most_parts`. The second launch
         // reads the results of the first one.
@@ -188,7 +189,7 @@ impl<B: Bits> Selecting<'_, B> {
         let (n, value_bytes, has_indices) = (from.len, out.value_bytes, from.values == 0);
         let layout = Layout::of_sort::<B>(n, value_bytes);
         let values = self.workspace + layout.values as Address;
-        let sorted = Arrays { keys: self.workspace, values, len: n, value_bytes };
+        let sorted = Arrays { keys: self.workspace, values, len: n, value_bytes, count: 0 };
         let sort_workspace = self.workspace + layout.sort as Address;
         let segments = bounds.segments();
         let blocks = self.queue.blocks(PERSISTENT_BLOCKS).min(segments.count);

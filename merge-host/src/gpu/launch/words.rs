@@ -60,8 +60,8 @@ impl SortWide {
         let (value_bytes, is_first) = (self.index_bytes(), word == 0);
         let coding = Coding { always: (self.coding.always >> (64 * word)) as u64, ..Coding::NONE };
         let at = match value_bytes {
-            0 => Arrays { keys, values, len: self.at.len, value_bytes: WORD },
-            value_bytes => Arrays { keys, values, len: self.at.len, value_bytes },
+            0 => Arrays { keys, values, len: self.at.len, value_bytes: WORD, count: 0 },
+            value_bytes => Arrays { keys, values, len: self.at.len, value_bytes, count: 0 },
         };
         Sort { kernel: self.kernel, coding: coding.into(), at, indexes: value_bytes > 0 && is_first }
     }
@@ -98,7 +98,7 @@ impl SortWide {
     }
 
     unsafe fn sort_indices(self, queue: &dyn Queue, parts: Parts) -> Result<(), Error> {
-        let Arrays { keys, values, len: n, value_bytes } = self.at;
+        let Arrays { keys, values, len: n, value_bytes, .. } = self.at;
         let (none, indices) = ((0, self.index_bytes()), (parts.indices, self.index_bytes()));
         // SAFETY: the keys have two words each, all arrays have `n` elements, and the indices are a permutation once
         // the first sort has made them. `parts.sort` is the workspace of either sort.

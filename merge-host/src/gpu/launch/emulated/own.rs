@@ -32,7 +32,7 @@ impl Pairs {
 
     fn at(&self) -> Arrays {
         let (keys, values) = (address(self.items), address(self.values));
-        Arrays { keys, values, len: self.len, value_bytes: self.value_bytes }
+        Arrays { keys, values, len: self.len, value_bytes: self.value_bytes, count: 0 }
     }
 
     fn read<T: Pod, V: Pod>(&self, device: &Device, items: &mut [T], values: &mut [V]) {

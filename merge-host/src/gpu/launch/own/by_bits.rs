@@ -72,7 +72,7 @@ pub unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     let to = elements::<C, V>(array);
     let gather = GatherItems::<C, V> { from: slice::<C, V>(copy), order: indices as *const u32, to };
     let shape = a_block_each::<C::Item, V>(n.div_ceil(tile_items::<C::Item, V>()));
-    let numbers = Arrays { keys: bits, values: indices, len: n, value_bytes: size_of::<u32>() };
+    let numbers = Arrays { keys: bits, values: indices, len: n, value_bytes: size_of::<u32>(), count: 0 };
     // SAFETY: the parts of the workspace do not overlap (`Layout::of`), and there is a block for each tile, with its
     // shared bytes. The sort of numbers has a workspace of its own. It makes `indices` a permutation of the indices
     // below `n`.

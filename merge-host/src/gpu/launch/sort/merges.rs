@@ -50,7 +50,7 @@ impl<B: Bits> Planned<B> {
 
     /// Sorts the tiles of the arrays to `to`, by a single division if there is one.
     unsafe fn sort_tiles(&self, queue: &dyn Queue, to: (Address, Address), decode: Coding<B>) -> Result<(), Error> {
-        let Self { plan, coding, at: Arrays { keys, values, len: n, value_bytes }, random, .. } = *self;
+        let Self { plan, coding, at: Arrays { keys, values, len: n, value_bytes, .. }, random, .. } = *self;
         let Workspace { scratch, detected, .. } = self.workspace;
         if let Some(divide) = plan.once() {
             let (sides, words) = ([keys, scratch.0], self.words());

@@ -23,11 +23,15 @@ use super::divide::{DividePlan, Words};
 use super::narrow::{counting_bytes, is_counted, sort_by_counting};
 use super::radix::RadixPlan;
 use super::words::SortWide;
-use super::{Address, Arrays, Queue};
-use crate::gpu::operation::{self, KeyCoding, OnNumbers, Operation};
+use super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, slice, with_values};
+use crate::gpu::operation::{self, KeyCoding, OnNumbers, Operation, with_coding};
 use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
+use cuda_std::Word;
+use cuda_std::launch::Arguments;
+use kernels_gpu::kernels::pad_keys::{self, PadKeys};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::kernels::sort::sort_small::SortSmall;
 use kernels_gpu::key::{Bits, Coding};
 use layout::Workspace;
 
@@ -59,9 +63,22 @@ pub unsafe fn sort_by_plan<B: Bits>(
     at: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let layout = plan.layout::<B>(at.len);
+    let n = at.len;
+    if n == 0 {
+        return Ok(());
+    }
+    if let Some((shape, suffix)) = plan.one_block::<B>() {
+        return with_values!(at.value_bytes, V => {
+            let (random, indexes) = (queue.random(), u32::from(plan.indexes));
+            let sort = SortSmall { at: slice::<B, V>(at), count: at.count as *const u64, coding, indexes, random };
+            // SAFETY: `at` has 1 to as many elements as the shape has slots, with values of type `V`. The shape has the
+            // kernel's threads and shared bytes.
+            unsafe { queue.launch(&suffix, shape, &sort) }
+        });
+    }
+    let layout = plan.layout::<B>(n);
     // If keys may be divided, a sample tells first whether they look as if they were in order.
-    let detects = at.len >= plan.detection_keys && plan.divide.is_none();
+    let detects = n >= plan.detection_keys && plan.divide.is_none();
     let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small);
     let sort = Planned { plan, coding, at, workspace: parts, random: queue.random() };
     if detects {
@@ -151,7 +168,41 @@ impl<B: Bits> Planned<B> {
     }
 }
 
-/// The sort of `at`. Values begin as the keys' indices if it `indexes`.
+/// Queues the padding of the keys of `at` behind the first ones, whose number is at its count: these keys become the
+/// last ones in the order of `coding`. A stable sort of all keys then leaves them behind.
+///
+/// # Safety
+/// The keys and the count are in the GPU's memory, and nothing else uses the keys or writes the count.
+unsafe fn pad(queue: &dyn Queue, coding: KeyCoding, at: Arrays) -> Result<(), Error> {
+    /// Pads with keys of these words.
+    unsafe fn with<T: Word>(queue: &dyn Queue, at: Arrays, words: &[T]) -> Result<(), Error>
+    where
+        PadKeys<T>: Arguments,
+    {
+        let shape = queue.persistent(PERSISTENT_BLOCKS, pad_keys::THREADS, 0);
+        let (keys, count, n) = (at.keys as *mut T, at.count as *const u64, at.len);
+        let pad = PadKeys { keys, n, words: words.len(), count, low: words[0], high: words[words.len() - 1] };
+        // SAFETY: there are `n` keys of `words.len()` words, which nothing else uses, and nothing writes the count, as
+        // the caller ensures.
+        unsafe { queue.launch(&bits(size_of::<T>()), shape, &pad) }
+    }
+    // SAFETY: the keys have the width of the coding. The conditions of this function hold.
+    unsafe {
+        match coding {
+            KeyCoding::U8(coding) => with(queue, at, &[coding.decode(u8::MAX)]),
+            KeyCoding::U16(coding) => with(queue, at, &[coding.decode(u16::MAX)]),
+            KeyCoding::U32(coding) => with(queue, at, &[coding.decode(u32::MAX)]),
+            KeyCoding::U64(coding) => with(queue, at, &[coding.decode(u64::MAX)]),
+            KeyCoding::U128(coding) => {
+                let last = coding.decode(u128::MAX);
+                with(queue, at, &[last as u64, (last >> 64) as u64])
+            }
+        }
+    }
+}
+
+/// The sort of `at`. If it has a count, only the first elements are sorted, and the others are unspecified. Values
+/// begin as the keys' indices if it `indexes`.
 #[derive(Clone, Copy)]
 pub struct Sort {
     pub kernel: SortKernel,
@@ -175,6 +226,15 @@ impl OnNumbers for Sort {
 }
 
 impl Sort {
+    /// Whether one block sorts all keys, which reads their number by itself.
+    fn is_in_one_block(&self) -> bool {
+        fn is<B: Bits>(sort: &Sort, _: Coding<B>) -> bool {
+            let plan = SortPlan::of::<B>(sort.at.len, sort.at.value_bytes, sort.indexes);
+            plan.with_kernel(sort.kernel).one_block::<B>().is_some()
+        }
+        with_coding!(self.coding, coding => is(self, coding), else false)
+    }
+
     /// This sort of keys of 16 bytes.
     fn wide(&self, coding: Coding<u128>) -> SortWide {
         let Self { kernel, at, indexes, .. } = *self;
@@ -193,8 +253,12 @@ impl Operation for Sort {
     }
 
     unsafe fn launch(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace.
+        // SAFETY: `Operation::launch` requires valid arrays, a count that nothing else writes, and `workspace_bytes` of
+        // workspace.
         unsafe {
+            if self.at.count != 0 && !self.is_in_one_block() {
+                pad(queue, self.coding, self.at)?;
+            }
             match self.coding {
                 KeyCoding::U8(coding) if is_counted(self.at) => sort_by_counting(queue, coding, self.at, workspace),
                 KeyCoding::U16(coding) if is_counted(self.at) => sort_by_counting(queue, coding, self.at, workspace),

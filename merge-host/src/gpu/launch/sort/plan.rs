@@ -8,6 +8,7 @@ use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::block_sort;
 use kernels_gpu::kernels::sort::merge_pass::{self, merge_runs};
 use kernels_gpu::kernels::sort::runs::{Passes, Runs};
+use kernels_gpu::kernels::sort::sort_small;
 use kernels_gpu::key::Bits;
 use kernels_gpu::tuning::{self, Tile};
 
@@ -17,6 +18,9 @@ pub struct SortPlan {
     pub(super) value_bytes: usize,
     /// Whether values begin as the keys' indices.
     pub(super) indexes: bool,
+    /// The shape of the one block that sorts all keys, and the suffix of its kernel, if there is one block. The other
+    /// shapes are for other kernels ([`with_kernel`](Self::with_kernel)).
+    one_block: Option<(Tile, &'static str)>,
     pub(super) block: Tile,
     /// The suffix of the first phase's kernels.
     block_shape: &'static str,
@@ -64,7 +68,10 @@ impl SortPlan {
             RadixPlan::of::<B>(thresholds, n, value_bytes, indexes)
         };
         let detection_keys = thresholds.detection_keys;
-        let plan = Self { value_bytes, indexes, block, block_shape, runs, small, detection_keys, divide, radix };
+        let one_block =
+            if n <= thresholds.one_block { tuning::sort_small(size_of::<B>(), value_bytes, n) } else { None };
+        let plan =
+            Self { value_bytes, indexes, one_block, block, block_shape, runs, small, detection_keys, divide, radix };
         assert!(!(small && plan.detects(n)), "runs are detected of few keys");
         assert!(
             divide.is_some() || radix.is_none() || n < detection_keys,
@@ -77,8 +84,15 @@ impl SortPlan {
     pub const fn with_kernel(self, kernel: SortKernel) -> Self {
         match kernel {
             SortKernel::Auto => self,
-            SortKernel::MergePath => Self { divide: None, radix: None, ..self },
+            SortKernel::MergePath => Self { one_block: None, divide: None, radix: None, ..self },
         }
+    }
+
+    /// The shape of the launch of one block for all keys, and the suffix of its kernel, if there is one block.
+    pub(super) fn one_block<B: Bits>(self) -> Option<(Shape, String)> {
+        let (tile, shape) = self.one_block?;
+        let shared_bytes = sort_small::shared_bytes(tile, size_of::<B>(), self.value_bytes);
+        Some((Shape { blocks: 1, threads: tile.threads as u32, shared_bytes }, self.suffix_of_shape::<B>(shape)))
     }
 
     /// The suffix of the kernels of the passes, which serve all keys of the width of `B`.

@@ -1,0 +1,205 @@
+//! Elements whose number only the GPU knows: calls of a stream, one behind another in a graph, against the standard
+//! library.
+
+use super::{in_process, random};
+use merge_host::{
+    Counted, DeviceArray, Error, Gpu, GpuKey, GpuSortKey, Key, MergeKernel, Reduction, SetOperation, SortKernel,
+    SortOptions, SortOrder, Stream, workspace,
+};
+use rand::Rng;
+use rand::rngs::StdRng;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use tests::distribution::key;
+
+use super::streams::cuda;
+
+/// Numbers of keys in arrays of `most`.
+fn numbers(random: &mut StdRng, most: usize) -> [usize; 4] {
+    [most, 0, random.random_range(0..=most), 1]
+}
+
+/// Captured work, and its stream.
+struct Captured {
+    executable: *mut c_void,
+    stream: *mut c_void,
+}
+
+impl Captured {
+    /// Puts the work on the stream.
+    fn repeat(&self) {
+        // SAFETY: the tests keep the arrays and the stream until the work has ended.
+        assert_eq!(unsafe { cuda::cuGraphLaunch(self.executable, self.stream) }, 0);
+    }
+}
+
+/// Work of a stream, to be repeated.
+fn captured(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> Captured {
+    let (mut graph, mut executable) = (null_mut(), null_mut());
+    // SAFETY: the stream lives until the end of the test, and the results have room.
+    unsafe {
+        assert_eq!(cuda::cuStreamBeginCapture_v2(stream.handle(), 0), 0);
+        work().unwrap();
+        assert_eq!(cuda::cuStreamEndCapture(stream.handle(), &mut graph), 0);
+        assert_eq!(cuda::cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0), 0);
+    }
+    Captured { executable, stream: stream.handle() }
+}
+
+/// The first of equal neighbours, sorted and merged with other keys, all with values: the keys, their values, and how
+/// many keys are behind them.
+fn chain<K: GpuKey>(random: &mut StdRng, stream: &Stream, most: usize) {
+    let zeroed = |n| (stream.zeroed::<K>(n).unwrap(), stream.zeroed::<u32>(n).unwrap());
+    let number = || stream.zeroed::<u64>(1).unwrap();
+    let ((mut keys, mut values), (mut others, mut of_others)) = (zeroed(most), zeroed(most / 2));
+    let (mut n, mut of_heads, mut m, mut total) = (number(), number(), number(), number());
+    let ((mut heads, mut head_values), (mut out, mut out_values)) = (zeroed(most), zeroed(most + most / 2));
+    let bytes = [
+        workspace::groups::<K>(most),
+        workspace::sort::<K, u32>(most),
+        workspace::merge::<K, u32>(MergeKernel::MergePath, out.len()),
+    ];
+    let mut memory = stream.zeroed(bytes.into_iter().max().unwrap()).unwrap();
+    let work = captured(stream, || {
+        let from = Counted((&keys, &values), &n);
+        stream.unique(from, (&mut heads, &mut head_values), &mut of_heads, &mut memory)?;
+        let sorted = Counted((&mut heads, &mut head_values), &of_heads);
+        stream.sort(SortOrder::Ascending, sorted, &mut memory)?;
+        let (a, b) = (Counted((&heads, &head_values), &of_heads), Counted((&others, &of_others), &m));
+        stream.merge(MergeKernel::Auto, a, b, Counted((&mut out, &mut out_values), &mut total), &mut memory)
+    });
+    for n_now in numbers(random, most) {
+        let m_now = random.random_range(0..=most / 2);
+        let mut draw =
+            |n: usize| -> Vec<K> { (0..n).map(|_| key(u64::from(random.random_range(0..9u8)) << 28)).collect() };
+        let (from, mut side) = (draw(most), draw(most / 2));
+        side[..m_now].sort_by_key(|key| Key::to_ordered(*key));
+        keys.upload(&from).unwrap();
+        values.upload(&(0..most as u32).collect::<Vec<_>>()).unwrap();
+        others.upload(&side).unwrap();
+        of_others.upload(&vec![u32::MAX; most / 2]).unwrap();
+        n.upload(&[n_now as u64]).unwrap();
+        m.upload(&[m_now as u64]).unwrap();
+        work.repeat();
+        let mut expected: Vec<(K, u32)> = from[..n_now].iter().copied().zip(0..).collect();
+        expected.dedup_by_key(|(key, _)| Key::to_ordered(*key));
+        assert_eq!(of_heads.download().unwrap(), [expected.len() as u64]);
+        expected.extend(side[..m_now].iter().map(|key| (*key, u32::MAX)));
+        expected.sort_by_key(|(key, _)| Key::to_ordered(*key));
+        assert_eq!(total.download().unwrap(), [expected.len() as u64], "{n_now} and {m_now} {}", K::NAME);
+        let found: Vec<_> = out.download().unwrap().into_iter().zip(out_values.download().unwrap()).collect();
+        let bits =
+            |pairs: &[(K, u32)]| pairs.iter().map(|(key, value)| (Key::to_ordered(*key), *value)).collect::<Vec<_>>();
+        assert!(bits(&found[..expected.len()]) == bits(&expected), "{n_now} and {m_now} {}", K::NAME);
+    }
+}
+
+#[test]
+fn unique_keys_are_sorted_and_merged_in_one_graph() {
+    in_process("counted::unique_keys_are_sorted_and_merged_in_one_graph", "devices=1", || {
+        let (mut random, gpu) = (random(), Gpu::new(0).unwrap());
+        let stream = gpu.stream().unwrap();
+        gpu.prepare::<u32>().unwrap();
+        gpu.prepare::<f64>().unwrap();
+        gpu.prepare::<u16>().unwrap();
+        for most in [2, 3000, 20_000] {
+            chain::<u32>(&mut random, &stream, most);
+            chain::<f64>(&mut random, &stream, most);
+            chain::<u16>(&mut random, &stream, most);
+        }
+    });
+}
+
+/// Sorts the first keys of an array alone, and argsorts them.
+fn check_sorts<K: GpuSortKey>(random: &mut StdRng, stream: &Stream, most: usize) {
+    for n in numbers(random, most) {
+        let different = [u64::MAX, 3][random.random_range(0..2)];
+        let input: Vec<K> =
+            (0..most).map(|_| key(random.random_range(0..=different).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let order = [SortOrder::Ascending, SortOrder::Descending][random.random_range(0..2)];
+        let options = SortOptions::from(order).kernel(SortKernel::ALL[random.random_range(0..2)]);
+        let mut permutation: Vec<u32> = (0..n as u32).collect();
+        let ordered = |i: &u32| Key::to_ordered(input[*i as usize]);
+        match order {
+            SortOrder::Ascending => permutation.sort_by_key(ordered),
+            _ => permutation.sort_by_key(|i| std::cmp::Reverse(ordered(i))),
+        }
+        let expected: Vec<_> = permutation.iter().map(ordered).collect();
+        let is_sorted = |keys: &DeviceArray<K>| {
+            keys.download().unwrap()[..n].iter().map(|key| Key::to_ordered(*key)).collect::<Vec<_>>() == expected
+        };
+        let what = format!("{n} of {most} {} by {options:?}", K::NAME);
+        let count = stream.upload(&[n as u64]).unwrap();
+        let mut memory = stream.zeroed(workspace::sort::<K, ()>(most)).unwrap();
+        let mut keys = stream.upload(&input).unwrap();
+        stream.sort(options, Counted(&mut keys, &count), &mut memory).unwrap();
+        assert!(is_sorted(&keys), "{what}");
+        let (mut keys, mut indices) = (stream.upload(&input).unwrap(), stream.zeroed::<u32>(most).unwrap());
+        let mut memory = stream.zeroed(workspace::argsort::<K, u32>(most)).unwrap();
+        stream.argsort(options, Counted(&mut keys, &count), &mut indices, &mut memory).unwrap();
+        assert!(is_sorted(&keys), "argsort of {what}");
+        assert!(indices.download().unwrap()[..n] == permutation, "indices of {what}");
+    }
+}
+
+#[test]
+fn the_first_keys_of_all_widths_are_sorted() {
+    in_process("counted::the_first_keys_of_all_widths_are_sorted", "devices=1", || {
+        let (mut random, gpu) = (random(), Gpu::new(0).unwrap());
+        let stream = gpu.stream().unwrap();
+        for most in [1, 500, 10_001] {
+            check_sorts::<u8>(&mut random, &stream, most);
+            check_sorts::<i16>(&mut random, &stream, most);
+            check_sorts::<f32>(&mut random, &stream, most);
+            check_sorts::<i64>(&mut random, &stream, most);
+            check_sorts::<u128>(&mut random, &stream, most);
+        }
+    });
+}
+
+#[test]
+fn groups_and_sets_of_the_first_keys_are_those_of_fewer_keys() {
+    in_process("counted::groups_and_sets_of_the_first_keys_are_those_of_fewer_keys", "devices=1", || {
+        let gpu = Gpu::new(0).unwrap();
+        let stream = gpu.stream().unwrap();
+        let keys = stream.upload(&[1u16, 1, 4, 6, 6, 6, 6]).unwrap();
+        let (five, values) = (stream.upload(&[5u64]).unwrap(), stream.upload(&[1u32, 2, 3, 4, 5, 6, 7]).unwrap());
+        let (mut out, mut lengths, mut count) =
+            (stream.zeroed::<u16>(7).unwrap(), stream.zeroed::<u64>(7).unwrap(), stream.zeroed::<u64>(1).unwrap());
+        let bytes = workspace::groups::<u16>(7).max(workspace::set_operation::<u16>(14));
+        let mut memory = stream.zeroed(bytes).unwrap();
+        stream.run_lengths(Counted(&keys, &five), (&mut out, &mut lengths), &mut count, &mut memory).unwrap();
+        assert_eq!((count.download().unwrap()[0], &lengths.download().unwrap()[..3]), (3, &[2, 1, 2][..]));
+        let mut sums = stream.zeroed::<u32>(7).unwrap();
+        let from = Counted((&keys, &values), &five);
+        stream.reduce_by_key(Reduction::Sum, from, (&mut out, &mut sums), &mut count, &mut memory).unwrap();
+        assert_eq!((count.download().unwrap()[0], &sums.download().unwrap()[..3]), (3, &[3, 3, 9][..]));
+        let mut both = stream.zeroed::<u16>(14).unwrap();
+        let (a, b) = (Counted(&keys, &five), &keys);
+        stream.set_operation(SetOperation::Difference, b, a, &mut both, &mut count, &mut memory).unwrap();
+        assert_eq!((count.download().unwrap()[0], &both.download().unwrap()[..2]), (2, &[6, 6][..]));
+    });
+}
+
+#[test]
+fn counts_of_other_lengths_and_kernels_without_counts_are_refused() {
+    in_process("counted::counts_of_other_lengths_and_kernels_without_counts_are_refused", "devices=1", || {
+        let gpu = Gpu::new(0).unwrap();
+        let stream = gpu.stream().unwrap();
+        let mut keys = stream.upload(&[2u32, 1]).unwrap();
+        let (mut memory, two) = (stream.zeroed(1 << 20).unwrap(), stream.zeroed::<u64>(2).unwrap());
+        let refused = stream.sort(SortOrder::Ascending, Counted(&mut keys, &two), &mut memory);
+        assert!(matches!(refused, Err(Error::LengthMismatch { .. })), "{refused:?}");
+        assert_eq!(keys.download().unwrap(), [2, 1]);
+        let (one, mut total) = (stream.upload(&[1u64]).unwrap(), stream.zeroed::<u64>(1).unwrap());
+        for (kernel, len, expected) in [
+            (MergeKernel::Tiled, 4, Error::LengthsOnGpu { kernel: "tiled" }),
+            (MergeKernel::Auto, 3, Error::CapacityTooSmall { what: "out", needed: 4, found: 3 }),
+        ] {
+            let mut out = stream.zeroed::<u32>(len).unwrap();
+            let (a, b) = (Counted(&keys, &one), &keys);
+            let refused = stream.merge(kernel, a, b, Counted(&mut out, &mut total), &mut memory);
+            assert_eq!(refused, Err(expected));
+        }
+    });
+}
