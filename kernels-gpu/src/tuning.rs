@@ -62,18 +62,22 @@ impl<T: Copy> ByWidths<T> {
     /// # Panics
     /// If there is no shape for these widths.
     pub const fn of(self, key_bytes: usize, value_bytes: usize) -> T {
-        let column = match (key_bytes, value_bytes) {
-            (4, 0) => 0,
-            (8, 0) => 1,
-            (4, 4) => 2,
-            (4, 8) => 3,
-            (8, 4) => 4,
-            (8, 8) => 5,
-            _ => panic!("a key has 4 or 8 bytes, and a value 0, 4 or 8"),
-        };
-        match self.0[column] {
+        match self.get(key_bytes, value_bytes) {
             Some(shape) => shape,
             None => panic!("the kernel has no shape for these widths"),
+        }
+    }
+
+    /// The shape for keys of `key_bytes` bytes, 4 or 8, with values of `value_bytes` bytes, 0, 4 or 8, if there is one.
+    const fn get(self, key_bytes: usize, value_bytes: usize) -> Option<T> {
+        match (key_bytes, value_bytes) {
+            (4, 0) => self.0[0],
+            (8, 0) => self.0[1],
+            (4, 4) => self.0[2],
+            (4, 8) => self.0[3],
+            (8, 4) => self.0[4],
+            (8, 8) => self.0[5],
+            _ => panic!("a key has 4 or 8 bytes, and a value 0, 4 or 8"),
         }
     }
 }
@@ -142,7 +146,8 @@ pub struct Row {
     pub unique_pairs_pause: u32,
 
     // The sort. Fields have the names of kernels and of their instances.
-    /// The sort of all elements by one block, in one launch: a power of two threads.
+    /// The sort of all elements by one block, in one launch: a power of two threads. Several blocks sort more than a few
+    /// elements with values faster if keys are not spread evenly, and keys of 8 bytes in any number.
     pub sort_small: ByWidths<Tile>,
     /// The sort by one block of very few elements. Fewer threads have fewer instructions without a key.
     pub sort_tiny: ByWidths<Tile>,
@@ -206,9 +211,9 @@ pub const SM_90: Row = Row {
     reduce: ByWidths([
         None,           None,           tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
     sort_small: ByWidths([
-        tile(1024, 9),  tile(1024, 9),  tile(1024, 9),  tile(1024, 7),  tile(1024, 7),  tile(1024, 7)]),
+        tile(1024, 9),  None,           None,           None,           None,           None]),
     sort_tiny: ByWidths([
-        tile(256, 9),   tile(256, 9),   tile(256, 9),   tile(256, 9),   tile(256, 9),   tile(256, 9)]),
+        tile(256, 9),   None,           tile(256, 9),   tile(256, 9),   tile(256, 9),   tile(256, 9)]),
     block_sort: ByWidths([
         tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small: ByWidths([
@@ -281,12 +286,12 @@ pub const fn ragged(bytes: usize) -> Tile {
 }
 
 /// The shape for the sort by one block, and the suffix of the kernel that is compiled with it. The sort has `n` keys of
-/// `bytes` bytes with values of `value_bytes` bytes, or 0. `None` if a block does not hold them.
+/// `bytes` bytes with values of `value_bytes` bytes, or 0. `None` if several blocks are faster, or one does not hold
+/// them.
 pub const fn sort_small(bytes: usize, value_bytes: usize, n: usize) -> Option<(Tile, &'static str)> {
-    let (small, tiny) = (ROW.sort_small.of(bytes, value_bytes), ROW.sort_tiny.of(bytes, value_bytes));
-    match n {
-        _ if n <= tiny.keys() => Some((tiny, "tiny")),
-        _ if n <= small.keys() => Some((small, "")),
+    match (ROW.sort_tiny.get(bytes, value_bytes), ROW.sort_small.get(bytes, value_bytes)) {
+        (Some(tiny), _) if n <= tiny.keys() => Some((tiny, "tiny")),
+        (_, Some(small)) if n <= small.keys() => Some((small, "")),
         _ => None,
     }
 }

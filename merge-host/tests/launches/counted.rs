@@ -5,7 +5,7 @@ use crate::common::*;
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
 use kernels_gpu::key::Width;
-use kernels_gpu::tuning::{self, ROW};
+use kernels_gpu::tuning;
 use merge_host::launches::emulated::{Device, address};
 use merge_host::launches::merge::Merge;
 use merge_host::launches::sort::Sort;
@@ -39,8 +39,10 @@ fn check_sort<K: TestKey, V: Word>(kernel: SortKernel, keys: Keys, n: usize, cou
 #[test]
 fn the_first_keys_are_sorted() {
     fn check<K: TestKey, V: Word>(case: usize) {
-        let one_block = Thresholds::DEFAULT.one_block.min(ROW.sort_small.of(size_of::<K>(), size_of::<V>()).keys());
-        for (i, n) in [1, 300, one_block, one_block + 1, 20_000].into_iter().enumerate() {
+        let is_small = |n: usize| {
+            n <= Thresholds::DEFAULT.one_block && tuning::sort_small(size_of::<K>(), size_of::<V>(), n).is_some()
+        };
+        for (i, n) in [1, 300, 2304, 2305, 1 << 13, (1 << 13) + 1, 20_000].into_iter().enumerate() {
             for (j, count) in [0, 1, n / 2, n - 1, n, n + 1, usize::MAX].into_iter().enumerate() {
                 if !takes_turn::<K>(case + i + j) {
                     continue;
@@ -48,11 +50,7 @@ fn the_first_keys_are_sorted() {
                 let (kernel, keys) = (SortKernel::ALL[(i + j) % 2], [Keys::Any, Keys::Few][j % 2]);
                 let kernels = check_sort::<K, V>(kernel, keys, n, count as u64);
                 let is_alone = kernels == HashSet::from(["sort_small"]);
-                assert_eq!(
-                    is_alone,
-                    n <= one_block && kernel == SortKernel::Auto,
-                    "{n} keys by {kernel:?}: {kernels:?}"
-                );
+                assert_eq!(is_alone, is_small(n) && kernel == SortKernel::Auto, "{n} keys by {kernel:?}: {kernels:?}");
                 assert_eq!(is_alone, !kernels.contains("pad_keys"), "{kernels:?}");
             }
         }

@@ -216,11 +216,11 @@ fn sort_until<K: TestKey>(
 fn few_keys_that_one_launch_sorts() {
     fn check<K: TestKey>() {
         let whole = Thresholds { one_block: usize::MAX, ..Thresholds::DEFAULT };
+        let (tiny, small) = (ROW.sort_tiny.of(4, 0).keys(), ROW.sort_small.of(4, 0).keys());
         for (case, with) in With::ALL.into_iter().enumerate() {
-            let [tiny, small] =
-                [ROW.sort_tiny, ROW.sort_small].map(|shapes| shapes.of(size_of::<K>(), with.value_bytes()).keys());
             for (i, n) in [0, 1, 2, 31, 33, 1000, tiny - 1, tiny, tiny + 1, small - 1, small].into_iter().enumerate() {
-                if n > tiny + 1 && !takes_turn::<K>(case + i) {
+                let is_small = tuning::sort_small(size_of::<K>(), with.value_bytes(), n).is_some();
+                if !is_small || n > tiny + 1 && !takes_turn::<K>(case + i) {
                     continue;
                 }
                 let keys = [Keys::Any, Keys::Nested, Keys::Few, Keys::Nested, Keys::Equal, Keys::Cluster];
@@ -244,13 +244,13 @@ fn one_block_sorts_up_to_the_threshold_and_what_a_block_holds() {
         let sorted = sort_random::<u32>(&Thresholds::DEFAULT, Keys::Any, n, with);
         sorted.device.kernels()
     };
-    let (most, of_wide) = (Thresholds::DEFAULT.one_block, ROW.sort_small.of(4, 8).keys());
+    let (most, with_values) = (Thresholds::DEFAULT.one_block, ROW.sort_tiny.of(4, 8).keys());
     for (n, with, is_one) in [
         (most, With::Nothing, true),
         (most + 1, With::Nothing, false),
-        (most, With::Indices(4), true),
-        (of_wide, With::Values(8), true),
-        (of_wide + 1, With::Values(8), false),
+        (most, With::Indices(4), false),
+        (with_values, With::Values(8), true),
+        (with_values + 1, With::Values(8), false),
     ] {
         let kernels = kernels(n, with);
         assert_eq!(kernels == HashSet::from(["sort_small"]), is_one, "{n} keys with {with:?}: {kernels:?}");

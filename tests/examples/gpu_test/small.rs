@@ -14,10 +14,9 @@ const MANY: usize = 1 << 24;
 
 /// Numbers of keys around warps, the shapes of blocks, and the threshold.
 fn sizes(key_bytes: usize) -> Vec<usize> {
-    let shapes = [0, 4, 8].into_iter().flat_map(|value_bytes| {
-        [ROW.sort_tiny, ROW.sort_small, ROW.block_sort].map(|shapes| shapes.of(key_bytes, value_bytes).keys())
-    });
-    let around = shapes.chain([1024, 2048, 4096, 8192]).flat_map(|n| [n - 1, n, n + 1]);
+    let one_block = [ROW.sort_tiny, ROW.sort_small].map(|shapes| shapes.of(4, 0).keys());
+    let shapes = [0, 4, 8].map(|value_bytes| ROW.block_sort.of(key_bytes, value_bytes).keys());
+    let around = one_block.into_iter().chain(shapes).chain([1024, 2048, 4096, 8192]).flat_map(|n| [n - 1, n, n + 1]);
     let mut sizes: Vec<usize> = [0, 1, 2, 3, 31, 32, 33, 255, 256, 257, 1000].into_iter().chain(around).collect();
     sizes.sort_unstable();
     sizes.dedup();

@@ -25,7 +25,7 @@ use cuda_std::prelude::*;
 const FINER: u32 = 1;
 
 /// The shape of a block for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
-const fn shape(key_bytes: usize, value_bytes: usize) -> Tile {
+const fn small(key_bytes: usize, value_bytes: usize) -> Tile {
     ROW.sort_small.of(key_bytes, value_bytes)
 }
 
@@ -51,20 +51,9 @@ pub const fn shared_bytes(shape: Tile, key_bytes: usize, value_bytes: usize) -> 
 /// in global memory that nothing writes. There is one block of `NT` threads, with [`shared_bytes`] of dynamic shared
 /// memory.
 #[kernel(
-    u32 = <u32, (), Nothing, { shape(4, 0).threads }, { shape(4, 0).items_per_thread }>
-        within (shape(4, 0).threads, 1),
-    u64 = <u64, (), Nothing, { shape(8, 0).threads }, { shape(8, 0).items_per_thread }>
-        within (shape(8, 0).threads, 1),
-    u32v4 = <u32, u32, Beside, { shape(4, 4).threads }, { shape(4, 4).items_per_thread }>
-        within (shape(4, 4).threads, 1),
-    u32v8 = <u32, u64, Packed, { shape(4, 8).threads }, { shape(4, 8).items_per_thread }>
-        within (shape(4, 8).threads, 1),
-    u64v4 = <u64, u32, Packed, { shape(8, 4).threads }, { shape(8, 4).items_per_thread }>
-        within (shape(8, 4).threads, 1),
-    u64v8 = <u64, u64, Packed, { shape(8, 8).threads }, { shape(8, 8).items_per_thread }>
-        within (shape(8, 8).threads, 1),
+    u32 = <u32, (), Nothing, { small(4, 0).threads }, { small(4, 0).items_per_thread }>
+        within (small(4, 0).threads, 1),
     u32tiny = <u32, (), Nothing, { tiny(4, 0).threads }, { tiny(4, 0).items_per_thread }>,
-    u64tiny = <u64, (), Nothing, { tiny(8, 0).threads }, { tiny(8, 0).items_per_thread }>,
     u32v4tiny = <u32, u32, Beside, { tiny(4, 4).threads }, { tiny(4, 4).items_per_thread }>,
     u32v8tiny = <u32, u64, Packed, { tiny(4, 8).threads }, { tiny(4, 8).items_per_thread }>,
     u64v4tiny = <u64, u32, Packed, { tiny(8, 4).threads }, { tiny(8, 4).items_per_thread }>,
