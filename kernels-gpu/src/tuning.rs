@@ -146,8 +146,8 @@ pub struct Row {
     pub unique_pairs_pause: u32,
 
     // The sort. Fields have the names of kernels and of their instances.
-    /// The sort of all elements by one block, in one launch: a power of two threads. Several blocks sort more than a few
-    /// elements with values faster if keys are not spread evenly, and keys of 8 bytes in any number.
+    /// The sort of all elements by one block, in one launch: a power of two threads. If keys are not spread evenly,
+    /// several blocks are faster for keys of 8 bytes, and for more than a few elements with values.
     pub sort_small: ByWidths<Tile>,
     /// The sort by one block of very few elements. Fewer threads have fewer instructions without a key.
     pub sort_tiny: ByWidths<Tile>,

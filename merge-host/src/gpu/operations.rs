@@ -73,7 +73,7 @@ impl<'a> From<(&'a DeviceOffsets, &'a DeviceOffsets)> for Runs<'a> {
 /// Arguments are keys alone or keys with values ([`DeviceElements`]). Sorts, merges, set operations and operations on
 /// groups of equal keys also take the first elements of arrays, whose number only the GPU knows
 /// ([`Counted`](crate::Counted)). A workspace has at least the bytes that the function for the call in
-/// [`workspace`](crate::workspace) returns. Calls of one stream may share it, and its content is unspecified afterwards.
+/// [`workspace`](crate::workspace) returns. Calls of one stream may share it. Its content is unspecified afterwards.
 ///
 /// # Errors of all of them
 /// - [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does not belong to this stream,
