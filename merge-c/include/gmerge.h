@@ -273,8 +273,8 @@ gmerge_status gmerge_device_merge_bytes(struct gmerge_format format, size_t coun
 // Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_merge(const struct gmerge_stream *stream,
                                   struct gmerge_format format,
                                   struct gmerge_device_elements a,
@@ -292,8 +292,8 @@ gmerge_status gmerge_device_merge_many_bytes(struct gmerge_format format, size_t
 // Merges the sorted runs of `from` into `out`, which has room for all of them. Stable. At most 2^32 - 1 elements.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_merge_many(const struct gmerge_stream *stream,
                                        struct gmerge_format format,
                                        struct gmerge_device_elements from,
@@ -311,8 +311,8 @@ gmerge_status gmerge_device_merge_pairs_bytes(struct gmerge_format format, size_
 // of equal keys, those of `a` come first.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_merge_pairs(const struct gmerge_stream *stream,
                                         struct gmerge_format format,
                                         struct gmerge_device_runs a,
@@ -335,8 +335,8 @@ gmerge_status gmerge_device_merge_groups_bytes(struct gmerge_format format,
 // `groups[i]` to `groups[i + 1] - 1`. Stable.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_merge_groups(const struct gmerge_stream *stream,
                                          struct gmerge_format format,
                                          struct gmerge_device_runs from,
@@ -354,8 +354,8 @@ gmerge_status gmerge_device_sort_bytes(struct gmerge_format format, size_t count
 // for nothing, and can be captured by a graph.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_sort(const struct gmerge_stream *stream,
                                  struct gmerge_format format,
                                  struct gmerge_device_elements elements,
@@ -371,8 +371,8 @@ gmerge_status gmerge_device_argsort_bytes(struct gmerge_format format, size_t co
 // bytes, 4 or 8. Values are ignored.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_argsort(const struct gmerge_stream *stream,
                                     struct gmerge_format format,
                                     struct gmerge_device_elements keys,
@@ -389,8 +389,8 @@ gmerge_status gmerge_device_sort_segments_bytes(struct gmerge_format format, siz
 // Sorts each segment of `elements` by itself, in place.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_sort_segments(const struct gmerge_stream *stream,
                                           struct gmerge_format format,
                                           struct gmerge_device_elements elements,
@@ -407,8 +407,8 @@ gmerge_status gmerge_device_top_k_bytes(struct gmerge_format format, size_t coun
 // Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_top_k(const struct gmerge_stream *stream,
                                   struct gmerge_format format,
                                   struct gmerge_device_elements from,
@@ -428,8 +428,8 @@ gmerge_status gmerge_device_argsort_segments_bytes(struct gmerge_format format,
 // sort to `indices`, as numbers of `index_size` bytes, 4 or 8. Values are ignored.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_argsort_segments(const struct gmerge_stream *stream,
                                              struct gmerge_format format,
                                              struct gmerge_device_elements keys,
@@ -449,8 +449,8 @@ gmerge_status gmerge_device_set_bytes(struct gmerge_format format, size_t count,
 // `out.count` is at least the number of elements that any `a` and `b` of these lengths could give.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_set(const struct gmerge_stream *stream,
                                 struct gmerge_format format,
                                 gmerge_set_operation operation,
@@ -466,12 +466,12 @@ gmerge_status gmerge_device_set(const struct gmerge_stream *stream,
 // `bytes` is null or valid for a write.
 gmerge_status gmerge_device_unique_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
-// Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`,
-// and the number of groups to the `uint64_t` at the address `count` in the GPU's memory.
+// Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`.
+// Writes the number of groups to the `uint64_t` at the address `count` in the GPU's memory.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_unique(const struct gmerge_stream *stream,
                                    struct gmerge_format format,
                                    struct gmerge_device_elements from,
@@ -484,8 +484,8 @@ gmerge_status gmerge_device_unique(const struct gmerge_stream *stream,
 // workspace. Values of `from` are ignored.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_run_lengths(const struct gmerge_stream *stream,
                                         struct gmerge_format format,
                                         struct gmerge_device_elements from,
@@ -498,8 +498,8 @@ gmerge_status gmerge_device_run_lengths(const struct gmerge_stream *stream,
 // its workspace.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_reduce_by_key(const struct gmerge_stream *stream,
                                           struct gmerge_format format,
                                           gmerge_reduction reduction,
@@ -520,8 +520,8 @@ gmerge_status gmerge_device_bounds_bytes(struct gmerge_format format, size_t cou
 // not 0, as numbers of `index_size` bytes, 4 or 8. Both are sorted. Values are ignored.
 //
 // # Safety
-// `stream` is null or a stream. The arrays are in memory that its GPU can access, have the lengths that their structs
-// say, and are used by nothing else until the stream has done the work, at each launch of a graph.
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
 gmerge_status gmerge_device_bounds(const struct gmerge_stream *stream,
                                    struct gmerge_format format,
                                    int32_t is_upper,
