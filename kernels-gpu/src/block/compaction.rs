@@ -48,6 +48,26 @@ impl CompactionMemory {
         self.tile.get(0)
     }
 
+    /// [Takes](Self::take) the next of `number` tiles. Returns `None` if all are taken. This happens only in a launch
+    /// that is `COUNTED`, whose blocks are as many as the tiles of the capacity. If there is no tile at all, one thread
+    /// sets `count` to 0.
+    ///
+    /// # Safety
+    /// `count` points to one number in global memory, which no block writes if there is no tile.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn take_of<const COUNTED: bool>(self, tiles: Tiles, number: usize, count: *mut u64) -> Option<u32> {
+        let tile = self.take(tiles);
+        if !COUNTED || (tile as usize) < number {
+            return Some(tile);
+        }
+        if tile == 0 && thread::thread_idx_x() == 0 {
+            // SAFETY: `count` points to one number. There is no tile, and only one block takes tile 0.
+            unsafe { GlobalMut::new(count, 1) }.set(0, 0);
+        }
+        None
+    }
+
     /// Counts the elements that the block keeps of `tile` and publishes the sum. This thread keeps `own` elements.
     /// Contains a barrier.
     ///
@@ -92,20 +112,6 @@ impl CompactionMemory {
     #[track_caller]
     pub fn kept_before(self) -> usize {
         self.before.get(0) as usize
-    }
-}
-
-/// Sets `count` to 0 if there are no `elements`, which only the GPU may know. The block of tile 0 does this. Other
-/// blocks without a tile do nothing.
-///
-/// # Safety
-/// `count` points to one number in global memory, which nothing else uses. One block makes this call with tile 0.
-#[inline(always)]
-#[track_caller]
-pub unsafe fn count_none(elements: usize, tile: u32, count: *mut u64) {
-    if elements == 0 && tile == 0 && thread::thread_idx_x() == 0 {
-        // SAFETY: `count` points to one number, and one thread of the one block with tile 0 writes it.
-        unsafe { GlobalMut::new(count, 1) }.set(0, 0);
     }
 }
 

@@ -72,14 +72,13 @@ const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
 
 /// Kernel: writes the key of each group of `from`, with the reduction of the group's values, to `out`, and the number
 /// of groups to its count. One block per tile of `NT * VT` keys. `coding` encodes the values, for a reduction that
-/// orders them. If the instance is `COUNTED`, only the first elements of `from` take part, whose
-/// number is at `from_count`.
+/// orders them. If the instance is `COUNTED`, only the first elements of `from` take part. Their number is at
+/// `from_count`.
 ///
 /// # Safety
 /// `from` has at least one element, and `out` has capacity for as many and overlaps nothing. Nothing writes the number
-/// at `from_count`. `shared_words` points to
-/// [`words`] words, which are 0. There is one block per tile, of `NT` threads, at least two whole warps, with
-/// [`shared_bytes`].
+/// at `from_count`. `shared_words` points to [`words`] words, which are 0. There is one block per tile, of `NT` threads,
+/// at least two whole warps, with [`shared_bytes`].
 #[kernel(
     u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, false>
         within (tile(4, 4).threads, ROW.reduce_blocks),
@@ -163,12 +162,8 @@ pub unsafe fn reduce_groups<
     let Source { keys, values } = unsafe { from.source() };
     heads::prefetch::<B, NT, VT>(keys);
     heads::prefetch::<V, NT, VT>(values);
-    let tile = compaction.take(tiles);
-    if COUNTED && tile as usize >= number {
-        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
-        unsafe { compaction::count_none(n, tile, out.count) };
-        return;
-    }
+    // SAFETY: the caller passes one number at the count, which only the block of the last tile writes.
+    let Some(tile) = (unsafe { compaction.take_of::<COUNTED>(tiles, number, out.count) }) else { return };
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
     heads::load::<B, NT, VT>(keys, first, len, slots);
@@ -179,8 +174,8 @@ pub unsafe fn reduce_groups<
     shared::wait_for_all_but_last_commit();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so
-    // that all or none have returned.
+    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so that all
+    // or none have returned.
     let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     // All threads have read the keys: `count` contains a barrier.
     if heads.bits != 0 {

@@ -45,7 +45,7 @@ const COUNTED_BLOCKS: usize = ROW.run_lengths_blocks - 1;
 
 /// Kernel: writes the key of each group of `keys` to `out_keys`, the number of its keys to `lengths`, and the number of
 /// groups to `count`. One block per tile of `NT * VT` keys. If the instance is `COUNTED`, only the first keys take
-/// part, whose number is at `keys_count`.
+/// part. Their number is at `keys_count`.
 ///
 /// # Safety
 /// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for `n`. Nothing writes the number
@@ -86,12 +86,8 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize, const COUNT
     // SAFETY: the caller passes `n` keys at `keys`; `first + len` is at most `n`.
     let keys = unsafe { Global::new(keys, n) };
     heads::prefetch::<B, NT, VT>(keys);
-    let tile = compaction.take(tiles);
-    if COUNTED && tile as usize >= number {
-        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
-        unsafe { compaction::count_none(n, tile, count) };
-        return;
-    }
+    // SAFETY: the caller passes one number at the count, which only the block of the last tile writes.
+    let Some(tile) = (unsafe { compaction.take_of::<COUNTED>(tiles, number, count) }) else { return };
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
     heads::load::<B, NT, VT>(keys, first, len, slots);
@@ -99,8 +95,8 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize, const COUNT
     thread::sync_threads();
 
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so
-    // that all or none have returned.
+    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so that all
+    // or none have returned.
     let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     // All threads have read the keys: `count` contains a barrier.
     if heads.bits != 0 {

@@ -37,7 +37,7 @@ const FEWER_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
 
 /// Kernel: writes the first key of each group of `from` to `out`, with its value, and the number of groups to
 /// `out.count`. One block per tile of `NT * VT` keys. There are no values if `V` is `()`. If the instance is `COUNTED`,
-/// only the first elements of `from` take part, whose number is at `from_count`.
+/// only the first elements of `from` take part. Their number is at `from_count`.
 ///
 /// # Safety
 /// `from` has at least one element, and `out` has capacity for as many. Nothing writes the number at `from_count`.
@@ -86,12 +86,8 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize, const C
     // SAFETY: the caller passes `n` keys, and `n` values unless `V` is `()`.
     let from = unsafe { from.source() };
     heads::prefetch::<B, NT, VT>(from.keys);
-    let tile = compaction.take(tiles);
-    if COUNTED && tile as usize >= number {
-        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
-        unsafe { compaction::count_none(n, tile, out.count) };
-        return;
-    }
+    // SAFETY: the caller passes one number at the count, which only the block of the last tile writes.
+    let Some(tile) = (unsafe { compaction.take_of::<COUNTED>(tiles, number, out.count) }) else { return };
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
     heads::load::<B, NT, VT>(from.keys, first, len, slots);

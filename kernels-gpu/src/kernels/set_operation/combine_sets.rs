@@ -97,12 +97,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize, c
     let (n, number) = (all - m, all.div_ceil(tile_keys));
     // SAFETY: `tiles` has `most + 1` words, which nothing else uses.
     let tiles = unsafe { Tiles::new(tiles, number) };
-    let tile = compaction.take(tiles);
-    if COUNTED && tile as usize >= number {
-        // SAFETY: the caller passes one number, which no block with a tile writes if there are no tiles.
-        unsafe { compaction::count_none(all, tile, out.count) };
-        return;
-    }
+    // SAFETY: the caller passes one number at the count, which only the block of the last tile writes.
+    let Some(tile) = (unsafe { compaction.take_of::<COUNTED>(tiles, number, out.count) }) else { return };
     let t = tile as usize;
     // SAFETY: the runs have `m` and `n` elements, which nothing writes during the launch.
     let (a, b) = unsafe { (runs.a.source(m), runs.b.source(n)) };
@@ -118,8 +114,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize, c
 
     let (walked, steps) = walk::<B, VT>(slots, a_count, total);
     let kept = walked.kept(Kept(kept), steps);
-    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so
-    // that all or none have returned.
+    // SAFETY: all threads of the block, which are whole warps, make this call: they have the same `tile`, so that all
+    // or none have returned.
     let counted = unsafe { compaction.count(tiles, tile, kept.count_ones()) };
     let of_tile = counted.of_tile;
     // All threads have read the keys: `count` contains a barrier.
