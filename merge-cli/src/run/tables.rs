@@ -115,11 +115,11 @@ impl Sorting {
         stats.bytes = Some(stats.bytes.unwrap_or(0) + self.chunk.bytes());
         let (order, timing) = self.chunk.sorted(&cpu(), self.limits, None)?;
         stats.add(timing);
-        let (schema, path) = (self.dictionaries.schema(), output.output.path().to_owned());
+        let schema = self.dictionaries.schema();
         let row = stats.bytes.unwrap_or(0) / stats.keys.max(1);
         stats.time(Phase::Write, || {
-            let has_repeats = self.chunk.has_repeats(&order).map_err(|error| failure(&path, &error))?;
-            let mut writer = output.begin(schema, &has_repeats, self.memory / PARTS, row)?;
+            let has_repeats = || self.chunk.has_repeats(&order);
+            let mut writer = output.begin(schema, has_repeats, self.memory / PARTS, row)?;
             match self.spill.take() {
                 None => writer.write(&self.chunk, &order, &self.dictionaries)?,
                 Some(mut spill) => {

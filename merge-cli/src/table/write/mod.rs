@@ -43,14 +43,23 @@ impl TableOutput {
     }
 
     /// Starts to write. Up to `memory` bytes may be held until they are written, and a row has some `row` bytes.
-    /// `has_repeats` tells for each column whether values [repeat](Chunk::has_repeats).
-    pub fn begin(self, schema: &SchemaRef, has_repeats: &[bool], memory: u64, row: u64) -> Result<TableWriter> {
+    /// `has_repeats` tells for each column whether values [repeat](Chunk::has_repeats). Only Parquet asks for it.
+    pub fn begin(
+        self,
+        schema: &SchemaRef,
+        has_repeats: impl FnOnce() -> std::result::Result<Vec<bool>, ArrowError>,
+        memory: u64,
+        row: u64,
+    ) -> Result<TableWriter> {
         let Self { output, format, compression } = self;
         let path = output.path().to_owned();
         let sink = BufWriter::with_capacity(BUFFER, Sink(output.begin()?));
         let failure = |error: ArrowError| failure(&path, &error);
         let kind = match format {
-            Format::Parquet => begin_parquet(&path, sink, schema, compression, has_repeats, memory / row.max(1))?,
+            Format::Parquet => {
+                let has_repeats = has_repeats().map_err(failure)?;
+                begin_parquet(&path, sink, schema, compression, &has_repeats, memory / row.max(1))?
+            }
             Format::Arrow => {
                 let options = ipc_options(&path, compression)?;
                 Kind::File(FileWriter::try_new_with_options(sink, schema, options).map_err(failure)?)
