@@ -147,7 +147,7 @@ pub struct Row {
 
     // The sort. Fields have the names of kernels and of their instances.
     /// The sort of all elements by one block, in one launch: a power of two threads. If keys are not spread evenly,
-    /// several blocks are faster for keys of 8 bytes, and for more than a few elements with values.
+    /// several blocks are faster for keys of 8 bytes alone, and for more than a few elements with values.
     pub sort_small: ByWidths<Tile>,
     /// The sort by one block of very few elements. Fewer threads have fewer instructions without a key.
     pub sort_tiny: ByWidths<Tile>,

@@ -42,8 +42,8 @@ pub const fn shared_bytes(shape: Tile, key_bytes: usize, value_bytes: usize) -> 
     if bins > merges { bins } else { merges }
 }
 
-/// Kernel: sorts the first elements of `at`, whose number is at `count`, as `coding` orders their keys, stably. These
-/// are all elements if `count` is null. Values begin as the keys' indices if `indexes` is not 0. `random` is any
+/// Kernel: sorts the first elements of `at` stably, as `coding` orders their keys. Their number is at `count`; if
+/// `count` is null, all elements are sorted. Values begin as the keys' indices if `indexes` is not 0. `random` is any
 /// number: the seed of the order in which merges take keys at first.
 ///
 /// # Safety

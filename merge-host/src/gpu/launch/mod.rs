@@ -252,8 +252,7 @@ fn suffix<B: Bits>(value_bytes: usize) -> String {
     if value_bytes == 0 { keys } else { format!("{keys}v{value_bytes}") }
 }
 
-/// The suffix of instances for arrays of which only the GPU knows the number of elements, if one of these is such an
-/// array.
+/// The end of a kernel's suffix: `counted` if one of the arrays has its number of elements in the GPU's memory.
 fn counted(arrays: &[Arrays]) -> &'static str {
     if arrays.iter().any(|array| array.count != 0) { "counted" } else { "" }
 }

@@ -129,8 +129,8 @@ pub unsafe fn launch<O: Widened, N: Narrow>(
             Writes::First(count) => count,
         };
         let (from, to, count) = (wide as *const u32, keys as *mut N, count as *const u64);
-        // SAFETY: both arrays have `n` elements. The operation has written all of them, or the first ones, whose number
-        // is at `count`.
+        // SAFETY: both arrays have `n` elements. The operation has written the first ones, and their number to `count`,
+        // or all elements if `count` is null.
         unsafe { queue.launch(&suffix, shape(n), &NarrowKeys { from, n, count, to, coding })? };
     }
     Ok(())

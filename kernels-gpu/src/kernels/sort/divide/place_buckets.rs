@@ -263,8 +263,8 @@ unsafe fn mark_heads<const NT: usize, const OWN: usize>(
     if len / count.max(1) > most / 2 {
         mark_most::<NT>(most, count, begins, is_head);
     } else {
-        // SAFETY: `len`, `count` and `most` are the same for all threads, so that all of them make the call, after the
-        // caller's barrier.
+        // SAFETY: `len`, `count` and `most` are the same for all threads. So all threads make the call, and the
+        // caller's barrier comes before it.
         unsafe { mark_full::<NT, OWN>(most, count, begins, next, is_head) };
     }
 }
