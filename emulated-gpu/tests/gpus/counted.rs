@@ -1,6 +1,7 @@
 //! Elements whose number only the GPU knows: calls of a stream, one behind another in a graph, against the standard
 //! library.
 
+use super::streams::captured;
 use super::{in_process, random};
 use merge_host::{
     Counted, DeviceArray, Error, Gpu, GpuKey, GpuSortKey, Key, MergeKernel, Reduction, SetOperation, SortKernel,
@@ -8,42 +9,11 @@ use merge_host::{
 };
 use rand::Rng;
 use rand::rngs::StdRng;
-use std::ffi::c_void;
-use std::ptr::null_mut;
 use tests::distribution::key;
-
-use super::streams::cuda;
 
 /// Numbers of keys in arrays of `most`.
 fn numbers(random: &mut StdRng, most: usize) -> [usize; 4] {
     [most, 0, random.random_range(0..=most), 1]
-}
-
-/// Captured work, and its stream.
-struct Captured {
-    executable: *mut c_void,
-    stream: *mut c_void,
-}
-
-impl Captured {
-    /// Puts the work on the stream.
-    fn repeat(&self) {
-        // SAFETY: the tests keep the arrays and the stream until the work has ended.
-        assert_eq!(unsafe { cuda::cuGraphLaunch(self.executable, self.stream) }, 0);
-    }
-}
-
-/// Work of a stream, to be repeated.
-fn captured(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> Captured {
-    let (mut graph, mut executable) = (null_mut(), null_mut());
-    // SAFETY: the stream lives until the end of the test, and the results have room.
-    unsafe {
-        assert_eq!(cuda::cuStreamBeginCapture_v2(stream.handle(), 0), 0);
-        work().unwrap();
-        assert_eq!(cuda::cuStreamEndCapture(stream.handle(), &mut graph), 0);
-        assert_eq!(cuda::cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0), 0);
-    }
-    Captured { executable, stream: stream.handle() }
 }
 
 /// The first of equal neighbours, sorted and merged with other keys, all with values: the keys, their values, and how

@@ -1,7 +1,9 @@
 //! Arrays in the memory of GPUs: work of several streams and threads, events, and captured streams.
 
 use super::in_process;
-use merge_host::{Error, Event, Gpu, MergeKernel, SortOrder, workspace};
+use merge_host::{Error, Event, Gpu, MergeKernel, SortOrder, Stream, workspace};
+use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::thread;
 
 #[path = "../../../tests/examples/gpu_test/cuda.rs"]
@@ -51,28 +53,46 @@ fn streams_of_several_threads_and_gpus_do_not_disturb_each_other() {
     });
 }
 
+/// Captured work, and its stream.
+pub struct Captured {
+    executable: *mut c_void,
+    stream: *mut c_void,
+}
+
+impl Captured {
+    /// Puts the work on the stream.
+    pub fn repeat(&self) {
+        // SAFETY: the tests keep the arrays and the stream until the work has ended.
+        assert_eq!(unsafe { cuda::cuGraphLaunch(self.executable, self.stream) }, 0);
+    }
+}
+
+/// Work of a stream, to be repeated.
+pub fn captured(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> Captured {
+    let (mut graph, mut executable) = (null_mut(), null_mut());
+    // SAFETY: the stream lives until the end of the test, and the results have room.
+    unsafe {
+        assert_eq!(cuda::cuStreamBeginCapture_v2(stream.handle(), 0), 0);
+        work().unwrap();
+        assert_eq!(cuda::cuStreamEndCapture(stream.handle(), &mut graph), 0);
+        assert_eq!(cuda::cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0), 0);
+    }
+    Captured { executable, stream: stream.handle() }
+}
+
 #[test]
 fn a_captured_sort_can_be_repeated() {
     in_process("streams::a_captured_sort_can_be_repeated", "devices=1", || {
-        use std::ptr::null_mut;
         let gpu = Gpu::new(0).unwrap();
         let stream = gpu.stream().unwrap();
         let mut keys = stream.zeroed::<u64>(3000).unwrap();
         let mut memory = stream.zeroed(workspace::sort::<u64, ()>(keys.len())).unwrap();
         gpu.prepare::<u64>().unwrap();
-        let (mut graph, mut executable) = (null_mut(), null_mut());
-        // SAFETY: the stream lives until the end of the test, and the results have room.
-        unsafe {
-            assert_eq!(cuda::cuStreamBeginCapture_v2(stream.handle(), 0), 0);
-            stream.sort(SortOrder::Descending, &mut keys, &mut memory).unwrap();
-            assert_eq!(cuda::cuStreamEndCapture(stream.handle(), &mut graph), 0);
-            assert_eq!(cuda::cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0), 0);
-        }
+        let sort = captured(&stream, || stream.sort(SortOrder::Descending, &mut keys, &mut memory));
         for round in 0..3u64 {
             let mut expected: Vec<u64> = (0..3000).map(|i| (i ^ round).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
             keys.upload(&expected).unwrap();
-            // SAFETY: the arrays and the stream live until the work has ended.
-            assert_eq!(unsafe { cuda::cuGraphLaunch(executable, stream.handle()) }, 0);
+            sort.repeat();
             expected.sort_by(|a, b| b.cmp(a));
             assert_eq!(keys.download().unwrap(), expected);
         }

@@ -2,6 +2,7 @@
 
 use super::table::{Table, keys_of};
 use super::{KINDS, Kind, Test, graph, poison};
+use bytemuck::Pod;
 use merge_host::{
     Bound, DeviceArray, Engine, Error, Gpu, GpuKey, Key, MergeKernel, Reduction, SetOperation, SortOrder, Stream,
     Summand, workspace,
@@ -39,12 +40,20 @@ impl<K: GpuKey> Kept<K> {
     }
 
     fn download(&self) -> Result<(Vec<K>, Vec<u64>), Error> {
-        let (count, mut keys, mut values) =
-            (self.count.download()?[0] as usize, self.keys.download()?, self.values.download()?);
-        keys.truncate(count);
-        values.truncate(count);
-        Ok((keys, values))
+        first(&self.keys, &self.values, &self.count)
     }
+}
+
+/// The first keys and their values, whose number is `count`.
+pub(super) fn first<K: GpuKey, V: Pod>(
+    keys: &DeviceArray<K>,
+    values: &DeviceArray<V>,
+    count: &DeviceArray<u64>,
+) -> Result<(Vec<K>, Vec<V>), Error> {
+    let (count, mut keys, mut values) = (count.download()?[0] as usize, keys.download()?, values.download()?);
+    keys.truncate(count);
+    values.truncate(count);
+    Ok((keys, values))
 }
 
 impl Test {

@@ -1,5 +1,6 @@
 //! Sorts by one block, and operations on elements whose number only the GPU knows.
 
+use super::sets::first;
 use super::table::{Table, keys_of};
 use super::widths::time;
 use super::{KINDS, KINDS_BY_LOW_BITS, KINDS_TO_DIVIDE, Test, graph, poison};
@@ -79,11 +80,7 @@ impl<K: GpuKey> Chain<K> {
 
     /// The merged keys and their values.
     fn download(&self) -> Result<(Vec<K>, Vec<u32>), Error> {
-        let (total, mut keys, mut values) =
-            (self.total.download()?[0] as usize, self.out.download()?, self.out_values.download()?);
-        keys.truncate(total);
-        values.truncate(total);
-        Ok((keys, values))
+        first(&self.out, &self.out_values, &self.total)
     }
 }
 
