@@ -2,8 +2,8 @@
 //! arrays cannot be misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts | --groups | [--many-runs] [--segments] [--sets] [--small] [--top] [--top-segments]
-//!           [--widths]]
+//! gpu_test [--seed S] [--sorts | --groups | [--frequent] [--many-runs] [--segments] [--sets] [--small] [--top]
+//!           [--top-segments] [--widths]]
 //!          [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
@@ -12,17 +12,17 @@
 //! programs print. The distributions are sorted with 2^L keys, by default 2^28.
 //!
 //! `--sorts` compares only sorts that may divide keys, and sorts with values. `--groups` compares only operations of
-//! groups of GPUs. Seven options select operations to compare and time. `--many-runs` selects merges of the runs of an
-//! array and of groups of runs, and `--segments` sorts of segments. `--sets` selects operations on sorted keys, and
-//! `--top` the first k keys. They have 2^L keys of type `u32`, and 2^L / 2 of type `u64`. `benches/peers/run
-//! operations` prints the same rows for peers in C++. `--top-segments` selects the first k keys of segments, and times
-//! matrices of `f32`: a row's name has k, the number of rows of the matrix, and their length. `--widths` selects sorts
-//! of keys of 1, 2 and 16 bytes, with 2^L keys of 1 and 2 bytes, and 2^L / 2 of 16. `--small` selects sorts by one
-//! block, and operations on elements whose number only the GPU knows; it times 2^8 to 2^14 keys, and up to 2^24.
-//! `--keys` compares keys of one type, so that a process for each type takes less time than one process for all types.
-//! `--sorts` and `--keys` exclude `--no-check`. `--large` adds operations on more than 2^32 keys: a sort and merges,
-//! also with `--sorts`. It adds sorts of segments, operations on sorted keys and the first k keys, also with
-//! `--segments`, `--sets` and `--top`.
+//! groups of GPUs. Eight options select operations to compare and time. `--frequent` selects sorts of keys with
+//! frequent values, `--many-runs` merges of the runs of an array and of groups of runs, and `--segments` sorts of
+//! segments. `--sets` selects operations on sorted keys, and `--top` the first k keys. They have 2^L keys of type
+//! `u32`, and 2^L / 2 of type `u64`. `benches/peers/run operations` prints the same rows for peers in C++. `--top-
+//! segments` selects the first k keys of segments, and times matrices of `f32`: a row's name has k, the number of rows
+//! of the matrix, and their length. `--widths` selects sorts of keys of 1, 2 and 16 bytes, with 2^L keys of 1 and 2
+//! bytes, and 2^L / 2 of 16. `--small` selects sorts by one block, and operations on elements whose number only the GPU
+//! knows; it times 2^8 to 2^14 keys, and up to 2^24. `--keys` compares keys of one type, so that a process for each
+//! type takes less time than one process for all types. `--sorts` and `--keys` exclude `--no-check`. `--large` adds
+//! operations on more than 2^32 keys: a sort and merges, also with `--sorts`. It adds sorts of segments, operations on
+//! sorted keys and the first k keys, also with `--segments`, `--sets` and `--top`.
 //!
 //! Ends with 0 if everything agrees. A machine without a GPU is a failure, because nothing can be tested there.
 
@@ -41,6 +41,8 @@ use tests::parts::part;
 
 #[path = "gpu_test/cuda.rs"]
 mod cuda;
+#[path = "gpu_test/frequent.rs"]
+mod frequent;
 #[path = "gpu_test/groups.rs"]
 mod groups;
 #[path = "gpu_test/large.rs"]
@@ -90,7 +92,15 @@ struct Part {
     time: fn(&Test, usize) -> Result<(), Error>,
 }
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
+    Part {
+        option: "--frequent",
+        check: |test| {
+            of_all_types!(test.check_frequent, "sorts of keys with frequent values");
+        },
+        check_large: |_| (),
+        time: |test, n| test.time_frequent::<u32>(n).and_then(|()| test.time_frequent::<u64>(n / 2)),
+    },
     Part {
         option: "--many-runs",
         check: |test| {
@@ -194,8 +204,8 @@ fn main() -> ExitCode {
     let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
     if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
         eprintln!(
-            "gpu_test: --many-runs, --segments, --sets, --small, --top, --top-segments and --widths go with each \
-             other, and not with --sorts or --groups"
+            "gpu_test: --frequent, --many-runs, --segments, --sets, --small, --top, --top-segments and --widths go with \
+             each other, and not with --sorts or --groups"
         );
         return ExitCode::FAILURE;
     }
@@ -506,7 +516,12 @@ impl Test {
 
     /// Sorts of enough keys to count the digits of two levels at once.
     fn check_many_divisions<K: Key>(&mut self) {
-        let kinds: [Kind; 2] = [("uniform", |word| word), ("of leading zeros", |word| word & 0x7ff_ffff_07ff_ffff)];
+        let kinds: [Kind; 3] = [
+            ("uniform", |word| word),
+            ("of leading zeros", |word| word & 0x7ff_ffff_07ff_ffff),
+            // Digits of two levels are counted at once, and the zeros are too many for a block.
+            ("1/64 zeros", |word| if word.is_multiple_of(64) { 0 } else { mix(word) }),
+        ];
         for (name, kind) in kinds {
             for (n, order) in [((1 << 26) + 5, SortOrder::Ascending), ((1 << 26) + 70_001, SortOrder::Descending)] {
                 let keys: Vec<K> = self.keys(n, kind);
