@@ -175,7 +175,8 @@ impl<B: Word, V: Word> Arrays<B, V> {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn get(self, i: u32) -> (B, V) {
-        (self.keys.get(i as usize), self.values.get(i as usize))
+        let value = if has_values::<V>() { self.values.get(i as usize) } else { V::from_register(0) };
+        (self.keys.get(i as usize), value)
     }
 
     /// Sets element `i`.
@@ -183,7 +184,9 @@ impl<B: Word, V: Word> Arrays<B, V> {
     #[track_caller]
     pub(crate) fn set(self, i: u32, (key, value): (B, V)) {
         self.keys.set(i as usize, key);
-        self.values.set(i as usize, value);
+        if has_values::<V>() {
+            self.values.set(i as usize, value);
+        }
     }
 }
 

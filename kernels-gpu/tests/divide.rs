@@ -484,25 +484,32 @@ fn full_bins_are_made_finer_and_merged_in_the_end() {
     assert!((0..300).any(|from| check_half(from, 2) > 0), "seed {seed}");
 }
 
-/// Tiles of a rest are merged in pairs, and the pairs once more: each pass reads what other threads have written in the
-/// pass before.
+/// A rest that takes several rounds: one key in four is so close to the others of its kind that the last level does not
+/// tell them apart. Its sides in the end are of one tile, of fewer keys, or empty.
 #[test]
-fn rests_of_several_tiles_are_merged_in_several_passes() {
+fn rests_are_divided_by_pivots_in_rounds() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // One key in four is so close to the others of its kind that the last level does not tell them apart.
-    let close = |i: u32, random: &mut StdRng| {
-        if i.is_multiple_of(4) { (1 << 31) + random.random_range(0..1000) } else { random.random() }
-    };
     // Now and then the sample has enough of the close keys to divide them.
-    let mut has_rests = || {
-        let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
-        assert!(keys.len() / 4 > 3 * BUCKET);
-        let what = "one in four close together";
-        let [rests, _] = check_with_values::<u32, u32>(&keys, false, seed, 2, 8, what).expect("keys are divided");
-        rests > 0
+    let mut has_rests = |kinds: u32, levels: u32| {
+        let close = |i: u32, random: &mut StdRng| {
+            if i.is_multiple_of(4) { (1 << 31) + random.random_range(0..kinds) } else { random.random() }
+        };
+        let keys: Vec<u32> = (0..6000).map(|i| close(i, &mut random)).collect();
+        assert!(keys.len() / 4 > 6 * BUCKET);
+        let what = format!("one in four of {kinds} kinds close together, {levels} levels");
+        let of_values = check_with_values::<u32, u32>(&keys, false, seed, levels, 8, &what).expect("keys are divided");
+        let wide: Vec<u64> = keys.iter().map(|&key| (key as u64) << 16).collect();
+        let of_keys = check(&wide, seed, levels, 8, &what).expect("keys are divided");
+        [of_values, of_keys].map(|[rests, _]| rests > 0)
     };
-    assert!((0..20).any(|_| has_rests()), "seed {seed}");
+    for kinds in [1, 2, 5, 100, 1000] {
+        let found = (0..8).fold([false; 2], |found, i| {
+            let now = has_rests(kinds, 2 + i % 2);
+            [found[0] || now[0], found[1] || now[1]]
+        });
+        assert_eq!(found, [true; 2], "{kinds} kinds, seed {seed}");
+    }
 }
 
 /// All blocks find that a digit has too many keys, and move none.

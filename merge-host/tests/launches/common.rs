@@ -154,6 +154,10 @@ pub enum Keys {
     Nested,
     /// Spread evenly, except for 4 of 100 keys that are close together.
     Cluster,
+    /// Half of the keys are one value: the least, the greatest or one between. The others are spread evenly.
+    Frequent,
+    /// Half of the keys are 16 consecutive numbers. The others are spread evenly.
+    Consecutive,
     /// In ascending order.
     Ascending,
     /// In descending order, without equal keys.
@@ -167,8 +171,11 @@ impl Keys {
     fn ordered(self, width: u32, n: usize, random: &mut StdRng) -> Vec<u64> {
         let mask = u64::MAX >> (64 - width);
         let few: [u64; 7] = std::array::from_fn(|_| random.random::<u64>() & mask);
+        let frequent = [0, mask, few[0]][random.random_range(0..3)];
         let mut bits: Vec<u64> = (0..n)
             .map(|i| match self {
+                Self::Frequent if random.random() => frequent,
+                Self::Consecutive if random.random() => few[0] & !15 | random.random_range(0..16),
                 Self::Few => few[random.random_range(0..7)],
                 Self::Equal => few[0],
                 Self::Nested => {
@@ -180,7 +187,7 @@ impl Keys {
                 }
                 Self::Cluster if i % 25 == 0 => few[0] & !0x7f | random.random::<u64>() & 0x7f,
                 Self::Descending => ((n - i) as u64) << (width - 24) | random.random::<u64>() & mask >> 24,
-                Self::Any | Self::Cluster | Self::Ascending | Self::Runs => random.random::<u64>() & mask,
+                _ => random.random::<u64>() & mask,
             })
             .collect();
         match self {

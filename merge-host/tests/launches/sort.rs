@@ -629,6 +629,21 @@ fn long_buckets_are_sorted_by_larger_blocks() {
     assert!(sorted.order() == Order::Divided && sorted.left()[4] > 0, "seed {}", sorted.device.seed());
 }
 
+/// A frequent value and the keys close to it remain after two divisions. All blocks divide them by that value.
+#[test]
+fn frequent_values_are_sorted() {
+    fn check<K: TestKey>(thresholds: &Thresholds, with: With) {
+        let sorted = sort_random::<K>(thresholds, Keys::Frequent, 150_000, with);
+        assert_eq!(sorted.order(), Order::Divided, "{with:?}, seed {}", sorted.device.seed());
+        assert!(with != With::Nothing || sorted.left()[0] > 0, "seed {}", sorted.device.seed());
+        sort_random::<K>(thresholds, Keys::Consecutive, 150_000, with);
+    }
+    for with in [With::Nothing, With::Values(4), With::Indices(8)] {
+        check::<u32>(&DIVIDED_TWICE, with);
+        check::<f64>(&DIVIDED_TWICE, with);
+    }
+}
+
 /// More keys than a bucket has are too close together for the last level to tell them apart.
 #[test]
 fn rests_are_sorted_by_merging() {

@@ -8,7 +8,7 @@
 //!   place_buckets     the places of the keys of each digit                      │ the next level
 //!   divide            the scatter: keys move to these places                    │
 //!   sort_buckets      each bucket sorted by one block, in shared memory; long buckets by larger blocks
-//!   sort_rest         keys that remain after all levels, by merging
+//!   sort_rest         keys that remain after all levels, by a quicksort of all blocks
 //! ```
 //!
 //! Keys of 4 bytes that are too skewed are sorted by all of their bits instead: [`radix`](super::radix).
@@ -37,6 +37,7 @@ mod offsets;
 pub mod once;
 pub mod place_buckets;
 pub mod place_parts;
+mod quicksort;
 mod rest_in_order;
 pub mod sort_buckets;
 pub mod sort_rest;

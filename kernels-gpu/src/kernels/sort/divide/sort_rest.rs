@@ -1,8 +1,8 @@
-//! Keys that remain after all divisions: rests, which have too many keys for a block, and buckets whose bins were too
-//! full. One block sorts each, slowly. Only adversarial inputs have any.
-//!
-//! Tiles are sorted, and then runs are merged. Keys with values stay in order (`rest_in_order`).
+//! Keys that remain after all divisions. All blocks together divide rests, which have too many keys for a block
+//! (`quicksort`). Then one block sorts each part, and each bucket whose bins were too full: it sorts tiles, and merges
+//! runs. Keys with values stay in order (`rest_in_order`).
 
+use super::quicksort::sort_rests;
 use super::rest_in_order::{merge_pairs_of_runs, sort_elements};
 use super::workspace::{Bucket, Job, Workspace};
 use crate::block::shared_memory;
@@ -29,13 +29,17 @@ pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u
 /// have `NT` threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
     u32 = <u32, (), { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
-        within (ROW.sort_buckets.of(4, 0).threads, 2),
+        within (ROW.sort_buckets.of(4, 0).threads, 1),
     u64 = <u64, (), { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
-        within (ROW.sort_buckets.of(8, 0).threads, 2),
-    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>,
+        within (ROW.sort_buckets.of(8, 0).threads, 1),
+    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 4).threads, 1),
+    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 8).threads, 1),
+    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 4).threads, 1),
+    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 8).threads, 1),
 )]
 pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,
@@ -49,47 +53,46 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // SAFETY: all arrays have `plan.n` elements, and both sides do not overlap. The lists have `job.at.words` words, as
     // `Job` says, and are only read.
     let (workspace, sides) = unsafe { job.open([at, scratch]) };
-    each_left(workspace, job.plan.levels, |start, len, in_scratch| {
-        // SAFETY: the lists are the same for all threads, so that all threads of the block make the call. Neither
-        // buckets nor rests overlap, and one block takes each.
+    each_failure(workspace, |start, len, in_scratch| {
+        // SAFETY: the lists are the same for all threads, so that all threads of the block make the call. Buckets do
+        // not overlap, and one block takes each.
         unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
     });
+    if workspace.rests() > 0 {
+        // SAFETY: the number of rests is the same for all threads, so that all threads of the block make the call.
+        // Rests overlap neither each other nor buckets, and no other launch uses them. The launch has `shared_bytes`,
+        // and a barrier came after the last use of shared memory.
+        unsafe { sort_rests::<B, V, NT, VT>(workspace, job.plan, sides, coding) };
+    }
 }
 
-/// Calls `sort` for this block's share of the keys that remain after `levels` levels: with their start, their number,
-/// and whether they are in the scratch array.
+/// Calls `sort` for this block's share of the buckets that bins have given up: with their start, their number, and
+/// whether they are in the scratch array.
 #[inline(always)]
 #[track_caller]
-fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
-    let rests = workspace.rests();
-    let (buckets, long) = match workspace.failures() {
-        0 => (0, 0),
-        _ => (workspace.buckets(), workspace.long_buckets()),
-    };
+fn each_failure(workspace: Workspace, mut sort: impl FnMut(u32, u32, bool)) {
+    if workspace.failures() == 0 {
+        return;
+    }
+    let (buckets, long) = (workspace.buckets(), workspace.long_buckets());
     let mut i = thread::block_idx_x();
-    while i < rests + buckets + long {
-        let (start, len, in_scratch, is_left) = if i < rests {
-            let (start, len) = workspace.rest(i);
-            (start, len, levels % 2 == 1, true)
-        } else {
-            let of_list = i - rests;
-            let number = if of_list < buckets { of_list } else { workspace.long_bucket(of_list - buckets) };
-            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(number);
-            (start, len, in_scratch, failed)
-        };
-        if is_left {
+    while i < buckets + long {
+        let number = if i < buckets { i } else { workspace.long_bucket(i - buckets) };
+        let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(number);
+        if failed {
             sort(start, len, in_scratch);
         }
         i += thread::grid_dim_x();
     }
 }
 
-/// Sorts `len` elements from `start` on to the first side: tiles, and then passes that merge pairs of runs.
+/// Sorts `len` elements from `start` on to the first side: tiles, and then passes that merge pairs of runs. Ends with a
+/// barrier.
 ///
 /// # Safety
-/// All threads of the block make this call. Nothing else uses these elements.
+/// All threads of the block make this call, after a barrier. Nothing else uses these elements.
 #[inline(always)]
-unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
+pub(super) unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
     [at, scratch]: [Arrays<B, V>; 2],
     (start, len): (u32, u32),
     in_scratch: bool,

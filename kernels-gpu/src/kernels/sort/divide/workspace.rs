@@ -6,6 +6,7 @@
 //!   counter    how many keys of a segment have a digit; then where they go
 //!   bucket     neighbouring keys, final as a whole, that one block sorts; a long bucket takes a larger block
 //!   rest       keys that no division has spread, too many for a block
+//!   round      a step of the quicksort that sorts the rests
 //! ```
 
 use super::digits::{Curve, Digits, FINER, Scale, WHOLE};
@@ -30,10 +31,16 @@ pub struct Layout {
 
 /// Words of the heads of the lists: the numbers of segments, parts and counters of each level, the numbers of buckets
 /// and rests, and other counts.
-pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 6;
+pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 8;
 
-/// Words of a pending segment, or of a rest.
+/// Words of a pending segment.
 const PENDING: usize = 4;
+/// Words of a rest.
+const REST: usize = 2;
+/// Upper limit on the rounds of the quicksort. A round about halves a rest, as a rule.
+pub const MOST_ROUNDS: u32 = 24;
+/// Words of the rounds, before the segments: the number of rests and of tiles of each.
+const ROUNDS: usize = 2 * MOST_ROUNDS as usize;
 /// Words of a segment.
 const SEGMENT: usize = 11;
 /// Words after the heads if the digits of two levels may be counted at once: the first segment, a counter for each
@@ -171,7 +178,7 @@ impl Layout {
             Some(full) => full + 1,
             None => 1,
         };
-        let all = HEAD_WORDS + Self::cleared(plan);
+        let all = HEAD_WORDS + Self::cleared(plan) + ROUNDS;
         let parts = all + segments * SEGMENT;
         let counters = parts + n / plan.part() as usize + segments;
         let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
@@ -345,6 +352,8 @@ const FAILURES: usize = MOST_LEVELS * 3 + 2;
 const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
 const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
 const LONG: usize = MOST_LEVELS * 3 + 5;
+/// Index of the two words of the tasks of the quicksort.
+const TASKS: usize = MOST_LEVELS * 3 + 6;
 
 /// Number of the segment that stands for the first one if the digits of two levels are counted at once.
 pub(super) const COUNTED_TWICE: u32 = u32::MAX;
@@ -600,18 +609,60 @@ impl Workspace {
         self.words.fetch_add(FAILURES, 1);
     }
 
-    /// Start and length of a rest.
+    /// The list of the rests of a round. Each has more keys than a bucket.
     #[inline(always)]
-    pub fn rest(self, i: u32) -> (u32, u32) {
-        let words = self.at_pending(i);
+    fn list(self, round: u32) -> GlobalMut<u32> {
+        let segments = (self.at.parts - self.at.segments) as usize / SEGMENT;
+        // After the divisions, the words of the segments hold the lists of two successive rounds.
+        let first = match round {
+            0 => self.at.pending as usize,
+            _ => self.at.segments as usize + round as usize % 2 * segments * REST,
+        };
+        self.words.slice(first, segments * REST)
+    }
+
+    /// Start and length of rest `i` of a round.
+    #[inline(always)]
+    pub fn rest(self, round: u32, i: u32) -> (u32, u32) {
+        let words = self.list(round).slice(i as usize * REST, REST);
         (words.get(0), words.get(1))
     }
 
-    /// Adds a rest, at the last level, where no segment is pending.
+    /// Adds a rest to the first round, at the last level, where no segment is pending.
     #[inline(always)]
     pub fn add_rest(self, start: u32, len: u32) {
-        let words = self.at_pending(self.words.fetch_add(RESTS, 1));
+        self.set_rest(0, self.words.fetch_add(RESTS, 1), (start, len));
+    }
+
+    #[inline(always)]
+    fn set_rest(self, round: u32, i: u32, (start, len): (u32, u32)) {
+        let words = self.list(round).slice(i as usize * REST, REST);
         words.set(0, start);
         words.set(1, len);
+    }
+
+    /// The number of rests of a round after the first, and of their tiles.
+    #[inline(always)]
+    pub fn round(self, round: u32) -> GlobalMut<u32> {
+        self.words.slice(self.at.segments as usize - ROUNDS + 2 * round as usize, 2)
+    }
+
+    /// Adds a rest of `tiles` tiles to a round after the first, whose numbers have been set to 0.
+    #[inline(always)]
+    pub fn add_rest_to(self, round: u32, rest: (u32, u32), tiles: u32) {
+        self.round(round).fetch_add(1, tiles);
+        self.set_rest(round, self.round(round).fetch_add(0, 1), rest);
+    }
+
+    /// A word for each of `tiles` tiles of rests. It has been a counter of the divisions.
+    #[inline(always)]
+    pub fn counts_of_tiles(self, tiles: u32) -> GlobalMut<u32> {
+        self.words.slice(self.at.counters as usize, tiles as usize)
+    }
+
+    /// The numbers of tasks of the quicksort that are taken, and that are finished.
+    #[inline(always)]
+    pub fn tasks(self) -> GlobalMut<u32> {
+        self.words.slice(TASKS, 2)
     }
 }

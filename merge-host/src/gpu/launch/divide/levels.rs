@@ -18,8 +18,8 @@ use kernels_gpu::kernels::sort::divide::workspace::{Job, Layout};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::tuning::Tile;
 
-/// Blocks for each multiprocessor that place and sort the rest.
-const FEW_BLOCKS: usize = 4;
+/// Blocks for each multiprocessor that sort the rest. As a rule there is none.
+const REST_BLOCKS: usize = 2;
 
 /// Blocks for each multiprocessor that move keys left for later levels. Keys are left where uneven keys are divided,
 /// which takes [four divisions](super::super::Thresholds::four_divisions). With fewer divisions, fewer blocks find
@@ -300,7 +300,7 @@ impl<B: Bits> Division<B> {
         let (threads, blocks) = (bucket.threads as u32, blocks.min(most_blocks));
         let shape = Shape { blocks, threads, shared_bytes: bytes(bucket) };
         let rest_bytes = sort_rest::shared_bytes(bucket.keys(), size_of::<B>(), value_bytes > 0);
-        let rest = queue.persistent(FEW_BLOCKS, threads, rest_bytes);
+        let rest = queue.persistent(REST_BLOCKS, threads, rest_bytes);
         with_values!(value_bytes, V => {
             let (at, scratch) = (elements::<B, V>(sides[0]), elements::<B, V>(sides[1]));
             let sort = SortBuckets { job, at, scratch, coding };
