@@ -1,27 +1,30 @@
 //! The sort of tables, in memory or in chunks, and the check of their order.
 
-use super::engine::cpu;
 use super::finish;
 use crate::file::Writer;
-use crate::job::{CheckTable, Resources, SortTables};
+use crate::job::{CheckTable, SortTables};
 use crate::os::{disk, memory, threads};
 use crate::plan::Destination;
 use crate::say::error::{Failure, Result};
-use crate::say::report;
 use crate::say::stats::{Phase, Stats};
-use crate::table::{Chunk, Dictionaries, Limits, Spill, TableKey, TableOutput, failure};
+use crate::table::{Chunk, Dictionaries, Limits, Rows, Runs, TableKey, TableOutput, failure};
 use arrow_array::{Array, BinaryArray, RecordBatch};
 use arrow_schema::ArrowError;
-use merge_host::parallel;
+use merge_host::{Engine, parallel};
+use std::mem;
 use std::path::Path;
 
-/// The parts of the memory: batches that are read at once take one, row groups that are written another, and rows that
-/// are sorted at once four. The rest is for what the libraries hold.
+/// The parts of the memory: batches that are read at once take one, and row groups that are written another. The
+/// [`Runs`] divide the rest.
 const PARTS: u64 = 8;
 /// The most bytes to read at once for a check.
 const MOST_CHECKED: u64 = 256 << 20;
-/// With `--top`, this many rows are read before they are sorted for the first time.
-const FIRST_ROWS: u64 = 1 << 18;
+/// Rows of a sorted run: few enough to be sorted in the cache of a thread, and enough for long parts in a merge.
+const ROWS: usize = 1 << 16;
+/// Runs for each thread that are sorted at once.
+const RUNS: usize = 2;
+/// The most bytes of a sorted run, as a part of the memory.
+const RUN: u64 = 32;
 
 /// Sorts tables.
 pub fn sort(job: SortTables) -> Result<()> {
@@ -35,7 +38,9 @@ pub fn sort(job: SortTables) -> Result<()> {
     if !resources.folders.is_empty() {
         disk::temporary_folders(&resources.folders)?;
     }
-    let mut sorting = Sorting { key, dictionaries, limits, memory, resources, chunk: Chunk::default(), spill: None };
+    let runs = Runs::new(resources.folders, &dictionaries, limits, memory, resources.fan_in);
+    let engine = Engine::cpu_with_threads(1)?;
+    let mut sorting = Sorting { key, dictionaries, limits, memory, engine, unsorted: Vec::new(), bytes: 0, runs };
     for mut reader in readers {
         loop {
             let batches = stats.time(Phase::Read, || reader.next(memory / PARTS))?;
@@ -56,80 +61,78 @@ struct Sorting {
     limits: Limits,
     /// Bytes of memory.
     memory: u64,
-    resources: Resources,
-    /// The rows in memory, which come after all runs.
-    chunk: Chunk,
-    /// The runs, if not all rows fit in memory.
-    spill: Option<Spill>,
+    /// The engine of each thread.
+    engine: Engine,
+    /// Rows that come after all runs, and their bytes.
+    unsorted: Vec<Rows>,
+    bytes: u64,
+    runs: Runs,
 }
 
 impl Sorting {
     /// Adds the next batches of the table at `path`.
     fn add(&mut self, path: &Path, batches: Vec<(RecordBatch, u64)>, stats: &mut Stats) -> Result<()> {
-        let (batches, bytes): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
-        let keyed = stats.time(Phase::Compute, || self.keyed(path, batches))?;
-        for ((batch, keys), bytes) in keyed.into_iter().zip(bytes) {
-            let rows = batch.num_rows();
-            let is_full = self.chunk.memory() > self.memory / 2;
-            if self.chunk.rows() > 0 && (is_full || self.chunk.rows() + rows > Chunk::MOST) {
-                self.make_room(stats)?;
-            }
-            self.chunk.push(batch, &keys, bytes);
-            stats.keys += rows as u64;
+        let plain: Vec<_> = batches.iter().map(|(batch, _)| self.dictionaries.plain(batch)).collect();
+        let keyed = |((batch, bytes), plain): ((RecordBatch, u64), _)| {
+            let plain: std::result::Result<RecordBatch, ArrowError> = plain;
+            Ok(Rows::with_bytes(plain?, self.key.of_batch(&batch)?, bytes))
+        };
+        let rows = stats.time(Phase::Compute, || parallel::map(batches.into_iter().zip(plain), keyed));
+        let rows = rows.into_iter().collect::<std::result::Result<Vec<_>, ArrowError>>();
+        for rows in rows.map_err(|error| failure(path, &error))? {
+            stats.keys += rows.len() as u64;
+            stats.bytes = Some(stats.bytes.unwrap_or(0) + rows.bytes());
+            self.bytes += rows.memory();
+            self.unsorted.push(rows);
         }
-        let most = self.limits.most.saturating_mul(2).saturating_add(FIRST_ROWS);
-        if self.chunk.rows() as u64 > most { self.make_room(stats) } else { Ok(()) }
+        let rows = self.unsorted.iter().map(Rows::len).sum::<usize>();
+        let is_enough = rows >= ROWS * RUNS * rayon::current_num_threads() || self.bytes >= self.memory / PARTS;
+        if is_enough { self.sort(stats) } else { Ok(()) }
     }
 
-    /// The batches without dictionaries, with the keys of their rows.
-    fn keyed(&mut self, path: &Path, batches: Vec<RecordBatch>) -> Result<Vec<(RecordBatch, BinaryArray)>> {
-        let plain: Vec<_> = batches.iter().map(|batch| self.dictionaries.plain(batch)).collect();
-        let keyed =
-            parallel::map(batches.into_iter().zip(plain), |(batch, plain)| Ok((plain?, self.key.of_batch(&batch)?)));
-        keyed.into_iter().collect::<std::result::Result<_, _>>().map_err(|error: ArrowError| failure(path, &error))
+    /// Sorts all rows that are not sorted to runs.
+    fn sort(&mut self, stats: &mut Stats) -> Result<()> {
+        let most = self.memory / RUN;
+        let (mut groups, mut group, mut sizes) = (Vec::new(), Vec::new(), (0, 0));
+        for rows in mem::take(&mut self.unsorted) {
+            sizes = (sizes.0 + rows.len(), sizes.1 + rows.memory());
+            group.push(rows);
+            if sizes.0 >= ROWS || sizes.1 >= most {
+                groups.push(mem::take(&mut group));
+                sizes = (0, 0);
+            }
+        }
+        groups.push(group);
+        self.bytes = 0;
+        let sorted = stats.time(Phase::Compute, || parallel::map(groups, |group| self.sorted(group)));
+        let sorted = sorted.into_iter().collect::<Result<Vec<_>>>()?;
+        stats.time(Phase::Write, || self.runs.extend(sorted.into_iter().flatten().collect()))
     }
 
-    /// Sorts the rows in memory. Those that are kept stay there if they take far less memory, and are a run otherwise.
-    fn make_room(&mut self, stats: &mut Stats) -> Result<()> {
-        let (order, timing) = self.chunk.sorted(&cpu(), self.limits, None)?;
-        stats.add(timing);
-        let chunk = std::mem::take(&mut self.chunk);
-        stats.bytes = Some(stats.bytes.unwrap_or(0) + chunk.bytes());
-        stats.time(Phase::Write, || {
-            if order.len() <= chunk.rows() / 2 {
-                self.chunk = chunk.compacted(&order).map_err(|error| Failure::new(error.to_string()))?;
-                return Ok(());
-            }
-            if self.spill.is_none() {
-                report::verbose(format_args!("plan: in chunks, with {} bytes of memory", self.memory));
-                let folders = disk::temporary_folders(&self.resources.folders)?;
-                let folders = folders.into_iter().map(|folder| folder.path).collect();
-                self.spill = Some(Spill::new(folders, &self.dictionaries, self.memory, self.resources.fan_in));
-            }
-            self.spill.as_mut().map_or(Ok(()), |spill| spill.write(&chunk, &order))
-        })
+    /// The rows in order, if there are any.
+    fn sorted(&self, rows: Vec<Rows>) -> Result<Option<Rows>> {
+        let mut chunk = Chunk::default();
+        let count = rows.len();
+        rows.iter().for_each(|rows| chunk.push(rows.clone()));
+        let (order, _) = chunk.sorted(&self.engine, self.limits, None)?;
+        if order.is_empty() {
+            return Ok(None);
+        }
+        if count == 1 && order.iter().copied().eq(0..chunk.rows() as u32) {
+            return Ok(rows.into_iter().next());
+        }
+        let sorted = chunk.gather(&order, order.len(), |rows| rows).map_err(|error| Failure::new(error.to_string()))?;
+        Ok(sorted.into_iter().next())
     }
 
     /// Writes all rows in order.
     fn write(mut self, output: TableOutput, stats: &mut Stats) -> Result<Writer> {
-        stats.bytes = Some(stats.bytes.unwrap_or(0) + self.chunk.bytes());
-        let (order, timing) = self.chunk.sorted(&cpu(), self.limits, None)?;
-        stats.add(timing);
-        let schema = self.dictionaries.schema();
-        let row = stats.bytes.unwrap_or(0) / stats.keys.max(1);
+        self.sort(stats)?;
+        let Self { dictionaries, memory, runs, .. } = self;
+        let mut writer = output.writer(memory / PARTS);
         stats.time(Phase::Write, || {
-            let has_repeats = || self.chunk.has_repeats(&order);
-            let mut writer = output.begin(schema, has_repeats, self.memory / PARTS, row)?;
-            match self.spill.take() {
-                None => writer.write(&self.chunk, &order, &self.dictionaries)?,
-                Some(mut spill) => {
-                    spill.write(&std::mem::take(&mut self.chunk), &order)?;
-                    drop(order);
-                    let emit = &mut |chunk: &Chunk, order: &[u32]| writer.write(chunk, order, &self.dictionaries);
-                    spill.merge(self.limits, emit).map(drop)?;
-                }
-            }
-            writer.finish()
+            runs.merge(&mut |chunk, order| writer.write(chunk, order, &dictionaries))?;
+            writer.finish(dictionaries.schema())
         })
     }
 }

@@ -1,0 +1,148 @@
+//! The merge of sorted runs of rows, in memory, in temporary files or in tables that are read.
+//!
+//! A merge holds the next rows of each run, its window. In each round it takes the rows that no later row can precede:
+//!
+//! ```text
+//!   run 0   1 3 3 │ 4 9        all rows up to the least of the last keys, 4: the rows of the run that ends with it,
+//!   run 1   2 │ 5 6 7          and of the runs before it, those equal to it, too
+//!   run 2   1 2 │ 4 8
+//! ```
+//!
+//! The rows of some rounds are sorted together, like any rows in memory. That takes less time than a tree of
+//! comparisons, because the keys are in the cache, and equal prefixes are compared once.
+
+use super::{Chunk, Limits, Rows};
+use crate::run::engine::cpu;
+use crate::say::error::Result;
+use merge_host::{Timing, parallel};
+use std::collections::VecDeque;
+
+/// The most rows that are sorted together: about a row group.
+const MOST_ROWS: u64 = 1 << 20;
+
+/// A sorted run of rows.
+pub trait Run: Send {
+    /// The next rows in order: at least one, and up to `rows` if their number can be chosen. None at the end.
+    fn next(&mut self, rows: usize) -> Result<Option<Rows>>;
+}
+
+/// How runs are merged.
+#[derive(Clone, Copy, Debug)]
+pub struct Merging {
+    pub limits: Limits,
+    /// Bytes of memory for the windows, and for the rows of some rounds and their sort.
+    pub memory: u64,
+    /// Bytes of memory of a row.
+    pub row: u64,
+    /// Whether several threads may read runs at the same time.
+    pub in_parallel: bool,
+}
+
+/// Rows in order: those of `order` in the chunk.
+pub type Emit<'a> = &'a mut dyn FnMut(&Chunk, &[u32]) -> Result<()>;
+
+/// Merges runs, and passes their rows on. Rows with equal keys are in the order of the runs.
+pub fn merge(runs: Vec<Box<dyn Run + '_>>, merging: Merging, emit: Emit) -> Result<Timing> {
+    let Merging { limits, memory, row, in_parallel } = merging;
+    let most = (memory / (row + Chunk::ROW)).clamp(1, MOST_ROWS) as usize;
+    let least = most.div_ceil(runs.len().max(1));
+    let new = |run| Window { run, rows: VecDeque::new(), len: 0, is_complete: false };
+    let mut windows = Windows { windows: runs.into_iter().map(new).collect(), least, in_parallel };
+    let (engine, mut total) = (cpu(), Timing::default());
+    let (mut before, mut left) = (None::<Vec<u8>>, limits.most);
+    while left > 0 {
+        let mut chunk = Chunk::default();
+        while chunk.rows() < most && windows.take(&mut chunk)? {}
+        if chunk.rows() == 0 {
+            break;
+        }
+        let (order, timing) = chunk.sorted(&engine, Limits { most: left, ..limits }, before.as_deref())?;
+        total.compute += timing.compute;
+        left -= order.len() as u64;
+        if let Some(&last) = order.last() {
+            before = limits.unique.then(|| chunk.key(last).to_vec());
+            emit(&chunk, &order)?;
+        }
+    }
+    Ok(total)
+}
+
+/// The windows of all runs that have rows.
+struct Windows<'a> {
+    windows: Vec<Window<'a>>,
+    /// The least number of rows of a window.
+    least: usize,
+    in_parallel: bool,
+}
+
+/// The next rows of a run.
+struct Window<'a> {
+    run: Box<dyn Run + 'a>,
+    rows: VecDeque<Rows>,
+    /// The number of rows.
+    len: usize,
+    /// Whether these are the last rows of the run.
+    is_complete: bool,
+}
+
+impl Windows<'_> {
+    /// Takes the rows of a round to `chunk`. Returns whether there were any.
+    fn take(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        let least = self.least;
+        let mut short = self.windows.iter_mut().filter(|window| !window.is_complete && window.len < least);
+        match self.in_parallel {
+            true => parallel::try_for_each(short, |window| window.fill(least))?,
+            false => short.try_for_each(|window| window.fill(least))?,
+        }
+        self.windows.retain(|window| window.len > 0);
+        let incomplete = self.windows.iter().enumerate().filter(|(_, window)| !window.is_complete);
+        let bound = incomplete.min_by_key(|(_, window)| window.last());
+        let bound: Option<(usize, Box<[u8]>)> = bound.map(|(i, window)| (i, window.last().into()));
+        for (i, window) in self.windows.iter_mut().enumerate() {
+            match &bound {
+                None => window.take(|_| true, chunk),
+                Some((least, bound)) if i <= *least => window.take(|key| key <= &**bound, chunk),
+                Some((_, bound)) => window.take(|key| key < &**bound, chunk),
+            }
+        }
+        Ok(!self.windows.is_empty())
+    }
+}
+
+impl Window<'_> {
+    /// Reads rows until there are at least `least`.
+    fn fill(&mut self, least: usize) -> Result<()> {
+        while self.len < least && !self.is_complete {
+            match self.run.next(least)? {
+                Some(rows) => {
+                    self.len += rows.len();
+                    self.rows.push_back(rows);
+                }
+                None => self.is_complete = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of the last row.
+    fn last(&self) -> &[u8] {
+        self.rows.back().map_or(&[], Rows::last)
+    }
+
+    /// Takes the rows before the first one that fails `is_before`.
+    fn take(&mut self, is_before: impl Fn(&[u8]) -> bool, chunk: &mut Chunk) {
+        while let Some(rows) = self.rows.pop_front() {
+            let count = if is_before(rows.last()) { rows.len() } else { rows.partition_point(&is_before) };
+            let left = rows.len() - count;
+            self.len -= count;
+            if left > 0 {
+                if count > 0 {
+                    chunk.push(rows.slice(0, count));
+                }
+                self.rows.push_front(rows.slice(count, left));
+                return;
+            }
+            chunk.push(rows);
+        }
+    }
+}
