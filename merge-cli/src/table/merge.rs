@@ -22,6 +22,10 @@ const MOST_ROWS: u64 = 1 << 20;
 
 /// A sorted run of rows.
 pub trait Run: Send {
+    /// The size of the run, in a unit that all runs share: the windows have this proportion, so that all of them reach
+    /// about as far in the order.
+    fn size(&self) -> u64;
+
     /// The next rows in order: at least one, and up to `rows` if their number can be chosen. None at the end.
     fn next(&mut self, rows: usize) -> Result<Option<Rows>>;
 }
@@ -45,9 +49,9 @@ pub type Emit<'a> = &'a mut dyn FnMut(&Chunk, &[u32]) -> Result<()>;
 pub fn merge(runs: Vec<Box<dyn Run + '_>>, merging: Merging, emit: Emit) -> Result<Timing> {
     let Merging { limits, memory, row, in_parallel } = merging;
     let most = (memory / (row + Chunk::ROW)).clamp(1, MOST_ROWS) as usize;
-    let least = most.div_ceil(runs.len().max(1));
-    let new = |run| Window { run, rows: VecDeque::new(), len: 0, is_complete: false };
-    let mut windows = Windows { windows: runs.into_iter().map(new).collect(), least, in_parallel };
+    let total = runs.iter().map(|run| run.size()).sum::<u64>().max(1);
+    let windows = runs.into_iter().map(|run| Window::new(run, most as u128, total)).collect();
+    let mut windows = Windows { windows, in_parallel };
     let (engine, mut total) = (cpu(), Timing::default());
     let (mut before, mut left) = (None::<Vec<u8>>, limits.most);
     while left > 0 {
@@ -70,8 +74,6 @@ pub fn merge(runs: Vec<Box<dyn Run + '_>>, merging: Merging, emit: Emit) -> Resu
 /// The windows of all runs that have rows.
 struct Windows<'a> {
     windows: Vec<Window<'a>>,
-    /// The least number of rows of a window.
-    least: usize,
     in_parallel: bool,
 }
 
@@ -81,6 +83,8 @@ struct Window<'a> {
     rows: VecDeque<Rows>,
     /// The number of rows.
     len: usize,
+    /// The least number of rows before a round.
+    least: usize,
     /// Whether these are the last rows of the run.
     is_complete: bool,
 }
@@ -88,11 +92,10 @@ struct Window<'a> {
 impl Windows<'_> {
     /// Takes the rows of a round to `chunk`. Returns whether there were any.
     fn take(&mut self, chunk: &mut Chunk) -> Result<bool> {
-        let least = self.least;
-        let mut short = self.windows.iter_mut().filter(|window| !window.is_complete && window.len < least);
+        let mut short = self.windows.iter_mut().filter(|window| !window.is_complete && window.len < window.least);
         match self.in_parallel {
-            true => parallel::try_for_each(short, |window| window.fill(least))?,
-            false => short.try_for_each(|window| window.fill(least))?,
+            true => parallel::try_for_each(short, Window::fill)?,
+            false => short.try_for_each(Window::fill)?,
         }
         self.windows.retain(|window| window.len > 0);
         let incomplete = self.windows.iter().enumerate().filter(|(_, window)| !window.is_complete);
@@ -109,11 +112,17 @@ impl Windows<'_> {
     }
 }
 
-impl Window<'_> {
-    /// Reads rows until there are at least `least`.
-    fn fill(&mut self, least: usize) -> Result<()> {
-        while self.len < least && !self.is_complete {
-            match self.run.next(least)? {
+impl<'a> Window<'a> {
+    /// The share of `run` in `rows` rows, where all runs have the size `total`.
+    fn new(run: Box<dyn Run + 'a>, rows: u128, total: u64) -> Self {
+        let least = (rows * u128::from(run.size()) / u128::from(total)).max(1) as usize;
+        Self { run, rows: VecDeque::new(), len: 0, least, is_complete: false }
+    }
+
+    /// Reads rows until there are enough, or no more.
+    fn fill(&mut self) -> Result<()> {
+        while self.len < self.least && !self.is_complete {
+            match self.run.next(self.least)? {
                 Some(rows) => {
                     self.len += rows.len();
                     self.rows.push_back(rows);

@@ -69,11 +69,14 @@ enum Stored {
     Spilled(Blocks),
 }
 
-/// A run in a temporary file: the offset and the length of each block.
+/// A run in a temporary file.
 #[derive(Debug)]
 struct Blocks {
     file: usize,
+    /// The offset and the length of each block.
     places: Vec<(u64, usize)>,
+    /// The number of rows.
+    rows: u64,
 }
 
 /// An unnamed file, which each run extends.
@@ -113,7 +116,11 @@ impl Runs {
         if self.resident <= self.memory / PARTS * 5 {
             return Ok(());
         }
-        if !self.limits.unique && self.spilled() < self.fan_in() / 2 { self.spill_last() } else { self.spill_merged() }
+        if !self.limits.unique && self.spilled() < self.fan_in() / 4 * 3 {
+            self.spill_last()
+        } else {
+            self.spill_merged()
+        }
     }
 
     fn push(&mut self, rows: Rows) {
@@ -190,7 +197,8 @@ impl Runs {
         }
         let (this, most) = (&*self, self.block_rows());
         let written = parallel::map(spilled.into_iter().rev(), |(file, rows)| {
-            Ok(Stored::Spilled(Blocks { file, places: this.write(file, &rows, most)? }))
+            let places = this.write(file, &rows, most)?;
+            Ok(Stored::Spilled(Blocks { file, places, rows: rows.len() as u64 }))
         });
         let written = written.into_iter().collect::<Result<Vec<_>>>()?;
         self.runs.extend(written);
@@ -208,16 +216,17 @@ impl Runs {
     /// Merges runs to a run in a file.
     fn merge_to_file(&mut self, runs: Vec<Stored>) -> Result<Stored> {
         let readers = runs.into_iter().map(|run| self.reader(run)).collect();
-        let (file, most, mut places) = (self.next_file()?, self.block_rows(), Vec::new());
+        let (file, most, mut places, mut rows) = (self.next_file()?, self.block_rows(), Vec::new(), 0);
         let this = &*self;
         merge(readers, self.merging(), &mut |chunk, order| {
             let written = chunk.gather(order, GATHERED, |rows| this.write(file, &rows, most));
             for blocks in written.map_err(|error| this.failure(file, &error))? {
                 places.extend(blocks?);
             }
+            rows += order.len() as u64;
             Ok(())
         })?;
-        Ok(Stored::Spilled(Blocks { file, places }))
+        Ok(Stored::Spilled(Blocks { file, places, rows }))
     }
 
     /// Merges all runs, and passes their rows on.
@@ -243,9 +252,9 @@ impl Runs {
     fn reader(&self, run: Stored) -> Box<dyn Run> {
         match run {
             Stored::Resident(rows) => Box::new(ResidentRun(Some(rows))),
-            Stored::Spilled(Blocks { file, places }) => {
+            Stored::Spilled(Blocks { file, places, rows }) => {
                 let TemporaryFile { folder, file, .. } = &self.files[file];
-                Box::new(SpilledRun { folder: folder.clone(), file: file.clone(), places: places.into_iter() })
+                Box::new(SpilledRun { folder: folder.clone(), file: file.clone(), places: places.into_iter(), rows })
             }
         }
     }
@@ -302,6 +311,10 @@ fn decoded(bytes: Vec<u8>) -> std::result::Result<Rows, ArrowError> {
 struct ResidentRun(Option<Rows>);
 
 impl Run for ResidentRun {
+    fn size(&self) -> u64 {
+        self.0.as_ref().map_or(0, |rows| rows.len() as u64)
+    }
+
     fn next(&mut self, rows: usize) -> Result<Option<Rows>> {
         let Some(left) = self.0.take() else { return Ok(None) };
         if left.len() <= rows {
@@ -317,9 +330,15 @@ struct SpilledRun {
     folder: PathBuf,
     file: Arc<File>,
     places: std::vec::IntoIter<(u64, usize)>,
+    /// The number of rows.
+    rows: u64,
 }
 
 impl Run for SpilledRun {
+    fn size(&self) -> u64 {
+        self.rows
+    }
+
     fn next(&mut self, _rows: usize) -> Result<Option<Rows>> {
         let Some((begin, length)) = self.places.next() else { return Ok(None) };
         let mut bytes = vec![0; length];
